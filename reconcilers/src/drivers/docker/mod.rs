@@ -1,0 +1,377 @@
+//! The container engine as reconcilers see it.
+//!
+//! [`ContainerEngine`] is the whole surface: a few idempotent verbs over plain data. No type of the
+//! engine's client library appears outside this folder, so a second kind of engine is a second
+//! implementation of this trait that passes the same contract suite.
+//!
+//! Contract, for every implementation:
+//! - *Already so is success*: starting what runs, stopping what stands, removing what is gone.
+//! - *Unknown is not empty*: a listing that could not be read is an error, never an empty list.
+//! - Every call may be cancelled at any await and repeated.
+//! - [`EngineError::Unavailable`] means the engine could not be reached; nothing is known of the world.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::Stream;
+use schema::ids::Timestamp;
+use secrecy::SecretString;
+
+/// Label: the instance of Agentyard that owns the object.
+pub const LABEL_OWNER: &str = "io.agentyard.owner";
+/// Label: the uid of the user.
+pub const LABEL_UID: &str = "io.agentyard.uid";
+/// Label: the generation for which the object was made.
+pub const LABEL_GENERATION: &str = "io.agentyard.generation";
+/// Label: the digest of the settings the object was made with.
+pub const LABEL_SPEC_DIGEST: &str = "io.agentyard.spec-digest";
+/// Label: the restart token the object was made for.
+pub const LABEL_RESTART_TOKEN: &str = "io.agentyard.restart-token";
+
+/// A stream of driver items, boxed.
+pub type EngineStream<T> = Pin<Box<dyn Stream<Item = Result<T, EngineError>> + Send>>;
+
+/// The verbs of a container engine.
+#[async_trait]
+pub trait ContainerEngine: Send + Sync + 'static {
+    /// Reads version and host facts. Also the connection test.
+    async fn info(&self) -> Result<EngineInfo, EngineError>;
+
+    /// Lists containers that carry `LABEL_OWNER=owner`, stopped ones included; with `uid` only that
+    /// user's. One engine call.
+    async fn list(&self, owner: &str, uid: Option<&str>) -> Result<Vec<Container>, EngineError>;
+
+    /// Reads everything about one container, by id or name, owned or not; `None` when there is none.
+    async fn inspect(&self, id_or_name: &str) -> Result<Option<ContainerDetails>, EngineError>;
+
+    /// Creates a container (not started) and returns its id. A taken name is [`EngineError::NameTaken`].
+    async fn create(&self, name: &str, settings: &ContainerSettings)
+    -> Result<String, EngineError>;
+
+    /// Starts a container; success when it already runs.
+    async fn start(&self, id: &str) -> Result<(), EngineError>;
+
+    /// Asks a container to stop and kills it after `grace`; success when it stands or is gone.
+    async fn stop(&self, id: &str, grace: Duration) -> Result<(), EngineError>;
+
+    /// Removes a container, killing it when it runs; success when it is gone.
+    async fn remove(&self, id: &str) -> Result<(), EngineError>;
+
+    /// Gives a container another name; success when it already bears it.
+    async fn rename(&self, id: &str, name: &str) -> Result<(), EngineError>;
+
+    /// Reads a network by name; `None` when there is none.
+    async fn network(&self, name: &str) -> Result<Option<Network>, EngineError>;
+
+    /// Creates a bridge network. A taken name is [`EngineError::NameTaken`].
+    async fn create_network(&self, settings: &NetworkSettings) -> Result<(), EngineError>;
+
+    /// Removes a network; success when it is gone; [`EngineError::Conflict`] while containers use it.
+    async fn remove_network(&self, id: &str) -> Result<(), EngineError>;
+
+    /// Reads an image by reference or id; `None` when the engine has none.
+    async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError>;
+
+    /// Pulls an image and returns when it is there. Errors inside the engine's stream are errors.
+    async fn pull(
+        &self,
+        reference: &str,
+        credentials: Option<&RegistryCredentials>,
+    ) -> Result<(), EngineError>;
+
+    /// Whether a regular file exists at `path` inside a container.
+    async fn file_exists(&self, id: &str, path: &str) -> Result<bool, EngineError>;
+
+    /// Reads at most `limit` bytes of one file inside a container that need not run; `None` when there is none.
+    async fn read_file(
+        &self,
+        id: &str,
+        path: &str,
+        limit: usize,
+    ) -> Result<Option<Vec<u8>>, EngineError>;
+
+    /// Log lines of a container, oldest first, in bounded pieces.
+    async fn logs(
+        &self,
+        id: &str,
+        options: &LogOptions,
+    ) -> Result<EngineStream<LogChunk>, EngineError>;
+
+    /// One sample of a running container's resource use; `None` when it does not run.
+    async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError>;
+
+    /// Life-cycle events of owned containers from now on. The stream ends or fails when the
+    /// connection is lost; whoever reads it then lists anew before trusting anything.
+    async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError>;
+}
+
+/// Version and host facts of an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineInfo {
+    /// The engine's own version, for people.
+    pub version: String,
+    /// The API version the engine speaks, as (major, minor).
+    pub api_version: (u32, u32),
+    /// Number of processors of the engine's host.
+    pub cpus: u32,
+    /// Memory of the engine's host in bytes.
+    pub memory_bytes: u64,
+}
+
+/// What a listing says of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    /// The engine's id.
+    pub id: String,
+    /// The name, without the leading slash.
+    pub name: String,
+    /// All labels.
+    pub labels: BTreeMap<String, String>,
+    /// What it is doing.
+    pub state: ContainerState,
+    /// The id (`sha256:…`) of the image it was made from.
+    pub image_id: String,
+    /// When it was created (whole seconds).
+    pub created_at: Timestamp,
+    /// Names of attached networks, with the address where there is one.
+    pub networks: BTreeMap<String, Option<String>>,
+}
+
+/// What a container is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
+pub enum ContainerState {
+    /// Created, never started.
+    Created,
+    /// Running.
+    Running,
+    /// Frozen by `pause`.
+    Paused,
+    /// Between two runs of the engine's own restart policy.
+    Restarting,
+    /// Being removed.
+    Removing,
+    /// Ended.
+    Exited,
+    /// Could not be removed; unusable.
+    Dead,
+}
+
+/// Everything about one container.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContainerDetails {
+    /// What a listing would say.
+    pub container: Container,
+    /// When it was last started.
+    pub started_at: Option<Timestamp>,
+    /// When it last ended.
+    pub finished_at: Option<Timestamp>,
+    /// How it last ended.
+    pub exit_code: Option<i64>,
+    /// Killed for using too much memory.
+    pub oom_killed: bool,
+    /// The engine's own words when a start failed.
+    pub error: String,
+    /// The settings in force, read back in the same form they are given in [`ContainerSettings`].
+    pub settings: ContainerSettings,
+}
+
+/// What a container is made with. Read back by `inspect` in the same form, so that the two can be
+/// compared; a field that the engine fills in by itself when absent is `None` in a request.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ContainerSettings {
+    /// Image id (`sha256:…`), so that a moved tag changes nothing.
+    pub image: String,
+    /// Command, replacing the image's; `None` keeps it. (`inspect` reads back the one in force.)
+    pub command: Option<Vec<String>>,
+    /// Environment set by us, on top of the image's.
+    pub environment: BTreeMap<String, String>,
+    /// Labels set by us. Never a secret.
+    pub labels: BTreeMap<String, String>,
+    /// `uid:gid`, or `None` for the image's own user.
+    pub user: Option<String>,
+    /// Host name inside the container.
+    pub hostname: Option<String>,
+    /// Bind mounts; the source must exist.
+    pub binds: Vec<Bind>,
+    /// The one network to attach to.
+    pub network: String,
+    /// Processor limit in billionths of a core; 0 = none.
+    pub nano_cpus: i64,
+    /// Memory limit in bytes (swap included, so swap is off); 0 = none.
+    pub memory_bytes: i64,
+    /// Limit of processes; 0 = none.
+    pub pids_limit: i64,
+    /// Capabilities added after dropping ALL.
+    pub capabilities: Vec<String>,
+    /// Log limits.
+    pub log: LogLimits,
+}
+
+/// A bind mount.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Bind {
+    /// Path as the engine's host sees it.
+    pub source: String,
+    /// Path inside the container.
+    pub target: String,
+    /// Mounted read-only.
+    pub read_only: bool,
+}
+
+/// Bounds of the engine's log files of one container (`json-file` driver).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLimits {
+    /// Size of one file in MiB.
+    pub max_size_mb: u32,
+    /// Number of files.
+    pub max_files: u32,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self {
+            max_size_mb: 10,
+            max_files: 3,
+        }
+    }
+}
+
+/// A network to create: bridge driver, no traffic between its containers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkSettings {
+    /// Name.
+    pub name: String,
+    /// Subnet in CIDR form; the engine allocates all addresses, the gateway gets the first.
+    pub subnet: String,
+    /// Labels. Never a secret.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A network as the engine describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Network {
+    /// The engine's id.
+    pub id: String,
+    /// Name.
+    pub name: String,
+    /// Driver, normally `bridge`.
+    pub driver: String,
+    /// Subnet of the first address pool.
+    pub subnet: Option<String>,
+    /// Gateway of the first address pool.
+    pub gateway: Option<String>,
+    /// Whether containers on it can reach each other.
+    pub inter_container_traffic: bool,
+    /// All labels.
+    pub labels: BTreeMap<String, String>,
+    /// Ids of attached (running) containers.
+    pub containers: Vec<String>,
+}
+
+/// An image on the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// `sha256:…`
+    pub id: String,
+    /// References that point at it (`name:tag`).
+    pub repo_tags: Vec<String>,
+    /// Repository digests (`name@sha256:…`), empty for images that never saw a registry.
+    pub repo_digests: Vec<String>,
+    /// Size in bytes.
+    pub size: u64,
+}
+
+/// A user name and password for a registry.
+#[derive(Debug, Clone)]
+pub struct RegistryCredentials {
+    /// User name.
+    pub username: String,
+    /// Password or token.
+    pub password: SecretString,
+}
+
+/// Which part of a log to read.
+#[derive(Debug, Clone, Default)]
+pub struct LogOptions {
+    /// Only the last so many lines.
+    pub tail: Option<u32>,
+    /// Only lines from this moment on.
+    pub since: Option<Timestamp>,
+    /// Keep the stream open for new lines.
+    pub follow: bool,
+    /// Prefix each line with its time.
+    pub timestamps: bool,
+}
+
+/// A piece of log text; a line may be spread over several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogChunk {
+    /// Standard error rather than standard output.
+    pub stderr: bool,
+    /// The bytes as the agent wrote them; at most 64 KiB.
+    pub bytes: bytes::Bytes,
+}
+
+/// A sample of resource use.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Stats {
+    /// Processor use in percent of one core, since the engine's previous sample.
+    pub cpu_percent: f64,
+    /// Memory in use, in bytes, without the page cache.
+    pub memory_bytes: u64,
+    /// Memory limit in bytes.
+    pub memory_limit_bytes: u64,
+    /// Number of processes.
+    pub pids: u64,
+    /// Bytes received on all networks.
+    pub network_rx_bytes: u64,
+    /// Bytes sent on all networks.
+    pub network_tx_bytes: u64,
+}
+
+/// Something happened to an owned container: look at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineEvent {
+    /// The uid label of the container.
+    pub uid: String,
+    /// The engine's word for what happened, for logs only.
+    pub action: String,
+}
+
+/// What an engine call can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The engine cannot be reached, or went away during the call.
+    #[error("the container engine cannot be reached")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The call took longer than its limit.
+    #[error("the container engine did not answer within {} s", .0.as_secs())]
+    Timeout(Duration),
+    /// The object does not exist.
+    #[error("the engine has no such object: {0}")]
+    NotFound(String),
+    /// The name belongs to another object.
+    #[error("the name is already in use: {0}")]
+    NameTaken(String),
+    /// The object is in a state that forbids this, or somebody else changed it meanwhile.
+    #[error("the engine reports a conflict: {0}")]
+    Conflict(String),
+    /// The engine refused the request as it is; repeating it changes nothing.
+    #[error("the engine refused the request: {0}")]
+    Refused(String),
+    /// No address is left in the network.
+    #[error("the agent network has no free address")]
+    NetworkFull,
+    /// No space left where the engine or the data directory stores things.
+    #[error("no space left: {0}")]
+    StorageFull(String),
+    /// A pull failed, in the registry's or engine's words.
+    #[error("the image could not be pulled: {0}")]
+    PullFailed(String),
+    /// The engine failed by itself.
+    #[error("the engine failed: {0}")]
+    Internal(String),
+}

@@ -1,0 +1,4 @@
+//! Reconcilers: loops that compare desired state in the database with the real world and converge.
+
+pub mod drivers;
+pub mod runtime;

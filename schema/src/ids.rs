@@ -1,0 +1,302 @@
+//! Newtypes for identities, counters and moments.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The identity of an object: 32 lower-case hex digits, random, never reused.
+///
+/// Names can be reused after deletion; a uid cannot, so everything that must not be inherited by
+/// the next bearer of a name is keyed by uid.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Uid(String);
+
+impl Uid {
+    /// A fresh random uid.
+    pub fn random() -> Self {
+        Self(uuid::Uuid::new_v4().simple().to_string())
+    }
+
+    /// The fixed uid of a singleton object, such as the one engine.
+    pub fn singleton(name: &'static str) -> Self {
+        Self(name.to_owned())
+    }
+
+    /// The text form, as stored and as put in labels.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The first six hex digits, used to tell apart container names that would collide.
+    pub fn short(&self) -> &str {
+        self.0.get(..6).unwrap_or(&self.0)
+    }
+}
+
+impl From<String> for Uid {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Display for Uid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How often the desired state of an object was changed. Starts at 1.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Generation(pub i64);
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of a leadership. A takeover raises it; status writes carry it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Epoch(pub i64);
+
+/// The kinds of objects that have a generation, a status and finalizers.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Kind {
+    /// An ordinary user: the account's directory.
+    User,
+    /// The agent container of a user.
+    Container,
+    /// The container engine and what is shared on it (network, data directory mapping).
+    Engine,
+}
+
+impl Kind {
+    /// The stable text form, as stored and as shown in `kind/name`.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// A moment, in milliseconds since the Unix epoch, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The moment `millis` milliseconds after the Unix epoch.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// The moment `secs` seconds after the Unix epoch.
+    pub const fn from_secs(secs: i64) -> Self {
+        Self(secs.saturating_mul(1000))
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since the Unix epoch.
+    pub const fn as_secs(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// The moment `by` later.
+    #[must_use]
+    pub fn plus(self, by: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)),
+        )
+    }
+
+    /// The moment `by` earlier.
+    #[must_use]
+    pub fn minus(self, by: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)),
+        )
+    }
+
+    /// Time passed since `earlier`; zero when `earlier` is in the future.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// RFC 3339 in UTC with whole seconds or milliseconds, as every API answer shows time.
+    pub fn to_rfc3339(self) -> String {
+        self.to_datetime()
+            .format(&Rfc3339)
+            .unwrap_or_else(|_| String::from("1970-01-01T00:00:00Z"))
+    }
+
+    /// The same moment as a calendar date and time in UTC.
+    pub fn to_datetime(self) -> OffsetDateTime {
+        OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
+            .unwrap_or(OffsetDateTime::UNIX_EPOCH)
+    }
+
+    /// Reads RFC 3339; `None` when the text is not a moment.
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+        i64::try_from(moment.unix_timestamp_nanos() / 1_000_000)
+            .ok()
+            .map(Self)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_rfc3339())
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse_rfc3339(&text)
+            .ok_or_else(|| serde::de::Error::custom("not an RFC 3339 date and time"))
+    }
+}
+
+/// A user name: 1 to 64 of `[A-Za-z0-9._@+-]`, first and last alphanumeric.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct UserName(String);
+
+/// The sentence that explains the rule for user names.
+pub const USER_NAME_RULE: &str = "a user name has 1 to 64 characters of A-Z a-z 0-9 . _ @ + - and begins and ends with a letter or digit";
+
+/// A text that is not a user name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{USER_NAME_RULE}")]
+pub struct InvalidUserName;
+
+impl UserName {
+    /// The name as the person wrote it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The form under which names are unique: lower case.
+    pub fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// The name of this user's container: `agentyard-` + the name with `@` and `+` replaced by `_`;
+    /// when anything was replaced, `-` + the first six hex digits of the uid.
+    pub fn container_name(&self, uid: &Uid) -> String {
+        let replaced = self.0.replace(['@', '+'], "_");
+        if replaced == self.0 {
+            format!("agentyard-{replaced}")
+        } else {
+            format!("agentyard-{replaced}-{}", uid.short())
+        }
+    }
+}
+
+impl FromStr for UserName {
+    type Err = InvalidUserName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bytes = text.as_bytes();
+        let fits = (1..=64).contains(&bytes.len())
+            && bytes
+                .iter()
+                .all(|b| b.is_ascii_alphanumeric() || b"._@+-".contains(b))
+            && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+            && bytes.last().is_some_and(u8::is_ascii_alphanumeric);
+        if fits {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidUserName)
+        }
+    }
+}
+
+impl fmt::Display for UserName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for UserName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_names_follow_the_rule() {
+        for good in ["a", "A9", "john.doe@corp+x-1", &"a".repeat(64)] {
+            assert!(good.parse::<UserName>().is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            ".a",
+            "a.",
+            "-a",
+            "a b",
+            "a:b",
+            "a/b",
+            "..",
+            "ä",
+            &"a".repeat(65),
+            "a\n",
+        ] {
+            assert!(bad.parse::<UserName>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn container_names_that_lose_characters_carry_the_uid() {
+        let uid = Uid::from("0123456789abcdef".to_owned());
+        let name = |n: &str| n.parse::<UserName>().unwrap().container_name(&uid);
+        assert_eq!(name("john.doe"), "agentyard-john.doe");
+        assert_eq!(name("a@b"), "agentyard-a_b-012345");
+        assert_eq!(name("a+b"), "agentyard-a_b-012345");
+    }
+
+    #[test]
+    fn timestamps_are_rfc3339_utc() {
+        let moment = Timestamp::from_millis(1_778_500_000_123);
+        assert_eq!(moment.to_rfc3339(), "2026-05-11T11:46:40.123Z");
+        assert_eq!(Timestamp::parse_rfc3339(&moment.to_rfc3339()), Some(moment));
+    }
+}

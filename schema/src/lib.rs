@@ -1,0 +1,8 @@
+//! Everything Agentyard keeps at rest: the database, the data directory, package formats and keys.
+//!
+//! This crate talks to no service. Reconcilers and the API never see each other; they meet in
+//! the tables defined here.
+
+pub mod clock;
+pub mod condition;
+pub mod ids;
