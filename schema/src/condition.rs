@@ -134,6 +134,42 @@ impl Reason {
         self.into()
     }
 
+    /// Whether a person must act before this can become `Ready=True`: for a caller who waits, a failure.
+    pub fn needs_person(self) -> bool {
+        match self {
+            Self::EngineTooOld
+            | Self::DataDirMismatch
+            | Self::NetworkInUse
+            | Self::NetworkFull
+            | Self::ImageMissing
+            | Self::ImagePullFailed
+            | Self::NameConflict
+            | Self::HomeConflict
+            | Self::CrashLoop
+            | Self::ReplacementFailed
+            | Self::NeedsRoot
+            | Self::InvalidSettings
+            | Self::StorageFull
+            | Self::Failed
+            | Self::PausedByOperator => true,
+            Self::Pending
+            | Self::Running
+            | Self::Stopped
+            | Self::Converged
+            | Self::Progressing
+            | Self::NotReady
+            | Self::EngineUnavailable
+            | Self::NetworkMissing
+            | Self::ImagePulling
+            | Self::HomeMissing
+            | Self::Exited
+            | Self::Retrying
+            | Self::Panicked
+            | Self::NoProgress
+            | Self::Terminating => false,
+        }
+    }
+
     /// One line that says what a person can do about it; empty when there is nothing to do.
     pub fn remedy(self) -> &'static str {
         match self {

@@ -3,6 +3,20 @@
 //! This crate talks to no service. Reconcilers and the API never see each other; they meet in
 //! the tables defined here.
 
+pub mod bell;
 pub mod clock;
 pub mod condition;
+pub mod config;
+pub mod container;
+pub mod db;
+pub mod error;
+pub mod event;
 pub mod ids;
+pub mod lease;
+pub mod meta;
+pub mod object;
+pub mod operation;
+pub mod secrets;
+pub mod session;
+pub mod statement;
+pub mod user;

@@ -1,0 +1,3 @@
+//! Configuration: the registry of keys, and their stored values.
+
+pub mod query;

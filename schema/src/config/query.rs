@@ -1,0 +1,164 @@
+//! Statements on configuration. What the keys are and mean is in the registry.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use sqlx::{AnyConnection, FromRow};
+
+use crate::db::Tx;
+use crate::error::DbError;
+use crate::ids::{Kind, Uid};
+use crate::meta;
+use crate::object;
+use crate::secrets::MasterKey;
+use crate::statement::statements;
+
+statements! {
+    /// All keys that have a value.
+    ALL = "SELECT key, value, sealed FROM config_values ORDER BY key";
+    /// How often configuration changed.
+    GENERATION = "SELECT generation FROM config_state WHERE id = 1";
+    /// One more change.
+    BUMP = "UPDATE config_state SET generation = generation + 1 WHERE id = 1 RETURNING generation";
+    /// Gives a key a value.
+    PUT = "INSERT INTO config_values (key, value, sealed) VALUES ($1, $2, $3) \
+           ON CONFLICT (key) DO UPDATE SET value = excluded.value, sealed = excluded.sealed";
+    /// Returns a key to its default.
+    RESET = "DELETE FROM config_values WHERE key = $1";
+}
+
+/// Keys with a value, secrets opened.
+pub type Values = BTreeMap<String, Value>;
+
+/// One key to change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The key, in dotted form.
+    pub key: String,
+    /// Its new value; `None` = back to the default.
+    pub value: Option<Value>,
+    /// Stored sealed.
+    pub secret: bool,
+}
+
+#[derive(FromRow)]
+struct RawValue {
+    key: String,
+    value: Option<String>,
+    sealed: Option<Vec<u8>>,
+}
+
+/// The uid of the one engine object.
+pub fn engine_uid() -> Uid {
+    Uid::singleton("local")
+}
+
+fn context(key: &str) -> String {
+    format!("config:{key}")
+}
+
+/// Reads all stored values and the generation they belong to.
+pub async fn load(
+    connection: &mut AnyConnection,
+    master_key: &MasterKey,
+) -> Result<(Values, i64), DbError> {
+    let generation = generation(connection).await?;
+    let raws: Vec<RawValue> = sqlx::query_as(ALL).fetch_all(connection).await?;
+    let mut values = Values::new();
+    for raw in raws {
+        let corrupt = |e: serde_json::Error| DbError::Corrupt(format!("{}: {e}", raw.key));
+        let value = match (&raw.value, &raw.sealed) {
+            (_, Some(sealed)) => {
+                let text = master_key
+                    .open(&context(&raw.key), sealed)
+                    .map_err(|e| DbError::Sealed(format!("{}: {e}", raw.key)))?;
+                serde_json::from_slice(&text).map_err(corrupt)?
+            }
+            (Some(text), None) => serde_json::from_str(text).map_err(corrupt)?,
+            (None, None) => continue,
+        };
+        values.insert(raw.key, value);
+    }
+    Ok((values, generation))
+}
+
+/// How often configuration changed.
+pub async fn generation(connection: &mut AnyConnection) -> Result<i64, DbError> {
+    let (generation,): (i64,) = sqlx::query_as(GENERATION).fetch_one(connection).await?;
+    Ok(generation)
+}
+
+/// Takes the configuration for writing: a second writer waits here, so that a change computed from
+/// what [`load`] gives afterwards cannot lose another's.
+pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
+    meta::take_guard(tx, "config").await?;
+    Ok(())
+}
+
+/// Saves changes and bumps the objects whose desired state they are part of. Returns the new
+/// generation, or the old one when there is nothing to change.
+pub async fn save(
+    tx: &mut Tx,
+    master_key: &MasterKey,
+    changes: &[Change],
+    expected: Option<i64>,
+) -> Result<i64, DbError> {
+    let actual = generation(tx).await?;
+    if expected.is_some_and(|expected| expected != actual) {
+        return Err(DbError::StaleGeneration { actual });
+    }
+    if changes.is_empty() {
+        return Ok(actual);
+    }
+    for change in changes {
+        match &change.value {
+            None => {
+                sqlx::query(RESET)
+                    .bind(&change.key)
+                    .execute(&mut **tx)
+                    .await?;
+            }
+            Some(value) => {
+                let text = value.to_string();
+                let (plain, sealed) = if change.secret {
+                    let sealed = master_key
+                        .seal(&context(&change.key), text.as_bytes())
+                        .map_err(|e| DbError::Sealed(e.to_string()))?;
+                    (None, Some(sealed))
+                } else {
+                    (Some(text), None)
+                };
+                sqlx::query(PUT)
+                    .bind(&change.key)
+                    .bind(plain)
+                    .bind(sealed)
+                    .execute(&mut **tx)
+                    .await?;
+            }
+        }
+    }
+    let (generation,): (i64,) = sqlx::query_as(BUMP).fetch_one(&mut **tx).await?;
+    if changes.iter().any(|change| is_container_input(&change.key)) {
+        object::bump_all(tx, Kind::Container).await?;
+    }
+    if changes
+        .iter()
+        .any(|change| change.key == "container.network_subnet")
+    {
+        object::bump(tx, Kind::Engine, &engine_uid(), None).await?;
+    }
+    tx.ring_on_commit();
+    Ok(generation)
+}
+
+/// Whether every container is made with this key's value.
+pub fn is_container_input(key: &str) -> bool {
+    matches!(
+        key,
+        "container.cpu_limit"
+            | "container.memory_limit_mb"
+            | "container.pids_limit"
+            | "container.timezone"
+            | "container.capabilities"
+    )
+}

@@ -1,0 +1,8 @@
+//! The desired state of users' containers, and what their reconciler remembers.
+
+mod model;
+pub(crate) mod query;
+
+pub use model::{ContainerFacts, ContainerRow, Desired, StatusWord, status_word};
+pub(crate) use query::create;
+pub use query::{all, get, purge, request_restart, save_facts, set_desired, set_limits};

@@ -1,0 +1,233 @@
+//! Rows of containers.
+
+use serde::Serialize;
+use sqlx::FromRow;
+
+use crate::condition::{self, ConditionStatus, ConditionType};
+use crate::error::DbError;
+use crate::ids::{Generation, Timestamp, Uid, UserName};
+use crate::object::StatusRow;
+
+/// Whether a container shall run.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::Display,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Desired {
+    /// It shall run.
+    Running,
+    /// It shall not exist; the user's directory stays.
+    Stopped,
+}
+
+impl Desired {
+    /// Reads the stored form.
+    pub(crate) fn read(text: &str) -> Result<Self, DbError> {
+        text.parse()
+            .map_err(|_| DbError::Corrupt(format!("desired state {text:?}")))
+    }
+}
+
+/// Everything the container reconciler needs from the database about one user.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContainerRow {
+    /// Identity of the user, and of its container.
+    pub uid: Uid,
+    /// Name of the user.
+    pub name: UserName,
+    /// The account may not be used: the container does not run, whatever is desired.
+    pub disabled: bool,
+    /// Whether it shall run.
+    pub desired: Desired,
+    /// A new token means: replace the container by a fresh one, once.
+    pub restart_token: String,
+    /// Runs the adapter's debug command until the next start or restart.
+    pub debug: bool,
+    /// Image reference, fixed when the user was created or migrated.
+    pub image_ref: String,
+    /// Processor limit in cores, when it differs from the configuration's.
+    pub cpu_limit: Option<f64>,
+    /// Memory limit in MiB, when it differs from the configuration's.
+    pub memory_limit_mb: Option<i64>,
+    /// Generation of the container object.
+    pub generation: Generation,
+    /// Its removal was asked for.
+    pub deleted_at: Option<Timestamp>,
+    /// Whether the reconciler has noted that it must clean up.
+    pub has_finalizer: bool,
+    /// Configuration generation at the time of reading.
+    pub config_generation: i64,
+    /// What the reconciler remembers.
+    pub facts: ContainerFacts,
+}
+
+impl ContainerRow {
+    /// Whether it shall run, all things considered.
+    pub fn shall_run(&self) -> bool {
+        self.desired == Desired::Running && !self.disabled && self.deleted_at.is_none()
+    }
+}
+
+/// What the container reconciler remembers between passes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ContainerFacts {
+    /// The engine's id of the container last seen running.
+    pub engine_id: Option<String>,
+    /// The reference that `image_id` was resolved from.
+    pub image_ref: Option<String>,
+    /// The image this user is pinned to.
+    pub image_id: Option<String>,
+    /// Its repository digest, when it has one.
+    pub image_digest: Option<String>,
+    /// Address in the agent network.
+    pub ip: Option<String>,
+    /// When that container was started.
+    pub started_at: Option<Timestamp>,
+    /// Exits in a row that nobody asked for.
+    pub crash_count: u32,
+    /// The restart token for which they were counted; a new one forgives.
+    pub crash_token: String,
+    /// When the newest of them happened.
+    pub last_exit_at: Option<Timestamp>,
+    /// Its exit code.
+    pub last_exit_code: Option<i64>,
+    /// Settings whose replacement container did not become ready.
+    pub failed_digest: Option<String>,
+    /// When that was.
+    pub failed_at: Option<Timestamp>,
+    /// How often in a row.
+    pub failed_count: u32,
+}
+
+#[derive(FromRow)]
+pub(super) struct RawContainer {
+    pub uid: String,
+    pub name: String,
+    pub disabled: i64,
+    pub desired: String,
+    pub restart_token: String,
+    pub debug: i64,
+    pub spec_image_ref: String,
+    pub cpu_limit: Option<f64>,
+    pub memory_limit_mb: Option<i64>,
+    pub generation: i64,
+    pub deleted_at: Option<i64>,
+    pub finalizer: Option<String>,
+    pub config_generation: i64,
+    pub engine_id: Option<String>,
+    pub image_ref: Option<String>,
+    pub image_id: Option<String>,
+    pub image_digest: Option<String>,
+    pub ip: Option<String>,
+    pub started_at: Option<i64>,
+    pub crash_count: Option<i64>,
+    pub crash_token: Option<String>,
+    pub last_exit_at: Option<i64>,
+    pub last_exit_code: Option<i64>,
+    pub failed_digest: Option<String>,
+    pub failed_at: Option<i64>,
+    pub failed_count: Option<i64>,
+}
+
+fn count(value: Option<i64>) -> u32 {
+    u32::try_from(value.unwrap_or(0)).unwrap_or(0)
+}
+
+impl TryFrom<RawContainer> for ContainerRow {
+    type Error = DbError;
+
+    fn try_from(raw: RawContainer) -> Result<Self, DbError> {
+        Ok(Self {
+            uid: Uid::from(raw.uid),
+            name: raw.name.parse()?,
+            disabled: raw.disabled != 0,
+            desired: Desired::read(&raw.desired)?,
+            restart_token: raw.restart_token,
+            debug: raw.debug != 0,
+            image_ref: raw.spec_image_ref,
+            cpu_limit: raw.cpu_limit,
+            memory_limit_mb: raw.memory_limit_mb,
+            generation: Generation(raw.generation),
+            deleted_at: raw.deleted_at.map(Timestamp::from_millis),
+            has_finalizer: raw.finalizer.is_some(),
+            config_generation: raw.config_generation,
+            facts: ContainerFacts {
+                engine_id: raw.engine_id,
+                image_ref: raw.image_ref,
+                image_id: raw.image_id,
+                image_digest: raw.image_digest,
+                ip: raw.ip,
+                started_at: raw.started_at.map(Timestamp::from_millis),
+                crash_count: count(raw.crash_count),
+                crash_token: raw.crash_token.unwrap_or_default(),
+                last_exit_at: raw.last_exit_at.map(Timestamp::from_millis),
+                last_exit_code: raw.last_exit_code,
+                failed_digest: raw.failed_digest,
+                failed_at: raw.failed_at.map(Timestamp::from_millis),
+                failed_count: count(raw.failed_count),
+            },
+        })
+    }
+}
+
+/// One word for a container's state, as listings show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display, strum::IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum StatusWord {
+    /// Observed running and ready.
+    Running,
+    /// On its way there.
+    Starting,
+    /// Observed stopped on purpose.
+    Stopped,
+    /// On its way there.
+    Stopping,
+    /// Needs a person, or a later attempt.
+    Failed,
+    /// The engine could not be asked.
+    Unknown,
+    /// Being removed.
+    Deleting,
+}
+
+/// Derives the word from what is desired and what was observed: never `running` before an observation
+/// of this generation said so.
+pub fn status_word(
+    shall_run: bool,
+    deleted: bool,
+    generation: Generation,
+    status: &StatusRow,
+) -> StatusWord {
+    if deleted {
+        return StatusWord::Deleting;
+    }
+    let under_way = if shall_run {
+        StatusWord::Starting
+    } else {
+        StatusWord::Stopping
+    };
+    if status.observed_generation < generation {
+        return under_way;
+    }
+    match condition::find(&status.conditions, ConditionType::Ready) {
+        None => under_way,
+        Some(ready) => match ready.status {
+            ConditionStatus::True if shall_run => StatusWord::Running,
+            ConditionStatus::True => StatusWord::Stopped,
+            ConditionStatus::Unknown => StatusWord::Unknown,
+            ConditionStatus::False if ready.reason.needs_person() => StatusWord::Failed,
+            ConditionStatus::False => under_way,
+        },
+    }
+}

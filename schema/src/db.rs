@@ -1,0 +1,369 @@
+//! The database: opening, migrating, reading and writing.
+//!
+//! One code path serves SQLite and PostgreSQL through `sqlx::Any`. SQLite has one writer connection
+//! whose transactions begin `IMMEDIATE` (a deferred transaction that upgrades would fail at once
+//! when another writer is active) and a pool of readers; PostgreSQL has one pool.
+
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::any::AnyPoolOptions;
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::{Any, AnyConnection, AnyPool, Connection, Transaction};
+use tracing::{info, warn};
+
+use crate::bell::{self, Bell};
+use crate::error::{DbError, OpenError};
+
+static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
+
+const READERS: u32 = 4;
+const POSTGRES_CONNECTIONS: u32 = 10;
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Which database is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Backend {
+    /// A file.
+    Sqlite(PathBuf),
+    /// A server. The URL holds a password and is never shown.
+    Postgres(String),
+}
+
+impl Backend {
+    /// Reads `sqlite:<path>`, `sqlite://<path>`, `postgres://…` or `postgresql://…`.
+    pub fn parse(url: &str) -> Result<Self, OpenError> {
+        if let Some(path) = url.strip_prefix("sqlite:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            if path.is_empty() || path.contains('?') || path == ":memory:" {
+                return Err(OpenError::Url(format!("sqlite:{path} names no file")));
+            }
+            return Ok(Self::Sqlite(PathBuf::from(path)));
+        }
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Ok(Self::Postgres(url.to_owned()));
+        }
+        Err(OpenError::Url(
+            url.split(':').next().unwrap_or_default().to_owned(),
+        ))
+    }
+
+    /// Where the database is, for people; never with credentials.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Sqlite(path) => path.display().to_string(),
+            Self::Postgres(url) => url::Url::parse(url).map_or_else(
+                |_| "postgres".to_owned(),
+                |url| {
+                    format!(
+                        "postgres://{}{}",
+                        url.host_str().unwrap_or("local"),
+                        url.path()
+                    )
+                },
+            ),
+        }
+    }
+}
+
+/// An open database.
+#[derive(Debug, Clone)]
+pub struct Db {
+    backend: Backend,
+    writer: AnyPool,
+    readers: AnyPool,
+    bell: Bell,
+}
+
+impl Db {
+    /// Opens and migrates. A database that is unreadable or newer than this release is refused and
+    /// left as it is.
+    pub async fn open(backend: Backend) -> Result<Self, OpenError> {
+        sqlx::any::install_default_drivers();
+        let db = match &backend {
+            Backend::Sqlite(path) => {
+                refuse_foreign_file(path, &backend).await?;
+                let url = sqlite_url(path, "rwc");
+                let writer = sqlite_pool(&url, 1)
+                    .await
+                    .map_err(|e| unreadable(&backend, &e))?;
+                migrate(&writer, &backend).await?;
+                let readers = sqlite_pool(&url, READERS)
+                    .await
+                    .map_err(|e| unreadable(&backend, &e))?;
+                Self {
+                    backend,
+                    writer,
+                    readers,
+                    bell: Bell::default(),
+                }
+            }
+            Backend::Postgres(url) => {
+                let pool = AnyPoolOptions::new()
+                    .max_connections(POSTGRES_CONNECTIONS)
+                    .acquire_timeout(ACQUIRE_TIMEOUT)
+                    .connect(url)
+                    .await
+                    .map_err(OpenError::Unreachable)?;
+                migrate(&pool, &backend).await?;
+                Self {
+                    backend,
+                    writer: pool.clone(),
+                    readers: pool,
+                    bell: Bell::default(),
+                }
+            }
+        };
+        Ok(db)
+    }
+
+    /// Which database this is.
+    pub fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    /// The bell that rings when desired state was committed.
+    pub fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// A connection for reads outside a transaction.
+    pub async fn read(&self) -> Result<sqlx::pool::PoolConnection<Any>, DbError> {
+        Ok(self.readers.acquire().await?)
+    }
+
+    /// A transaction that sees one moment, for reads of several tables that belong together.
+    pub async fn snapshot(&self) -> Result<Transaction<'static, Any>, DbError> {
+        Ok(match self.backend {
+            Backend::Sqlite(_) => self.readers.begin().await?,
+            Backend::Postgres(_) => {
+                self.readers
+                    .begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    .await?
+            }
+        })
+    }
+
+    /// A transaction that may write.
+    pub async fn begin(&self) -> Result<Tx, DbError> {
+        let inner = match self.backend {
+            Backend::Sqlite(_) => self.writer.begin_with("BEGIN IMMEDIATE").await?,
+            Backend::Postgres(_) => self.writer.begin().await?,
+        };
+        Ok(Tx {
+            inner,
+            ring: false,
+            bell: self.bell.clone(),
+            notify: matches!(self.backend, Backend::Postgres(_)),
+        })
+    }
+
+    /// Forwards rings of other processes to the bell; returns at once on SQLite, which only one
+    /// process serves. Notifications may be lost around a reconnect, so each one rings the bell.
+    pub async fn listen(&self) -> Result<(), DbError> {
+        let Backend::Postgres(url) = &self.backend else {
+            return Ok(());
+        };
+        loop {
+            match sqlx::postgres::PgListener::connect(url).await {
+                Ok(mut listener) => match listener.listen(bell::CHANNEL).await {
+                    Ok(()) => {
+                        self.bell.ring();
+                        // `try_recv` returns `None` after a lost connection, which it restores.
+                        while listener.try_recv().await.is_ok() {
+                            self.bell.ring();
+                        }
+                    }
+                    Err(error) => warn!(%error, "cannot listen for changes of other replicas"),
+                },
+                Err(error) => {
+                    warn!(%error, "cannot connect to listen for changes of other replicas")
+                }
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Whether a trivial query is answered.
+    pub async fn ping(&self) -> Result<(), DbError> {
+        sqlx::query(crate::meta::PING)
+            .execute(&mut *self.read().await?)
+            .await?;
+        Ok(())
+    }
+
+    /// Closes all connections; on SQLite this folds the log into the file.
+    pub async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}
+
+/// A transaction that may write. Dropped without [`Tx::commit`], it changes nothing.
+#[derive(Debug)]
+pub struct Tx {
+    inner: Transaction<'static, Any>,
+    ring: bool,
+    bell: Bell,
+    notify: bool,
+}
+
+impl Tx {
+    /// Marks that desired state changes here: the commit rings the bell.
+    pub(crate) fn ring_on_commit(&mut self) {
+        self.ring = true;
+    }
+
+    /// Makes it so, and wakes the reconcilers when desired state changed.
+    pub async fn commit(mut self) -> Result<(), DbError> {
+        if self.ring && self.notify {
+            sqlx::query(crate::meta::NOTIFY)
+                .bind(bell::CHANNEL)
+                .execute(&mut *self.inner)
+                .await?;
+        }
+        self.inner.commit().await?;
+        if self.ring {
+            self.bell.ring();
+        }
+        Ok(())
+    }
+}
+
+impl Deref for Tx {
+    type Target = AnyConnection;
+
+    fn deref(&self) -> &AnyConnection {
+        &self.inner
+    }
+}
+
+impl DerefMut for Tx {
+    fn deref_mut(&mut self) -> &mut AnyConnection {
+        &mut self.inner
+    }
+}
+
+fn sqlite_url(path: &Path, mode: &str) -> String {
+    // Characters with a meaning in URLs are legal in file names.
+    let path = path
+        .to_string_lossy()
+        .replace('%', "%25")
+        .replace('?', "%3F")
+        .replace('#', "%23");
+    format!("sqlite:{path}?mode={mode}")
+}
+
+async fn sqlite_pool(url: &str, connections: u32) -> Result<AnyPool, sqlx::Error> {
+    AnyPoolOptions::new()
+        .max_connections(connections)
+        .min_connections(1)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                for pragma in [
+                    "PRAGMA busy_timeout = 15000",
+                    "PRAGMA journal_mode = WAL",
+                    "PRAGMA synchronous = FULL",
+                    "PRAGMA foreign_keys = ON",
+                ] {
+                    sqlx::query(pragma).execute(&mut *connection).await?;
+                }
+                Ok(())
+            })
+        })
+        .connect(url)
+        .await
+}
+
+fn unreadable(backend: &Backend, error: &sqlx::Error) -> OpenError {
+    OpenError::Unreadable {
+        place: backend.place(),
+        detail: error.to_string(),
+    }
+}
+
+/// Looks at an existing file without any chance of changing it, before it is opened for writing.
+async fn refuse_foreign_file(path: &Path, backend: &Backend) -> Result<(), OpenError> {
+    match tokio::fs::metadata(path).await {
+        Ok(meta) if meta.is_file() && meta.len() > 0 => {}
+        Ok(meta) if meta.is_file() => return Ok(()),
+        Ok(_) => {
+            return Err(OpenError::Unreadable {
+                place: backend.place(),
+                detail: "it is not a regular file".to_owned(),
+            });
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => {
+            return Err(OpenError::Unreadable {
+                place: backend.place(),
+                detail: error.to_string(),
+            });
+        }
+    }
+    // `immutable=1` creates neither log nor shared-memory file beside the database.
+    let url = format!("{}&immutable=1", sqlite_url(path, "ro"));
+    let mut connection = AnyConnection::connect(&url)
+        .await
+        .map_err(|e| unreadable(backend, &e))?;
+    let verdict: Result<(String,), _> = sqlx::query_as(crate::meta::QUICK_CHECK)
+        .fetch_one(&mut connection)
+        .await;
+    match verdict {
+        Ok((word,)) if word == "ok" => {}
+        Ok((detail,)) => {
+            return Err(OpenError::Unreadable {
+                place: backend.place(),
+                detail,
+            });
+        }
+        Err(error) => return Err(unreadable(backend, &error)),
+    }
+    let tables: Vec<(String,)> = sqlx::query_as(crate::meta::SQLITE_TABLES)
+        .fetch_all(&mut connection)
+        .await
+        .map_err(|e| unreadable(backend, &e))?;
+    let has_history = tables.iter().any(|(name,)| name == "_sqlx_migrations");
+    if !has_history {
+        if let Some((foreign,)) = tables.first() {
+            return Err(OpenError::Unreadable {
+                place: backend.place(),
+                detail: format!("it holds a table {foreign:?} of another program"),
+            });
+        }
+        return Ok(());
+    }
+    let applied: Vec<(i64,)> = sqlx::query_as(crate::meta::APPLIED_MIGRATIONS)
+        .fetch_all(&mut connection)
+        .await
+        .map_err(|e| unreadable(backend, &e))?;
+    for (version,) in applied {
+        if !MIGRATOR.version_exists(version) {
+            return Err(OpenError::Newer {
+                place: backend.place(),
+                detail: format!("migration {version} is not known here"),
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn migrate(pool: &AnyPool, backend: &Backend) -> Result<(), OpenError> {
+    MIGRATOR.run(pool).await.map_err(|error| match error {
+        MigrateError::VersionMissing(version) => OpenError::Newer {
+            place: backend.place(),
+            detail: format!("migration {version} is not known here"),
+        },
+        MigrateError::VersionMismatch(version) => OpenError::Newer {
+            place: backend.place(),
+            detail: format!("migration {version} differs from ours"),
+        },
+        other => OpenError::Migrate(other),
+    })?;
+    info!(database = backend.place(), "database is ready");
+    Ok(())
+}

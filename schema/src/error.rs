@@ -1,0 +1,88 @@
+//! What the database layer can fail with.
+
+use crate::ids::InvalidUserName;
+
+/// A read or write of the database failed.
+#[derive(Debug, thiserror::Error)]
+pub enum DbError {
+    /// The row does not exist.
+    #[error("no such {0}")]
+    NotFound(&'static str),
+    /// The row has another generation than the caller expected.
+    #[error("the object was changed meanwhile: its generation is {actual}")]
+    StaleGeneration {
+        /// The generation it has now.
+        actual: i64,
+    },
+    /// The name belongs to another account.
+    #[error("the name is already taken")]
+    NameTaken,
+    /// The name belongs to an account that is still being removed.
+    #[error("the previous account of this name is still being removed")]
+    NameBeingRemoved,
+    /// The last superadmin cannot be removed.
+    #[error("the last superadmin cannot be removed")]
+    LastSuperadmin,
+    /// A stored name breaks the rule for names.
+    #[error("a stored user name is not valid")]
+    InvalidName(#[from] InvalidUserName),
+    /// A stored value cannot be understood.
+    #[error("a stored value cannot be read: {0}")]
+    Corrupt(String),
+    /// A sealed value could not be opened with this master key.
+    #[error("a stored secret cannot be opened: {0}")]
+    Sealed(String),
+    /// The database failed.
+    #[error("the database failed")]
+    Sqlx(#[from] sqlx::Error),
+}
+
+/// Why the database could not be opened at start.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL is neither `sqlite:<path>` nor `postgres://…`.
+    #[error(
+        "the database URL is not understood: {0}; use sqlite:<path> or postgres://user:password@host/database"
+    )]
+    Url(String),
+    /// The file is not a database, or a damaged one. It was not touched.
+    #[error(
+        "the database {place} cannot be read: {detail}. It was not changed; restore it from a backup or name another with --database-url"
+    )]
+    Unreadable {
+        /// The file.
+        place: String,
+        /// The database library's words.
+        detail: String,
+    },
+    /// A newer release wrote this database, or its migrations are not ours. It was not touched.
+    #[error(
+        "the database {place} was written by another release: {detail}. It was not changed; run that release or restore a backup"
+    )]
+    Newer {
+        /// The file or server.
+        place: String,
+        /// Which migration is unknown.
+        detail: String,
+    },
+    /// The server cannot be reached.
+    #[error("the database server cannot be reached")]
+    Unreachable(#[source] sqlx::Error),
+    /// A migration failed; it was rolled back.
+    #[error("the database could not be migrated")]
+    Migrate(#[source] sqlx::migrate::MigrateError),
+    /// The database failed after it was opened.
+    #[error("the database failed while it was being prepared")]
+    Prepare(#[source] sqlx::Error),
+}
+
+impl OpenError {
+    /// Whether the service must refuse to start with exit code 78 (`EX_CONFIG`), because starting
+    /// again changes nothing and the data must not be touched.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Url(_) | Self::Unreadable { .. } | Self::Newer { .. } => true,
+            Self::Unreachable(_) | Self::Migrate(_) | Self::Prepare(_) => false,
+        }
+    }
+}

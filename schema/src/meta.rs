@@ -1,0 +1,101 @@
+//! Facts about this installation, sealed secrets that are not configuration, and guard rows.
+
+use secrecy::ExposeSecret;
+use sqlx::AnyConnection;
+use zeroize::Zeroizing;
+
+use crate::db::Tx;
+use crate::error::DbError;
+use crate::ids::Uid;
+use crate::secrets::{self, MasterKey};
+use crate::statement::statements;
+
+statements! {
+    /// Answers nothing, quickly.
+    PING = "SELECT 1";
+    /// Reads one fact.
+    GET_META = "SELECT value FROM meta WHERE name = $1";
+    /// Writes a fact once.
+    INSERT_META = "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+    /// Reads one sealed secret.
+    GET_SEALED = "SELECT value FROM sealed WHERE name = $1";
+    /// Writes a sealed secret once.
+    INSERT_SEALED = "INSERT INTO sealed (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+    /// Takes a guard row: a second transaction waits here until the first has ended.
+    TAKE_GUARD = "UPDATE guards SET n = n + 1 WHERE name = $1 RETURNING n";
+}
+
+/// Wakes other replicas (PostgreSQL only).
+pub(crate) const NOTIFY: &str = "SELECT pg_notify($1, '')";
+/// Integrity of a file (SQLite only).
+pub(crate) const QUICK_CHECK: &str = "SELECT quick_check FROM pragma_quick_check";
+/// Tables of a file (SQLite only).
+pub(crate) const SQLITE_TABLES: &str =
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+/// Migrations that were applied (table of the migration library).
+pub(crate) const APPLIED_MIGRATIONS: &str =
+    "SELECT version FROM _sqlx_migrations WHERE success ORDER BY version";
+
+/// Takes the guard row `name` for the rest of the transaction and returns its new count.
+pub async fn take_guard(tx: &mut Tx, name: &'static str) -> Result<i64, DbError> {
+    let (n,): (i64,) = sqlx::query_as(TAKE_GUARD)
+        .bind(name)
+        .fetch_optional(&mut **tx)
+        .await?
+        .ok_or(DbError::NotFound("guard row"))?;
+    Ok(n)
+}
+
+/// The identity of this installation: made once, carried by every object it owns in the world.
+pub async fn ensure_instance_id(tx: &mut Tx) -> Result<String, DbError> {
+    sqlx::query(INSERT_META)
+        .bind("instance_id")
+        .bind(Uid::random().as_str())
+        .execute(&mut **tx)
+        .await?;
+    get(tx, "instance_id")
+        .await?
+        .ok_or(DbError::NotFound("instance id"))
+}
+
+/// Writes a fact unless it has a value, and returns the value it has.
+pub async fn ensure(tx: &mut Tx, name: &str, value: &str) -> Result<String, DbError> {
+    sqlx::query(INSERT_META)
+        .bind(name)
+        .bind(value)
+        .execute(&mut **tx)
+        .await?;
+    get(tx, name).await?.ok_or(DbError::NotFound("fact"))
+}
+
+/// Reads one fact.
+pub async fn get(connection: &mut AnyConnection, name: &str) -> Result<Option<String>, DbError> {
+    let row: Option<(String,)> = sqlx::query_as(GET_META)
+        .bind(name)
+        .fetch_optional(connection)
+        .await?;
+    Ok(row.map(|(value,)| value))
+}
+
+/// The secret that signs sessions: made once, sealed under the master key, so that sessions stay
+/// valid across restarts.
+pub async fn ensure_session_secret(
+    tx: &mut Tx,
+    key: &MasterKey,
+) -> Result<Zeroizing<Vec<u8>>, DbError> {
+    const NAME: &str = "session_secret";
+    let fresh = secrets::random_secret()
+        .and_then(|secret| key.seal(NAME, secret.expose_secret().as_bytes()))
+        .map_err(|e| DbError::Sealed(e.to_string()))?;
+    sqlx::query(INSERT_SEALED)
+        .bind(NAME)
+        .bind(fresh)
+        .execute(&mut **tx)
+        .await?;
+    let (sealed,): (Vec<u8>,) = sqlx::query_as(GET_SEALED)
+        .bind(NAME)
+        .fetch_one(&mut **tx)
+        .await?;
+    key.open(NAME, &sealed)
+        .map_err(|e| DbError::Sealed(e.to_string()))
+}

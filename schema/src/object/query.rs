@@ -1,0 +1,385 @@
+//! Statements on objects. Functions that change desired state take a [`Tx`], which rings the bell.
+
+use sqlx::AnyConnection;
+
+use super::model::{ObjectRow, RawObject, ReadyCount, StatusRow};
+use crate::condition::{self, ConditionType};
+use crate::db::Tx;
+use crate::error::DbError;
+use crate::ids::{Epoch, Generation, Kind, Timestamp, Uid};
+use crate::statement::statements;
+
+/// Columns of an object with its status.
+macro_rules! select_object {
+    ($rest:literal) => {
+        concat!(
+            "SELECT o.kind, o.uid, o.name, o.generation, o.paused, o.created_at, o.deleted_at, \
+             s.observed_generation, s.conditions, s.failures, s.next_attempt_at \
+             FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    /// Records a new object with generation 1.
+    INSERT = "INSERT INTO objects (kind, uid, name, generation, created_at) VALUES ($1, $2, $3, 1, $4)";
+    /// Reads one object.
+    GET = select_object!("WHERE o.kind = $1 AND o.uid = $2");
+    /// Finds an object by its name.
+    FIND_BY_NAME = select_object!("WHERE o.kind = $1 AND lower(o.name) = $2");
+    /// Lists objects; empty `$1` = every kind, empty `$2` = ready or not.
+    LIST = select_object!(
+        "WHERE ($1 = '' OR o.kind = $1) AND ($2 = '' OR coalesce(s.ready, 'Unknown') = $2) \
+         ORDER BY o.kind, lower(o.name) LIMIT $3 OFFSET $4"
+    );
+    /// Counts what `LIST` would list.
+    COUNT = "SELECT count(*) FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
+             WHERE ($1 = '' OR o.kind = $1) AND ($2 = '' OR coalesce(s.ready, 'Unknown') = $2)";
+    /// All uids of a kind.
+    UIDS = "SELECT uid FROM objects WHERE kind = $1";
+    /// Everything known of a kind, in one scan.
+    STATUSES = select_object!("WHERE o.kind = $1");
+    /// Objects whose newest desired state no pass has observed yet.
+    DIRTY = "SELECT o.uid FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
+             WHERE o.kind = $1 AND o.generation > coalesce(s.observed_generation, 0)";
+    /// One more change of desired state.
+    BUMP = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
+    /// The same, only if the caller saw the newest.
+    BUMP_IF = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL AND generation = $3 RETURNING generation";
+    /// One more change of desired state for all of a kind.
+    BUMP_ALL = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND deleted_at IS NULL";
+    /// Asks for removal.
+    DELETE = "UPDATE objects SET deleted_at = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
+    /// Purges a deleted object that nobody still has to clean up after.
+    PURGE = "DELETE FROM objects WHERE kind = $1 AND uid = $2 AND deleted_at IS NOT NULL \
+             AND NOT EXISTS (SELECT 1 FROM finalizers f WHERE f.kind = objects.kind AND f.uid = objects.uid)";
+    /// Adds a finalizer to an object that exists.
+    ADD_FINALIZER = "INSERT INTO finalizers (kind, uid, name) SELECT kind, uid, $3 FROM objects WHERE kind = $1 AND uid = $2 ON CONFLICT (kind, uid, name) DO NOTHING";
+    /// Removes a finalizer.
+    REMOVE_FINALIZER = "DELETE FROM finalizers WHERE kind = $1 AND uid = $2 AND name = $3";
+    /// Finalizers of an object.
+    FINALIZERS = "SELECT name FROM finalizers WHERE kind = $1 AND uid = $2 ORDER BY name";
+    /// Saves a status; never moves back, neither in generation nor in epoch, and only while the object exists.
+    SAVE_STATUS = "INSERT INTO object_status (kind, uid, observed_generation, epoch, ready, conditions, failures, next_attempt_at) \
+                   SELECT kind, uid, CAST($3 AS BIGINT), CAST($4 AS BIGINT), $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT) FROM objects WHERE kind = $1 AND uid = $2 \
+                   ON CONFLICT (kind, uid) DO UPDATE SET observed_generation = excluded.observed_generation, epoch = excluded.epoch, \
+                   ready = excluded.ready, conditions = excluded.conditions, failures = excluded.failures, next_attempt_at = excluded.next_attempt_at \
+                   WHERE object_status.observed_generation <= excluded.observed_generation AND object_status.epoch <= excluded.epoch";
+    /// Switches passes of one object on or off.
+    SET_PAUSED = "UPDATE objects SET paused = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 RETURNING generation";
+    /// Objects whose passes are switched off.
+    PAUSED_UIDS = "SELECT uid FROM objects WHERE kind = $1 AND paused = 1";
+    /// Switches a reconciler off.
+    PAUSE_RECONCILER = "INSERT INTO paused_reconcilers (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
+    /// Switches a reconciler on.
+    RESUME_RECONCILER = "DELETE FROM paused_reconcilers WHERE name = $1";
+    /// Reconcilers that are switched off.
+    PAUSED_RECONCILERS = "SELECT name FROM paused_reconcilers ORDER BY name";
+    /// Numbers for the operators' summary.
+    READY_COUNTS = "SELECT o.kind, coalesce(s.ready, '') AS ready, count(*) AS n, \
+                    CAST(sum(CASE WHEN coalesce(s.failures, 0) > 0 THEN 1 ELSE 0 END) AS BIGINT) AS failing \
+                    FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid GROUP BY o.kind, coalesce(s.ready, '')";
+}
+
+/// Records a new object with generation 1.
+pub async fn insert(
+    tx: &mut Tx,
+    kind: Kind,
+    uid: &Uid,
+    name: &str,
+    now: Timestamp,
+) -> Result<Generation, DbError> {
+    sqlx::query(INSERT)
+        .bind(kind.as_str())
+        .bind(uid.as_str())
+        .bind(name)
+        .bind(now.as_millis())
+        .execute(&mut **tx)
+        .await?;
+    tx.ring_on_commit();
+    Ok(Generation(1))
+}
+
+/// Reads one object.
+pub async fn get(
+    connection: &mut AnyConnection,
+    kind: Kind,
+    uid: &Uid,
+) -> Result<Option<ObjectRow>, DbError> {
+    let raw: Option<RawObject> = sqlx::query_as(GET)
+        .bind(kind.as_str())
+        .bind(uid.as_str())
+        .fetch_optional(connection)
+        .await?;
+    raw.map(ObjectRow::try_from).transpose()
+}
+
+/// Finds an object by its name, case-insensitively.
+pub async fn find_by_name(
+    connection: &mut AnyConnection,
+    kind: Kind,
+    name: &str,
+) -> Result<Option<ObjectRow>, DbError> {
+    let raw: Option<RawObject> = sqlx::query_as(FIND_BY_NAME)
+        .bind(kind.as_str())
+        .bind(name.to_ascii_lowercase())
+        .fetch_optional(connection)
+        .await?;
+    raw.map(ObjectRow::try_from).transpose()
+}
+
+/// Lists objects, one page, with the total. `ready` is `True`, `False` or `Unknown`.
+pub async fn list(
+    connection: &mut AnyConnection,
+    kind: Option<Kind>,
+    ready: Option<&str>,
+    limit: i64,
+    offset: i64,
+) -> Result<(Vec<ObjectRow>, i64), DbError> {
+    let kind = kind.map_or("", Kind::as_str);
+    let ready = ready.unwrap_or_default();
+    let (total,): (i64,) = sqlx::query_as(COUNT)
+        .bind(kind)
+        .bind(ready)
+        .fetch_one(&mut *connection)
+        .await?;
+    let raws: Vec<RawObject> = sqlx::query_as(LIST)
+        .bind(kind)
+        .bind(ready)
+        .bind(limit)
+        .bind(offset)
+        .fetch_all(connection)
+        .await?;
+    let rows = raws
+        .into_iter()
+        .map(ObjectRow::try_from)
+        .collect::<Result<_, _>>()?;
+    Ok((rows, total))
+}
+
+/// All uids of a kind.
+pub async fn uids(connection: &mut AnyConnection, kind: Kind) -> Result<Vec<Uid>, DbError> {
+    let rows: Vec<(String,)> = sqlx::query_as(UIDS)
+        .bind(kind.as_str())
+        .fetch_all(connection)
+        .await?;
+    Ok(rows.into_iter().map(|(uid,)| Uid::from(uid)).collect())
+}
+
+/// Everything known of a kind, in one scan.
+pub async fn statuses(
+    connection: &mut AnyConnection,
+    kind: Kind,
+) -> Result<Vec<ObjectRow>, DbError> {
+    let raws: Vec<RawObject> = sqlx::query_as(STATUSES)
+        .bind(kind.as_str())
+        .fetch_all(connection)
+        .await?;
+    raws.into_iter().map(ObjectRow::try_from).collect()
+}
+
+/// Objects whose newest desired state no pass has observed yet.
+pub async fn dirty(connection: &mut AnyConnection, kind: Kind) -> Result<Vec<Uid>, DbError> {
+    let rows: Vec<(String,)> = sqlx::query_as(DIRTY)
+        .bind(kind.as_str())
+        .fetch_all(connection)
+        .await?;
+    Ok(rows.into_iter().map(|(uid,)| Uid::from(uid)).collect())
+}
+
+/// One more change of desired state; with `expected`, only if that is still the generation.
+pub async fn bump(
+    tx: &mut Tx,
+    kind: Kind,
+    uid: &Uid,
+    expected: Option<Generation>,
+) -> Result<Generation, DbError> {
+    let row: Option<(i64,)> = match expected {
+        None => {
+            sqlx::query_as(BUMP)
+                .bind(kind.as_str())
+                .bind(uid.as_str())
+                .fetch_optional(&mut **tx)
+                .await?
+        }
+        Some(Generation(expected)) => {
+            sqlx::query_as(BUMP_IF)
+                .bind(kind.as_str())
+                .bind(uid.as_str())
+                .bind(expected)
+                .fetch_optional(&mut **tx)
+                .await?
+        }
+    };
+    match row {
+        Some((generation,)) => {
+            tx.ring_on_commit();
+            Ok(Generation(generation))
+        }
+        // Tell "gone" from "changed by somebody else".
+        None => match get(tx, kind, uid).await? {
+            Some(object) if object.deleted_at.is_none() => Err(DbError::StaleGeneration {
+                actual: object.generation.0,
+            }),
+            _ => Err(DbError::NotFound("object")),
+        },
+    }
+}
+
+/// One more change of desired state for all objects of a kind, in one statement.
+pub async fn bump_all(tx: &mut Tx, kind: Kind) -> Result<u64, DbError> {
+    let result = sqlx::query(BUMP_ALL)
+        .bind(kind.as_str())
+        .execute(&mut **tx)
+        .await?;
+    tx.ring_on_commit();
+    Ok(result.rows_affected())
+}
+
+/// Asks for removal. Returns the new generation; `NotFound` when it is gone or going already.
+pub async fn delete(
+    tx: &mut Tx,
+    kind: Kind,
+    uid: &Uid,
+    now: Timestamp,
+) -> Result<Generation, DbError> {
+    let row: Option<(i64,)> = sqlx::query_as(DELETE)
+        .bind(kind.as_str())
+        .bind(uid.as_str())
+        .bind(now.as_millis())
+        .fetch_optional(&mut **tx)
+        .await?;
+    let (generation,) = row.ok_or(DbError::NotFound("object"))?;
+    tx.ring_on_commit();
+    Ok(Generation(generation))
+}
+
+/// Purges a deleted object's header if no finalizer is left. The caller has removed its spec rows.
+pub async fn purge_if_finalized(tx: &mut Tx, kind: Kind, uid: &Uid) -> Result<bool, DbError> {
+    let result = sqlx::query(PURGE)
+        .bind(kind.as_str())
+        .bind(uid.as_str())
+        .execute(&mut **tx)
+        .await?;
+    Ok(result.rows_affected() > 0)
+}
+
+/// Adds a finalizer; idempotent. Returns whether the object exists.
+pub async fn add_finalizer(tx: &mut Tx, kind: Kind, uid: &Uid, name: &str) -> Result<(), DbError> {
+    sqlx::query(ADD_FINALIZER)
+        .bind(kind.as_str())
+        .bind(uid.as_str())
+        .bind(name)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Removes a finalizer; idempotent.
+pub async fn remove_finalizer(
+    tx: &mut Tx,
+    kind: Kind,
+    uid: &Uid,
+    name: &str,
+) -> Result<(), DbError> {
+    sqlx::query(REMOVE_FINALIZER)
+        .bind(kind.as_str())
+        .bind(uid.as_str())
+        .bind(name)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Finalizers of an object.
+pub async fn finalizers(
+    connection: &mut AnyConnection,
+    kind: Kind,
+    uid: &Uid,
+) -> Result<Vec<String>, DbError> {
+    let rows: Vec<(String,)> = sqlx::query_as(FINALIZERS)
+        .bind(kind.as_str())
+        .bind(uid.as_str())
+        .fetch_all(connection)
+        .await?;
+    Ok(rows.into_iter().map(|(name,)| name).collect())
+}
+
+/// Saves a status. False when a newer epoch or generation was written meanwhile, or the object is gone.
+pub async fn save_status(
+    tx: &mut Tx,
+    kind: Kind,
+    uid: &Uid,
+    status: &StatusRow,
+    epoch: Epoch,
+) -> Result<bool, DbError> {
+    let ready = condition::find(&status.conditions, ConditionType::Ready)
+        .map_or("Unknown", |c| c.status.into());
+    let conditions = serde_json::to_string(&status.conditions)
+        .map_err(|e| DbError::Corrupt(format!("conditions: {e}")))?;
+    let result = sqlx::query(SAVE_STATUS)
+        .bind(kind.as_str())
+        .bind(uid.as_str())
+        .bind(status.observed_generation.0)
+        .bind(epoch.0)
+        .bind(ready)
+        .bind(conditions)
+        .bind(i64::from(status.failures))
+        .bind(status.next_attempt_at.map(Timestamp::as_millis))
+        .execute(&mut **tx)
+        .await?;
+    Ok(result.rows_affected() > 0)
+}
+
+/// Switches passes of one object on or off; bumps its generation so that its reconciler looks.
+pub async fn set_paused(
+    tx: &mut Tx,
+    kind: Kind,
+    uid: &Uid,
+    paused: bool,
+) -> Result<Generation, DbError> {
+    let row: Option<(i64,)> = sqlx::query_as(SET_PAUSED)
+        .bind(kind.as_str())
+        .bind(uid.as_str())
+        .bind(i64::from(paused))
+        .fetch_optional(&mut **tx)
+        .await?;
+    let (generation,) = row.ok_or(DbError::NotFound("object"))?;
+    tx.ring_on_commit();
+    Ok(Generation(generation))
+}
+
+/// Objects whose passes are switched off.
+pub async fn paused_uids(connection: &mut AnyConnection, kind: Kind) -> Result<Vec<Uid>, DbError> {
+    let rows: Vec<(String,)> = sqlx::query_as(PAUSED_UIDS)
+        .bind(kind.as_str())
+        .fetch_all(connection)
+        .await?;
+    Ok(rows.into_iter().map(|(uid,)| Uid::from(uid)).collect())
+}
+
+/// Switches a whole reconciler (or all: `*`) on or off.
+pub async fn set_reconciler_paused(tx: &mut Tx, name: &str, paused: bool) -> Result<(), DbError> {
+    let statement = if paused {
+        PAUSE_RECONCILER
+    } else {
+        RESUME_RECONCILER
+    };
+    sqlx::query(statement).bind(name).execute(&mut **tx).await?;
+    tx.ring_on_commit();
+    Ok(())
+}
+
+/// Names of reconcilers that are switched off; `*` stands for all.
+pub async fn paused_reconcilers(connection: &mut AnyConnection) -> Result<Vec<String>, DbError> {
+    let rows: Vec<(String,)> = sqlx::query_as(PAUSED_RECONCILERS)
+        .fetch_all(connection)
+        .await?;
+    Ok(rows.into_iter().map(|(name,)| name).collect())
+}
+
+/// Numbers for the operators' summary.
+pub async fn ready_counts(connection: &mut AnyConnection) -> Result<Vec<ReadyCount>, DbError> {
+    Ok(sqlx::query_as(READY_COUNTS).fetch_all(connection).await?)
+}

@@ -1,0 +1,5 @@
+//! Sessions: the server side of the signed cookie.
+
+pub(crate) mod query;
+
+pub use query::{Live, SessionRow, find_live, issue, list, prune, revoke, revoke_all};

@@ -1,0 +1,30 @@
+//! Named SQL statements.
+//!
+//! Every statement of the service is a named constant made by [`statements!`], portable between
+//! SQLite and PostgreSQL, and listed in [`all`], so that a test can prepare each on both.
+
+/// Declares named statements and the list of them.
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $sql:expr;)+) => {
+        $($(#[$doc])* pub(crate) const $name: &str = $sql;)+
+        /// Name and text of every statement of this module.
+        pub(crate) const STATEMENTS: &[(&str, &str)] = &[$((stringify!($name), $name)),+];
+    };
+}
+pub(crate) use statements;
+
+/// Every statement of the service, as (name, text).
+pub fn all() -> Vec<(&'static str, &'static str)> {
+    [
+        crate::config::query::STATEMENTS,
+        crate::container::query::STATEMENTS,
+        crate::event::STATEMENTS,
+        crate::lease::STATEMENTS,
+        crate::meta::STATEMENTS,
+        crate::object::query::STATEMENTS,
+        crate::operation::query::STATEMENTS,
+        crate::session::query::STATEMENTS,
+        crate::user::query::STATEMENTS,
+    ]
+    .concat()
+}

@@ -1,0 +1,304 @@
+//! Statements on accounts.
+
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::AnyConnection;
+
+use super::model::{NewUser, RawListing, RawUser, Role, Source, User, UserListing};
+use crate::container;
+use crate::db::Tx;
+use crate::error::DbError;
+use crate::ids::{Generation, Kind, Timestamp, Uid, UserName};
+use crate::statement::statements;
+use crate::{meta, object, session};
+
+/// Columns of an account.
+macro_rules! select_user {
+    ($rest:literal) => {
+        concat!(
+            "SELECT u.uid, u.name, u.role, u.source, u.password_hash, u.disabled, u.created_at, u.last_login_at, o.deleted_at \
+             FROM users u LEFT JOIN objects o ON o.kind = 'user' AND o.uid = u.uid ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    /// Finds an account by the lower-case form of its name.
+    FIND = select_user!("WHERE u.name_key = $1");
+    /// All superadmins.
+    LIST_SUPERADMINS = select_user!("WHERE u.role = 'superadmin' ORDER BY u.name_key");
+    /// How many superadmins there are.
+    COUNT_SUPERADMINS = "SELECT count(*) FROM users WHERE role = 'superadmin'";
+    /// Records an account; cookies of a former bearer of the name stay in the past.
+    INSERT = "INSERT INTO users (uid, name, name_key, role, source, password_hash, created_at, last_session_at) \
+              VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce((SELECT last_session_at FROM retired_names WHERE name_key = $3), 0))";
+    /// Sets the password.
+    SET_PASSWORD = "UPDATE users SET password_hash = $2 WHERE uid = $1";
+    /// Notes a sign-in.
+    SET_LAST_LOGIN = "UPDATE users SET last_login_at = $2 WHERE uid = $1";
+    /// Allows or forbids signing in.
+    SET_DISABLED = "UPDATE users SET disabled = $2 WHERE uid = $1";
+    /// Remembers the newest session time of a name that becomes free.
+    RETIRE_NAME = "INSERT INTO retired_names (name_key, last_session_at) SELECT name_key, last_session_at FROM users WHERE uid = $1 \
+                   ON CONFLICT (name_key) DO UPDATE SET last_session_at = excluded.last_session_at";
+    /// Removes an account's row.
+    DELETE = "DELETE FROM users WHERE uid = $1";
+    /// One page of users with their containers; `$1` is a LIKE pattern on the lower-case name.
+    LIST = "SELECT u.uid, u.name, u.source, u.disabled, u.created_at, u.last_login_at, o.deleted_at, \
+            c.desired, c.image_ref, co.generation, s.observed_generation, s.conditions, s.failures, s.next_attempt_at, f.image_id, f.ip \
+            FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid \
+            LEFT JOIN containers c ON c.uid = u.uid \
+            LEFT JOIN objects co ON co.kind = 'container' AND co.uid = u.uid \
+            LEFT JOIN object_status s ON s.kind = 'container' AND s.uid = u.uid \
+            LEFT JOIN container_facts f ON f.uid = u.uid \
+            WHERE u.role = 'user' AND u.name_key LIKE $1 ESCAPE '!' ORDER BY u.name_key LIMIT $2 OFFSET $3";
+    /// How many users `LIST` would give without paging.
+    COUNT = "SELECT count(*) FROM users WHERE role = 'user' AND name_key LIKE $1 ESCAPE '!'";
+}
+
+/// Finds an account by its name, case-insensitively. Accounts that are being removed are found too.
+pub async fn find(
+    connection: &mut AnyConnection,
+    name: &UserName,
+) -> Result<Option<User>, DbError> {
+    let raw: Option<RawUser> = sqlx::query_as(FIND)
+        .bind(name.key())
+        .fetch_optional(connection)
+        .await?;
+    raw.map(User::try_from).transpose()
+}
+
+async fn insert(
+    tx: &mut Tx,
+    uid: &Uid,
+    name: &UserName,
+    role: Role,
+    source: Source,
+    password_hash: Option<&SecretString>,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    // The guard orders two creations of one name, so that the second sees the first and is told so.
+    meta::take_guard(tx, "names").await?;
+    if let Some(holder) = find(tx, name).await? {
+        return Err(if holder.deleted_at.is_some() {
+            DbError::NameBeingRemoved
+        } else {
+            DbError::NameTaken
+        });
+    }
+    sqlx::query(INSERT)
+        .bind(uid.as_str())
+        .bind(name.as_str())
+        .bind(name.key())
+        .bind::<&str>(role.into())
+        .bind::<&str>(source.into())
+        .bind(password_hash.map(|hash| hash.expose_secret().to_owned()))
+        .bind(now.as_millis())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Creates an ordinary user with its container, in one transaction. Returns the container's generation.
+pub async fn create(tx: &mut Tx, new: &NewUser, now: Timestamp) -> Result<Generation, DbError> {
+    insert(
+        tx,
+        &new.uid,
+        &new.name,
+        Role::User,
+        new.source,
+        new.password_hash.as_ref(),
+        now,
+    )
+    .await?;
+    object::insert(tx, Kind::User, &new.uid, new.name.as_str(), now).await?;
+    container::create(
+        tx,
+        &new.uid,
+        new.name.as_str(),
+        new.desired,
+        &new.image_ref,
+        now,
+    )
+    .await
+}
+
+/// Creates a superadmin.
+pub async fn create_superadmin(
+    tx: &mut Tx,
+    name: &UserName,
+    password_hash: &SecretString,
+    now: Timestamp,
+) -> Result<Uid, DbError> {
+    let uid = Uid::random();
+    insert(
+        tx,
+        &uid,
+        name,
+        Role::Superadmin,
+        Source::Local,
+        Some(password_hash),
+        now,
+    )
+    .await?;
+    Ok(uid)
+}
+
+/// Removes a superadmin, unless it is the last. Decided under a guard row, so that two concurrent
+/// removals cannot take the last two.
+pub async fn delete_superadmin(tx: &mut Tx, name: &UserName) -> Result<(), DbError> {
+    meta::take_guard(tx, "superadmins").await?;
+    let account = find(tx, name)
+        .await?
+        .filter(|account| account.role == Role::Superadmin)
+        .ok_or(DbError::NotFound("superadmin"))?;
+    if superadmin_count(tx).await? <= 1 {
+        return Err(DbError::LastSuperadmin);
+    }
+    remove_row(tx, &account.uid).await
+}
+
+/// How many superadmins there are.
+pub async fn superadmin_count(connection: &mut AnyConnection) -> Result<i64, DbError> {
+    let (n,): (i64,) = sqlx::query_as(COUNT_SUPERADMINS)
+        .fetch_one(connection)
+        .await?;
+    Ok(n)
+}
+
+/// All superadmins.
+pub async fn list_superadmins(connection: &mut AnyConnection) -> Result<Vec<User>, DbError> {
+    let raws: Vec<RawUser> = sqlx::query_as(LIST_SUPERADMINS)
+        .fetch_all(connection)
+        .await?;
+    raws.into_iter().map(User::try_from).collect()
+}
+
+/// Asks for the removal of an ordinary user and everything that is theirs. Sessions end at once;
+/// container and directory go when their reconcilers have cleaned up. Returns the user's generation.
+pub async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<Generation, DbError> {
+    let generation = object::delete(tx, Kind::User, uid, now).await?;
+    match object::delete(tx, Kind::Container, uid, now).await {
+        Ok(_) | Err(DbError::NotFound(_)) => {}
+        Err(error) => return Err(error),
+    }
+    session::revoke_all(tx, uid, None).await?;
+    Ok(generation)
+}
+
+/// Removes the last trace of a deleted user, if no finalizer is left. Returns whether it did.
+pub async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
+    if !object::purge_if_finalized(tx, Kind::User, uid).await? {
+        return Ok(false);
+    }
+    remove_row(tx, uid).await?;
+    Ok(true)
+}
+
+async fn remove_row(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
+    sqlx::query(RETIRE_NAME)
+        .bind(uid.as_str())
+        .execute(&mut **tx)
+        .await?;
+    sqlx::query(DELETE)
+        .bind(uid.as_str())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Sets the password and ends the account's sessions except `keep` (the caller's own).
+pub async fn set_password(
+    tx: &mut Tx,
+    uid: &Uid,
+    hash: &SecretString,
+    keep: Option<i64>,
+) -> Result<(), DbError> {
+    sqlx::query(SET_PASSWORD)
+        .bind(uid.as_str())
+        .bind(hash.expose_secret())
+        .execute(&mut **tx)
+        .await?;
+    session::revoke_all(tx, uid, keep).await?;
+    Ok(())
+}
+
+/// Notes a sign-in, and a new hash when the parameters of hashing changed.
+pub async fn set_last_login(
+    tx: &mut Tx,
+    uid: &Uid,
+    now: Timestamp,
+    rehashed: Option<&SecretString>,
+) -> Result<(), DbError> {
+    sqlx::query(SET_LAST_LOGIN)
+        .bind(uid.as_str())
+        .bind(now.as_millis())
+        .execute(&mut **tx)
+        .await?;
+    if let Some(hash) = rehashed {
+        sqlx::query(SET_PASSWORD)
+            .bind(uid.as_str())
+            .bind(hash.expose_secret())
+            .execute(&mut **tx)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Allows or forbids signing in. Forbidding ends all sessions and stops the container. Returns the
+/// container's generation.
+pub async fn set_disabled(
+    tx: &mut Tx,
+    uid: &Uid,
+    disabled: bool,
+    expected: Option<Generation>,
+) -> Result<Generation, DbError> {
+    let generation = object::bump(tx, Kind::Container, uid, expected).await?;
+    sqlx::query(SET_DISABLED)
+        .bind(uid.as_str())
+        .bind(i64::from(disabled))
+        .execute(&mut **tx)
+        .await?;
+    if disabled {
+        session::revoke_all(tx, uid, None).await?;
+    }
+    Ok(generation)
+}
+
+/// One page of users with their containers, with the total. `search` is a case-insensitive substring.
+pub async fn list(
+    connection: &mut AnyConnection,
+    search: &str,
+    limit: i64,
+    offset: i64,
+) -> Result<(Vec<UserListing>, i64), DbError> {
+    let pattern = like_pattern(search);
+    let (total,): (i64,) = sqlx::query_as(COUNT)
+        .bind(&pattern)
+        .fetch_one(&mut *connection)
+        .await?;
+    let raws: Vec<RawListing> = sqlx::query_as(LIST)
+        .bind(&pattern)
+        .bind(limit)
+        .bind(offset)
+        .fetch_all(connection)
+        .await?;
+    let rows = raws
+        .into_iter()
+        .map(UserListing::try_from)
+        .collect::<Result<_, _>>()?;
+    Ok((rows, total))
+}
+
+/// A LIKE pattern that finds `search` as a plain substring.
+fn like_pattern(search: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in search.to_ascii_lowercase().chars() {
+        if matches!(c, '%' | '_' | '!') {
+            pattern.push('!');
+        }
+        pattern.push(c);
+    }
+    pattern.push('%');
+    pattern
+}

@@ -1,0 +1,748 @@
+//! The database layer, on SQLite and on PostgreSQL.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::time::Duration;
+
+use schema::condition::{Condition, Reason};
+use schema::config::query::{self as config, Change};
+use schema::container::{self, ContainerFacts, Desired};
+use schema::error::DbError;
+use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
+use schema::object::{self, StatusRow};
+use schema::session;
+use schema::user::{self, NewUser, Role, Source};
+use schema::{event, lease, meta, operation};
+use secrecy::SecretString;
+use serde_json::json;
+use sqlx::Executor;
+
+mod support;
+use support::{Fixture, on_both_databases};
+
+on_both_databases!(
+    every_statement_can_be_prepared,
+    l10_names_differing_in_case_are_one_name,
+    a_name_stays_taken_until_its_predecessor_is_purged,
+    l12_deletion_is_one_transaction_and_ends_with_no_row,
+    l9_two_superadmins_cannot_remove_each_other,
+    l6_cookies_of_a_former_bearer_of_a_name_never_live_again,
+    sessions_end_by_logout_password_and_disabling,
+    guarded_update_tells_stale_from_gone,
+    status_never_moves_back,
+    dirty_lists_what_no_pass_has_seen,
+    secrets_are_sealed_and_come_back,
+    configuration_bumps_what_it_is_part_of,
+    two_writers_of_configuration_lose_nothing,
+    repeated_events_are_one_event,
+    one_holder_of_the_lease_at_a_time,
+    progress_is_computed_from_the_objects,
+    search_treats_wildcards_as_text,
+    facts_come_back_as_saved,
+    pausing_is_listed,
+    commit_rings_the_bell_and_rollback_does_not,
+);
+
+const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
+
+fn name(text: &str) -> UserName {
+    text.parse().unwrap()
+}
+
+async fn create(fixture: &Fixture, text: &str) -> Result<Uid, DbError> {
+    let uid = Uid::random();
+    let mut tx = fixture.db.begin().await.unwrap();
+    let new = NewUser {
+        uid: uid.clone(),
+        name: name(text),
+        source: Source::Local,
+        password_hash: Some(SecretString::from("hash")),
+        image_ref: "echo:1".to_owned(),
+        desired: Desired::Running,
+    };
+    user::create(&mut tx, &new, NOW).await?;
+    tx.commit().await?;
+    Ok(uid)
+}
+
+async fn every_statement_can_be_prepared(fixture: Fixture) {
+    let mut connection = fixture.db.read().await.unwrap();
+    let statements = schema::statement::all();
+    assert!(statements.len() > 50);
+    for (label, sql) in statements {
+        if let Err(error) = (&mut *connection)
+            .prepare(sqlx::SqlStr::from_static(sql))
+            .await
+        {
+            panic!("{label}: {error}\n{sql}");
+        }
+    }
+}
+
+async fn l10_names_differing_in_case_are_one_name(fixture: Fixture) {
+    create(&fixture, "Alice").await.unwrap();
+    assert!(matches!(
+        create(&fixture, "aLICE").await,
+        Err(DbError::NameTaken)
+    ));
+    let mut tx = fixture.db.begin().await.unwrap();
+    let admin =
+        user::create_superadmin(&mut tx, &name("ALICE"), &SecretString::from("h"), NOW).await;
+    assert!(matches!(admin, Err(DbError::NameTaken)));
+    drop(tx);
+    // Two creations at the same moment: one wins, the other is told so, none fails otherwise.
+    let (a, b) = tokio::join!(create(&fixture, "bob"), create(&fixture, "BOB"));
+    assert!(a.is_ok() != b.is_ok());
+    assert!(matches!(a.and(b), Err(DbError::NameTaken)));
+}
+
+async fn a_name_stays_taken_until_its_predecessor_is_purged(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    object::add_finalizer(&mut tx, Kind::Container, &uid, "container")
+        .await
+        .unwrap();
+    object::add_finalizer(&mut tx, Kind::User, &uid, "user")
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    user::delete(&mut tx, &uid, NOW).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(matches!(
+        create(&fixture, "alice").await,
+        Err(DbError::NameBeingRemoved)
+    ));
+
+    let mut tx = fixture.db.begin().await.unwrap();
+    assert!(!container::purge(&mut tx, &uid).await.unwrap());
+    object::remove_finalizer(&mut tx, Kind::Container, &uid, "container")
+        .await
+        .unwrap();
+    assert!(container::purge(&mut tx, &uid).await.unwrap());
+    assert!(!user::purge(&mut tx, &uid).await.unwrap());
+    object::remove_finalizer(&mut tx, Kind::User, &uid, "user")
+        .await
+        .unwrap();
+    assert!(user::purge(&mut tx, &uid).await.unwrap());
+    tx.commit().await.unwrap();
+    let again = create(&fixture, "alice").await.unwrap();
+    assert_ne!(again, uid);
+}
+
+async fn l12_deletion_is_one_transaction_and_ends_with_no_row(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    user::delete(&mut tx, &uid, NOW).await.unwrap();
+    drop(tx);
+    let mut connection = fixture.db.read().await.unwrap();
+    let row = container::get(&mut connection, &uid)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(row.deleted_at, None);
+    drop(connection);
+
+    let mut tx = fixture.db.begin().await.unwrap();
+    user::delete(&mut tx, &uid, NOW).await.unwrap();
+    assert!(matches!(
+        user::delete(&mut tx, &uid, NOW).await,
+        Err(DbError::NotFound(_))
+    ));
+    // A start that comes after the deletion brings nothing back (L13).
+    let late = container::set_desired(&mut tx, &uid, Desired::Running, false, None).await;
+    assert!(matches!(late, Err(DbError::NotFound(_))));
+    assert!(container::purge(&mut tx, &uid).await.unwrap());
+    assert!(user::purge(&mut tx, &uid).await.unwrap());
+    tx.commit().await.unwrap();
+    let mut connection = fixture.db.read().await.unwrap();
+    assert!(
+        user::find(&mut connection, &name("alice"))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        object::uids(&mut connection, Kind::User)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        object::uids(&mut connection, Kind::Container)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+async fn l9_two_superadmins_cannot_remove_each_other(fixture: Fixture) {
+    let hash = SecretString::from("h");
+    let remove = async |who: &str| -> Result<(), DbError> {
+        let mut tx = fixture.db.begin().await?;
+        user::delete_superadmin(&mut tx, &name(who)).await?;
+        tx.commit().await
+    };
+    for _ in 0..10 {
+        let mut tx = fixture.db.begin().await.unwrap();
+        for who in ["a", "b"] {
+            if user::find(&mut tx, &name(who)).await.unwrap().is_none() {
+                user::create_superadmin(&mut tx, &name(who), &hash, NOW)
+                    .await
+                    .unwrap();
+            }
+        }
+        tx.commit().await.unwrap();
+        let (a, b) = tokio::join!(remove("a"), remove("b"));
+        assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
+        assert!(matches!(a.and(b), Err(DbError::LastSuperadmin)));
+        let mut connection = fixture.db.read().await.unwrap();
+        assert_eq!(user::superadmin_count(&mut connection).await.unwrap(), 1);
+    }
+}
+
+async fn l6_cookies_of_a_former_bearer_of_a_name_never_live_again(fixture: Fixture) {
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let uid = create(&fixture, "alice").await.unwrap();
+        for _ in 0..3 {
+            let mut tx = fixture.db.begin().await.unwrap();
+            seen.push(
+                session::issue(&mut tx, &uid, NOW, "127.0.0.1", "web")
+                    .await
+                    .unwrap(),
+            );
+            tx.commit().await.unwrap();
+        }
+        let mut tx = fixture.db.begin().await.unwrap();
+        user::delete(&mut tx, &uid, NOW).await.unwrap();
+        assert!(container::purge(&mut tx, &uid).await.unwrap());
+        assert!(user::purge(&mut tx, &uid).await.unwrap());
+        tx.commit().await.unwrap();
+    }
+    let uid = create(&fixture, "ALICE").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    let newest = session::issue(&mut tx, &uid, NOW, "127.0.0.1", "web")
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    assert!(!seen.contains(&newest));
+    let mut connection = fixture.db.read().await.unwrap();
+    for old in seen {
+        let live = session::find_live(&mut connection, &name("alice"), old)
+            .await
+            .unwrap();
+        assert!(live.is_none());
+    }
+}
+
+async fn sessions_end_by_logout_password_and_disabling(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await.unwrap();
+    let alice = name("alice");
+    let mut tx = fixture.db.begin().await.unwrap();
+    let mut issued = Vec::new();
+    for _ in 0..4 {
+        issued.push(
+            session::issue(&mut tx, &uid, NOW, "::1", "web")
+                .await
+                .unwrap(),
+        );
+    }
+    assert_eq!(
+        issued,
+        [1_778_500_000, 1_778_500_001, 1_778_500_002, 1_778_500_003]
+    );
+    assert!(session::revoke(&mut tx, &uid, issued[0]).await.unwrap());
+    assert!(!session::revoke(&mut tx, &uid, issued[0]).await.unwrap());
+    let again = session::issue(&mut tx, &uid, NOW, "::1", "web")
+        .await
+        .unwrap();
+    assert_eq!(
+        again, 1_778_500_004,
+        "a logged-out time is never issued again"
+    );
+    user::set_password(&mut tx, &uid, &SecretString::from("new"), Some(issued[1]))
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+
+    let mut connection = fixture.db.read().await.unwrap();
+    let live = session::find_live(&mut connection, &alice, issued[1])
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((live.role, live.uid), (Role::User, uid.clone()));
+    assert!(live.initializing);
+    for dead in [issued[0], issued[2], issued[3], again] {
+        assert!(
+            session::find_live(&mut connection, &alice, dead)
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+    drop(connection);
+    let mut tx = fixture.db.begin().await.unwrap();
+    user::set_disabled(&mut tx, &uid, true, None).await.unwrap();
+    user::set_disabled(&mut tx, &uid, false, None)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let mut connection = fixture.db.read().await.unwrap();
+    assert!(
+        session::find_live(&mut connection, &alice, issued[1])
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+async fn guarded_update_tells_stale_from_gone(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    let two = container::set_desired(&mut tx, &uid, Desired::Stopped, false, Some(Generation(1)))
+        .await
+        .unwrap();
+    assert_eq!(two, Generation(2));
+    let stale =
+        container::set_desired(&mut tx, &uid, Desired::Running, false, Some(Generation(1))).await;
+    assert!(matches!(stale, Err(DbError::StaleGeneration { actual: 2 })));
+    let gone = container::set_desired(&mut tx, &Uid::random(), Desired::Running, false, None).await;
+    assert!(matches!(gone, Err(DbError::NotFound(_))));
+}
+
+async fn status_never_moves_back(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await.unwrap();
+    let status = |generation, reason| StatusRow {
+        observed_generation: Generation(generation),
+        conditions: vec![Condition::not_ready(reason, "because")],
+        failures: 2,
+        next_attempt_at: Some(NOW),
+    };
+    let mut tx = fixture.db.begin().await.unwrap();
+    let save = async |tx: &mut schema::db::Tx, generation, epoch, reason| {
+        object::save_status(
+            tx,
+            Kind::Container,
+            &uid,
+            &status(generation, reason),
+            Epoch(epoch),
+        )
+        .await
+        .unwrap()
+    };
+    assert!(save(&mut tx, 2, 5, Reason::Progressing).await);
+    assert!(
+        !save(&mut tx, 1, 5, Reason::Failed).await,
+        "older generation"
+    );
+    assert!(!save(&mut tx, 3, 4, Reason::Failed).await, "older epoch");
+    assert!(save(&mut tx, 2, 6, Reason::NotReady).await);
+    let row = object::get(&mut tx, Kind::Container, &uid)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(row.status, status(2, Reason::NotReady));
+    let failed = status(1, Reason::Failed);
+    let saved = object::save_status(&mut tx, Kind::Container, &Uid::random(), &failed, Epoch(9))
+        .await
+        .unwrap();
+    assert!(!saved, "no status without its object");
+}
+
+async fn dirty_lists_what_no_pass_has_seen(fixture: Fixture) {
+    let alice = create(&fixture, "alice").await.unwrap();
+    let bob = create(&fixture, "bob").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    let mut dirty = object::dirty(&mut tx, Kind::Container).await.unwrap();
+    dirty.sort();
+    let mut both = vec![alice.clone(), bob.clone()];
+    both.sort();
+    assert_eq!(dirty, both);
+    let seen = StatusRow {
+        observed_generation: Generation(1),
+        conditions: vec![Condition::ready(Reason::Running, "")],
+        ..StatusRow::default()
+    };
+    object::save_status(&mut tx, Kind::Container, &alice, &seen, Epoch(1))
+        .await
+        .unwrap();
+    assert_eq!(
+        object::dirty(&mut tx, Kind::Container).await.unwrap(),
+        [bob]
+    );
+    object::bump_all(&mut tx, Kind::Container).await.unwrap();
+    assert_eq!(
+        object::dirty(&mut tx, Kind::Container).await.unwrap().len(),
+        2
+    );
+    let (page, total) = object::list(&mut tx, Some(Kind::Container), Some("True"), 10, 0)
+        .await
+        .unwrap();
+    assert_eq!((page.len(), total), (1, 1));
+    assert_eq!(page[0].name, "alice");
+    let counts = object::ready_counts(&mut tx).await.unwrap();
+    assert_eq!(counts.iter().map(|c| c.n).sum::<i64>(), 4);
+}
+
+async fn secrets_are_sealed_and_come_back(fixture: Fixture) {
+    let change = |key: &str, value: serde_json::Value, secret| Change {
+        key: key.to_owned(),
+        value: Some(value),
+        secret,
+    };
+    let mut tx = fixture.db.begin().await.unwrap();
+    config::lock(&mut tx).await.unwrap();
+    let before = config::generation(&mut tx).await.unwrap();
+    let changes = [
+        change("image.registry_password", json!("0123456"), true),
+        change("image.name", json!("echo"), false),
+    ];
+    let after = config::save(&mut tx, &fixture.key, &changes, Some(before))
+        .await
+        .unwrap();
+    assert_eq!(after, before + 1);
+    let stale = config::save(&mut tx, &fixture.key, &changes, Some(before)).await;
+    assert!(matches!(stale, Err(DbError::StaleGeneration { .. })));
+    let secret = meta::ensure_session_secret(&mut tx, &fixture.key)
+        .await
+        .unwrap();
+    let again = meta::ensure_session_secret(&mut tx, &fixture.key)
+        .await
+        .unwrap();
+    assert_eq!(*secret, *again);
+    let stored: Vec<(Option<String>, Option<Vec<u8>>)> = sqlx::query_as(
+        "SELECT value, sealed FROM config_values WHERE key = 'image.registry_password'",
+    )
+    .fetch_all(&mut *tx)
+    .await
+    .unwrap();
+    assert_eq!(stored.len(), 1);
+    assert_eq!(stored[0].0, None);
+    let sealed = stored[0].1.clone().unwrap();
+    assert!(!sealed.windows(7).any(|w| w == b"0123456"));
+    tx.commit().await.unwrap();
+    let mut connection = fixture.db.read().await.unwrap();
+    let (values, _) = config::load(&mut connection, &fixture.key).await.unwrap();
+    assert_eq!(values["image.registry_password"], json!("0123456"));
+    assert_eq!(values["image.name"], json!("echo"));
+}
+
+async fn configuration_bumps_what_it_is_part_of(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    let change = |key: &str| Change {
+        key: key.to_owned(),
+        value: Some(json!(512)),
+        secret: false,
+    };
+    config::save(&mut tx, &fixture.key, &[change("files.quota_mb")], None)
+        .await
+        .unwrap();
+    let row = container::get(&mut tx, &uid).await.unwrap().unwrap();
+    assert_eq!(row.generation, Generation(1));
+    let generation = config::save(
+        &mut tx,
+        &fixture.key,
+        &[change("container.memory_limit_mb")],
+        None,
+    )
+    .await
+    .unwrap();
+    let row = container::get(&mut tx, &uid).await.unwrap().unwrap();
+    assert_eq!(row.generation, Generation(2));
+    assert_eq!(row.config_generation, generation);
+}
+
+async fn two_writers_of_configuration_lose_nothing(fixture: Fixture) {
+    let add = async |key: &str| -> Result<(), DbError> {
+        let mut tx = fixture.db.begin().await?;
+        config::lock(&mut tx).await?;
+        let (values, _) = config::load(&mut tx, &fixture.key).await?;
+        let count = values
+            .get("n")
+            .and_then(serde_json::Value::as_i64)
+            .unwrap_or(0);
+        let change = |key: &str, value| Change {
+            key: key.to_owned(),
+            value: Some(value),
+            secret: false,
+        };
+        let changes = [change("n", json!(count + 1)), change(key, json!(1))];
+        config::save(&mut tx, &fixture.key, &changes, None).await?;
+        tx.commit().await
+    };
+    let (a, b, c) = tokio::join!(add("a"), add("b"), add("c"));
+    a.and(b).and(c).unwrap();
+    let mut connection = fixture.db.read().await.unwrap();
+    let (values, _) = config::load(&mut connection, &fixture.key).await.unwrap();
+    assert_eq!(values["n"], json!(3));
+    assert_eq!(values.len(), 4);
+}
+
+async fn repeated_events_are_one_event(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    let record = async |tx: &mut schema::db::Tx, message: &str, at| {
+        event::record(
+            tx,
+            Kind::Container,
+            &uid,
+            Reason::Exited,
+            "Start",
+            message,
+            at,
+        )
+        .await
+        .unwrap();
+    };
+    record(&mut tx, "exit code 1", NOW).await;
+    record(&mut tx, "exit code 1", NOW.plus(Duration::from_secs(60))).await;
+    record(&mut tx, "exit code 2", NOW.plus(Duration::from_secs(61))).await;
+    record(&mut tx, "exit code 1", NOW.plus(Duration::from_secs(62))).await;
+    record(&mut tx, "exit code 1", NOW.plus(Duration::from_secs(900))).await;
+    record(
+        &mut tx,
+        &"ä".repeat(2000),
+        NOW.plus(Duration::from_secs(901)),
+    )
+    .await;
+    let events = event::list(&mut tx, Some(Kind::Container), Some(&uid), NOW, 100)
+        .await
+        .unwrap();
+    assert_eq!(
+        events.iter().map(|e| e.count).collect::<Vec<_>>(),
+        [1, 1, 1, 1, 2]
+    );
+    assert_eq!(events[0].message.len(), event::MAX_MESSAGE);
+    assert_eq!(events[4].object, "container/alice");
+    assert_eq!(
+        event::prune(&mut tx, NOW.plus(Duration::from_secs(61)))
+            .await
+            .unwrap(),
+        1
+    );
+}
+
+async fn one_holder_of_the_lease_at_a_time(fixture: Fixture) {
+    let ttl = Duration::from_secs(15);
+    let mut tx = fixture.db.begin().await.unwrap();
+    let one = lease::try_acquire(&mut tx, "a", ttl, NOW)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        lease::try_acquire(&mut tx, "b", ttl, NOW).await.unwrap(),
+        None
+    );
+    assert!(
+        lease::renew(&mut tx, "a", one, ttl, NOW.plus(Duration::from_secs(10)))
+            .await
+            .unwrap()
+    );
+    let later = NOW.plus(Duration::from_secs(20));
+    assert_eq!(
+        lease::try_acquire(&mut tx, "b", ttl, later).await.unwrap(),
+        None
+    );
+    let after = NOW.plus(Duration::from_secs(25));
+    let two = lease::try_acquire(&mut tx, "b", ttl, after)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(two > one);
+    assert!(!lease::renew(&mut tx, "a", one, ttl, after).await.unwrap());
+    lease::release(&mut tx, "b", two).await.unwrap();
+    assert!(
+        lease::try_acquire(&mut tx, "a", ttl, after)
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
+
+async fn progress_is_computed_from_the_objects(fixture: Fixture) {
+    let alice = create(&fixture, "alice").await.unwrap();
+    let bob = create(&fixture, "bob").await.unwrap();
+    let carol = create(&fixture, "carol").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    let target = |uid: &Uid, n: &str| (Kind::Container, uid.clone(), n.to_owned(), Generation(1));
+    let targets = [
+        target(&alice, "alice"),
+        target(&bob, "bob"),
+        target(&carol, "carol"),
+    ];
+    let id = operation::create(&mut tx, "batch_create", "admin", &targets, NOW)
+        .await
+        .unwrap();
+    let status = |condition| StatusRow {
+        observed_generation: Generation(1),
+        conditions: vec![condition],
+        ..StatusRow::default()
+    };
+    let ready = status(Condition::ready(Reason::Running, ""));
+    object::save_status(&mut tx, Kind::Container, &alice, &ready, Epoch(1))
+        .await
+        .unwrap();
+    let failed = status(Condition::not_ready(Reason::ImageMissing, "no such image"));
+    object::save_status(&mut tx, Kind::Container, &bob, &failed, Epoch(1))
+        .await
+        .unwrap();
+    let targets = operation::targets(&mut tx, &id).await.unwrap();
+    let progress = operation::progress(&targets);
+    assert_eq!(
+        (
+            progress.total,
+            progress.done,
+            progress.failed,
+            progress.pending
+        ),
+        (3, 1, 1, 1)
+    );
+    assert_eq!(targets[1].message, "no such image");
+    assert_eq!(operation::list(&mut tx, 10).await.unwrap()[0].id, id);
+    assert!(operation::get(&mut tx, "nothing").await.unwrap().is_none());
+}
+
+async fn search_treats_wildcards_as_text(fixture: Fixture) {
+    for n in ["a_b", "axb", "Alpha", "beta"] {
+        create(&fixture, n).await.unwrap();
+    }
+    let mut connection = fixture.db.read().await.unwrap();
+    let names = async |connection: &mut sqlx::AnyConnection, search: &str| {
+        let (rows, total) = user::list(connection, search, 10, 0).await.unwrap();
+        assert_eq!(rows.len() as i64, total);
+        rows.into_iter().map(|r| r.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&mut connection, "A_B").await, ["a_b"]);
+    assert_eq!(names(&mut connection, "%").await, Vec::<String>::new());
+    assert_eq!(names(&mut connection, "PH").await, ["Alpha"]);
+    assert_eq!(
+        names(&mut connection, "").await,
+        ["a_b", "Alpha", "axb", "beta"]
+    );
+    let (page, total) = user::list(&mut connection, "", 2, 2).await.unwrap();
+    assert_eq!((page[0].name.as_str(), total), ("axb", 4));
+}
+
+async fn facts_come_back_as_saved(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await.unwrap();
+    let facts = ContainerFacts {
+        engine_id: Some("abc".to_owned()),
+        image_ref: Some("echo:1".to_owned()),
+        image_id: Some("sha256:1".to_owned()),
+        ip: Some("10.88.0.2".to_owned()),
+        started_at: Some(NOW),
+        crash_count: 3,
+        crash_token: "t".to_owned(),
+        last_exit_at: Some(NOW),
+        last_exit_code: Some(137),
+        failed_digest: Some("d".to_owned()),
+        failed_at: Some(NOW),
+        failed_count: 2,
+        image_digest: None,
+    };
+    let mut tx = fixture.db.begin().await.unwrap();
+    container::save_facts(&mut tx, &uid, &facts).await.unwrap();
+    assert_eq!(
+        container::get(&mut tx, &uid).await.unwrap().unwrap().facts,
+        facts
+    );
+    container::save_facts(&mut tx, &uid, &ContainerFacts::default())
+        .await
+        .unwrap();
+    assert_eq!(
+        container::all(&mut tx).await.unwrap()[0].facts,
+        ContainerFacts::default()
+    );
+    container::set_limits(&mut tx, &uid, Some(1.5), None, None)
+        .await
+        .unwrap();
+    assert_eq!(
+        container::get(&mut tx, &uid)
+            .await
+            .unwrap()
+            .unwrap()
+            .cpu_limit,
+        Some(1.5)
+    );
+    container::save_facts(&mut tx, &Uid::random(), &facts)
+        .await
+        .unwrap();
+}
+
+async fn pausing_is_listed(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    object::set_paused(&mut tx, Kind::Container, &uid, true)
+        .await
+        .unwrap();
+    object::set_reconciler_paused(&mut tx, "container", true)
+        .await
+        .unwrap();
+    object::set_reconciler_paused(&mut tx, "container", true)
+        .await
+        .unwrap();
+    assert_eq!(
+        object::paused_uids(&mut tx, Kind::Container).await.unwrap(),
+        std::slice::from_ref(&uid)
+    );
+    assert_eq!(
+        object::paused_reconcilers(&mut tx).await.unwrap(),
+        ["container"]
+    );
+    object::set_reconciler_paused(&mut tx, "container", false)
+        .await
+        .unwrap();
+    object::set_paused(&mut tx, Kind::Container, &uid, false)
+        .await
+        .unwrap();
+    assert!(
+        object::paused_uids(&mut tx, Kind::Container)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        object::paused_reconcilers(&mut tx)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+async fn commit_rings_the_bell_and_rollback_does_not(fixture: Fixture) {
+    let mut bell = fixture.db.bell().subscribe();
+    let uid = create(&fixture, "alice").await.unwrap();
+    assert!(bell.has_changed().unwrap());
+    bell.mark_unchanged();
+    let mut tx = fixture.db.begin().await.unwrap();
+    container::set_desired(&mut tx, &uid, Desired::Stopped, false, None)
+        .await
+        .unwrap();
+    drop(tx);
+    assert!(!bell.has_changed().unwrap());
+    // A second process on the same database hears it too, where there can be one.
+    if matches!(fixture.backend, schema::db::Backend::Postgres(_)) {
+        let other = schema::db::Db::open(fixture.backend.clone()).await.unwrap();
+        let mut heard = other.bell().subscribe();
+        #[allow(clippy::disallowed_methods)]
+        let listener = tokio::spawn(async move { other.listen().await });
+        tokio::time::timeout(Duration::from_secs(10), heard.changed())
+            .await
+            .unwrap()
+            .unwrap();
+        heard.mark_unchanged();
+        let mut tx = fixture.db.begin().await.unwrap();
+        container::set_desired(&mut tx, &uid, Desired::Stopped, false, None)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        tokio::time::timeout(Duration::from_secs(10), heard.changed())
+            .await
+            .unwrap()
+            .unwrap();
+        listener.abort();
+    }
+    assert!(fixture.dir.path().exists());
+}

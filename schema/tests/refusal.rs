@@ -1,0 +1,140 @@
+//! L3: a database that cannot be read, or is newer than this release, is refused and left as it is.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::Path;
+
+use schema::db::{Backend, Db};
+use schema::error::OpenError;
+
+async fn open(path: &Path) -> Result<Db, OpenError> {
+    Db::open(Backend::Sqlite(path.to_owned())).await
+}
+
+async fn refused_untouched(path: &Path) -> OpenError {
+    let before = fs::read(path).unwrap();
+    let error = open(path).await.unwrap_err();
+    assert!(error.is_refusal(), "{error:?}");
+    assert_eq!(fs::read(path).unwrap(), before, "the file was changed");
+    let beside: Vec<_> = fs::read_dir(path.parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(beside, [path.file_name().unwrap()], "nothing else was made");
+    error
+}
+
+async fn healthy(path: &Path) {
+    let db = open(path).await.unwrap();
+    db.ping().await.unwrap();
+    db.close().await;
+}
+
+#[tokio::test]
+async fn l3_garbage_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("agentyard.db");
+    fs::write(
+        &path,
+        b"this is not a database, and nobody may replace it".repeat(100),
+    )
+    .unwrap();
+    let error = refused_untouched(&path).await;
+    assert!(matches!(error, OpenError::Unreadable { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn l3_a_damaged_database_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("agentyard.db");
+    healthy(&path).await;
+    let mut bytes = fs::read(&path).unwrap();
+    let half = bytes.len() / 2;
+    bytes[4096..half].fill(0xAA);
+    fs::write(&path, &bytes).unwrap();
+    let error = refused_untouched(&path).await;
+    assert!(matches!(error, OpenError::Unreadable { .. }), "{error:?}");
+
+    healthy(&dir.path().join("other.db")).await;
+    fs::remove_file(&path).unwrap();
+    fs::rename(dir.path().join("other.db"), &path).unwrap();
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() / 3]).unwrap();
+    refused_untouched(&path).await;
+}
+
+#[tokio::test]
+async fn l3_a_newer_database_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("agentyard.db");
+    healthy(&path).await;
+    let db = open(&path).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    sqlx::query(
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (9999, 'future', 1, x'00', 0)",
+    )
+    .execute(&mut *tx)
+    .await
+    .unwrap();
+    tx.commit().await.unwrap();
+    db.close().await;
+    let error = refused_untouched(&path).await;
+    assert!(matches!(error, OpenError::Newer { .. }), "{error:?}");
+    assert!(error.to_string().contains("9999"));
+}
+
+#[tokio::test]
+async fn l3_another_programs_database_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("agentyard.db");
+    healthy(&path).await;
+    let db = open(&path).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    sqlx::query("DROP TABLE _sqlx_migrations")
+        .execute(&mut *tx)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    db.close().await;
+    refused_untouched(&path).await;
+}
+
+#[tokio::test]
+async fn a_directory_is_refused_and_a_reopened_database_is_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(open(dir.path()).await.unwrap_err().is_refusal());
+    let path = dir.path().join("with ? and # and %20.db");
+    let db = open(&path).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    let id = schema::meta::ensure_instance_id(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    db.close().await;
+    assert!(path.is_file(), "the file is where it was asked for");
+    let db = open(&path).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    assert_eq!(schema::meta::ensure_instance_id(&mut tx).await.unwrap(), id);
+}
+
+#[test]
+fn urls_are_understood_or_refused_without_showing_passwords() {
+    assert!(matches!(
+        Backend::parse("sqlite:/x/y.db"),
+        Ok(Backend::Sqlite(_))
+    ));
+    assert!(
+        matches!(Backend::parse("sqlite:///x/y.db"), Ok(Backend::Sqlite(p)) if p == Path::new("/x/y.db"))
+    );
+    for bad in [
+        "",
+        "mysql://u:secret@h/d",
+        "sqlite:",
+        "sqlite::memory:",
+        "/x/y.db",
+    ] {
+        let error = Backend::parse(bad).unwrap_err().to_string();
+        assert!(!error.contains("secret"), "{error}");
+    }
+    let place = Backend::parse("postgres://u:secret@h/d").unwrap().place();
+    assert_eq!(place, "postgres://h/d");
+}

@@ -1,0 +1,66 @@
+//! A fresh database for each test: a SQLite file, or a database of its own on a real PostgreSQL.
+
+use schema::db::{Backend, Db};
+use schema::secrets::MasterKey;
+use sqlx::{AssertSqlSafe, Connection};
+
+/// What a test of the schema works with.
+pub struct Fixture {
+    pub db: Db,
+    pub key: MasterKey,
+    pub dir: tempfile::TempDir,
+    pub backend: Backend,
+}
+
+fn key(dir: &tempfile::TempDir) -> MasterKey {
+    MasterKey::load_or_create(dir.path()).unwrap()
+}
+
+pub async fn sqlite() -> Fixture {
+    let dir = tempfile::tempdir().unwrap();
+    let backend = Backend::Sqlite(dir.path().join("agentyard.db"));
+    Fixture {
+        db: Db::open(backend.clone()).await.unwrap(),
+        key: key(&dir),
+        dir,
+        backend,
+    }
+}
+
+pub async fn postgres() -> Fixture {
+    let url = std::env::var("AGENTYARD_TEST_POSTGRES_URL").expect(
+        "no PostgreSQL for this test: start it with `make services-up` and run under `tests/services/in-netns`",
+    );
+    let name = format!("t_{}", schema::ids::Uid::random());
+    sqlx::any::install_default_drivers();
+    let mut admin = sqlx::AnyConnection::connect(&url).await.unwrap();
+    sqlx::query(AssertSqlSafe(format!("CREATE DATABASE {name}")))
+        .execute(&mut admin)
+        .await
+        .unwrap();
+    let mut url = url::Url::parse(&url).unwrap();
+    url.set_path(&name);
+    let dir = tempfile::tempdir().unwrap();
+    let backend = Backend::Postgres(url.to_string());
+    Fixture {
+        db: Db::open(backend.clone()).await.unwrap(),
+        key: key(&dir),
+        dir,
+        backend,
+    }
+}
+
+/// Runs each named test on both databases. The PostgreSQL half needs the test services.
+macro_rules! on_both_databases {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() { super::$name(super::support::sqlite().await).await; })+
+        }
+        mod engine_postgres {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() { super::$name(super::support::postgres().await).await; })+
+        }
+    };
+}
+pub(crate) use on_both_databases;
