@@ -6,3 +6,4 @@
 pub mod clock;
 pub mod condition;
 pub mod ids;
+pub mod secrets;
