@@ -1,0 +1,173 @@
+//! Keys: the master key of an installation, and everything that is derived from it.
+//!
+//! One random master key lives in `<data>/master.key`. It is never used directly: values at rest
+//! are sealed under a key derived from it, tokens are derived under labels of their own. Losing
+//! the file means losing every sealed value, so it is created once and never overwritten.
+
+mod key_file;
+mod random;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use aes_gcm::aead::{Aead, Payload};
+use aes_gcm::{Aes256Gcm, Nonce};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+pub use random::{random_password, random_secret};
+
+/// The name of the key file inside the data directory.
+pub const MASTER_KEY_FILE: &str = "master.key";
+
+/// The first byte of every sealed value: AES-256-GCM, 12 bytes of nonce, ciphertext, 16 bytes of tag.
+const SEALED_FORMAT: u8 = 1;
+const NONCE_LEN: usize = 12;
+const TAG_LEN: usize = 16;
+const KEY_LEN: usize = 32;
+const BLOCK_LEN: usize = 64;
+const SEAL_LABEL: &str = "agentyard/seal/v1";
+const FINGERPRINT_LABEL: &str = "agentyard/fingerprint/v1";
+
+/// What can go wrong with keys and sealed values. No variant carries key material or plaintext.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretsError {
+    /// There is no key file.
+    #[error("the key file {} does not exist", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The key file exists but is not as it must be. It is left untouched.
+    #[error("the key file {} cannot be used: {problem}", path.display())]
+    Unusable {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong with it, and the remedy.
+        problem: String,
+    },
+    /// The key file could not be read or made.
+    #[error("the key file {} cannot be {action}", path.display())]
+    Io {
+        /// Where it is.
+        path: PathBuf,
+        /// What was tried: `read` or `created`.
+        action: &'static str,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The operating system gave no random bytes.
+    #[error("the operating system's random number generator failed")]
+    Randomness(#[source] rand::rngs::SysError),
+    /// The value was sealed by a newer release.
+    #[error("the sealed value has the unknown format {format}")]
+    UnknownFormat {
+        /// Its format byte.
+        format: u8,
+    },
+    /// The value was changed, sealed under another key, or sealed for another place.
+    #[error("the sealed value was not sealed here: it is damaged, moved, or of another master key")]
+    NotAuthentic,
+    /// The value is too long for AES-GCM (64 GiB).
+    #[error("the value is too long to be sealed")]
+    TooLong,
+}
+
+/// The master key of an installation. Wiped from memory when dropped; never shown by `Debug`.
+pub struct MasterKey(Zeroizing<[u8; KEY_LEN]>);
+
+impl fmt::Debug for MasterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MasterKey([REDACTED])")
+    }
+}
+
+impl MasterKey {
+    /// Seals `plaintext` for one place, named by `context` (for example `config/ldap.bind_password`).
+    ///
+    /// The context is authenticated but not stored: [`MasterKey::open`] needs the same one, so a
+    /// sealed value that was copied to another row or key does not open there. Sealing the same
+    /// value twice gives different bytes.
+    ///
+    /// # Errors
+    /// [`SecretsError::Randomness`] without random bytes, [`SecretsError::TooLong`] past 64 GiB.
+    pub fn seal(&self, context: &str, plaintext: &[u8]) -> Result<Vec<u8>, SecretsError> {
+        let nonce = random::bytes::<NONCE_LEN>()?;
+        let ciphertext = self
+            .cipher()
+            .encrypt(
+                &Nonce::from(*nonce),
+                Payload {
+                    msg: plaintext,
+                    aad: context.as_bytes(),
+                },
+            )
+            .map_err(|_| SecretsError::TooLong)?;
+        let mut sealed = Vec::with_capacity(1 + NONCE_LEN + ciphertext.len());
+        sealed.push(SEALED_FORMAT);
+        sealed.extend_from_slice(nonce.as_slice());
+        sealed.extend_from_slice(&ciphertext);
+        Ok(sealed)
+    }
+
+    /// Opens what [`MasterKey::seal`] made for the same `context`. The result is wiped when dropped.
+    ///
+    /// # Errors
+    /// [`SecretsError::UnknownFormat`] or [`SecretsError::NotAuthentic`].
+    pub fn open(&self, context: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SecretsError> {
+        let (&format, rest) = sealed.split_first().ok_or(SecretsError::NotAuthentic)?;
+        if format != SEALED_FORMAT {
+            return Err(SecretsError::UnknownFormat { format });
+        }
+        let (nonce, ciphertext) = rest
+            .split_first_chunk::<NONCE_LEN>()
+            .filter(|(_, ciphertext)| ciphertext.len() >= TAG_LEN)
+            .ok_or(SecretsError::NotAuthentic)?;
+        self.cipher()
+            .decrypt(
+                &Nonce::from(*nonce),
+                Payload {
+                    msg: ciphertext,
+                    aad: context.as_bytes(),
+                },
+            )
+            .map(Zeroizing::new)
+            .map_err(|_| SecretsError::NotAuthentic)
+    }
+
+    /// Derives 32 bytes from the master key: HMAC-SHA256 over `label`, its length in front, and `message`.
+    ///
+    /// Different labels give independent values, so a token of one purpose says nothing of another.
+    pub fn derive(&self, label: &str, message: &[u8]) -> [u8; KEY_LEN] {
+        // HMAC pads a short key with zeros up to the hash's block (RFC 2104); padding it here makes
+        // the constructor infallible.
+        let mut block = Zeroizing::new([0_u8; BLOCK_LEN]);
+        for (to, from) in block.iter_mut().zip(self.0.iter()) {
+            *to = *from;
+        }
+        let mut mac = Hmac::<Sha256>::new((&*block).into());
+        // The length keeps ("ab", "c") apart from ("a", "bc").
+        mac.update(&(label.len() as u64).to_be_bytes());
+        mac.update(label.as_bytes());
+        mac.update(message);
+        mac.finalize().into_bytes().into()
+    }
+
+    /// A short public name of this key: stored beside sealed values, it tells a wrong key file from
+    /// damaged data at start-up. Gives away nothing about the key.
+    pub fn fingerprint(&self) -> String {
+        hex::encode(self.derive(FINGERPRINT_LABEL, b""))
+            .chars()
+            .take(16)
+            .collect()
+    }
+
+    fn cipher(&self) -> Aes256Gcm {
+        let key = Zeroizing::new(self.derive(SEAL_LABEL, b""));
+        Aes256Gcm::new((&*key).into())
+    }
+}
