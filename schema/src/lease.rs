@@ -1,37 +1,43 @@
-//! The lease of the leader (PostgreSQL; on SQLite a file lock decides).
+//! The lease of the leader. PostgreSQL only: on SQLite a file lock decides.
+//!
+//! The server's clock alone decides when a lease has expired, so that replicas whose clocks differ
+//! never hold it both.
 
 use std::time::Duration;
 
 use crate::db::Tx;
 use crate::error::DbError;
-use crate::ids::{Epoch, Timestamp};
-use crate::statement::statements;
+use crate::ids::Epoch;
 
-statements! {
-    /// Takes the lease if nobody has held it, or the holder let it expire; a takeover raises the epoch.
-    ACQUIRE = "INSERT INTO leases (name, holder, epoch, expires_at) VALUES ($1, $2, 1, $3) \
-               ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, epoch = leases.epoch + 1, expires_at = excluded.expires_at \
-               WHERE leases.expires_at <= $4 RETURNING epoch";
-    /// Prolongs a lease that is still ours.
-    RENEW = "UPDATE leases SET expires_at = $4 WHERE name = $1 AND holder = $2 AND epoch = $3";
-    /// Gives it back, so that the next holder need not wait.
-    RELEASE = "UPDATE leases SET expires_at = 0 WHERE name = $1 AND holder = $2 AND epoch = $3";
-}
+/// Takes the lease if it is free, expired, or already this holder's; each taking raises the epoch.
+pub(crate) const ACQUIRE: &str = "INSERT INTO leases (name, holder, epoch, expires_at) \
+    VALUES ($1, $2, 1, CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) + $3) \
+    ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, epoch = leases.epoch + 1, expires_at = excluded.expires_at \
+    WHERE leases.holder = excluded.holder OR leases.expires_at <= CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) \
+    RETURNING epoch";
+/// Prolongs a lease that is still ours.
+pub(crate) const RENEW: &str = "UPDATE leases SET expires_at = CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) + $4 \
+    WHERE name = $1 AND holder = $2 AND epoch = $3";
+/// Gives it back, so that the next holder need not wait.
+pub(crate) const RELEASE: &str =
+    "UPDATE leases SET expires_at = 0, holder = '' WHERE name = $1 AND holder = $2 AND epoch = $3";
 
 const NAME: &str = "reconcilers";
 
-/// Tries to take the lease for `ttl` from `now` on.
+fn millis(ttl: Duration) -> i64 {
+    i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Tries to take the lease for `ttl`.
 pub async fn try_acquire(
     tx: &mut Tx,
     holder: &str,
     ttl: Duration,
-    now: Timestamp,
 ) -> Result<Option<Epoch>, DbError> {
     let row: Option<(i64,)> = sqlx::query_as(ACQUIRE)
         .bind(NAME)
         .bind(holder)
-        .bind(now.plus(ttl).as_millis())
-        .bind(now.as_millis())
+        .bind(millis(ttl))
         .fetch_optional(&mut **tx)
         .await?;
     Ok(row.map(|(epoch,)| Epoch(epoch)))
@@ -43,13 +49,12 @@ pub async fn renew(
     holder: &str,
     epoch: Epoch,
     ttl: Duration,
-    now: Timestamp,
 ) -> Result<bool, DbError> {
     let result = sqlx::query(RENEW)
         .bind(NAME)
         .bind(holder)
         .bind(epoch.0)
-        .bind(now.plus(ttl).as_millis())
+        .bind(millis(ttl))
         .execute(&mut **tx)
         .await?;
     Ok(result.rows_affected() > 0)

@@ -19,7 +19,6 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::config::query::STATEMENTS,
         crate::container::query::STATEMENTS,
         crate::event::STATEMENTS,
-        crate::lease::STATEMENTS,
         crate::meta::STATEMENTS,
         crate::object::query::STATEMENTS,
         crate::operation::query::STATEMENTS,
@@ -27,4 +26,14 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::user::query::STATEMENTS,
     ]
     .concat()
+}
+
+/// Statements that only PostgreSQL ever runs.
+pub fn postgres_only() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("lease::ACQUIRE", crate::lease::ACQUIRE),
+        ("lease::RENEW", crate::lease::RENEW),
+        ("lease::RELEASE", crate::lease::RELEASE),
+        ("meta::NOTIFY", crate::meta::NOTIFY),
+    ]
 }

@@ -41,7 +41,7 @@ statements! {
     /// Everything known of a kind, in one scan.
     STATUSES = select_object!("WHERE o.kind = $1");
     /// Objects whose newest desired state no pass has observed yet.
-    DIRTY = "SELECT o.uid FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
+    DIRTY = "SELECT o.uid, o.generation FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
              WHERE o.kind = $1 AND o.generation > coalesce(s.observed_generation, 0)";
     /// One more change of desired state.
     BUMP = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
@@ -179,13 +179,19 @@ pub async fn statuses(
     raws.into_iter().map(ObjectRow::try_from).collect()
 }
 
-/// Objects whose newest desired state no pass has observed yet.
-pub async fn dirty(connection: &mut AnyConnection, kind: Kind) -> Result<Vec<Uid>, DbError> {
-    let rows: Vec<(String,)> = sqlx::query_as(DIRTY)
+/// Objects whose newest desired state no pass has observed yet, with its generation.
+pub async fn dirty(
+    connection: &mut AnyConnection,
+    kind: Kind,
+) -> Result<Vec<(Uid, Generation)>, DbError> {
+    let rows: Vec<(String, i64)> = sqlx::query_as(DIRTY)
         .bind(kind.as_str())
         .fetch_all(connection)
         .await?;
-    Ok(rows.into_iter().map(|(uid,)| Uid::from(uid)).collect())
+    Ok(rows
+        .into_iter()
+        .map(|(uid, generation)| (Uid::from(uid), Generation(generation)))
+        .collect())
 }
 
 /// One more change of desired state; with `expected`, only if that is still the generation.

@@ -1,0 +1,68 @@
+//! The effective configuration at a generation, read once per change.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use schema::config::{self, Config};
+use schema::db::Db;
+use schema::error::DbError;
+use schema::secrets::MasterKey;
+
+/// Reads configuration when its generation has changed, and keeps it.
+#[derive(Debug)]
+pub struct ConfigSource {
+    db: Db,
+    master_key: Arc<MasterKey>,
+    newest: Mutex<Option<(i64, Arc<Config>)>>,
+}
+
+impl ConfigSource {
+    /// A source that has read nothing yet.
+    pub fn new(db: Db, master_key: Arc<MasterKey>) -> Self {
+        Self {
+            db,
+            master_key,
+            newest: Mutex::new(None),
+        }
+    }
+
+    /// The configuration of `generation` or newer.
+    ///
+    /// # Errors
+    /// When the database cannot be read or a secret cannot be opened.
+    pub async fn at(&self, generation: i64) -> Result<Arc<Config>, DbError> {
+        if let Some(config) = self.kept(generation) {
+            return Ok(config);
+        }
+        let mut connection = self.db.snapshot().await?;
+        let (values, read) = config::query::load(&mut connection, &self.master_key).await?;
+        drop(connection);
+        let config = Arc::new(Config::from_values(values));
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*newest {
+            Some((kept, config)) if *kept > read => Ok(Arc::clone(config)),
+            _ => {
+                *newest = Some((read, Arc::clone(&config)));
+                Ok(config)
+            }
+        }
+    }
+
+    /// The newest configuration there is: one small query, and a read only when it changed.
+    ///
+    /// # Errors
+    /// When the database cannot be read or a secret cannot be opened.
+    pub async fn newest(&self) -> Result<Arc<Config>, DbError> {
+        let mut connection = self.db.read().await?;
+        let generation = config::query::generation(&mut connection).await?;
+        drop(connection);
+        self.at(generation).await
+    }
+
+    fn kept(&self, generation: i64) -> Option<Arc<Config>> {
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*newest {
+            Some((kept, config)) if *kept >= generation => Some(Arc::clone(config)),
+            _ => None,
+        }
+    }
+}

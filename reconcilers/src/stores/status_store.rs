@@ -1,0 +1,154 @@
+//! Statuses and events of one kind of object, in the database.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use schema::clock::SharedClock;
+use schema::condition::Reason;
+use schema::db::Db;
+use schema::error::DbError;
+use schema::ids::{Epoch, Generation, Kind, Uid};
+use schema::object::{self, StatusRow};
+use schema::event;
+
+use crate::runtime::{ObjectStatus, PauseState, StatusStore, StoreError};
+
+/// Told which keys are dirty, so that it reads their rows anew.
+pub trait DirtyObserver: Send + Sync {
+    /// The desired state of this key has changed.
+    fn dirty(&self, uid: &Uid);
+}
+
+/// The status store of one kind of object.
+pub struct DbStatusStore {
+    db: Db,
+    kind: Kind,
+    reconciler: &'static str,
+    clock: SharedClock,
+    observer: Arc<dyn DirtyObserver>,
+}
+
+impl std::fmt::Debug for DbStatusStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DbStatusStore")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DbStatusStore {
+    /// The store for `kind`, whose dirty keys are told to `observer`.
+    pub fn new(
+        db: Db,
+        kind: Kind,
+        reconciler: &'static str,
+        clock: SharedClock,
+        observer: Arc<dyn DirtyObserver>,
+    ) -> Self {
+        Self {
+            db,
+            kind,
+            reconciler,
+            clock,
+            observer,
+        }
+    }
+}
+
+fn failed(error: DbError) -> StoreError {
+    StoreError(Box::new(error))
+}
+
+fn status(row: object::ObjectRow) -> (Uid, ObjectStatus) {
+    let status = ObjectStatus {
+        observed_generation: row.status.observed_generation,
+        conditions: row.status.conditions,
+        failures: row.status.failures,
+        next_attempt_at: row.status.next_attempt_at,
+        paused: row.paused,
+    };
+    (row.uid, status)
+}
+
+#[async_trait]
+impl StatusStore<Uid> for DbStatusStore {
+    async fn dirty_keys(&self) -> Result<Vec<(Uid, Generation)>, StoreError> {
+        let mut connection = self.db.read().await.map_err(failed)?;
+        let dirty = object::dirty(&mut connection, self.kind)
+            .await
+            .map_err(failed)?;
+        for (uid, _) in &dirty {
+            self.observer.dirty(uid);
+        }
+        Ok(dirty)
+    }
+
+    async fn load_all(&self) -> Result<Vec<(Uid, ObjectStatus)>, StoreError> {
+        let mut connection = self.db.read().await.map_err(failed)?;
+        let rows = object::statuses(&mut connection, self.kind)
+            .await
+            .map_err(failed)?;
+        Ok(rows.into_iter().map(status).collect())
+    }
+
+    async fn load(&self, key: &Uid) -> Result<ObjectStatus, StoreError> {
+        let mut connection = self.db.read().await.map_err(failed)?;
+        let row = object::get(&mut connection, self.kind, key)
+            .await
+            .map_err(failed)?;
+        Ok(row.map(|row| status(row).1).unwrap_or_default())
+    }
+
+    async fn save(&self, key: &Uid, status: &ObjectStatus, epoch: Epoch) -> Result<bool, StoreError> {
+        let row = StatusRow {
+            observed_generation: status.observed_generation,
+            conditions: status.conditions.clone(),
+            failures: status.failures,
+            next_attempt_at: status.next_attempt_at,
+        };
+        let mut tx = self.db.begin().await.map_err(failed)?;
+        let saved = object::save_status(&mut tx, self.kind, key, &row, epoch)
+            .await
+            .map_err(failed)?;
+        tx.commit().await.map_err(failed)?;
+        Ok(saved)
+    }
+
+    async fn record_event(
+        &self,
+        key: &Uid,
+        reason: Reason,
+        action: &str,
+        message: &str,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.db.begin().await.map_err(failed)?;
+        event::record(
+            &mut tx,
+            self.kind,
+            key,
+            reason,
+            action,
+            message,
+            self.clock.now(),
+        )
+        .await
+        .map_err(failed)?;
+        tx.commit().await.map_err(failed)
+    }
+
+    async fn paused(&self) -> Result<PauseState<Uid>, StoreError> {
+        let mut connection = self.db.read().await.map_err(failed)?;
+        let reconcilers = object::paused_reconcilers(&mut connection)
+            .await
+            .map_err(failed)?;
+        let keys = object::paused_uids(&mut connection, self.kind)
+            .await
+            .map_err(failed)?;
+        Ok(PauseState {
+            all: reconcilers
+                .iter()
+                .any(|name| name == "*" || name == self.reconciler),
+            keys: keys.into_iter().collect(),
+        })
+    }
+}
