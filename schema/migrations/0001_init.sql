@@ -113,6 +113,7 @@ CREATE TABLE container_facts (
     image_digest  TEXT,
     ip            TEXT,
     started_at    BIGINT,
+    ready_at      BIGINT,
     crash_count   BIGINT NOT NULL DEFAULT 0,
     crash_token   TEXT NOT NULL DEFAULT '',
     last_exit_at  BIGINT,

@@ -35,7 +35,6 @@ on_both_databases!(
     configuration_bumps_what_it_is_part_of,
     two_writers_of_configuration_lose_nothing,
     repeated_events_are_one_event,
-    one_holder_of_the_lease_at_a_time,
     progress_is_computed_from_the_objects,
     search_treats_wildcards_as_text,
     facts_come_back_as_saved,
@@ -528,11 +527,10 @@ async fn repeated_events_are_one_event(fixture: Fixture) {
     );
 }
 
-async fn one_holder_of_the_lease_at_a_time(fixture: Fixture) {
-    if matches!(fixture.backend, schema::db::Backend::Sqlite(_)) {
-        // Decided by a file lock there; the statements speak PostgreSQL's own clock.
-        return;
-    }
+/// PostgreSQL only: on SQLite a file lock decides.
+#[tokio::test]
+async fn engine_postgres_one_holder_of_the_lease_at_a_time() {
+    let fixture = support::postgres().await;
     let ttl = Duration::from_secs(15);
     let nothing = Duration::ZERO;
     let mut tx = fixture.db.begin().await.unwrap();
@@ -630,6 +628,7 @@ async fn facts_come_back_as_saved(fixture: Fixture) {
         image_id: Some("sha256:1".to_owned()),
         ip: Some("10.88.0.2".to_owned()),
         started_at: Some(NOW),
+        ready_at: Some(NOW),
         crash_count: 3,
         crash_token: "t".to_owned(),
         last_exit_at: Some(NOW),

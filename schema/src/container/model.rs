@@ -81,7 +81,7 @@ impl ContainerRow {
 /// What the container reconciler remembers between passes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ContainerFacts {
-    /// The engine's id of the container last seen running.
+    /// The engine's id of the container last seen ready.
     pub engine_id: Option<String>,
     /// The reference that `image_id` was resolved from.
     pub image_ref: Option<String>,
@@ -93,6 +93,8 @@ pub struct ContainerFacts {
     pub ip: Option<String>,
     /// When that container was started.
     pub started_at: Option<Timestamp>,
+    /// When it was first seen ready after that start.
+    pub ready_at: Option<Timestamp>,
     /// Exits in a row that nobody asked for.
     pub crash_count: u32,
     /// The restart token for which they were counted; a new one forgives.
@@ -130,6 +132,7 @@ pub(super) struct RawContainer {
     pub image_digest: Option<String>,
     pub ip: Option<String>,
     pub started_at: Option<i64>,
+    pub ready_at: Option<i64>,
     pub crash_count: Option<i64>,
     pub crash_token: Option<String>,
     pub last_exit_at: Option<i64>,
@@ -168,6 +171,7 @@ impl TryFrom<RawContainer> for ContainerRow {
                 image_digest: raw.image_digest,
                 ip: raw.ip,
                 started_at: raw.started_at.map(Timestamp::from_millis),
+                ready_at: raw.ready_at.map(Timestamp::from_millis),
                 crash_count: count(raw.crash_count),
                 crash_token: raw.crash_token.unwrap_or_default(),
                 last_exit_at: raw.last_exit_at.map(Timestamp::from_millis),

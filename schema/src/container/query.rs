@@ -15,7 +15,7 @@ macro_rules! select_container {
         concat!(
             "SELECT c.uid, u.name, u.disabled, c.desired, c.restart_token, c.debug, c.image_ref AS spec_image_ref, c.cpu_limit, c.memory_limit_mb, \
              o.generation, o.deleted_at, z.name AS finalizer, g.generation AS config_generation, \
-             f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.crash_count, f.crash_token, f.last_exit_at, f.last_exit_code, \
+             f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.ready_at, f.crash_count, f.crash_token, f.last_exit_at, f.last_exit_code, \
              f.failed_digest, f.failed_at, f.failed_count \
              FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
              CROSS JOIN config_state g \
@@ -42,10 +42,10 @@ statements! {
     /// Removes the row.
     DELETE = "DELETE FROM containers WHERE uid = $1";
     /// What the reconciler remembers.
-    SAVE_FACTS = "INSERT INTO container_facts (uid, engine_id, image_ref, image_id, image_digest, ip, started_at, crash_count, crash_token, last_exit_at, last_exit_code, failed_digest, failed_at, failed_count) \
-                  SELECT uid, $2, $3, $4, $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT), $9, CAST($10 AS BIGINT), CAST($11 AS BIGINT), $12, CAST($13 AS BIGINT), CAST($14 AS BIGINT) FROM containers WHERE uid = $1 \
+    SAVE_FACTS = "INSERT INTO container_facts (uid, engine_id, image_ref, image_id, image_digest, ip, started_at, ready_at, crash_count, crash_token, last_exit_at, last_exit_code, failed_digest, failed_at, failed_count) \
+                  SELECT uid, $2, $3, $4, $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT), CAST($9 AS BIGINT), $10, CAST($11 AS BIGINT), CAST($12 AS BIGINT), $13, CAST($14 AS BIGINT), CAST($15 AS BIGINT) FROM containers WHERE uid = $1 \
                   ON CONFLICT (uid) DO UPDATE SET engine_id = excluded.engine_id, image_ref = excluded.image_ref, image_id = excluded.image_id, image_digest = excluded.image_digest, \
-                  ip = excluded.ip, started_at = excluded.started_at, crash_count = excluded.crash_count, crash_token = excluded.crash_token, last_exit_at = excluded.last_exit_at, \
+                  ip = excluded.ip, started_at = excluded.started_at, ready_at = excluded.ready_at, crash_count = excluded.crash_count, crash_token = excluded.crash_token, last_exit_at = excluded.last_exit_at, \
                   last_exit_code = excluded.last_exit_code, failed_digest = excluded.failed_digest, failed_at = excluded.failed_at, failed_count = excluded.failed_count";
 }
 
@@ -164,6 +164,7 @@ pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &ContainerFacts) -> Resul
         .bind(&facts.image_digest)
         .bind(&facts.ip)
         .bind(facts.started_at.map(Timestamp::as_millis))
+        .bind(facts.ready_at.map(Timestamp::as_millis))
         .bind(i64::from(facts.crash_count))
         .bind(&facts.crash_token)
         .bind(facts.last_exit_at.map(Timestamp::as_millis))

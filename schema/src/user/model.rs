@@ -210,3 +210,41 @@ impl TryFrom<RawListing> for UserListing {
         })
     }
 }
+
+/// Everything the user reconciler needs from the database about one user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserRow {
+    /// Identity.
+    pub uid: Uid,
+    /// Name, and name of the directory.
+    pub name: UserName,
+    /// Generation of the user object.
+    pub generation: Generation,
+    /// Its removal was asked for.
+    pub deleted_at: Option<Timestamp>,
+    /// Whether the reconciler has noted that it must clean up.
+    pub has_finalizer: bool,
+}
+
+#[derive(FromRow)]
+pub(super) struct RawUserRow {
+    pub uid: String,
+    pub name: String,
+    pub generation: i64,
+    pub deleted_at: Option<i64>,
+    pub finalizer: Option<String>,
+}
+
+impl TryFrom<RawUserRow> for UserRow {
+    type Error = DbError;
+
+    fn try_from(raw: RawUserRow) -> Result<Self, DbError> {
+        Ok(Self {
+            uid: Uid::from(raw.uid),
+            name: raw.name.parse()?,
+            generation: Generation(raw.generation),
+            deleted_at: raw.deleted_at.map(Timestamp::from_millis),
+            has_finalizer: raw.finalizer.is_some(),
+        })
+    }
+}

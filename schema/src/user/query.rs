@@ -3,7 +3,9 @@
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::AnyConnection;
 
-use super::model::{NewUser, RawListing, RawUser, Role, Source, User, UserListing};
+use super::model::{
+    NewUser, RawListing, RawUser, RawUserRow, Role, Source, User, UserListing, UserRow,
+};
 use crate::container;
 use crate::db::Tx;
 use crate::error::DbError;
@@ -22,7 +24,24 @@ macro_rules! select_user {
     };
 }
 
+/// Columns for the user reconciler.
+macro_rules! select_user_row {
+    ($rest:literal) => {
+        concat!(
+            "SELECT o.uid, u.name, o.generation, o.deleted_at, z.name AS finalizer \
+             FROM objects o JOIN users u ON u.uid = o.uid \
+             LEFT JOIN finalizers z ON z.kind = 'user' AND z.uid = o.uid AND z.name = 'user' \
+             WHERE o.kind = 'user' ",
+            $rest
+        )
+    };
+}
+
 statements! {
+    /// One user, for its reconciler.
+    ROW = select_user_row!("AND o.uid = $1");
+    /// All users, for their reconciler, in one scan.
+    ROWS = select_user_row!("ORDER BY o.uid");
     /// Finds an account by the lower-case form of its name.
     FIND = select_user!("WHERE u.name_key = $1");
     /// All superadmins.
@@ -263,6 +282,21 @@ pub async fn set_disabled(
         session::revoke_all(tx, uid, None).await?;
     }
     Ok(generation)
+}
+
+/// One user, for its reconciler.
+pub async fn row(connection: &mut AnyConnection, uid: &Uid) -> Result<Option<UserRow>, DbError> {
+    let raw: Option<RawUserRow> = sqlx::query_as(ROW)
+        .bind(uid.as_str())
+        .fetch_optional(connection)
+        .await?;
+    raw.map(UserRow::try_from).transpose()
+}
+
+/// All users, for their reconciler, in one scan.
+pub async fn rows(connection: &mut AnyConnection) -> Result<Vec<UserRow>, DbError> {
+    let raws: Vec<RawUserRow> = sqlx::query_as(ROWS).fetch_all(connection).await?;
+    raws.into_iter().map(UserRow::try_from).collect()
 }
 
 /// One page of users with their containers, with the total. `search` is a case-insensitive substring.

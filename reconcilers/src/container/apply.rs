@@ -1,0 +1,212 @@
+//! Does one step. Every step may be repeated and may be cancelled at any await.
+
+use std::time::Duration;
+
+use schema::condition::Reason;
+use schema::container::{self, ContainerFacts};
+use schema::error::DbError;
+use schema::home::HomeError;
+use schema::ids::{Kind, Uid};
+use schema::object;
+use secrecy::ExposeSecret;
+
+use super::ContainerReconciler;
+use super::plan::Action;
+use super::settings;
+use crate::drivers::docker::{ContainerSettings, EngineError, RegistryCredentials};
+use crate::engine::data_dir::ProbeError;
+use crate::runtime::{Classify, ErrorClass, Reconciler};
+
+/// How long an agent may take to end by itself before it is killed.
+pub const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// What observing or changing a user's container can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum ContainerError {
+    /// The database failed.
+    #[error("desired state cannot be read or written")]
+    Db(#[from] DbError),
+    /// The engine failed.
+    #[error("{0}")]
+    Engine(#[source] EngineError),
+    /// A container that was listed a moment ago is gone.
+    #[error("the container vanished while it was looked at")]
+    Vanished,
+    /// A container of that name exists that is not ours.
+    #[error("a container named {name} exists that Agentyard does not own")]
+    NameConflict {
+        /// The name.
+        name: String,
+    },
+    /// The user's directory cannot be looked at.
+    #[error("the user's directory cannot be read")]
+    Home(#[from] HomeError),
+    /// The proof that engine and service see the same data directory failed.
+    #[error(transparent)]
+    DataDir(#[from] ProbeError),
+    /// A task for blocking work ended without a result.
+    #[error("a background task failed: {0}")]
+    Blocking(String),
+}
+
+impl From<EngineError> for ContainerError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl ContainerError {
+    pub(super) fn blocking(error: tokio::task::JoinError) -> Self {
+        Self::Blocking(error.to_string())
+    }
+}
+
+/// How an engine error is handled, whichever reconciler meets it.
+pub(crate) fn classify_engine(error: &EngineError) -> (ErrorClass, Reason) {
+    match error {
+        EngineError::Unavailable(_) => (ErrorClass::Transient, Reason::EngineUnavailable),
+        EngineError::Timeout(_) => (ErrorClass::Transient, Reason::Retrying),
+        EngineError::NotFound(_) => (ErrorClass::Conflict, Reason::Retrying),
+        EngineError::NameTaken(_) => (ErrorClass::Conflict, Reason::NameConflict),
+        EngineError::Conflict(_) => (ErrorClass::Conflict, Reason::Retrying),
+        EngineError::Refused(_) => (ErrorClass::Terminal, Reason::InvalidSettings),
+        EngineError::NetworkFull => (ErrorClass::Transient, Reason::NetworkFull),
+        EngineError::StorageFull(_) => (ErrorClass::Transient, Reason::StorageFull),
+        EngineError::PullFailed(_) => (ErrorClass::Transient, Reason::ImagePullFailed),
+        EngineError::Internal(_) => (ErrorClass::Transient, Reason::Retrying),
+    }
+}
+
+impl Classify for ContainerError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Db(_) | Self::Home(_) | Self::Blocking(_) => ErrorClass::Transient,
+            Self::Engine(error) => classify_engine(error).0,
+            Self::Vanished => ErrorClass::Conflict,
+            Self::NameConflict { .. } => ErrorClass::Terminal,
+            Self::DataDir(error) => error.class(),
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Db(_) | Self::Vanished | Self::Blocking(_) => Reason::Retrying,
+            Self::Engine(error) => classify_engine(error).1,
+            Self::NameConflict { .. } => Reason::NameConflict,
+            Self::Home(_) => Reason::HomeConflict,
+            Self::DataDir(error) => error.reason(),
+        }
+    }
+}
+
+impl ContainerReconciler {
+    pub(super) async fn apply_one(&self, uid: &Uid, action: &Action) -> Result<(), ContainerError> {
+        let result = self.perform(uid, action).await;
+        // Whatever happened, what was known of this user is no longer trusted.
+        match action {
+            Action::AddFinalizer | Action::ReleaseFinalizer | Action::SaveFacts(_) => {
+                self.desired.mark_stale(uid);
+            }
+            Action::StartPull { .. } | Action::VerifyDataDir { .. } => {}
+            Action::Create { .. }
+            | Action::Start { .. }
+            | Action::Stop { .. }
+            | Action::Remove { .. }
+            | Action::Rename { .. } => self.view.mark_stale(uid),
+        }
+        if let Err(ContainerError::Engine(error)) = &result {
+            self.view.note_error(error);
+        }
+        result
+    }
+
+    async fn perform(&self, uid: &Uid, action: &Action) -> Result<(), ContainerError> {
+        let engine = self.view.engine();
+        match action {
+            Action::AddFinalizer => self.add_finalizer(uid).await,
+            Action::ReleaseFinalizer => self.release_finalizer(uid).await,
+            Action::SaveFacts(facts) => self.save_facts(uid, facts).await,
+            Action::StartPull { reference } => self.start_pull(reference).await,
+            Action::VerifyDataDir { image } => Ok(self.probe.run(image).await?),
+            Action::Create { name, settings } => self.create(uid, name, settings).await,
+            Action::Start { container } => self.start(container).await,
+            Action::Stop { container } => Ok(engine.stop(container, STOP_GRACE).await?),
+            Action::Remove { container } => Ok(engine.remove(container).await?),
+            Action::Rename { container, name } => match engine.rename(container, name).await {
+                Err(EngineError::NameTaken(_)) => self.name_taken(uid, name).await,
+                other => Ok(other?),
+            },
+        }
+    }
+
+    async fn add_finalizer(&self, uid: &Uid) -> Result<(), ContainerError> {
+        let mut tx = self.db.begin().await?;
+        object::add_finalizer(&mut tx, Kind::Container, uid, Self::NAME).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn release_finalizer(&self, uid: &Uid) -> Result<(), ContainerError> {
+        let mut tx = self.db.begin().await?;
+        object::remove_finalizer(&mut tx, Kind::Container, uid, Self::NAME).await?;
+        container::purge(&mut tx, uid).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn save_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), ContainerError> {
+        let mut tx = self.db.begin().await?;
+        container::save_facts(&mut tx, uid, facts).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn start_pull(&self, reference: &str) -> Result<(), ContainerError> {
+        let config = self.config.newest().await?;
+        let image = &config.image;
+        let credentials = (!image.registry_username.is_empty()).then(|| RegistryCredentials {
+            username: image.registry_username.clone(),
+            password: image.registry_password.expose_secret().into(),
+        });
+        self.pulls.start(reference, credentials);
+        Ok(())
+    }
+
+    async fn create(
+        &self,
+        uid: &Uid,
+        name: &str,
+        settings: &ContainerSettings,
+    ) -> Result<(), ContainerError> {
+        match self.view.engine().create(name, settings).await {
+            Ok(_) => Ok(()),
+            Err(EngineError::NameTaken(_)) => self.name_taken(uid, name).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A name is in use: by a container of this user that the last listing did not show yet, which is
+    /// looked at again, or by a foreign one, which is left alone.
+    async fn name_taken(&self, uid: &Uid, name: &str) -> Result<(), ContainerError> {
+        match self.view.engine().inspect(name).await? {
+            None => Err(ContainerError::Vanished),
+            Some(details)
+                if settings::owned_by(&details.container.labels, self.view.owner(), uid) =>
+            {
+                Err(ContainerError::Vanished)
+            }
+            Some(_) => Err(ContainerError::NameConflict {
+                name: name.to_owned(),
+            }),
+        }
+    }
+
+    async fn start(&self, container: &str) -> Result<(), ContainerError> {
+        let engine = self.view.engine();
+        match engine.start(container).await {
+            // Something it was made with is gone, such as the network: it can only be made anew.
+            Err(EngineError::NotFound(what)) => {
+                engine.remove(container).await?;
+                Err(EngineError::NotFound(what).into())
+            }
+            other => Ok(other?),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The container reconciler: every ordinary user has exactly one agent container, or none when it is
+//! stopped.
+//!
+//! Owns: containers that carry our owner label and a user's uid, and the `container_facts` rows.
+//! Who else writes: nobody; people with their hands on the engine are repaired.
+//!
+//! Invariants:
+//! - at most one container of a user runs at any moment, replacement included;
+//! - a container without our owner label and the user's uid is never touched, whatever its name;
+//! - a user who shall not run has no container; only the directory stays;
+//! - a failed replacement puts the old container back;
+//! - what the engine did not tell is not assumed: no listing, no action.
+//!
+//! Layout: [`settings`] says what a container is made of, [`observe`] reads, [`plan`] decides,
+//! [`apply`](mod@apply) does, [`readiness`] and [`pull`] watch what takes time.
+
+mod apply;
+mod names;
+pub mod observe;
+pub mod plan;
+pub mod pull;
+pub mod readiness;
+pub mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::clock::SharedClock;
+use schema::container::ContainerRow;
+use schema::db::Db;
+use schema::home::Homes;
+use schema::ids::{Generation, Kind, Timestamp, Uid};
+
+use crate::engine::data_dir::DataDirProbe;
+use crate::engine::view::EngineView;
+use crate::runtime::{Plan, Reconciler};
+use crate::stores::{ConfigSource, DbStatusStore, Desired, DirtyObserver};
+
+pub use apply::ContainerError;
+pub use plan::Action;
+
+/// What the container reconciler works with.
+pub struct ContainerReconciler {
+    db: Db,
+    view: Arc<EngineView>,
+    homes: Arc<Homes>,
+    config: Arc<ConfigSource>,
+    probe: Arc<DataDirProbe>,
+    pulls: Arc<pull::Pulls>,
+    prober: readiness::Prober,
+    clock: SharedClock,
+    desired: Arc<Desired<ContainerRow>>,
+    verified: observe::Verified,
+    options: Options,
+}
+
+/// What does not change while the service runs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How the agent is run.
+    pub agent: Arc<settings::AgentProfile>,
+    /// The data directory as the engine's host sees it.
+    pub engine_data_dir: String,
+    /// `uid:gid` the service runs as.
+    pub service_user: (u32, u32),
+    /// How long a replacement may take to become ready before the old container is put back.
+    pub readiness_timeout: Duration,
+    /// How often each container's settings are compared in full.
+    pub verify_every: Duration,
+}
+
+impl std::fmt::Debug for ContainerReconciler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ContainerReconciler")
+            .field("view", &self.view)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The parts a [`ContainerReconciler`] is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// The database.
+    pub db: Db,
+    /// The shared view of the engine.
+    pub view: Arc<EngineView>,
+    /// User directories.
+    pub homes: Arc<Homes>,
+    /// Effective configuration.
+    pub config: Arc<ConfigSource>,
+    /// Whether engine and service see the same data directory.
+    pub probe: Arc<DataDirProbe>,
+    /// Pulls under way.
+    pub pulls: Arc<pull::Pulls>,
+}
+
+impl ContainerReconciler {
+    /// Puts the parts together.
+    pub fn new(parts: Parts, clock: SharedClock, options: Options) -> Self {
+        Self {
+            db: parts.db,
+            view: parts.view,
+            homes: parts.homes,
+            config: parts.config,
+            probe: parts.probe,
+            pulls: parts.pulls,
+            prober: readiness::Prober::default(),
+            clock,
+            desired: Arc::default(),
+            verified: observe::Verified::new(options.verify_every),
+            options,
+        }
+    }
+
+    /// The status store of containers; it tells this reconciler which rows to read anew.
+    pub fn status_store(&self) -> DbStatusStore {
+        struct Marks(Arc<Desired<ContainerRow>>);
+        impl DirtyObserver for Marks {
+            fn dirty(&self, uid: &Uid) {
+                self.0.mark_stale(uid);
+            }
+        }
+        DbStatusStore::new(
+            self.db.clone(),
+            Kind::Container,
+            Self::NAME,
+            Arc::clone(&self.clock),
+            Arc::new(Marks(Arc::clone(&self.desired))),
+        )
+    }
+}
+
+impl Reconciler for ContainerReconciler {
+    const NAME: &'static str = "container";
+    const RESYNC: Duration = Duration::from_secs(60);
+    type Key = Uid;
+    type Snapshot = observe::Snapshot;
+    type Action = Action;
+    type Error = ContainerError;
+
+    async fn keys(&self) -> Result<Vec<Uid>, ContainerError> {
+        self.observe_keys().await
+    }
+
+    async fn observe(&self, key: &Uid) -> Result<Option<observe::Snapshot>, ContainerError> {
+        self.observe_one(key).await
+    }
+
+    fn generation(snapshot: &observe::Snapshot) -> Generation {
+        snapshot
+            .row
+            .as_ref()
+            .map_or(Generation(0), |row| row.generation)
+    }
+
+    fn plan(snapshot: &observe::Snapshot, now: Timestamp) -> Plan<Action> {
+        plan::plan(snapshot, now)
+    }
+
+    async fn apply(&self, key: &Uid, action: &Action) -> Result<(), ContainerError> {
+        self.apply_one(key, action).await
+    }
+}

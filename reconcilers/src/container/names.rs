@@ -1,0 +1,45 @@
+//! The names of a user's containers.
+//!
+//! The temporary names end in `-`: no user name does, so the replacement of `bob` can never meet the
+//! container of a user called `bob.next`.
+
+use schema::ids::{Uid, UserName};
+
+/// The three names a user's containers may bear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names {
+    /// The container in use.
+    pub base: String,
+    /// Its replacement, before it takes over.
+    pub next: String,
+    /// The replaced one, until the replacement is ready.
+    pub prev: String,
+}
+
+impl Names {
+    /// The names of one user's containers.
+    pub fn of(name: &UserName, uid: &Uid) -> Self {
+        let base = name.container_name(uid);
+        Self {
+            next: format!("{base}.next-"),
+            prev: format!("{base}.prev-"),
+            base,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_temporary_name_is_never_another_users_name() {
+        let uid = Uid::random();
+        let bob = Names::of(&"bob".parse().unwrap(), &uid);
+        for other in ["bob.next", "bob.prev", "bob.next-1"] {
+            let other = Names::of(&other.parse().unwrap(), &uid);
+            assert!(![&bob.next, &bob.prev].contains(&&other.base));
+        }
+        assert!("bob.next-".parse::<UserName>().is_err());
+    }
+}

@@ -1,0 +1,394 @@
+//! Reads everything a plan needs about one user, and no more than it needs.
+//!
+//! In a no-op pass that is: the cached desired row and the cached listing. The engine is asked about
+//! one container only when something happened to it, when it does not run, or when its full
+//! verification is due.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use schema::condition::Reason;
+use schema::config::{Config, PullPolicy};
+use schema::container::{self, ContainerRow};
+use schema::home::HomeState;
+use schema::ids::Uid;
+use tokio::time::Instant;
+
+use super::names::Names;
+use super::pull::PullState;
+use super::settings::{self, Inputs};
+use super::{ContainerError, ContainerReconciler};
+use crate::drivers::docker::{
+    Container, ContainerDetails, ContainerSettings, ContainerState, Image, LABEL_RESTART_TOKEN,
+    LABEL_SPEC_DIGEST,
+};
+use crate::engine::data_dir::ProbeState;
+use crate::engine::view::{NETWORK, Sight};
+
+/// Desired and observed state of one user's container.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// What is desired; `None`: nothing, so whatever is there is an orphan.
+    pub row: Option<Arc<ContainerRow>>,
+    /// What is there.
+    pub world: World,
+}
+
+/// What is there.
+#[derive(Debug, Clone, PartialEq)]
+pub enum World {
+    /// The engine could not be asked, or not be used.
+    Unavailable(Reason, String),
+    /// What it said.
+    Seen(Box<Seen>),
+}
+
+/// What the engine, the data directory and the configuration say about one user.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// All containers that carry our owner label and the user's uid.
+    pub containers: Vec<Container>,
+    /// Details of those that were worth a question, by id.
+    pub details: BTreeMap<String, ContainerDetails>,
+    /// What the container should be; `None` until its image is known, or when it shall not run.
+    pub wanted: Option<ContainerSettings>,
+    /// The image that `wanted` was made from, when the user is not pinned to it yet.
+    pub pin: Option<Image>,
+    /// How images are got.
+    pub pull_policy: PullPolicy,
+    /// What became of pulling the user's image.
+    pub pull: PullState,
+    /// Whether the agents' network is there.
+    pub network_ready: bool,
+    /// The user's directory; `None` when it does not matter now.
+    pub home: Option<HomeState>,
+    /// Whether engine and service see the same data directory.
+    pub data_dir: ProbeState,
+    /// The adapter needs a service that runs as root, and this one does not.
+    pub needs_root: bool,
+    /// Whether the container in use passed its readiness check; `None` when it does not run.
+    pub ready: Option<bool>,
+    /// How long a replacement may take to become ready.
+    pub readiness_timeout: Duration,
+}
+
+impl Seen {
+    /// The container of that name.
+    pub fn named(&self, name: &str) -> Option<&Container> {
+        self.containers.iter().find(|c| c.name == name)
+    }
+
+    /// Whether a container is what it should be.
+    pub fn fits(&self, container: &Container, row: &ContainerRow) -> bool {
+        let Some(wanted) = &self.wanted else {
+            return false;
+        };
+        let label = |key: &str| container.labels.get(key).map_or("", String::as_str);
+        let wanted_digest = wanted
+            .labels
+            .get(LABEL_SPEC_DIGEST)
+            .map_or("", String::as_str);
+        label(LABEL_SPEC_DIGEST) == wanted_digest
+            && label(LABEL_RESTART_TOKEN) == row.restart_token
+            && self.drift(container).is_none()
+    }
+
+    /// What somebody changed by hand on a container that was made as it should be.
+    pub fn drift(&self, container: &Container) -> Option<&'static str> {
+        if !container.networks.keys().eq([NETWORK]) {
+            return Some("network");
+        }
+        let wanted = self.wanted.as_ref()?;
+        let made_for = container.labels.get(LABEL_SPEC_DIGEST);
+        if made_for != wanted.labels.get(LABEL_SPEC_DIGEST) {
+            return None;
+        }
+        let details = self.details.get(&container.id)?;
+        settings::difference(wanted, &details.settings)
+    }
+}
+
+/// When each container was last compared in full.
+#[derive(Debug)]
+pub(super) struct Verified {
+    every: Duration,
+    spread: RandomState,
+    due: Mutex<HashMap<Uid, Instant>>,
+}
+
+impl Verified {
+    pub(super) fn new(every: Duration) -> Self {
+        Self {
+            every,
+            spread: RandomState::new(),
+            due: Mutex::default(),
+        }
+    }
+
+    /// Whether the full comparison is due. The first ones are spread evenly over the period.
+    fn is_due(&self, uid: &Uid) -> bool {
+        let now = Instant::now();
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = *due.entry(uid.clone()).or_insert_with(|| {
+            let mut hasher = self.spread.build_hasher();
+            hasher.write(uid.as_str().as_bytes());
+            let period = u64::try_from(self.every.as_millis()).unwrap_or(u64::MAX).max(1);
+            now + Duration::from_millis(hasher.finish() % period)
+        });
+        at <= now
+    }
+
+    fn done(&self, uid: &Uid) {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        due.insert(uid.clone(), Instant::now() + self.every);
+    }
+
+    fn forget(&self, uid: &Uid) {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        due.remove(uid);
+    }
+}
+
+impl ContainerReconciler {
+    /// Desired keys and owned keys: one scan of the database, one listing of the engine.
+    pub(super) async fn observe_keys(&self) -> Result<Vec<Uid>, ContainerError> {
+        let marks = self.desired.marks();
+        let mut connection = self.db.read().await?;
+        let rows = container::all(&mut connection).await?;
+        drop(connection);
+        let mut keys: BTreeSet<Uid> = rows.iter().map(|row| row.uid.clone()).collect();
+        self.desired
+            .replace(&marks, rows.into_iter().map(|row| (row.uid.clone(), row)));
+        // With an engine that cannot be read, desired keys are still looked at: their conditions
+        // say so. Nothing is removed for what was not listed.
+        if self.view.refresh().await.is_ok() {
+            keys.extend(self.view.uids());
+        }
+        Ok(keys.into_iter().collect())
+    }
+
+    async fn row(&self, uid: &Uid) -> Result<Option<Arc<ContainerRow>>, ContainerError> {
+        if let Some(row) = self.desired.get(uid) {
+            return Ok(row);
+        }
+        self.desired.about_to_read(uid);
+        let result = async {
+            let mut connection = self.db.read().await?;
+            container::get(&mut connection, uid).await
+        }
+        .await;
+        match result {
+            Ok(row) => {
+                let row = row.map(Arc::new);
+                self.desired.put(uid, row.clone());
+                Ok(row)
+            }
+            Err(error) => {
+                self.desired.mark_stale(uid);
+                Err(error.into())
+            }
+        }
+    }
+
+    pub(super) async fn observe_one(&self, uid: &Uid) -> Result<Option<Snapshot>, ContainerError> {
+        let row = self.row(uid).await?;
+        let (containers, changed) = match self.view.look(uid).await? {
+            Sight::Unavailable(reason, why) => {
+                return Ok(row.map(|row| Snapshot {
+                    row: Some(row),
+                    world: World::Unavailable(reason, why),
+                }));
+            }
+            Sight::Containers {
+                containers,
+                changed,
+            } => (containers, changed),
+        };
+        if row.is_none() && containers.is_empty() {
+            self.verified.forget(uid);
+            return Ok(None);
+        }
+        let seen = self.see(uid, row.as_deref(), containers, changed).await;
+        let seen = match seen {
+            // Something vanished between the listing and the question: look again.
+            Err(ContainerError::Vanished) => {
+                self.view.mark_stale(uid);
+                return Err(ContainerError::Vanished);
+            }
+            Err(ContainerError::Engine(error)) => {
+                self.view.note_error(&error);
+                self.view.mark_stale(uid);
+                return Err(ContainerError::Engine(error));
+            }
+            other => other?,
+        };
+        Ok(Some(Snapshot {
+            row,
+            world: World::Seen(Box::new(seen)),
+        }))
+    }
+
+    async fn see(
+        &self,
+        uid: &Uid,
+        row: Option<&ContainerRow>,
+        containers: Vec<Container>,
+        changed: bool,
+    ) -> Result<Seen, ContainerError> {
+        let mut seen = Seen {
+            containers,
+            details: BTreeMap::new(),
+            wanted: None,
+            pin: None,
+            pull_policy: PullPolicy::Missing,
+            pull: PullState::Idle,
+            network_ready: self.view.network().is_some(),
+            home: None,
+            data_dir: self.probe.state(),
+            needs_root: self
+                .options
+                .agent
+                .needs_root(self.options.service_user),
+            ready: None,
+            readiness_timeout: self.options.readiness_timeout,
+        };
+        let Some(row) = row.filter(|row| row.shall_run()) else {
+            return Ok(seen);
+        };
+        let config = self.config.at(row.config_generation).await?;
+        seen.pull_policy = config.image.pull_policy;
+        let names = Names::of(&row.name, uid);
+        self.see_details(&mut seen, row, &names, changed).await?;
+        self.see_image(&mut seen, row, &names, &config).await?;
+        self.see_readiness(&mut seen, row, &names).await?;
+        Ok(seen)
+    }
+
+    /// Asks about containers that do not simply go on running.
+    async fn see_details(
+        &self,
+        seen: &mut Seen,
+        row: &ContainerRow,
+        names: &Names,
+        changed: bool,
+    ) -> Result<(), ContainerError> {
+        let verify = self.verified.is_due(&row.uid);
+        for container in &seen.containers {
+            let in_use = container.name == names.base;
+            let settled = container.state == ContainerState::Running
+                && in_use
+                && row.facts.engine_id.as_deref() == Some(&container.id)
+                && row.facts.ready_at.is_some();
+            if settled && !changed && !verify {
+                continue;
+            }
+            let details = self
+                .view
+                .engine()
+                .inspect(&container.id)
+                .await?
+                .ok_or(ContainerError::Vanished)?;
+            seen.details.insert(container.id.clone(), details);
+        }
+        if verify {
+            self.verified.done(&row.uid);
+        }
+        Ok(())
+    }
+
+    /// Finds out which image the container is made from, and what stands in the way of making it.
+    async fn see_image(
+        &self,
+        seen: &mut Seen,
+        row: &ContainerRow,
+        names: &Names,
+        config: &Config,
+    ) -> Result<(), ContainerError> {
+        let settings_of = |image_id: &str| {
+            settings::container_settings(
+                row,
+                image_id,
+                &Inputs {
+                    config,
+                    agent: &self.options.agent,
+                    owner: self.view.owner(),
+                    engine_data_dir: &self.options.engine_data_dir,
+                    service_user: self.options.service_user,
+                },
+            )
+        };
+        let facts = &row.facts;
+        let pinned = facts
+            .image_id
+            .as_deref()
+            .filter(|_| facts.image_ref.as_deref() == Some(row.image_ref.as_str()));
+        if let Some(image_id) = pinned {
+            seen.wanted = Some(settings_of(image_id));
+            if seen
+                .named(&names.base)
+                .is_some_and(|base| seen.fits(base, row))
+            {
+                return Ok(());
+            }
+        }
+        // From here on a container is going to be made.
+        seen.home = Some(self.home_state(row).await?);
+        seen.pull = self.pulls.state(&row.image_ref);
+        if let Some(image_id) = pinned
+            && self.view.engine().image(image_id).await?.is_some()
+        {
+            return Ok(());
+        }
+        seen.wanted = None;
+        let wants_fresh =
+            seen.pull_policy == PullPolicy::Always && !self.pulls.recently_done(&row.image_ref);
+        if !wants_fresh && let Some(image) = self.view.engine().image(&row.image_ref).await? {
+            seen.wanted = Some(settings_of(&image.id));
+            seen.pin = Some(image);
+        }
+        Ok(())
+    }
+
+    async fn home_state(&self, row: &ContainerRow) -> Result<HomeState, ContainerError> {
+        let homes = Arc::clone(&self.homes);
+        let (name, uid) = (row.name.clone(), row.uid.clone());
+        let state = tokio::task::spawn_blocking(move || homes.state(&name, &uid))
+            .await
+            .map_err(ContainerError::blocking)??;
+        Ok(state)
+    }
+
+    async fn see_readiness(
+        &self,
+        seen: &mut Seen,
+        row: &ContainerRow,
+        names: &Names,
+    ) -> Result<(), ContainerError> {
+        let Some(base) = seen
+            .named(&names.base)
+            .filter(|base| base.state == ContainerState::Running)
+        else {
+            return Ok(());
+        };
+        let details = seen.details.get(&base.id);
+        let facts = &row.facts;
+        let known_ready = facts.engine_id.as_deref() == Some(&base.id)
+            && facts.ready_at.is_some()
+            && details.is_none_or(|details| details.started_at == facts.started_at);
+        let ready = known_ready
+            || row.debug
+            || self
+                .prober
+                .is_ready(
+                    &self.options.agent,
+                    base,
+                    details,
+                    self.view.engine().as_ref(),
+                )
+                .await?;
+        seen.ready = Some(ready);
+        Ok(())
+    }
+}

@@ -1,0 +1,271 @@
+//! What a user's container is made of: a pure function of the user, the configuration and the adapter.
+
+use std::collections::BTreeMap;
+
+use schema::config::Config;
+use schema::container::ContainerRow;
+use schema::ids::Uid;
+use sha2::{Digest, Sha256};
+
+use crate::drivers::docker::{
+    Bind, ContainerSettings, LABEL_GENERATION, LABEL_OWNER, LABEL_RESTART_TOKEN,
+    LABEL_SPEC_DIGEST, LABEL_UID, LogLimits,
+};
+use crate::engine::view::NETWORK;
+
+/// Label: made with the adapter's debug command.
+pub const LABEL_DEBUG: &str = "io.agentyard.debug";
+
+const CAPABILITIES_OF_IMAGE_USER: [&str; 5] =
+    ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"];
+
+/// How the agent is run, as the adapter package says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentProfile {
+    /// Where the user's directory is mounted.
+    pub home: String,
+    /// Environment, with `${agent_dir}` already expanded.
+    pub environment: BTreeMap<String, String>,
+    /// Command; `None` = the image's.
+    pub command: Option<Vec<String>>,
+    /// Command of a debug container; `None` = the same as without.
+    pub debug_command: Option<Vec<String>>,
+    /// Who the agent runs as.
+    pub run_as: RunAs,
+    /// When the agent counts as ready.
+    pub readiness: Readiness,
+}
+
+/// Who the agent runs as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunAs {
+    /// The uid and gid the service runs as.
+    Service,
+    /// The image's own user. Needs a service that runs as root.
+    Image,
+    /// A fixed uid and gid.
+    Fixed(u32, u32),
+}
+
+/// When an agent counts as ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    /// As soon as it runs.
+    Running,
+    /// When `GET http://<address>:port<path>` answers with a 2xx.
+    Http {
+        /// Port inside the container.
+        port: u16,
+        /// Path, with the leading slash.
+        path: String,
+    },
+    /// When this file exists in the container and is newer than its start.
+    File(String),
+}
+
+impl AgentProfile {
+    /// Whether the agent's files belong to somebody the service must be root to serve.
+    pub fn needs_root(&self, service_user: (u32, u32)) -> bool {
+        match self.run_as {
+            RunAs::Service => false,
+            RunAs::Image => service_user.0 != 0,
+            RunAs::Fixed(uid, gid) => service_user.0 != 0 && (uid, gid) != service_user,
+        }
+    }
+}
+
+/// What else than the row goes into the settings.
+#[derive(Debug, Clone)]
+pub struct Inputs<'a> {
+    /// Effective configuration.
+    pub config: &'a Config,
+    /// How the agent is run.
+    pub agent: &'a AgentProfile,
+    /// The instance id.
+    pub owner: &'a str,
+    /// The data directory as the engine's host sees it.
+    pub engine_data_dir: &'a str,
+    /// `uid:gid` the service runs as.
+    pub service_user: (u32, u32),
+}
+
+/// The settings of a user's container made from `image_id`, labels and digest included.
+pub fn container_settings(
+    row: &ContainerRow,
+    image_id: &str,
+    inputs: &Inputs<'_>,
+) -> ContainerSettings {
+    let agent = inputs.agent;
+    let container = &inputs.config.container;
+    let mut environment = agent.environment.clone();
+    if !container.timezone.is_empty() {
+        environment.insert("TZ".to_owned(), container.timezone.clone());
+    }
+    if row.debug {
+        environment.insert("AGENT_DEBUG".to_owned(), "1".to_owned());
+    }
+    let user = match agent.run_as {
+        RunAs::Service => {
+            environment.insert("HOME".to_owned(), agent.home.clone());
+            Some(format!("{}:{}", inputs.service_user.0, inputs.service_user.1))
+        }
+        RunAs::Fixed(uid, gid) => {
+            environment.insert("HOME".to_owned(), agent.home.clone());
+            Some(format!("{uid}:{gid}"))
+        }
+        RunAs::Image => None,
+    };
+    let mut capabilities = container.capabilities.clone();
+    if capabilities.is_empty() && agent.run_as == RunAs::Image {
+        capabilities = CAPABILITIES_OF_IMAGE_USER.map(str::to_owned).to_vec();
+    }
+    capabilities.sort();
+    capabilities.dedup();
+    let cpu_limit = row.cpu_limit.unwrap_or(container.cpu_limit);
+    let memory_limit_mb = row.memory_limit_mb.unwrap_or(container.memory_limit_mb);
+    let command = if row.debug {
+        agent.debug_command.clone().or_else(|| agent.command.clone())
+    } else {
+        agent.command.clone()
+    };
+    let mut settings = ContainerSettings {
+        image: image_id.to_owned(),
+        command,
+        environment,
+        labels: BTreeMap::new(),
+        user,
+        hostname: Some(hostname(row)),
+        binds: vec![Bind {
+            source: format!(
+                "{}/users/{}",
+                inputs.engine_data_dir.trim_end_matches('/'),
+                row.name
+            ),
+            target: agent.home.clone(),
+            read_only: false,
+        }],
+        network: NETWORK.to_owned(),
+        nano_cpus: nano_cpus(cpu_limit),
+        memory_bytes: memory_limit_mb.saturating_mul(1024 * 1024),
+        pids_limit: container.pids_limit,
+        capabilities,
+        log: LogLimits::default(),
+    };
+    let digest = digest(&settings);
+    settings.labels = labels(row, inputs.owner, &digest);
+    settings
+}
+
+fn labels(row: &ContainerRow, owner: &str, digest: &str) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::from(
+        [
+            (LABEL_OWNER, owner.to_owned()),
+            (LABEL_UID, row.uid.to_string()),
+            (LABEL_GENERATION, row.generation.to_string()),
+            (LABEL_SPEC_DIGEST, digest.to_owned()),
+            (LABEL_RESTART_TOKEN, row.restart_token.clone()),
+        ]
+        .map(|(key, value)| (key.to_owned(), value)),
+    );
+    if row.debug {
+        labels.insert(LABEL_DEBUG.to_owned(), "1".to_owned());
+    }
+    labels
+}
+
+/// A core is a thousand million; the least the engine takes is a hundredth of a core.
+#[allow(clippy::cast_possible_truncation)]
+fn nano_cpus(cores: f64) -> i64 {
+    (cores * 1e9).round() as i64
+}
+
+/// The user's name as a host name: letters, digits and hyphens, at most 63.
+fn hostname(row: &ContainerRow) -> String {
+    let mut name: String = row
+        .name
+        .as_str()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(63)
+        .collect();
+    while name.ends_with('-') {
+        name.pop();
+    }
+    name
+}
+
+/// A digest over everything that, when changed, needs another container. Labels are not part of it:
+/// a new generation with the same settings is the same container.
+pub fn digest(settings: &ContainerSettings) -> String {
+    let mut hash = Sha256::new();
+    let mut field = |name: &str, value: &str| {
+        // Lengths keep fields apart: no two different settings give the same bytes.
+        hash.update(format!("{name}:{}:", value.len()));
+        hash.update(value);
+        hash.update("\n");
+    };
+    field("image", &settings.image);
+    field("has_command", if settings.command.is_some() { "1" } else { "0" });
+    for part in settings.command.iter().flatten() {
+        field("command", part);
+    }
+    for (key, value) in &settings.environment {
+        field("environment_key", key);
+        field("environment_value", value);
+    }
+    field("user", settings.user.as_deref().unwrap_or(""));
+    field("hostname", settings.hostname.as_deref().unwrap_or(""));
+    for bind in &settings.binds {
+        field("bind_source", &bind.source);
+        field("bind_target", &bind.target);
+        field("bind_read_only", if bind.read_only { "1" } else { "0" });
+    }
+    field("network", &settings.network);
+    field("nano_cpus", &settings.nano_cpus.to_string());
+    field("memory_bytes", &settings.memory_bytes.to_string());
+    field("pids_limit", &settings.pids_limit.to_string());
+    for capability in &settings.capabilities {
+        field("capability", capability);
+    }
+    field("log_size", &settings.log.max_size_mb.to_string());
+    field("log_files", &settings.log.max_files.to_string());
+    hex::encode(hash.finalize())
+}
+
+/// The first setting in which a real container differs from what it should be; `None` when it is as
+/// it should be. Compared is only what we set: what the image or the engine adds is not drift.
+pub fn difference(wanted: &ContainerSettings, real: &ContainerSettings) -> Option<&'static str> {
+    let checks = [
+        (wanted.image == real.image, "image"),
+        (
+            wanted.command.is_none() || wanted.command == real.command,
+            "command",
+        ),
+        (
+            wanted
+                .environment
+                .iter()
+                .all(|(key, value)| real.environment.get(key) == Some(value)),
+            "environment",
+        ),
+        (wanted.user.is_none() || wanted.user == real.user, "user"),
+        (wanted.hostname == real.hostname, "hostname"),
+        (wanted.binds == real.binds, "mounts"),
+        (wanted.network == real.network, "network"),
+        (wanted.nano_cpus == real.nano_cpus, "cpu limit"),
+        (wanted.memory_bytes == real.memory_bytes, "memory limit"),
+        (wanted.pids_limit == real.pids_limit, "process limit"),
+        (wanted.capabilities == real.capabilities, "capabilities"),
+        (wanted.log == real.log, "log limits"),
+    ];
+    checks
+        .into_iter()
+        .find(|(same, _)| !same)
+        .map(|(_, what)| what)
+}
+
+/// Whether a uid names a container of this user.
+pub fn owned_by(labels: &BTreeMap<String, String>, owner: &str, uid: &Uid) -> bool {
+    labels.get(LABEL_OWNER).map(String::as_str) == Some(owner)
+        && labels.get(LABEL_UID).map(String::as_str) == Some(uid.as_str())
+}

@@ -1,0 +1,190 @@
+//! The engine reconciler: what all containers share on the engine, namely the agents' network, and
+//! the proof that engine and service see the same data directory.
+//!
+//! Owns: the network `agentyard`. Key: the one engine. Nobody else creates or removes networks.
+//!
+//! Invariants: a network of that name without our owner label is never touched; the network is made
+//! anew for another subnet only while no container is on it.
+
+pub mod data_dir;
+pub mod plan;
+pub mod view;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::clock::SharedClock;
+use schema::condition::Reason;
+use schema::config;
+use schema::db::Db;
+use schema::error::DbError;
+use schema::ids::{Generation, Kind, Timestamp, Uid};
+use schema::object;
+
+use self::data_dir::{DataDirProbe, ProbeError};
+use self::view::{Connection, EngineView};
+use crate::container::classify_engine;
+use crate::drivers::docker::EngineError;
+use crate::runtime::{Classify, ErrorClass, Plan, Reconciler};
+use crate::stores::{ConfigSource, DbStatusStore, DirtyObserver};
+
+pub use plan::{Action, Snapshot};
+
+/// Reconciles what all containers share.
+#[derive(Debug)]
+pub struct EngineReconciler {
+    db: Db,
+    view: Arc<EngineView>,
+    config: Arc<ConfigSource>,
+    probe: Arc<DataDirProbe>,
+}
+
+/// What observing or changing the engine can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineReconcilerError {
+    /// The database failed.
+    #[error("desired state cannot be read")]
+    Db(#[from] DbError),
+    /// The engine failed.
+    #[error("{0}")]
+    Engine(#[source] EngineError),
+    /// A network of that name exists that is not ours.
+    #[error("a network named {0} exists that Agentyard does not own")]
+    NameConflict(&'static str),
+    /// The data directory could not be probed.
+    #[error("{}", data_dir::explain(.0))]
+    DataDir(#[from] ProbeError),
+}
+
+impl Classify for EngineReconcilerError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Db(_) => ErrorClass::Transient,
+            Self::Engine(error) => classify_engine(error).0,
+            Self::NameConflict(_) => ErrorClass::Terminal,
+            Self::DataDir(error) => error.class(),
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Db(_) => Reason::Retrying,
+            Self::Engine(error) => classify_engine(error).1,
+            Self::NameConflict(_) => Reason::NameConflict,
+            Self::DataDir(error) => error.reason(),
+        }
+    }
+}
+
+impl EngineReconciler {
+    /// Puts the parts together.
+    pub fn new(
+        db: Db,
+        view: Arc<EngineView>,
+        config: Arc<ConfigSource>,
+        probe: Arc<DataDirProbe>,
+    ) -> Self {
+        Self {
+            db,
+            view,
+            config,
+            probe,
+        }
+    }
+
+    /// The status store of the engine object.
+    pub fn status_store(&self, clock: SharedClock) -> DbStatusStore {
+        struct Nobody;
+        impl DirtyObserver for Nobody {
+            fn dirty(&self, _uid: &Uid) {}
+        }
+        DbStatusStore::new(
+            self.db.clone(),
+            Kind::Engine,
+            Self::NAME,
+            clock,
+            Arc::new(Nobody),
+        )
+    }
+}
+
+impl Reconciler for EngineReconciler {
+    const NAME: &'static str = "engine";
+    const RESYNC: Duration = Duration::from_secs(60);
+    type Key = Uid;
+    type Snapshot = Snapshot;
+    type Action = Action;
+    type Error = EngineReconcilerError;
+
+    async fn keys(&self) -> Result<Vec<Uid>, EngineReconcilerError> {
+        Ok(vec![config::query::engine_uid()])
+    }
+
+    async fn observe(&self, key: &Uid) -> Result<Option<Snapshot>, EngineReconcilerError> {
+        let mut connection = self.db.read().await?;
+        let row = object::get(&mut connection, Kind::Engine, key).await?;
+        drop(connection);
+        let Some(row) = row else { return Ok(None) };
+        let config = self.config.newest().await?;
+        let mut snapshot = Snapshot {
+            generation: row.generation,
+            owner: self.view.owner().to_owned(),
+            connection: self.view.connection(),
+            subnet: config.container.network_subnet.to_string(),
+            network: None,
+            containers: self.view.container_count(),
+            data_dir: self.probe.state(),
+            image: None,
+        };
+        if snapshot.connection != Connection::Up {
+            // The answer of a lost engine may be another one's: prove it again when it is back.
+            self.probe.forget();
+            return Ok(Some(snapshot));
+        }
+        match self.view.refresh_network().await {
+            Ok(network) => snapshot.network = network,
+            Err(EngineError::Unavailable(_)) => {
+                snapshot.connection = self.view.connection();
+                return Ok(Some(snapshot));
+            }
+            Err(error) => return Err(EngineReconcilerError::Engine(error)),
+        }
+        if snapshot.data_dir != data_dir::ProbeState::Same {
+            let reference = config.image.reference();
+            let image = self
+                .view
+                .engine()
+                .image(&reference)
+                .await
+                .map_err(EngineReconcilerError::Engine)?;
+            snapshot.image = image.map(|image| image.id);
+        }
+        Ok(Some(snapshot))
+    }
+
+    fn generation(snapshot: &Snapshot) -> Generation {
+        snapshot.generation
+    }
+
+    fn plan(snapshot: &Snapshot, _now: Timestamp) -> Plan<Action> {
+        plan::plan(snapshot)
+    }
+
+    async fn apply(&self, _key: &Uid, action: &Action) -> Result<(), EngineReconcilerError> {
+        let engine = self.view.engine();
+        let result = match action {
+            Action::CreateNetwork(settings) => match engine.create_network(settings).await {
+                Err(EngineError::NameTaken(_)) => {
+                    return Err(EngineReconcilerError::NameConflict(view::NETWORK));
+                }
+                other => other,
+            },
+            Action::RemoveNetwork { id } => engine.remove_network(id).await,
+            Action::ProbeDataDir { image } => return Ok(self.probe.run(image).await?),
+        };
+        result.map_err(EngineReconcilerError::Engine)
+    }
+}

@@ -1,0 +1,118 @@
+//! Decides what to do next on the engine. Pure.
+
+use schema::condition::{Condition, Reason};
+use schema::ids::Generation;
+
+use super::data_dir::ProbeState;
+use super::view::{Connection, NETWORK};
+use crate::drivers::docker::{LABEL_OWNER, Network, NetworkSettings};
+use crate::runtime::{Plan, Requeue};
+
+/// Desired and observed state of what all containers share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// Generation of the engine object.
+    pub generation: Generation,
+    /// The instance id.
+    pub owner: String,
+    /// Whether the engine can be used.
+    pub connection: Connection,
+    /// The subnet that is wanted.
+    pub subnet: String,
+    /// The network of our name, as it is.
+    pub network: Option<Network>,
+    /// How many containers we own.
+    pub containers: usize,
+    /// Whether engine and service see the same data directory.
+    pub data_dir: ProbeState,
+    /// An image that the proof can be given with.
+    pub image: Option<String>,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Creates the agents' network.
+    CreateNetwork(NetworkSettings),
+    /// Removes it, to be made anew.
+    RemoveNetwork {
+        /// Id.
+        id: String,
+    },
+    /// Proves that engine and service see the same data directory.
+    ProbeDataDir {
+        /// An image that is on the engine.
+        image: String,
+    },
+}
+
+/// The plan for the engine.
+pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
+    let say = |condition| Plan {
+        actions: Vec::new(),
+        conditions: vec![condition],
+        requeue: Requeue::AtResync,
+    };
+    let act = |action, message: &str| Plan {
+        actions: vec![action],
+        conditions: vec![Condition::not_ready(Reason::Progressing, message)],
+        requeue: Requeue::AtResync,
+    };
+    match &snapshot.connection {
+        Connection::Up => {}
+        Connection::Unavailable(why) => {
+            return say(Condition::unknown(Reason::EngineUnavailable, why));
+        }
+        Connection::Unusable(reason, why) => return say(Condition::not_ready(*reason, why)),
+    }
+    let Some(network) = &snapshot.network else {
+        let settings = NetworkSettings {
+            name: NETWORK.to_owned(),
+            subnet: snapshot.subnet.clone(),
+            labels: [(LABEL_OWNER.to_owned(), snapshot.owner.clone())].into(),
+        };
+        return act(Action::CreateNetwork(settings), "creating the network");
+    };
+    if network.labels.get(LABEL_OWNER) != Some(&snapshot.owner) {
+        return say(Condition::not_ready(
+            Reason::NameConflict,
+            format!("a network named {NETWORK} exists that Agentyard does not own"),
+        ));
+    }
+    let as_wanted = network.subnet.as_deref() == Some(snapshot.subnet.as_str())
+        && network.driver == "bridge"
+        && !network.inter_container_traffic;
+    if !as_wanted {
+        if snapshot.containers > 0 || !network.containers.is_empty() {
+            return say(Condition::not_ready(
+                Reason::NetworkInUse,
+                format!(
+                    "the network has subnet {} and should have {}, but containers use it",
+                    network.subnet.as_deref().unwrap_or("none"),
+                    snapshot.subnet
+                ),
+            ));
+        }
+        let id = network.id.clone();
+        return act(Action::RemoveNetwork { id }, "making the network anew");
+    }
+    match (&snapshot.data_dir, &snapshot.image) {
+        (ProbeState::Same, _) => say(Condition::ready(
+            Reason::Converged,
+            "the engine is reachable and the network is as configured",
+        )),
+        (_, Some(image)) => act(
+            Action::ProbeDataDir {
+                image: image.clone(),
+            },
+            "probing the data directory",
+        ),
+        (ProbeState::Mismatch(why), None) => {
+            say(Condition::not_ready(Reason::DataDirMismatch, why))
+        }
+        (ProbeState::Unknown, None) => say(Condition::ready(
+            Reason::Converged,
+            "the engine is reachable; the data directory is probed with the first image",
+        )),
+    }
+}

@@ -1,0 +1,226 @@
+//! The user reconciler: every ordinary user has a directory, and a deleted one leaves only an archive.
+//!
+//! Owns: `users/<name>` and `archive/…` in the data directory, through [`Homes`]; purges the rows of
+//! deleted users. It waits until the user's container is gone before it touches the directory.
+//!
+//! A directory without a row is left alone: it may be all that is left of a lost database.
+
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::clock::SharedClock;
+use schema::condition::Reason;
+use schema::container;
+use schema::db::Db;
+use schema::error::DbError;
+use schema::home::{HomeError, Homes};
+use schema::ids::{Generation, Kind, Timestamp, Uid};
+use schema::{object, user};
+
+use crate::runtime::{Classify, ErrorClass, Plan, Reconciler};
+use crate::stores::{DbStatusStore, Desired, DirtyObserver};
+
+pub use plan::{Action, Snapshot};
+
+/// Reconciles users' directories.
+#[derive(Debug)]
+pub struct UserReconciler {
+    db: Db,
+    homes: Arc<Homes>,
+    owner: Option<(u32, u32)>,
+    clock: SharedClockDebug,
+    desired: Arc<Desired<user::UserRow>>,
+}
+
+struct SharedClockDebug(SharedClock);
+
+impl std::fmt::Debug for SharedClockDebug {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("clock")
+    }
+}
+
+/// What observing or changing a user can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum UserError {
+    /// The database failed.
+    #[error("desired state cannot be read or written")]
+    Db(#[from] DbError),
+    /// The directory could not be read, made or archived.
+    #[error("the user's directory failed")]
+    Home(#[from] HomeError),
+    /// A task for blocking work ended without a result.
+    #[error("a background task failed: {0}")]
+    Blocking(String),
+}
+
+impl Classify for UserError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Db(_) | Self::Blocking(_) => ErrorClass::Transient,
+            Self::Home(error) if error.is_conflict() => ErrorClass::Terminal,
+            Self::Home(_) => ErrorClass::Transient,
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Db(_) | Self::Blocking(_) => Reason::Retrying,
+            Self::Home(error) if error.is_storage_full() => Reason::StorageFull,
+            Self::Home(error) if error.is_conflict() => Reason::HomeConflict,
+            Self::Home(_) => Reason::Retrying,
+        }
+    }
+}
+
+impl UserReconciler {
+    /// Puts the parts together. `owner`: to whom new directories belong, when that is not the service.
+    pub fn new(
+        db: Db,
+        homes: Arc<Homes>,
+        owner: Option<(u32, u32)>,
+        clock: SharedClock,
+    ) -> Self {
+        Self {
+            db,
+            homes,
+            owner,
+            clock: SharedClockDebug(clock),
+            desired: Arc::default(),
+        }
+    }
+
+    /// The status store of users; it tells this reconciler which rows to read anew.
+    pub fn status_store(&self) -> DbStatusStore {
+        struct Marks(Arc<Desired<user::UserRow>>);
+        impl DirtyObserver for Marks {
+            fn dirty(&self, uid: &Uid) {
+                self.0.mark_stale(uid);
+            }
+        }
+        DbStatusStore::new(
+            self.db.clone(),
+            Kind::User,
+            Self::NAME,
+            Arc::clone(&self.clock.0),
+            Arc::new(Marks(Arc::clone(&self.desired))),
+        )
+    }
+
+    async fn row(&self, uid: &Uid) -> Result<Option<Arc<user::UserRow>>, UserError> {
+        if let Some(row) = self.desired.get(uid) {
+            return Ok(row);
+        }
+        self.desired.about_to_read(uid);
+        let result = async {
+            let mut connection = self.db.read().await?;
+            user::row(&mut connection, uid).await
+        }
+        .await;
+        match result {
+            Ok(row) => {
+                let row = row.map(Arc::new);
+                self.desired.put(uid, row.clone());
+                Ok(row)
+            }
+            Err(error) => {
+                self.desired.mark_stale(uid);
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn with_homes<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Homes) -> Result<T, HomeError> + Send + 'static,
+    ) -> Result<T, UserError> {
+        let homes = Arc::clone(&self.homes);
+        let result = tokio::task::spawn_blocking(move || work(&homes))
+            .await
+            .map_err(|error| UserError::Blocking(error.to_string()))?;
+        Ok(result?)
+    }
+}
+
+impl Reconciler for UserReconciler {
+    const NAME: &'static str = "user";
+    const RESYNC: Duration = Duration::from_secs(60);
+    type Key = Uid;
+    type Snapshot = Snapshot;
+    type Action = Action;
+    type Error = UserError;
+
+    async fn keys(&self) -> Result<Vec<Uid>, UserError> {
+        let marks = self.desired.marks();
+        let mut connection = self.db.read().await?;
+        let rows = user::rows(&mut connection).await?;
+        drop(connection);
+        let keys = rows.iter().map(|row| row.uid.clone()).collect();
+        self.desired
+            .replace(&marks, rows.into_iter().map(|row| (row.uid.clone(), row)));
+        Ok(keys)
+    }
+
+    async fn observe(&self, key: &Uid) -> Result<Option<Snapshot>, UserError> {
+        let Some(row) = self.row(key).await? else {
+            return Ok(None);
+        };
+        let container_gone = if row.deleted_at.is_some() {
+            let mut connection = self.db.read().await?;
+            container::get(&mut connection, key).await?.is_none()
+        } else {
+            false
+        };
+        let (name, uid) = (row.name.clone(), row.uid.clone());
+        let home = self
+            .with_homes(move |homes| homes.state(&name, &uid))
+            .await?;
+        Ok(Some(Snapshot {
+            row,
+            container_gone,
+            home,
+        }))
+    }
+
+    fn generation(snapshot: &Snapshot) -> Generation {
+        snapshot.row.generation
+    }
+
+    fn plan(snapshot: &Snapshot, _now: Timestamp) -> Plan<Action> {
+        plan::plan(snapshot)
+    }
+
+    async fn apply(&self, key: &Uid, action: &Action) -> Result<(), UserError> {
+        match action {
+            Action::AddFinalizer => {
+                self.desired.mark_stale(key);
+                let mut tx = self.db.begin().await?;
+                object::add_finalizer(&mut tx, Kind::User, key, Self::NAME).await?;
+                tx.commit().await?;
+                self.desired.mark_stale(key);
+            }
+            Action::EnsureHome { name } => {
+                let (name, uid, owner) = (name.clone(), key.clone(), self.owner);
+                self.with_homes(move |homes| homes.ensure(&name, &uid, owner).map(drop))
+                    .await?;
+            }
+            Action::ArchiveHome { name, deleted_at } => {
+                let (name, uid, deleted_at) = (name.clone(), key.clone(), *deleted_at);
+                self.with_homes(move |homes| homes.archive(&name, &uid, deleted_at).map(drop))
+                    .await?;
+            }
+            Action::Purge => {
+                let mut tx = self.db.begin().await?;
+                object::remove_finalizer(&mut tx, Kind::User, key, Self::NAME).await?;
+                user::purge(&mut tx, key).await?;
+                tx.commit().await?;
+                self.desired.mark_stale(key);
+            }
+        }
+        Ok(())
+    }
+}
