@@ -6,6 +6,7 @@
 //! and labels, a host name, a command) is in what is read back; the reader compares what it asked for.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
 
 use bollard::models::{
     ContainerCreateBody, ContainerInspectResponse, ContainerStateStatusEnum,
@@ -91,22 +92,15 @@ pub(super) fn container_body(settings: &ContainerSettings) -> ContainerCreateBod
 pub(super) fn network_body(
     settings: &NetworkSettings,
 ) -> Result<NetworkCreateRequest, EngineError> {
-    let subnet: cidr::IpCidr = settings
-        .subnet
-        .parse()
-        .map_err(|_| EngineError::Refused(format!("{:?} is not a subnet", settings.subnet)))?;
-    // Named, because 20.10 does not tell the gateway of a subnet that was given without one.
-    let gateway = subnet
-        .iter()
-        .nth(1)
-        .ok_or_else(|| EngineError::Refused(format!("the subnet {subnet} has no room")))?;
+    let (subnet, gateway) = subnet(&settings.subnet)?;
     Ok(NetworkCreateRequest {
         name: settings.name.clone(),
         driver: Some("bridge".to_owned()),
         ipam: Some(Ipam {
             config: Some(vec![IpamConfig {
                 subnet: Some(subnet.to_string()),
-                gateway: Some(gateway.address().to_string()),
+                // Named, because 20.10 does not tell the gateway of a subnet given without one.
+                gateway: Some(gateway.to_string()),
                 ..Default::default()
             }]),
             ..Default::default()
@@ -115,6 +109,19 @@ pub(super) fn network_body(
         labels: Some(settings.labels.clone().into_iter().collect()),
         ..Default::default()
     })
+}
+
+/// A subnet and its gateway, the first address. IPv4, as the engine's bridge has by default.
+pub(super) fn subnet(text: &str) -> Result<(cidr::Ipv4Cidr, Ipv4Addr), EngineError> {
+    let subnet: cidr::Ipv4Cidr = text
+        .parse()
+        .map_err(|_| EngineError::Refused(format!("{text:?} is not an IPv4 subnet")))?;
+    match subnet.iter().nth(1) {
+        Some(gateway) if subnet.network_length() <= 30 => Ok((subnet, gateway.address())),
+        _ => Err(EngineError::Refused(format!(
+            "the subnet {subnet} has no room"
+        ))),
+    }
 }
 
 /// A line of a listing.

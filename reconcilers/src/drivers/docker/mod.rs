@@ -14,6 +14,7 @@ mod archive;
 mod connect;
 mod convert;
 mod failure;
+pub mod fake;
 mod frames;
 mod real;
 mod request;
