@@ -10,6 +10,19 @@
 //! - Every call may be cancelled at any await and repeated.
 //! - [`EngineError::Unavailable`] means the engine could not be reached; nothing is known of the world.
 
+mod archive;
+mod connect;
+mod convert;
+mod failure;
+pub mod fake;
+mod frames;
+mod real;
+mod request;
+mod ssh;
+
+pub use connect::{DockerHost, InvalidDockerHost, TlsFiles};
+pub use real::{CALL_TIMEOUT, DockerEngine, PULL_IDLE_TIMEOUT};
+
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::time::Duration;
@@ -118,6 +131,13 @@ pub struct EngineInfo {
     pub cpus: u32,
     /// Memory of the engine's host in bytes.
     pub memory_bytes: u64,
+    /// Whether memory limits take effect there. Where a limit does not, the engine drops it with a
+    /// warning and `inspect` reads 0 for ever: such a limit must not be compared.
+    pub limits_memory: bool,
+    /// Whether processor limits take effect there.
+    pub limits_cpu: bool,
+    /// Whether limits of processes take effect there.
+    pub limits_pids: bool,
 }
 
 /// What a listing says of a container.
@@ -125,7 +145,7 @@ pub struct EngineInfo {
 pub struct Container {
     /// The engine's id.
     pub id: String,
-    /// The name, without the leading slash.
+    /// The name, without the leading slash; empty while the container is being removed.
     pub name: String,
     /// All labels.
     pub labels: BTreeMap<String, String>,
@@ -168,14 +188,20 @@ pub struct ContainerDetails {
     pub started_at: Option<Timestamp>,
     /// When it last ended.
     pub finished_at: Option<Timestamp>,
-    /// How it last ended.
+    /// How it last ended; `None` while it runs and when it never ran.
     pub exit_code: Option<i64>,
     /// Killed for using too much memory.
     pub oom_killed: bool,
     /// The engine's own words when a start failed.
     pub error: String,
-    /// The settings in force, read back in the same form they are given in [`ContainerSettings`].
+    /// The settings in force, read back in the same form they are given in [`ContainerSettings`]:
+    /// zero for "no limit", binds sorted by target, capabilities sorted and without `CAP_`.
+    /// Environment and labels hold the image's too, and command and host name the engine's own
+    /// choice where none was given: compare only what was asked for.
     pub settings: ContainerSettings,
+    /// Names of properties that `create` gives every container and this one lacks, because somebody
+    /// else made or changed it: `cap_drop`, `no_new_privileges`, `privileged`, `init`, `restart_policy`.
+    pub deviations: Vec<&'static str>,
 }
 
 /// What a container is made with. Read back by `inspect` in the same form, so that the two can be

@@ -1,0 +1,176 @@
+//! What an engine's refusal means.
+//!
+//! The engine tells failures apart by status code and, where one code stands for several, by its
+//! words. The words here are those of Docker Engine 20.10 to 29; a sentence that is not recognised
+//! falls back to what its status code says.
+
+use std::time::Duration;
+
+use bollard::errors::Error as ClientError;
+
+use super::EngineError;
+
+/// Longest text taken over from the engine, in bytes; it ends up in conditions and events.
+const MESSAGE_LIMIT: usize = 1000;
+
+/// An answer of something between us and the engine that says the engine is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("status {0}: {1}")]
+struct GatewayAnswer(u16, String);
+
+/// Translates a failure of the client library.
+pub(super) fn from_client(error: ClientError) -> EngineError {
+    match error {
+        ClientError::DockerResponseServerError {
+            status_code,
+            message,
+        } => from_answer(status_code, &message),
+        ClientError::RequestTimeoutError => EngineError::Timeout(super::real::CALL_TIMEOUT),
+        ClientError::HyperLegacyError { .. }
+        | ClientError::HyperResponseError { .. }
+        | ClientError::IOError { .. }
+        | ClientError::SocketNotFoundError(_)
+        | ClientError::CertPathError { .. }
+        | ClientError::CertMultipleKeys { .. }
+        | ClientError::CertParseError { .. }
+        | ClientError::NoNativeCertsError { .. }
+        | ClientError::LoadNativeCertsErrors { .. } => EngineError::Unavailable(Box::new(error)),
+        // An answer that breaks off is a broken connection; one that is whole but not understood is not.
+        ClientError::JsonSerdeError { err } if err.is_eof() || err.is_io() => {
+            EngineError::Unavailable(Box::new(err))
+        }
+        other => EngineError::Internal(shorten(&other.to_string())),
+    }
+}
+
+/// Translates a status code and the words that came with it.
+pub(super) fn from_answer(status: u16, message: &str) -> EngineError {
+    let words = message.to_ascii_lowercase();
+    let text = shorten(message);
+    if words.contains("no space left on device") || words.contains("disk quota exceeded") {
+        return EngineError::StorageFull(text);
+    }
+    if words.contains("no available ipv4 addresses") || words.contains("no available addresses") {
+        return EngineError::NetworkFull;
+    }
+    match status {
+        404 => EngineError::NotFound(text),
+        409 if words.contains("is already in use by container")
+            || words.contains("already exists") =>
+        {
+            EngineError::NameTaken(text)
+        }
+        409 => EngineError::Conflict(text),
+        403 if words.contains("has active endpoints") => EngineError::Conflict(text),
+        408 | 425 | 429 => EngineError::Internal(text),
+        400..=499 | 501 => EngineError::Refused(text),
+        502..=504 => EngineError::Unavailable(Box::new(GatewayAnswer(status, text))),
+        _ => EngineError::Internal(text),
+    }
+}
+
+/// A pull that fails does so in the registry's words, whatever the status code.
+pub(super) fn from_pull(error: ClientError) -> EngineError {
+    let message = match &error {
+        ClientError::DockerResponseServerError { message, .. } => message,
+        ClientError::DockerStreamError { error } => error,
+        _ => return from_client(error),
+    };
+    match from_answer(500, message) {
+        full @ EngineError::StorageFull(_) => full,
+        _ => EngineError::PullFailed(shorten(message)),
+    }
+}
+
+/// Cuts a text at a character boundary.
+pub(super) fn shorten(text: &str) -> String {
+    let mut end = text.len().min(MESSAGE_LIMIT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+/// Runs a call within a limit of time.
+pub(super) async fn within<T>(
+    limit: Duration,
+    call: impl Future<Output = Result<T, EngineError>>,
+) -> Result<T, EngineError> {
+    match tokio::time::timeout(limit, call).await {
+        Ok(result) => result,
+        Err(_) => Err(EngineError::Timeout(limit)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[rstest::rstest]
+    #[case(
+        409,
+        "Conflict. The container name \"/a\" is already in use by container \"7f\".",
+        "NameTaken"
+    )]
+    #[case(409, "network with name n1 already exists", "NameTaken")]
+    #[case(
+        409,
+        "cannot start a paused container, try unpause instead",
+        "Conflict"
+    )]
+    #[case(
+        403,
+        "error while removing network: network n1 id 2b has active endpoints",
+        "Conflict"
+    )]
+    #[case(403, "Pool overlaps with other one on this address space", "Refused")]
+    #[case(
+        400,
+        "invalid mount config for type \"bind\": bind source path does not exist: /nope",
+        "Refused"
+    )]
+    #[case(404, "No such image: sha256:00", "NotFound")]
+    #[case(
+        500,
+        "no available IPv4 addresses on this network's address pools: n1 (2b)",
+        "NetworkFull"
+    )]
+    #[case(
+        500,
+        "write /var/lib/docker/tmp/x: no space left on device",
+        "StorageFull"
+    )]
+    #[case(500, "something else", "Internal")]
+    #[case(503, "upstream is down", "Unavailable")]
+    #[case(429, "slow down", "Internal")]
+    fn an_answer_is_told_apart_by_code_and_words(
+        #[case] status: u16,
+        #[case] message: &str,
+        #[case] expected: &str,
+    ) {
+        let error = from_answer(status, message);
+        assert!(
+            format!("{error:?}").starts_with(expected),
+            "{status} {message}: {error:?}"
+        );
+    }
+
+    #[test]
+    fn l62_a_long_answer_is_cut_at_a_character_boundary() {
+        let EngineError::Internal(text) = from_answer(500, &"ä".repeat(5000)) else {
+            panic!("a plain failure");
+        };
+        assert_eq!(text, "ä".repeat(MESSAGE_LIMIT / 2));
+    }
+
+    #[test]
+    fn a_failed_pull_keeps_the_registrys_words_whatever_the_code() {
+        for status_code in [404, 500] {
+            let error = from_pull(ClientError::DockerResponseServerError {
+                status_code,
+                message: "manifest unknown".to_owned(),
+            });
+            assert!(matches!(error, EngineError::PullFailed(text) if text == "manifest unknown"));
+        }
+    }
+}
