@@ -1,4 +1,5 @@
 //! Reconcilers: loops that compare desired state in the database with the real world and converge.
 
 pub mod drivers;
+pub mod fault;
 pub mod runtime;

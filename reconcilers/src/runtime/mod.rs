@@ -1,5 +1,41 @@
 //! The runtime: one loop that every reconciler shares.
+//!
+//! A reconciler says *what* (its keys, how to observe, plan and apply); the runtime says *when*,
+//! and what becomes of the result. The principles, each of which is a defect of some older system
+//! turned around:
+//!
+//! - **Level-triggered.** Whatever wakes a key (a bell, an event of the world, the resync, a timer)
+//!   only says *look*. Wakeups of one key collapse into one pass, and a lost wakeup costs time, never
+//!   correctness, because the resync comes anyway.
+//! - **One pass at a time per key** ([`queue`]), under a lease that is checked by the clock before
+//!   the pass and before every action ([`leader`]).
+//! - **Failures wait** ([`backoff`]): only a new generation or an operator cuts a back-off short, so
+//!   that neither the poll nor a crash-looping object's own events defeat it.
+//! - **`Ready=True` is an observation**, never the echo of a call: a plan with actions cannot say it,
+//!   and the pass after one that changed something verifies.
+//! - **Nothing to do costs nothing**: the runtime keeps the last saved statuses in memory (the leader
+//!   is their only writer), so a pass that finds nothing new neither queries nor writes.
+//! - **No detached tasks** ([`supervise`]): a loop that dies takes the process with it, visibly.
+//!
+//! The parts: [`controller`] ties them together, `pass` is one pass, `status` decides what is saved,
+//! `sources` are the tasks that wake keys, [`summary`] is what an operator sees.
 
+pub mod backoff;
+pub mod bell;
+pub mod clock;
+pub mod controller;
+pub mod file_lock;
+pub mod leader;
+mod pass;
+pub mod queue;
+mod sources;
+mod status;
+pub mod summary;
+pub mod supervise;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
 use std::fmt::{Debug, Display};
 use std::future::Future;
 use std::hash::Hash;
@@ -15,8 +51,9 @@ pub trait Reconciler: Send + Sync + 'static {
     const NAME: &'static str;
     /// Time between two full passes over `keys()`.
     const RESYNC: Duration;
-    /// What an object is known by; a uid, never a name.
-    type Key: Clone + Eq + Hash + Ord + Debug + Display + Send + Sync + 'static;
+    /// What an object is known by; a uid, never a name. `From<String>` is the reverse of `Display`,
+    /// for operators who name a key.
+    type Key: Clone + Eq + Hash + Ord + Debug + Display + From<String> + Send + Sync + 'static;
     /// Desired and observed state, plain data.
     type Snapshot: Send + Sync;
     /// A small named step.
@@ -41,6 +78,10 @@ pub trait Reconciler: Send + Sync + 'static {
         key: &Self::Key,
         action: &Self::Action,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+    /// How long one step may take before it is cancelled and counts as failed for a passing reason.
+    fn action_timeout(_action: &Self::Action) -> Duration {
+        Duration::from_secs(120)
+    }
 }
 
 /// What a pass would do, what it says of the object, and when to look again.
@@ -48,7 +89,8 @@ pub trait Reconciler: Send + Sync + 'static {
 pub struct Plan<A> {
     /// Steps in order; removals first. Empty when the world is as desired.
     pub actions: Vec<A>,
-    /// What the observation says.
+    /// What the observation says. Without a `Ready` condition the runtime adds one: true when
+    /// `actions` is empty, else false. A `Ready=True` beside actions is a defect and is demoted.
     pub conditions: Vec<Condition>,
     /// When to look again although nothing happened.
     pub requeue: Requeue,
@@ -74,6 +116,10 @@ pub enum Outcome {
     Progressed,
     /// The pass failed.
     Failed(ErrorClass),
+    /// Somebody paused the object: nothing was looked at.
+    Paused,
+    /// The lease was lost or the process is ending: the pass stopped before its next step.
+    Interrupted,
 }
 
 /// What to do about an error.
@@ -96,13 +142,18 @@ pub trait Classify: std::error::Error + Send + Sync + 'static {
 }
 
 /// What is stored of an object between passes.
+///
+/// A failed pass writes its generation too, with `Ready` false or unknown: the generation was *seen*,
+/// and whoever waits for it learns of the failure. `failures` and `next_attempt_at` tell how it goes
+/// on: both set means a retry is scheduled; failures without a next attempt means that trying again
+/// changes nothing, so the object waits for a new generation, the resync or an operator.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ObjectStatus {
-    /// The newest generation that a pass has observed.
+    /// The newest generation that a pass has seen, whether the pass succeeded or failed.
     pub observed_generation: Generation,
     /// What is known.
     pub conditions: Vec<Condition>,
-    /// Failed passes in a row.
+    /// Failed passes in a row; repeats of a terminal failure are not counted anew.
     pub failures: u32,
     /// When the next attempt is due, if the object is in back-off.
     pub next_attempt_at: Option<Timestamp>,
@@ -110,14 +161,42 @@ pub struct ObjectStatus {
     pub paused: bool,
 }
 
+/// Which passes an operator has switched off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PauseState<K: Eq + Hash> {
+    /// This whole reconciler, or all of them.
+    pub all: bool,
+    /// Single objects.
+    pub keys: HashSet<K>,
+}
+
+impl<K: Eq + Hash> Default for PauseState<K> {
+    fn default() -> Self {
+        Self {
+            all: false,
+            keys: HashSet::new(),
+        }
+    }
+}
+
 /// Where the runtime keeps statuses and events of one reconciler's objects.
+///
+/// The runtime reads in bulk only: [`load_all`](Self::load_all) once per leadership,
+/// [`dirty_keys`](Self::dirty_keys) and [`paused`](Self::paused) at each bell or poll. It asks for a
+/// single key only after a save of that key was refused.
 #[async_trait]
-pub trait StatusStore<K>: Send + Sync + 'static {
-    /// Keys with `generation > observed_generation`.
-    async fn dirty_keys(&self) -> Result<Vec<K>, StoreError>;
+pub trait StatusStore<K: Eq + Hash>: Send + Sync + 'static {
+    /// Keys with `generation > observed_generation`, each with its generation.
+    ///
+    /// The generation is what lets the queue tell a new change, which cuts a back-off short, from
+    /// one that it has already tried and failed at.
+    async fn dirty_keys(&self) -> Result<Vec<(K, Generation)>, StoreError>;
+    /// Every stored status of this reconciler's objects, in one query.
+    async fn load_all(&self) -> Result<Vec<(K, ObjectStatus)>, StoreError>;
     /// The stored status; the default when there is none yet.
     async fn load(&self, key: &K) -> Result<ObjectStatus, StoreError>;
-    /// Saves a status under the epoch of the writer. Never moves `observed_generation` back.
+    /// Saves a status under the epoch of the writer. Never moves `observed_generation` back, never
+    /// writes `paused`.
     /// Returns false when a newer epoch or generation has been written meanwhile (nothing saved),
     /// or when the object no longer exists.
     async fn save(&self, key: &K, status: &ObjectStatus, epoch: Epoch) -> Result<bool, StoreError>;
@@ -129,8 +208,8 @@ pub trait StatusStore<K>: Send + Sync + 'static {
         action: &str,
         message: &str,
     ) -> Result<(), StoreError>;
-    /// Whether passes of this whole reconciler, or of all, are switched off.
-    async fn paused(&self) -> Result<bool, StoreError>;
+    /// What is switched off: the whole reconciler (or all of them), and single objects.
+    async fn paused(&self) -> Result<PauseState<K>, StoreError>;
 }
 
 /// The status store could not be read or written.

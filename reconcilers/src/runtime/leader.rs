@@ -1,0 +1,346 @@
+//! Leadership: who may change the world.
+//!
+//! Every pass and every action asks [`Leadership::epoch`], which looks at the clock, not only at the
+//! last news: a process that was stopped for a minute finds its lease expired when it wakes up, before
+//! it does anything. Two clocks are asked, because each has a blind spot: the monotonic one does not
+//! count the time that a machine was suspended, the wall clock can be set back.
+//!
+//! Two kinds exist: the lock on the data directory ([`file_lock`](super::file_lock)) and the lease row
+//! ([`lease`]), which expires unless it is renewed. Losing a held lease ends the process: whatever
+//! was half done is somebody else's now, and starting again is the one well-tested way to begin.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use schema::ids::{Epoch, Timestamp};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::StoreError;
+use super::clock::SharedClock;
+use super::supervise::chain;
+
+/// The row that at most one process holds at a time.
+///
+/// Each replica's wall clock may differ; a store that has a clock of its own (a database server)
+/// should use that one in place of `now`.
+#[async_trait]
+pub trait LeaseStore: Send + Sync + 'static {
+    /// Takes the lease when it is free, expired, or already held by `holder`: raises the epoch, sets
+    /// the expiry to `now` + `ttl`, and returns the epoch. `None` when somebody else holds it.
+    async fn try_acquire(
+        &self,
+        holder: &str,
+        ttl: Duration,
+        now: Timestamp,
+    ) -> Result<Option<Epoch>, StoreError>;
+    /// Moves the expiry to `now` + `ttl`. False when the row no longer names this holder and epoch.
+    async fn renew(
+        &self,
+        holder: &str,
+        epoch: Epoch,
+        ttl: Duration,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
+    /// Frees the lease at once if it still names this holder and epoch.
+    async fn release(&self, holder: &str, epoch: Epoch) -> Result<(), StoreError>;
+}
+
+/// Times of a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseTiming {
+    /// How long a lease lasts without renewal.
+    pub ttl: Duration,
+    /// How often it is renewed, and how often a standby tries to get it.
+    pub renew_every: Duration,
+    /// The wait after a failed renewal.
+    pub retry: Duration,
+}
+
+impl Default for LeaseTiming {
+    fn default() -> Self {
+        Self {
+            ttl: Duration::from_secs(15),
+            renew_every: Duration::from_secs(5),
+            retry: Duration::from_secs(1),
+        }
+    }
+}
+
+/// The process must end.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaderError {
+    /// The row names somebody else.
+    #[error("the leader lease was taken over by another process")]
+    TakenOver,
+    /// It could not be renewed in time.
+    #[error("the leader lease expired because it could not be renewed")]
+    Expired,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Term {
+    epoch: Epoch,
+    /// When it ends by both clocks; `None`: with the process.
+    until: Option<(Instant, Timestamp)>,
+}
+
+/// Whether this process leads. Cheap to clone; all clones tell the same.
+#[derive(Clone)]
+pub struct Leadership {
+    term: watch::Receiver<Option<Term>>,
+    clock: SharedClock,
+    passes: TaskTracker,
+    _lock: Option<Arc<(OwnedFd, watch::Sender<Option<Term>>)>>,
+}
+
+impl fmt::Debug for Leadership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leadership")
+            .field("term", &*self.term.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A pass under way. The lease is not given back while one exists.
+#[derive(Debug)]
+pub struct PassGuard {
+    /// The epoch under which the pass began.
+    pub epoch: Epoch,
+    _token: TaskTrackerToken,
+}
+
+impl Leadership {
+    /// Leads for as long as `lock` is held.
+    pub(super) fn permanent(epoch: Epoch, clock: SharedClock, lock: OwnedFd) -> Self {
+        let (sender, term) = watch::channel(Some(Term { epoch, until: None }));
+        Self {
+            term,
+            clock,
+            passes: TaskTracker::new(),
+            _lock: Some(Arc::new((lock, sender))),
+        }
+    }
+
+    /// The epoch, if this process leads at this very moment.
+    pub fn epoch(&self) -> Option<Epoch> {
+        let term = (*self.term.borrow())?;
+        match term.until {
+            Some((instant, wall)) if Instant::now() >= instant || self.clock.now() >= wall => None,
+            _ => Some(term.epoch),
+        }
+    }
+
+    /// Whether this process leads at this very moment.
+    pub fn is_leader(&self) -> bool {
+        self.epoch().is_some()
+    }
+
+    /// Waits until this process leads.
+    pub async fn acquired(&self) -> Epoch {
+        let mut term = self.term.clone();
+        loop {
+            term.borrow_and_update();
+            if let Some(epoch) = self.epoch() {
+                return epoch;
+            }
+            if term.changed().await.is_err() {
+                // Nobody is left who could become leader.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Waits until this process no longer leads under `epoch`. Safe to cancel.
+    pub async fn lost(&self, epoch: Epoch) {
+        let mut term = self.term.clone();
+        while self.epoch() == Some(epoch) {
+            let until = term.borrow_and_update().and_then(|term| term.until);
+            match until {
+                Some((instant, _)) => {
+                    let _ = timeout_at(instant, term.changed()).await;
+                }
+                None => {
+                    if term.changed().await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins a pass; `None` when this process does not lead.
+    pub fn begin(&self) -> Option<PassGuard> {
+        let token = self.passes.token();
+        self.epoch().map(|epoch| PassGuard {
+            epoch,
+            _token: token,
+        })
+    }
+}
+
+/// Gets, keeps and gives back a lease. Must run as a supervised task.
+pub struct LeaseKeeper {
+    store: Arc<dyn LeaseStore>,
+    holder: String,
+    timing: LeaseTiming,
+    clock: SharedClock,
+    term: watch::Sender<Option<Term>>,
+    passes: TaskTracker,
+}
+
+impl fmt::Debug for LeaseKeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseKeeper")
+            .field("holder", &self.holder)
+            .field("timing", &self.timing)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Leadership by a lease row. `holder` must be unique to this process.
+pub fn lease(
+    store: Arc<dyn LeaseStore>,
+    holder: String,
+    timing: LeaseTiming,
+    clock: SharedClock,
+) -> (Leadership, LeaseKeeper) {
+    let (sender, term) = watch::channel(None);
+    let passes = TaskTracker::new();
+    let leadership = Leadership {
+        term,
+        clock: clock.clone(),
+        passes: passes.clone(),
+        _lock: None,
+    };
+    let keeper = LeaseKeeper {
+        store,
+        holder,
+        timing,
+        clock,
+        term: sender,
+        passes,
+    };
+    (leadership, keeper)
+}
+
+impl LeaseKeeper {
+    /// Waits for the lease as a standby, then keeps it until `shutdown`; gives it back when the passes
+    /// under way have ended, so that a successor starts at once and never beside us.
+    ///
+    /// # Errors
+    /// When a lease that was held is lost. The process must end.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), LeaderError> {
+        let result = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return Ok(()),
+            term = self.wait_for_lease() => self.keep(term, &shutdown).await,
+        };
+        self.term.send_replace(None);
+        match result {
+            Ok(epoch) => {
+                let released = self.store.release(&self.holder, epoch);
+                match timeout(self.timing.renew_every, released).await {
+                    Ok(Ok(())) => tracing::info!(epoch = epoch.0, "gave back the leader lease"),
+                    Ok(Err(error)) => {
+                        tracing::warn!(error = %chain(&error), "could not give back the leader lease; it expires by itself");
+                    }
+                    Err(_) => {
+                        tracing::warn!(
+                            "giving back the leader lease took too long; it expires by itself"
+                        );
+                    }
+                }
+                Ok(())
+            }
+            Err(error) => {
+                tracing::error!(error = %error, "no longer the leader");
+                Err(error)
+            }
+        }
+    }
+
+    /// The times are taken before the question is sent, so that ours end before the row's.
+    fn deadline(&self) -> (Instant, Timestamp) {
+        (
+            Instant::now() + self.timing.ttl,
+            self.clock.now().plus(self.timing.ttl),
+        )
+    }
+
+    async fn wait_for_lease(&self) -> Term {
+        loop {
+            let until = self.deadline();
+            let asked = self
+                .store
+                .try_acquire(&self.holder, self.timing.ttl, self.clock.now());
+            match timeout(self.timing.renew_every, asked).await {
+                Ok(Ok(Some(epoch))) => {
+                    let term = Term {
+                        epoch,
+                        until: Some(until),
+                    };
+                    self.term.send_replace(Some(term));
+                    tracing::info!(epoch = epoch.0, "became the leader");
+                    return term;
+                }
+                Ok(Ok(None)) => tracing::debug!("standby: another process leads"),
+                Ok(Err(error)) => {
+                    tracing::warn!(error = %chain(&error), "could not ask for the leader lease");
+                }
+                Err(_) => tracing::warn!("asking for the leader lease took too long"),
+            }
+            sleep(self.timing.renew_every).await;
+        }
+    }
+
+    async fn keep(
+        &self,
+        mut term: Term,
+        shutdown: &CancellationToken,
+    ) -> Result<Epoch, LeaderError> {
+        let drained = async {
+            shutdown.cancelled().await;
+            self.passes.close();
+            self.passes.wait().await;
+        };
+        tokio::pin!(drained);
+        let mut renew_at = Instant::now() + self.timing.renew_every;
+        loop {
+            let Some((expiry, _)) = term.until else {
+                return Ok(term.epoch);
+            };
+            tokio::select! {
+                biased;
+                () = &mut drained => return Ok(term.epoch),
+                () = sleep_until(renew_at.min(expiry)) => {}
+            }
+            let until = self.deadline();
+            let renewed =
+                self.store
+                    .renew(&self.holder, term.epoch, self.timing.ttl, self.clock.now());
+            match timeout_at(expiry, renewed).await {
+                Ok(Ok(true)) => {
+                    term.until = Some(until);
+                    self.term.send_replace(Some(term));
+                    renew_at = Instant::now() + self.timing.renew_every;
+                }
+                Ok(Ok(false)) => return Err(LeaderError::TakenOver),
+                Ok(Err(error)) => {
+                    tracing::warn!(error = %chain(&error), "could not renew the leader lease");
+                    if Instant::now() >= expiry {
+                        return Err(LeaderError::Expired);
+                    }
+                    renew_at = Instant::now() + self.timing.retry;
+                }
+                Err(_) => return Err(LeaderError::Expired),
+            }
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! One pass over one key: the same for every reconciler.
+
+use std::any::Any;
+use std::fmt;
+use std::fmt::Write as _;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt;
+use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
+use schema::ids::{Epoch, Generation};
+use tokio::time::timeout;
+
+use super::controller::Core;
+use super::queue::{Job, Verdict};
+use super::status::{self, Failure, Memory};
+use super::supervise::chain;
+use super::{Classify, ErrorClass, ObjectStatus, Outcome, Plan, Reconciler, Requeue, StoreError};
+use crate::fault;
+
+/// Passes in a row that may change something for one generation before the object counts as stalled.
+const BUSY_PASSES: u32 = 5;
+/// Conflicts in a row before they count as failures.
+const CONFLICTS: u32 = 10;
+
+/// How far a pass got. It outlives the pass, so that a panic or a timeout can be told.
+struct Progress {
+    generation: Option<Generation>,
+    conditions: Option<Vec<Condition>>,
+    step: String,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self {
+            generation: None,
+            conditions: None,
+            step: "Observe".to_owned(),
+        }
+    }
+}
+
+/// What a pass means for its object, before it is saved.
+struct Judgement {
+    outcome: Outcome,
+    verdict: Verdict,
+    /// `None`: nothing is said of the object.
+    status: Option<ObjectStatus>,
+}
+
+impl<R: Reconciler> Core<R> {
+    /// Passes over `job` and gives it back to the queue.
+    pub(super) async fn run(&self, job: Job<R::Key>) {
+        let Some(guard) = self.leadership.begin() else {
+            self.queue.done(&job.key, Verdict::Again, None);
+            return;
+        };
+        let mut progress = Progress::new();
+        // A panic leaves `progress` as it was at the last step, which is all that is read of it.
+        let pass = AssertUnwindSafe(self.pass(&job, guard.epoch, &mut progress)).catch_unwind();
+        let result = match timeout(self.settings.pass_deadline, pass).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => Err(panicked(&progress.step, panic.as_ref())),
+            Err(_) => Err(too_long("the pass", self.settings.pass_deadline)),
+        };
+        let settle = AssertUnwindSafe(self.settle(&job, guard.epoch, &progress, result));
+        let verdict = match settle.catch_unwind().await {
+            Ok(verdict) => verdict,
+            Err(panic) => {
+                tracing::error!(panic = %payload(panic.as_ref()), "saving the result of a pass panicked");
+                Verdict::BackOff(self.queue.fail(&job.key, self.clock.now()))
+            }
+        };
+        self.queue.done(&job.key, verdict, progress.generation);
+    }
+
+    /// Observes, plans and applies.
+    async fn pass(
+        &self,
+        job: &Job<R::Key>,
+        epoch: Epoch,
+        progress: &mut Progress,
+    ) -> Result<Outcome, Failure> {
+        let key = &job.key;
+        if self.is_paused(key) {
+            return Ok(Outcome::Paused);
+        }
+        let observed = timeout(self.settings.observe_timeout, self.reconciler.observe(key)).await;
+        let snapshot = match observed {
+            Ok(Ok(Some(snapshot))) => snapshot,
+            Ok(Ok(None)) => return Ok(Outcome::Gone),
+            Ok(Err(error)) => return Err(classified(&error)),
+            Err(_) => return Err(too_long("observing", self.settings.observe_timeout)),
+        };
+        let generation = R::generation(&snapshot);
+        progress.generation = Some(generation);
+        "Plan".clone_into(&mut progress.step);
+        tracing::Span::current().record("generation", generation.0);
+        let Plan {
+            actions,
+            conditions,
+            requeue,
+        } = R::plan(&snapshot, self.clock.now());
+        let (conditions, demoted) = status::complete(conditions, actions.len());
+        if demoted {
+            tracing::error!("the plan claims Ready=True beside actions; it is not believed");
+        }
+        progress.conditions = Some(conditions);
+        for action in &actions {
+            progress.step = variant_name(action);
+            if self.leadership.epoch() != Some(epoch) || self.shutdown.is_cancelled() {
+                return Ok(Outcome::Interrupted);
+            }
+            let point = |moment: &str| format!("{}.{}.{moment}", R::NAME, variant_name(action));
+            fault::point_with(|| point("before"));
+            let limit = R::action_timeout(action);
+            let applied = tokio::select! {
+                biased;
+                applied = timeout(limit, self.reconciler.apply(key, action)) => applied,
+                // Somebody else leads now: whatever is half done is theirs to find.
+                () = self.leadership.lost(epoch) => return Ok(Outcome::Interrupted),
+            };
+            match applied {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return Err(classified(&error)),
+                Err(_) => return Err(too_long(&progress.step, limit)),
+            }
+            fault::point_with(|| point("after"));
+            tracing::info!(action = %progress.step, "applied");
+            self.event(
+                key,
+                Reason::Progressing,
+                &progress.step,
+                format!("{action:?}"),
+            )
+            .await;
+        }
+        Ok(if actions.is_empty() {
+            Outcome::Converged(requeue)
+        } else {
+            Outcome::Progressed
+        })
+    }
+
+    /// Judges the result of a pass, saves what it says, and decides when the key runs again.
+    async fn settle(
+        &self,
+        job: &Job<R::Key>,
+        epoch: Epoch,
+        progress: &Progress,
+        result: Result<Outcome, Failure>,
+    ) -> Verdict {
+        let key = &job.key;
+        let mut memory = self.memories.get(key);
+        let before = match memory.saved.take() {
+            Some(saved) => saved,
+            None => match self.in_store(self.store.load(key)).await {
+                Ok(saved) => saved,
+                Err(error) => {
+                    tracing::warn!(error = %chain(&error), "could not load the status");
+                    return Verdict::BackOff(self.queue.fail(key, self.clock.now()));
+                }
+            },
+        };
+        let judgement = match result {
+            Ok(outcome) => self.judge(job, progress, &before, &mut memory, outcome),
+            Err(failure) => self.judge_failure(job, progress, &before, &mut memory, &failure),
+        };
+        tracing::debug!(outcome = ?judgement.outcome, "pass ended");
+        if judgement.outcome == Outcome::Gone {
+            self.memories.forget(key);
+            return judgement.verdict;
+        }
+        let new = judgement.status.filter(|new| status::differs(&before, new));
+        if let Some(new) = &new {
+            self.tell_failure(key, progress, judgement.verdict, judgement.outcome, new)
+                .await;
+        }
+        let Some(new) = new else {
+            memory.saved = Some(before);
+            self.memories.set(key, memory);
+            return judgement.verdict;
+        };
+        if self.leadership.epoch() != Some(epoch) {
+            memory.saved = Some(before);
+            self.memories.set(key, memory);
+            return Verdict::Again;
+        }
+        fault::point_with(|| format!("{}.status.before", R::NAME));
+        let saved = self.in_store(self.store.save(key, &new, epoch)).await;
+        fault::point_with(|| format!("{}.status.after", R::NAME));
+        match saved {
+            Ok(true) => {
+                memory.saved = Some(new);
+                self.memories.set(key, memory);
+                self.tick.bump();
+                judgement.verdict
+            }
+            Ok(false) => {
+                // The object was purged (the next pass finds it gone), or the row says more than we
+                // know: ask for it before the next save.
+                tracing::debug!("the status was not accepted");
+                memory.saved = None;
+                self.memories.set(key, memory);
+                judgement.verdict
+            }
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "could not save the status");
+                // Whether it was written is unknown.
+                memory.saved = None;
+                self.memories.set(key, memory);
+                match judgement.verdict {
+                    Verdict::BackOff(attempt) => Verdict::BackOff(attempt),
+                    _ => Verdict::BackOff(self.queue.fail(key, self.clock.now())),
+                }
+            }
+        }
+    }
+
+    fn judge(
+        &self,
+        job: &Job<R::Key>,
+        progress: &Progress,
+        before: &ObjectStatus,
+        memory: &mut Memory,
+        outcome: Outcome,
+    ) -> Judgement {
+        let now = self.clock.now();
+        let generation = progress.generation.unwrap_or(before.observed_generation);
+        let conditions = progress.conditions.clone().unwrap_or_default();
+        let said = |conditions, retry| status::next(before, conditions, generation, retry, now);
+        let (verdict, status) = match outcome {
+            Outcome::Gone => (Verdict::Settled, None),
+            Outcome::Interrupted => (Verdict::Again, None),
+            Outcome::Paused => {
+                let mut conditions = before.conditions.clone();
+                let paused = Condition::new(
+                    ConditionType::Paused,
+                    ConditionStatus::True,
+                    Reason::PausedByOperator,
+                    "",
+                );
+                status::put(&mut conditions, paused);
+                (Verdict::Park, Some(said(conditions, (0, None))))
+            }
+            Outcome::Converged(requeue) => {
+                *memory = Memory::default();
+                let verdict = match requeue {
+                    Requeue::AtResync => Verdict::Settled,
+                    Requeue::After(delay) => Verdict::After(delay),
+                };
+                (verdict, Some(said(conditions, (0, None))))
+            }
+            Outcome::Progressed => {
+                memory.conflicts = 0;
+                let (of, count) = memory.busy;
+                let count = if of == generation { count + 1 } else { 1 };
+                memory.busy = (generation, count);
+                if count > BUSY_PASSES {
+                    return self.stalled(job, before, (conditions, generation), count);
+                }
+                (Verdict::Progressed, Some(said(conditions, (0, None))))
+            }
+            // A failure is told by `Err`; this arm only completes the match.
+            Outcome::Failed(_) => (Verdict::Again, None),
+        };
+        Judgement {
+            outcome,
+            verdict,
+            status,
+        }
+    }
+
+    /// Pass after pass changes something and the next finds it undone.
+    fn stalled(
+        &self,
+        job: &Job<R::Key>,
+        before: &ObjectStatus,
+        (mut conditions, generation): (Vec<Condition>, Generation),
+        passes: u32,
+    ) -> Judgement {
+        tracing::error!(
+            passes,
+            "every pass changes something for the same generation; who else does?"
+        );
+        let message = "pass after pass changes something, and the next one finds it undone";
+        for condition in [
+            Condition::not_ready(Reason::NoProgress, message),
+            Condition::new(
+                ConditionType::Stalled,
+                ConditionStatus::True,
+                Reason::NoProgress,
+                message,
+            ),
+        ] {
+            status::put(&mut conditions, condition);
+        }
+        let now = self.clock.now();
+        let attempt = self.queue.fail(&job.key, now);
+        let retry = (attempt.failures, Some(attempt.next_attempt_at));
+        Judgement {
+            outcome: Outcome::Progressed,
+            verdict: Verdict::BackOff(attempt),
+            status: Some(status::next(before, conditions, generation, retry, now)),
+        }
+    }
+
+    fn judge_failure(
+        &self,
+        job: &Job<R::Key>,
+        progress: &Progress,
+        before: &ObjectStatus,
+        memory: &mut Memory,
+        failure: &Failure,
+    ) -> Judgement {
+        let outcome = Outcome::Failed(failure.class);
+        memory.conflicts = match failure.class {
+            ErrorClass::Conflict => memory.conflicts + 1,
+            ErrorClass::Transient | ErrorClass::Terminal => 0,
+        };
+        let now = self.clock.now();
+        let (verdict, retry) = match failure.class {
+            ErrorClass::Conflict if memory.conflicts <= CONFLICTS => {
+                tracing::debug!(error = %failure.chain, "conflict; looking again");
+                return Judgement {
+                    outcome,
+                    verdict: Verdict::Again,
+                    status: None,
+                };
+            }
+            ErrorClass::Conflict | ErrorClass::Transient => {
+                let attempt = self.queue.fail(&job.key, now);
+                tracing::warn!(step = %progress.step, error = %failure.chain, failures = attempt.failures,
+                    delay = ?attempt.delay, "the pass failed and is retried");
+                let retry = (attempt.failures, Some(attempt.next_attempt_at));
+                (Verdict::BackOff(attempt), retry)
+            }
+            ErrorClass::Terminal => {
+                tracing::error!(step = %progress.step, error = %failure.chain,
+                    "the pass failed; trying again will not help");
+                (Verdict::Park, (1, None))
+            }
+        };
+        // Without a snapshot, the generation for which the pass was begun has been seen all the same.
+        let generation = progress.generation.unwrap_or(job.generation);
+        let conditions = status::failed(progress.conditions.clone(), before, failure);
+        Judgement {
+            outcome,
+            verdict,
+            status: Some(status::next(before, conditions, generation, retry, now)),
+        }
+    }
+
+    /// A failure that is news is also an event.
+    async fn tell_failure(
+        &self,
+        key: &R::Key,
+        progress: &Progress,
+        verdict: Verdict,
+        outcome: Outcome,
+        status: &ObjectStatus,
+    ) {
+        let failed =
+            matches!(verdict, Verdict::BackOff(_)) || matches!(outcome, Outcome::Failed(_));
+        let ready = condition::find(&status.conditions, ConditionType::Ready);
+        if let (true, Some(ready)) = (failed, ready) {
+            self.event(key, ready.reason, &progress.step, ready.message.clone())
+                .await;
+        }
+    }
+
+    /// An event that cannot be stored is logged and otherwise forgotten: healing goes first.
+    async fn event(&self, key: &R::Key, reason: Reason, action: &str, mut message: String) {
+        status::shorten(&mut message);
+        let recorded = self.store.record_event(key, reason, action, &message);
+        if let Err(error) = self.in_store(recorded).await {
+            tracing::warn!(error = %chain(&error), "could not record an event");
+        }
+    }
+
+    /// Bounds a call to the store.
+    pub(super) async fn in_store<T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let limit = self.settings.store_timeout;
+        timeout(limit, call)
+            .await
+            .unwrap_or_else(|elapsed| Err(StoreError(elapsed.into())))
+    }
+}
+
+/// The failure that an error of a reconciler means.
+pub(super) fn classified<E: Classify>(error: &E) -> Failure {
+    Failure {
+        class: error.class(),
+        reason: error.reason(),
+        message: error.to_string(),
+        chain: chain(error),
+    }
+}
+
+pub(super) fn too_long(what: &str, limit: Duration) -> Failure {
+    let message = format!("{what} took longer than {} s", limit.as_secs());
+    Failure {
+        class: ErrorClass::Transient,
+        reason: Reason::Retrying,
+        chain: message.clone(),
+        message,
+    }
+}
+
+/// The text of a panic goes to the log only: nobody has checked what it may say to users.
+pub(super) fn panicked(step: &str, panic: &(dyn Any + Send)) -> Failure {
+    tracing::error!(step, panic = %payload(panic), "a pass panicked");
+    Failure {
+        class: ErrorClass::Transient,
+        reason: Reason::Panicked,
+        message: format!("the pass crashed during {step}; the log says where"),
+        chain: format!("panic during {step}: {}", payload(panic)),
+    }
+}
+
+pub(super) fn payload(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+/// The name of an action's variant: what its `Debug` begins with.
+pub(super) fn variant_name(action: &impl fmt::Debug) -> String {
+    /// Takes letters up to the first other character, then stops the formatting.
+    struct Name(String);
+    impl fmt::Write for Name {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            for letter in text.chars() {
+                if !letter.is_alphanumeric() && letter != '_' {
+                    return Err(fmt::Error);
+                }
+                self.0.push(letter);
+            }
+            Ok(())
+        }
+    }
+    let mut name = Name(String::new());
+    let _ = write!(name, "{action:?}");
+    name.0
+}

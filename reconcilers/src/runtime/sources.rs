@@ -1,0 +1,224 @@
+//! What wakes keys: the bell with its poll, the events of the world, and the resync.
+//!
+//! Each is a task that never ends by itself. They run on the leader only; a standby's queue stays
+//! empty, and taking over begins with a full pass, so nothing that happened before can be missed.
+
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt};
+use schema::ids::Epoch;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::backoff::{Backoff, Policy};
+use super::bell::Bell;
+use super::controller::{Core, WorldEvent, WorldEvents};
+use super::queue::Wake;
+use super::status::Failure;
+use super::supervise::chain;
+use super::{PauseState, Reconciler, StoreError, pass};
+
+/// The share of the resync interval by which it varies, so that the passes of several reconcilers
+/// and replicas do not fall together.
+const RESYNC_JITTER: f64 = 0.1;
+/// The longest wait between tries to list the keys.
+const LISTING_CAP: Duration = Duration::from_secs(60);
+/// After so many failed listings in a row the known keys are looked at one by one, so that their
+/// conditions tell what is wrong instead of what was once right.
+const LISTINGS_BEFORE_DOUBT: u32 = 2;
+
+impl<R: Reconciler> Core<R> {
+    /// Fills the memory when a leadership begins, then queues all keys again and again.
+    pub(super) async fn resync_loop(self: Arc<Self>) {
+        let interval = self.settings.resync.unwrap_or(R::RESYNC);
+        let mut jitter = self.settings.jitter();
+        let policy = Policy {
+            cap: LISTING_CAP.min(interval),
+            ..self.settings.backoff
+        };
+        let mut failing: Option<Backoff> = None;
+        loop {
+            let epoch = self.leadership.acquired().await;
+            if *self.primed.borrow() != Some(epoch) {
+                let result = self.prime(epoch).await;
+                self.note_store(&result);
+                if result.is_err() {
+                    sleep(self.settings.poll).await;
+                    continue;
+                }
+            }
+            let wait = match self.list().await {
+                Ok(()) => {
+                    failing = None;
+                    jitter.around(interval, RESYNC_JITTER)
+                }
+                Err(failure) => {
+                    let backoff = failing.get_or_insert_with(|| Backoff::new(policy));
+                    let delay = backoff.fail(&mut jitter);
+                    tracing::warn!(reconciler = R::NAME, error = %failure.chain, ?delay,
+                        "could not list the keys");
+                    lock(&self.resync).error = Some(failure.message);
+                    if backoff.failures() == LISTINGS_BEFORE_DOUBT {
+                        for key in self.memories.keys() {
+                            self.queue.add(&key, Wake::Resync);
+                        }
+                    }
+                    delay
+                }
+            };
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = self.wake_resync.notified() => {}
+            }
+        }
+    }
+
+    /// Loads what the store knows, in bulk; passes run from then on.
+    async fn prime(&self, epoch: Epoch) -> Result<(), StoreError> {
+        let statuses = self.in_store(self.store.load_all()).await?;
+        let pauses = self.in_store(self.store.paused()).await?;
+        tracing::info!(
+            reconciler = R::NAME,
+            epoch = epoch.0,
+            objects = statuses.len(),
+            "begins to reconcile"
+        );
+        self.memories.fill(statuses);
+        self.pauses.send_replace(pauses);
+        self.primed.send_replace(Some(epoch));
+        Ok(())
+    }
+
+    /// Queues every key: the desired ones, the owned ones in the world, and those that are remembered
+    /// but neither, so that a pass finds them gone.
+    async fn list(&self) -> Result<(), Failure> {
+        let started = Instant::now();
+        let limit = self.settings.keys_timeout;
+        let listed = AssertUnwindSafe(self.reconciler.keys()).catch_unwind();
+        let keys = match timeout(limit, listed).await {
+            Ok(Ok(Ok(keys))) => keys,
+            Ok(Ok(Err(error))) => return Err(pass::classified(&error)),
+            Ok(Err(panic)) => return Err(pass::panicked("listing keys", panic.as_ref())),
+            Err(_) => return Err(pass::too_long("listing keys", limit)),
+        };
+        for key in &keys {
+            self.queue.add(key, Wake::Resync);
+        }
+        let listed: HashSet<R::Key> = keys.into_iter().collect();
+        for key in self.memories.missing_from(&listed) {
+            self.queue.add(&key, Wake::Resync);
+        }
+        let mut resync = lock(&self.resync);
+        resync.error = None;
+        resync.last_at = Some(self.clock.now());
+        resync.last_ms = u64::try_from(started.elapsed().as_millis()).ok();
+        Ok(())
+    }
+
+    /// Asks the store what has changed: at each ring, and every few seconds in case one was lost.
+    pub(super) async fn bell_loop(self: Arc<Self>, mut bell: Bell) {
+        let mut primed = self.primed.subscribe();
+        loop {
+            let epoch = self.leadership.acquired().await;
+            let _ = primed.wait_for(|primed| *primed == Some(epoch)).await;
+            if bell.listen() {
+                tracing::info!(
+                    reconciler = R::NAME,
+                    "the bell was interrupted; looking at everything"
+                );
+                self.wake_resync.notify_one();
+            }
+            let result = self.look().await;
+            self.note_store(&result);
+            let closed = self.bell_closed.load(Ordering::Relaxed);
+            tokio::select! {
+                rung = bell.rung(), if !closed => {
+                    if rung.is_err() {
+                        self.bell_closed.store(true, Ordering::Relaxed);
+                        tracing::warn!(reconciler = R::NAME, "the bell is gone; changes are found by polling");
+                    }
+                }
+                () = self.wake_look.notified() => {}
+                () = sleep(self.settings.poll) => {}
+            }
+        }
+    }
+
+    async fn look(&self) -> Result<(), StoreError> {
+        let pauses = self.in_store(self.store.paused()).await?;
+        self.change_pauses(pauses);
+        for (key, generation) in self.in_store(self.store.dirty_keys()).await? {
+            self.queue.add(&key, Wake::Generation(generation));
+        }
+        Ok(())
+    }
+
+    /// Takes over what is paused; an object that was paused or resumed is looked at, and so is
+    /// everything when the whole reconciler is resumed.
+    fn change_pauses(&self, new: PauseState<R::Key>) {
+        let old = self.pauses.borrow().clone();
+        if old == new {
+            return;
+        }
+        let changed: Vec<R::Key> = old.keys.symmetric_difference(&new.keys).cloned().collect();
+        tracing::info!(
+            reconciler = R::NAME,
+            all = new.all,
+            objects = new.keys.len(),
+            "pauses changed"
+        );
+        let resumed = old.all && !new.all;
+        self.pauses.send_replace(new);
+        for key in changed {
+            self.queue.add(&key, Wake::Operator);
+        }
+        if resumed {
+            self.wake_resync.notify_one();
+        }
+    }
+
+    /// Follows the events of the world. After any gap everything is looked at.
+    pub(super) async fn events_loop(self: Arc<Self>, mut events: WorldEvents<R::Key>) {
+        while let Some(event) = events.next().await {
+            if !self.leadership.is_leader() {
+                continue;
+            }
+            match event {
+                WorldEvent::Key(key) => {
+                    self.queue.add(&key, Wake::Event);
+                }
+                WorldEvent::Lost | WorldEvent::Reconnected => {
+                    tracing::info!(
+                        reconciler = R::NAME,
+                        ?event,
+                        "events may be missing; looking at everything"
+                    );
+                    self.wake_resync.notify_one();
+                }
+            }
+        }
+        tracing::warn!(
+            reconciler = R::NAME,
+            "the events of the world have ended; changes are found by the resync"
+        );
+        self.events_closed.store(true, Ordering::Relaxed);
+        self.wake_resync.notify_one();
+        std::future::pending().await
+    }
+
+    fn note_store(&self, result: &Result<(), StoreError>) {
+        let error = result.as_ref().err().map(|error| chain(error));
+        let mut noted = lock(&self.store_error);
+        if let (Some(error), None) = (&error, &*noted) {
+            tracing::warn!(reconciler = R::NAME, %error, "the status store cannot be read; trying again");
+        }
+        *noted = error;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,309 @@
+//! What is saved of an object, and what the runtime remembers of it between passes.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
+use schema::ids::{Generation, Timestamp};
+
+use super::{ErrorClass, ObjectStatus};
+
+/// The longest message in a condition or event, in bytes.
+const LONGEST_MESSAGE: usize = 1024;
+
+/// A failed pass, in the words of its condition.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    /// What to do about it.
+    pub class: ErrorClass,
+    /// Why, for programs.
+    pub reason: Reason,
+    /// Why, for people: this layer only.
+    pub message: String,
+    /// With all causes, for the log.
+    pub chain: String,
+}
+
+/// What the runtime remembers of one object.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Memory {
+    /// What was last saved or loaded. `None`: not known, because a save was refused.
+    pub saved: Option<ObjectStatus>,
+    /// Passes in a row that changed something, for one generation.
+    pub busy: (Generation, u32),
+    /// Conflicts in a row.
+    pub conflicts: u32,
+}
+
+/// How many objects are in which state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub objects: usize,
+    pub ready: usize,
+    pub failing: usize,
+}
+
+/// The last saved statuses. The leader is their only writer, so nothing is ever stale; the memory is
+/// filled in one query when a leadership begins.
+#[derive(Debug)]
+pub(super) struct Memories<K>(Mutex<HashMap<K, Memory>>);
+
+impl<K: Clone + Eq + Hash> Memories<K> {
+    pub fn new() -> Self {
+        Self(Mutex::new(HashMap::new()))
+    }
+
+    fn map(&self) -> MutexGuard<'_, HashMap<K, Memory>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets everything and remembers what the store holds.
+    pub fn fill(&self, statuses: Vec<(K, ObjectStatus)>) {
+        *self.map() = statuses
+            .into_iter()
+            .map(|(key, status)| {
+                let memory = Memory {
+                    saved: Some(status),
+                    ..Memory::default()
+                };
+                (key, memory)
+            })
+            .collect();
+    }
+
+    /// What is remembered of `key`. Never seen means that the store holds nothing either.
+    pub fn get(&self, key: &K) -> Memory {
+        self.map().get(key).cloned().unwrap_or(Memory {
+            saved: Some(ObjectStatus::default()),
+            ..Memory::default()
+        })
+    }
+
+    pub fn set(&self, key: &K, memory: Memory) {
+        self.map().insert(key.clone(), memory);
+    }
+
+    pub fn forget(&self, key: &K) {
+        self.map().remove(key);
+    }
+
+    pub fn keys(&self) -> Vec<K> {
+        self.map().keys().cloned().collect()
+    }
+
+    /// Keys that are remembered but not in `listed`.
+    pub fn missing_from(&self, listed: &HashSet<K>) -> Vec<K> {
+        self.map()
+            .keys()
+            .filter(|key| !listed.contains(*key))
+            .cloned()
+            .collect()
+    }
+
+    pub fn counts(&self) -> Counts {
+        let map = self.map();
+        let mut counts = Counts {
+            objects: map.len(),
+            ..Counts::default()
+        };
+        for status in map.values().filter_map(|memory| memory.saved.as_ref()) {
+            let ready = condition::find(&status.conditions, ConditionType::Ready);
+            counts.ready += usize::from(ready.is_some_and(|c| c.status == ConditionStatus::True));
+            counts.failing += usize::from(status.failures > 0);
+        }
+        counts
+    }
+}
+
+/// The conditions of a plan, completed: a `Ready` is always there, and never true beside actions.
+/// The second value tells whether a `Ready=True` had to be demoted, which is a defect of the planner.
+pub(super) fn complete(mut conditions: Vec<Condition>, actions: usize) -> (Vec<Condition>, bool) {
+    let progressing = || {
+        let steps = if actions == 1 { "step" } else { "steps" };
+        Condition::not_ready(Reason::Progressing, format!("{actions} {steps} to do"))
+    };
+    let ready = conditions
+        .iter_mut()
+        .find(|condition| condition.kind == ConditionType::Ready);
+    match ready {
+        Some(ready) if actions > 0 && ready.status == ConditionStatus::True => {
+            *ready = progressing();
+            (conditions, true)
+        }
+        Some(_) => (conditions, false),
+        None => {
+            conditions.push(if actions > 0 {
+                progressing()
+            } else {
+                Condition::ready(Reason::Converged, "")
+            });
+            (conditions, false)
+        }
+    }
+}
+
+/// Replaces the condition of the same type.
+pub(super) fn put(conditions: &mut Vec<Condition>, condition: Condition) {
+    conditions.retain(|other| other.kind != condition.kind);
+    conditions.push(condition);
+}
+
+/// The conditions of a failed pass. `planned` are those of its plan, if it got so far; else what was
+/// known before stays, except that nobody knows any more whether the object is ready.
+pub(super) fn failed(
+    planned: Option<Vec<Condition>>,
+    before: &ObjectStatus,
+    failure: &Failure,
+) -> Vec<Condition> {
+    let blind = planned.is_none() && failure.class != ErrorClass::Terminal;
+    let mut conditions = planned.unwrap_or_else(|| {
+        let mut kept = before.conditions.clone();
+        kept.retain(|condition| condition.kind != ConditionType::Paused);
+        kept
+    });
+    let ready = if blind {
+        Condition::unknown(failure.reason, &failure.message)
+    } else {
+        Condition::not_ready(failure.reason, &failure.message)
+    };
+    put(&mut conditions, ready);
+    conditions
+}
+
+/// The status to save: conditions keep their transition times, and the generation never moves back.
+pub(super) fn next(
+    before: &ObjectStatus,
+    mut conditions: Vec<Condition>,
+    generation: Generation,
+    (failures, next_attempt_at): (u32, Option<Timestamp>),
+    now: Timestamp,
+) -> ObjectStatus {
+    let generation = generation.max(before.observed_generation);
+    conditions.sort_by_key(|condition| condition.kind);
+    for condition in &mut conditions {
+        shorten(&mut condition.message);
+    }
+    ObjectStatus {
+        observed_generation: generation,
+        conditions: condition::merge(&before.conditions, conditions, generation, now),
+        failures,
+        next_attempt_at,
+        paused: before.paused,
+    }
+}
+
+/// Whether saving `new` over `old` would say anything new. Times say nothing by themselves.
+pub(super) fn differs(old: &ObjectStatus, new: &ObjectStatus) -> bool {
+    old.observed_generation != new.observed_generation
+        || old.failures != new.failures
+        || old.next_attempt_at.is_some() != new.next_attempt_at.is_some()
+        || old.conditions.len() != new.conditions.len()
+        || !new.conditions.iter().all(|condition| {
+            condition::find(&old.conditions, condition.kind)
+                .is_some_and(|before| before.says_the_same(condition))
+        })
+}
+
+/// Cuts a text to what a condition or event may hold, at a character boundary.
+pub(super) fn shorten(text: &mut String) {
+    if text.len() > LONGEST_MESSAGE {
+        let ellipsis = '…';
+        let end = text.floor_char_boundary(LONGEST_MESSAGE - ellipsis.len_utf8());
+        text.truncate(end);
+        text.push(ellipsis);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(conditions: Vec<Condition>, generation: i64) -> ObjectStatus {
+        next(
+            &ObjectStatus::default(),
+            conditions,
+            Generation(generation),
+            (0, None),
+            Timestamp::from_secs(10),
+        )
+    }
+
+    #[test]
+    fn l59_ready_is_never_true_beside_actions() {
+        let claims = vec![Condition::ready(Reason::Running, "")];
+        let (conditions, demoted) = complete(claims.clone(), 2);
+        assert!(demoted);
+        assert_eq!(conditions[0].status, ConditionStatus::False);
+        assert_eq!(conditions[0].message, "2 steps to do");
+        assert_eq!(complete(claims.clone(), 0), (claims, false));
+    }
+
+    #[test]
+    fn a_plan_without_ready_gets_one() {
+        assert_eq!(complete(vec![], 0).0[0].status, ConditionStatus::True);
+        assert_eq!(complete(vec![], 1).0[0].reason, Reason::Progressing);
+    }
+
+    #[test]
+    fn times_alone_are_no_difference() {
+        let old = status(vec![Condition::ready(Reason::Running, "up")], 3);
+        let later = next(
+            &old,
+            vec![Condition::ready(Reason::Running, "up")],
+            Generation(3),
+            (0, None),
+            Timestamp::from_secs(99),
+        );
+        assert!(!differs(&old, &later));
+        assert_eq!(
+            later.conditions[0].last_transition_at,
+            Timestamp::from_secs(10)
+        );
+        let other = status(vec![Condition::ready(Reason::Running, "up again")], 3);
+        assert!(differs(&old, &other));
+        assert!(differs(&old, &status(vec![], 3)));
+    }
+
+    #[test]
+    fn observed_generation_never_moves_back() {
+        let old = status(vec![], 7);
+        let new = next(&old, vec![], Generation(5), (0, None), Timestamp::default());
+        assert_eq!(new.observed_generation, Generation(7));
+    }
+
+    #[test]
+    fn a_failed_observation_makes_ready_unknown_and_keeps_the_rest() {
+        let stalled = Condition::new(
+            ConditionType::Stalled,
+            ConditionStatus::True,
+            Reason::NoProgress,
+            "",
+        );
+        let before = status(vec![Condition::ready(Reason::Running, ""), stalled], 1);
+        let mut failure = Failure {
+            class: ErrorClass::Transient,
+            reason: Reason::EngineUnavailable,
+            message: "the engine does not answer".to_owned(),
+            chain: String::new(),
+        };
+        let blind = failed(None, &before, &failure);
+        let ready = condition::find(&blind, ConditionType::Ready).unwrap();
+        assert_eq!(
+            (ready.status, ready.reason),
+            (ConditionStatus::Unknown, Reason::EngineUnavailable)
+        );
+        assert!(condition::find(&blind, ConditionType::Stalled).is_some());
+        failure.class = ErrorClass::Terminal;
+        let terminal = failed(None, &before, &failure);
+        let ready = condition::find(&terminal, ConditionType::Ready).unwrap();
+        assert_eq!(ready.status, ConditionStatus::False);
+    }
+
+    #[test]
+    fn long_messages_are_cut_at_a_character() {
+        let mut text = "ü".repeat(900);
+        shorten(&mut text);
+        assert!(text.len() <= LONGEST_MESSAGE && text.ends_with('…'));
+    }
+}

@@ -1,0 +1,112 @@
+//! What an operator sees of a reconciler, and may ask of it.
+
+use async_trait::async_trait;
+use schema::condition::{Condition, Reason};
+use schema::ids::{Generation, Timestamp};
+use serde::Serialize;
+use tokio::sync::watch;
+
+/// Live numbers of one reconciler. On a standby, which observes nothing, they are zero.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The reconciler.
+    pub name: &'static str,
+    /// Whether this process runs its passes.
+    pub leader: bool,
+    /// Objects with a status.
+    pub objects: usize,
+    /// Objects observed as desired.
+    pub ready: usize,
+    /// All others.
+    pub not_ready: usize,
+    /// Keys that wait for a worker.
+    pub queue_depth: usize,
+    /// Keys that wait for a time: a back-off or a planned second look.
+    pub delayed: usize,
+    /// Passes under way.
+    pub in_flight: usize,
+    /// Objects whose last pass failed.
+    pub failing: usize,
+    /// When the last full pass over all keys was queued.
+    pub last_resync_at: Option<Timestamp>,
+    /// How long listing the keys took, in milliseconds.
+    pub last_resync_ms: Option<u64>,
+    /// Why keys could not be listed, if the last try failed.
+    pub resync_error: Option<String>,
+    /// Why the store could not be asked for changes, if the last try failed.
+    pub store_error: Option<String>,
+    /// Whether the whole reconciler is paused.
+    pub paused: bool,
+    /// Single objects that are paused.
+    pub paused_objects: usize,
+    /// The bell is gone; changes are found by polling.
+    pub bell_closed: bool,
+    /// The stream of world events is gone; changes of the world are found by the resync.
+    pub events_closed: bool,
+}
+
+/// What the next pass would do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DryRun {
+    /// The generation of the desired state that was read.
+    pub generation: Generation,
+    /// The steps, as text.
+    pub actions: Vec<String>,
+    /// What the pass would say of the object.
+    pub conditions: Vec<Condition>,
+    /// After how many milliseconds it would look again; `None`: at the resync.
+    pub requeue_after_ms: Option<u64>,
+}
+
+/// The object could not be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct DryRunError {
+    /// Why, for programs.
+    pub reason: Reason,
+    /// Why, for people.
+    pub message: String,
+}
+
+/// A reconciler as an operator sees it, whatever its types. Keys are given in their text form.
+#[async_trait]
+pub trait ReconcilerHandle: Send + Sync {
+    /// The reconciler's name.
+    fn name(&self) -> &'static str;
+    /// Live numbers.
+    fn summary(&self) -> Summary;
+    /// Observes and plans, but does nothing. `None`: nothing is desired and nothing is there.
+    ///
+    /// # Errors
+    /// When the object cannot be observed now, with the reason that a pass would give.
+    async fn dry_run(&self, key: &str) -> Result<Option<DryRun>, DryRunError>;
+    /// Asks for a pass over one key at once, back-off or not. Does nothing on a standby.
+    fn retry(&self, key: &str);
+    /// When a failing key is tried again; `None` when it is not in back-off.
+    fn next_attempt(&self, key: &str) -> Option<Timestamp>;
+    /// Looks at once for changes of desired state, and begins a full pass.
+    fn wake(&self);
+}
+
+/// Counts the status saves of this process, so that whoever waits for an object to converge knows
+/// when to look. Other replicas' saves are not counted: look every second or so as well.
+#[derive(Debug, Clone)]
+pub struct StatusTick(watch::Sender<u64>);
+
+impl Default for StatusTick {
+    fn default() -> Self {
+        Self(watch::Sender::new(0))
+    }
+}
+
+impl StatusTick {
+    /// A status was saved.
+    pub fn bump(&self) {
+        self.0.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Changes with every save. Subscribe before reading a status, so that no save is missed.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
+    }
+}

@@ -1,0 +1,333 @@
+//! Leases: one leader, checked by the clock.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use schema::ids::{Epoch, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+use super::support::{Fault, MemoryStore, Rig, Thing, TokioClock, World, key, pass_time, settings};
+use crate::runtime::StoreError;
+use crate::runtime::clock::{ManualClock, SharedClock};
+use crate::runtime::controller::WorldEvent;
+use crate::runtime::leader::{LeaseStore, LeaseTiming, lease};
+use crate::runtime::supervise::{Supervisor, SupervisorError};
+
+#[derive(Debug, Clone, Default)]
+struct Row {
+    holder: Option<String>,
+    epoch: i64,
+    expires_at: Timestamp,
+}
+
+#[derive(Default)]
+struct MemoryLease {
+    row: Mutex<Row>,
+    broken: AtomicBool,
+    hanging: AtomicBool,
+}
+
+impl MemoryLease {
+    async fn check(&self) -> Result<(), StoreError> {
+        if self.hanging.load(SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        if self.broken.load(SeqCst) {
+            return Err(StoreError("scripted to fail".into()));
+        }
+        Ok(())
+    }
+
+    fn holder(&self) -> Option<String> {
+        self.row.lock().unwrap().holder.clone()
+    }
+
+    fn steal(&self) {
+        let mut row = self.row.lock().unwrap();
+        row.holder = Some("thief".to_owned());
+        row.epoch += 1;
+    }
+}
+
+#[async_trait]
+impl LeaseStore for MemoryLease {
+    async fn try_acquire(
+        &self,
+        holder: &str,
+        ttl: Duration,
+        now: Timestamp,
+    ) -> Result<Option<Epoch>, StoreError> {
+        self.check().await?;
+        let mut row = self.row.lock().unwrap();
+        let free = row.holder.is_none() || row.expires_at <= now;
+        if !free && row.holder.as_deref() != Some(holder) {
+            return Ok(None);
+        }
+        row.holder = Some(holder.to_owned());
+        row.epoch += 1;
+        row.expires_at = now.plus(ttl);
+        Ok(Some(Epoch(row.epoch)))
+    }
+
+    async fn renew(
+        &self,
+        holder: &str,
+        epoch: Epoch,
+        ttl: Duration,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.check().await?;
+        let mut row = self.row.lock().unwrap();
+        if row.holder.as_deref() != Some(holder) || row.epoch != epoch.0 {
+            return Ok(false);
+        }
+        row.expires_at = now.plus(ttl);
+        Ok(true)
+    }
+
+    async fn release(&self, holder: &str, epoch: Epoch) -> Result<(), StoreError> {
+        self.check().await?;
+        let mut row = self.row.lock().unwrap();
+        if row.holder.as_deref() == Some(holder) && row.epoch == epoch.0 {
+            row.holder = None;
+        }
+        Ok(())
+    }
+}
+
+/// A replica: a controller and the task that keeps its lease.
+fn replica(
+    name: &str,
+    world: &World,
+    store: &Arc<MemoryStore>,
+    row: &Arc<MemoryLease>,
+    clock: &SharedClock,
+) -> Rig {
+    let (leadership, keeper) = lease(
+        row.clone(),
+        name.to_owned(),
+        LeaseTiming::default(),
+        clock.clone(),
+    );
+    let mut rig = Rig::led(
+        world.clone(),
+        store.clone(),
+        settings(),
+        leadership,
+        clock.clone(),
+    );
+    let shutdown = rig.supervisor.shutdown();
+    rig.supervisor
+        .spawn("lease", async move { Ok(keeper.run(shutdown).await?) });
+    rig
+}
+
+struct Setting {
+    world: World,
+    store: Arc<MemoryStore>,
+    row: Arc<MemoryLease>,
+    clock: SharedClock,
+}
+
+fn setting(thing: Thing) -> Setting {
+    let world = World::with(&[("a", thing)]);
+    Setting {
+        store: MemoryStore::new(&world),
+        world,
+        row: Arc::default(),
+        clock: TokioClock::shared(),
+    }
+}
+
+impl Setting {
+    fn replica(&self, name: &str) -> Rig {
+        replica(name, &self.world, &self.store, &self.row, &self.clock)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_does_nothing_and_takes_over_when_the_leader_leaves() {
+    let set = setting(Thing::new(1, 1));
+    let first = set.replica("first");
+    first.until_ready("a").await;
+    let second = set.replica("second");
+    let passes = first.world.passes("a");
+    second.event(WorldEvent::Key(key("a")));
+    second.handle.retry("a");
+    pass_time(30.0).await;
+    assert_eq!(first.world.passes("a"), passes);
+    assert!(!second.summary().leader && first.summary().leader);
+    assert_eq!(second.summary().objects, 0);
+    let shutdown = first.supervisor.shutdown();
+    shutdown.cancel();
+    first
+        .supervisor
+        .wait(Duration::from_secs(10))
+        .await
+        .unwrap();
+    assert_eq!(set.row.holder(), None, "given back");
+    second.until("took over", |rig| rig.summary().leader).await;
+    set.world.change("a", 2);
+    second.until_ready("a").await;
+    assert_eq!(
+        set.row.row.lock().unwrap().epoch,
+        2,
+        "a takeover raises the epoch"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_died_is_replaced_within_its_lease() {
+    let set = setting(Thing::new(1, 1));
+    let first = set.replica("first");
+    first.until_ready("a").await;
+    let second = set.replica("second");
+    drop(first);
+    let started = tokio::time::Instant::now();
+    second.until("took over", |rig| rig.summary().leader).await;
+    let elapsed = started.elapsed().as_secs();
+    assert!((10..=20).contains(&elapsed), "{elapsed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn l56_a_lease_lost_in_the_middle_of_a_pass_stops_it_before_the_next_step() {
+    let set = setting(Thing::new(10, 0));
+    set.world
+        .apply_fault("a", Fault::Slow(Duration::from_secs(4)), 10);
+    let rig = set.replica("first");
+    rig.until("under way", |rig| rig.world.actual("a") == 2)
+        .await;
+    set.row.hanging.store(true, SeqCst);
+    let saves = set.store.saves.load(SeqCst);
+    let error = rig
+        .supervisor
+        .wait(Duration::from_secs(10))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, SupervisorError::Failed { name, .. } if name == "lease"),
+        "{error}"
+    );
+    // Renewed at 5 s for the last time, so over at 20 s: four or five steps of four seconds.
+    let actual = set.world.actual("a");
+    assert!((3..=5).contains(&actual), "{actual}");
+    pass_time(100.0).await;
+    assert_eq!(set.world.actual("a"), actual);
+    assert_eq!(
+        set.store.saves.load(SeqCst),
+        saves,
+        "nothing is said under a lost lease"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stolen_lease_ends_the_process() {
+    let set = setting(Thing::new(1, 1));
+    let rig = set.replica("first");
+    rig.until_ready("a").await;
+    set.row.steal();
+    let started = tokio::time::Instant::now();
+    let error = rig
+        .supervisor
+        .wait(Duration::from_secs(10))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, SupervisorError::Failed { name, .. } if name == "lease"));
+    assert!(started.elapsed() < Duration::from_secs(6));
+    assert_eq!(
+        set.row.holder().as_deref(),
+        Some("thief"),
+        "not given back for somebody else"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_fails_for_a_while_costs_nothing() {
+    let set = setting(Thing::new(1, 1));
+    let rig = set.replica("first");
+    rig.until_ready("a").await;
+    set.row.broken.store(true, SeqCst);
+    pass_time(8.0).await;
+    set.row.broken.store(false, SeqCst);
+    pass_time(60.0).await;
+    assert!(rig.summary().leader);
+    assert_eq!(set.row.row.lock().unwrap().epoch, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l56_expiry_is_seen_by_the_clock_without_any_news() {
+    let manual = Arc::new(ManualClock::new(Timestamp::from_secs(100)));
+    let row = Arc::new(MemoryLease::default());
+    let (leadership, keeper) = lease(
+        row.clone(),
+        "me".to_owned(),
+        LeaseTiming::default(),
+        manual.clone(),
+    );
+    let mut supervisor = Supervisor::new(CancellationToken::new());
+    let shutdown = supervisor.shutdown();
+    supervisor.spawn("lease", async move { Ok(keeper.run(shutdown).await?) });
+    let epoch = leadership.acquired().await;
+    assert_eq!(leadership.epoch(), Some(epoch));
+    assert!(leadership.begin().is_some());
+    // The machine was suspended: only the wall clock tells.
+    manual.advance(Duration::from_secs(15));
+    assert_eq!(leadership.epoch(), None);
+    assert!(leadership.begin().is_none());
+    leadership.lost(epoch).await;
+    // The row is still ours, so the next renewal brings it back under the same epoch.
+    assert_eq!(leadership.acquired().await, epoch);
+    // The database hangs: only the monotonic clock tells.
+    row.hanging.store(true, SeqCst);
+    leadership.lost(epoch).await;
+    assert_eq!(leadership.epoch(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_is_kept_until_the_last_pass_has_ended() {
+    let set = setting(Thing::new(2, 0));
+    set.world
+        .apply_fault("a", Fault::Slow(Duration::from_secs(6)), 2);
+    let rig = set.replica("first");
+    pass_time(1.0).await;
+    rig.supervisor.shutdown().cancel();
+    let row = set.row.clone();
+    let watch = async {
+        pass_time(4.0).await;
+        assert_eq!(row.holder().as_deref(), Some("first"));
+    };
+    let (ended, ()) = tokio::join!(rig.supervisor.wait(Duration::from_secs(10)), watch);
+    ended.unwrap();
+    assert_eq!(set.row.holder(), None);
+    assert_eq!(
+        set.world.actual("a"),
+        1,
+        "the step under way ends, the next does not begin"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn l55_a_worker_that_dies_ends_the_process() {
+    // Saving panics outside of what a pass guards: here, the clock itself is broken.
+    struct Broken(AtomicBool, SharedClock);
+    impl schema::clock::Clock for Broken {
+        fn now(&self) -> Timestamp {
+            assert!(!self.0.load(SeqCst), "the clock is broken");
+            self.1.now()
+        }
+    }
+    let set = setting(Thing::new(1, 1));
+    let broken = Arc::new(Broken(AtomicBool::new(false), TokioClock::shared()));
+    let clock: SharedClock = broken.clone();
+    let rig = replica("first", &set.world, &set.store, &set.row, &clock);
+    rig.until_ready("a").await;
+    broken.0.store(true, SeqCst);
+    let error = rig
+        .supervisor
+        .wait(Duration::from_secs(10))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, SupervisorError::Panicked(_)), "{error}");
+}

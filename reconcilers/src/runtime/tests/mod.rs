@@ -1,0 +1,8 @@
+//! The runtime against a scripted world, under paused time.
+
+mod failures;
+mod leadership;
+mod passes;
+mod queue;
+mod sources;
+mod support;
