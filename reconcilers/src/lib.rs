@@ -1,5 +1,9 @@
 //! Reconcilers: loops that compare desired state in the database with the real world and converge.
 
+pub mod container;
 pub mod drivers;
+pub mod engine;
 pub mod fault;
 pub mod runtime;
+pub mod stores;
+pub mod user;

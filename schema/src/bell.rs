@@ -1,32 +1,118 @@
 //! The bell: a wakeup without payload.
 //!
-//! Committing a change of desired state rings it. Whoever hears it asks the database what is dirty,
-//! so a lost or doubled ring does no harm. Inside one process it is a counter; between processes
-//! on PostgreSQL it is `NOTIFY`, which [`crate::db::Db::listen`] turns into a ring here.
+//! The commit of a change of desired state rings it, in this process at once, in others by `NOTIFY`
+//! on PostgreSQL ([`crate::db::Db::listen`]). It carries no key and no reason, so nothing can
+//! be lost in it: any number of rings before somebody looks are one ring, and who hears it asks the
+//! database what has changed.
 
 use tokio::sync::watch;
 
 /// The channel name on PostgreSQL.
 pub const CHANNEL: &str = "agentyard_bell";
 
-/// A wakeup that can be heard by any number of listeners.
-#[derive(Debug, Clone)]
-pub struct Bell(watch::Sender<u64>);
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    rings: u64,
+    reconnects: u64,
+}
 
-impl Default for Bell {
-    fn default() -> Self {
-        Self(watch::Sender::new(0))
+/// The side that rings.
+#[derive(Debug, Clone)]
+pub struct Ringer(watch::Sender<Count>);
+
+/// The side that listens; each clone hears every ring.
+#[derive(Debug, Clone)]
+pub struct Bell {
+    count: watch::Receiver<Count>,
+    reconnects: u64,
+}
+
+/// Nobody can ring any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the bell is gone")]
+pub struct Closed;
+
+/// A bell and the means to ring it.
+pub fn bell() -> (Ringer, Bell) {
+    let (sender, receiver) = watch::channel(Count::default());
+    let bell = Bell {
+        count: receiver,
+        reconnects: 0,
+    };
+    (Ringer(sender), bell)
+}
+
+impl Ringer {
+    /// Desired state has changed.
+    pub fn ring(&self) {
+        self.0
+            .send_modify(|count| count.rings = count.rings.wrapping_add(1));
+    }
+
+    /// The transport was interrupted, so rings may have been lost: everything must be looked at.
+    pub fn reconnected(&self) {
+        self.0
+            .send_modify(|count| count.reconnects = count.reconnects.wrapping_add(1));
+    }
+
+    /// Another listener.
+    pub fn subscribe(&self) -> Bell {
+        let count = self.0.subscribe();
+        let reconnects = count.borrow().reconnects;
+        Bell { count, reconnects }
     }
 }
 
 impl Bell {
-    /// Wakes all listeners.
-    pub fn ring(&self) {
-        self.0.send_modify(|n| *n = n.wrapping_add(1));
+    /// Takes note of all rings so far. To be called *before* querying: a ring during the query then
+    /// leads to another query. True when the transport was interrupted since the last call.
+    pub fn listen(&mut self) -> bool {
+        let reconnects = self.count.borrow_and_update().reconnects;
+        let interrupted = reconnects != self.reconnects;
+        self.reconnects = reconnects;
+        interrupted
     }
 
-    /// Registers interest; a ring after this call is never missed.
-    pub fn subscribe(&self) -> watch::Receiver<u64> {
-        self.0.subscribe()
+    /// Waits for a ring since the last [`listen`](Self::listen). Safe to cancel.
+    pub async fn rung(&mut self) -> Result<(), Closed> {
+        self.count.changed().await.map_err(|_| Closed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ring_during_the_query_is_heard_after_it() {
+        let (ringer, mut bell) = bell();
+        ringer.ring();
+        bell.rung().await.unwrap();
+        assert!(!bell.listen());
+        ringer.ring();
+        ringer.ring();
+        bell.rung().await.unwrap();
+        bell.listen();
+        let silence = tokio::time::timeout(Duration::from_secs(9), bell.rung()).await;
+        assert!(silence.is_err(), "two rings before a look are one");
+    }
+
+    #[tokio::test]
+    async fn an_interruption_is_told_once_to_each_listener() {
+        let (ringer, mut first) = bell();
+        ringer.reconnected();
+        let mut late = ringer.subscribe();
+        assert!(first.listen());
+        assert!(!first.listen());
+        assert!(!late.listen());
+    }
+
+    #[tokio::test]
+    async fn a_bell_without_ringer_is_closed() {
+        let (ringer, mut bell) = bell();
+        drop(ringer);
+        assert_eq!(bell.rung().await, Err(Closed));
     }
 }

@@ -13,7 +13,7 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{Any, AnyConnection, AnyPool, Connection, Transaction};
 use tracing::{info, warn};
 
-use crate::bell::{self, Bell};
+use crate::bell::{self, Bell, Ringer};
 use crate::error::{DbError, OpenError};
 
 static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
@@ -73,7 +73,7 @@ pub struct Db {
     backend: Backend,
     writer: AnyPool,
     readers: AnyPool,
-    bell: Bell,
+    ringer: Ringer,
 }
 
 impl Db {
@@ -96,7 +96,7 @@ impl Db {
                     backend,
                     writer,
                     readers,
-                    bell: Bell::default(),
+                    ringer: bell::bell().0,
                 }
             }
             Backend::Postgres(url) => {
@@ -111,7 +111,7 @@ impl Db {
                     backend,
                     writer: pool.clone(),
                     readers: pool,
-                    bell: Bell::default(),
+                    ringer: bell::bell().0,
                 }
             }
         };
@@ -123,9 +123,9 @@ impl Db {
         &self.backend
     }
 
-    /// The bell that rings when desired state was committed.
-    pub fn bell(&self) -> &Bell {
-        &self.bell
+    /// A bell that rings when desired state was committed.
+    pub fn bell(&self) -> Bell {
+        self.ringer.subscribe()
     }
 
     /// A connection for reads outside a transaction.
@@ -154,13 +154,14 @@ impl Db {
         Ok(Tx {
             inner,
             ring: false,
-            bell: self.bell.clone(),
+            ringer: self.ringer.clone(),
             notify: matches!(self.backend, Backend::Postgres(_)),
         })
     }
 
     /// Forwards rings of other processes to the bell; returns at once on SQLite, which only one
-    /// process serves. Notifications may be lost around a reconnect, so each one rings the bell.
+    /// process serves. Notifications may be lost around a reconnect, so each one is told as
+    /// an interruption.
     pub async fn listen(&self) -> Result<(), DbError> {
         let Backend::Postgres(url) = &self.backend else {
             return Ok(());
@@ -169,10 +170,13 @@ impl Db {
             match sqlx::postgres::PgListener::connect(url).await {
                 Ok(mut listener) => match listener.listen(bell::CHANNEL).await {
                     Ok(()) => {
-                        self.bell.ring();
-                        // `try_recv` returns `None` after a lost connection, which it restores.
-                        while listener.try_recv().await.is_ok() {
-                            self.bell.ring();
+                        self.ringer.reconnected();
+                        // `None` stands for a lost connection, which the listener restores.
+                        while let Ok(notification) = listener.try_recv().await {
+                            match notification {
+                                Some(_) => self.ringer.ring(),
+                                None => self.ringer.reconnected(),
+                            }
                         }
                     }
                     Err(error) => warn!(%error, "cannot listen for changes of other replicas"),
@@ -205,7 +209,7 @@ impl Db {
 pub struct Tx {
     inner: Transaction<'static, Any>,
     ring: bool,
-    bell: Bell,
+    ringer: Ringer,
     notify: bool,
 }
 
@@ -225,7 +229,7 @@ impl Tx {
         }
         self.inner.commit().await?;
         if self.ring {
-            self.bell.ring();
+            self.ringer.ring();
         }
         Ok(())
     }

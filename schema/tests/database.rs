@@ -708,33 +708,34 @@ async fn pausing_is_listed(fixture: Fixture) {
 }
 
 async fn commit_rings_the_bell_and_rollback_does_not(fixture: Fixture) {
-    let mut bell = fixture.db.bell().subscribe();
+    let mut bell = fixture.db.bell();
     let uid = create(&fixture, "alice").await.unwrap();
-    assert!(bell.has_changed().unwrap());
-    bell.mark_unchanged();
+    bell.rung().await.unwrap();
+    bell.listen();
     let mut tx = fixture.db.begin().await.unwrap();
     container::set_desired(&mut tx, &uid, Desired::Stopped, false, None)
         .await
         .unwrap();
     drop(tx);
-    assert!(!bell.has_changed().unwrap());
+    let silence = tokio::time::timeout(Duration::from_millis(50), bell.rung()).await;
+    assert!(silence.is_err());
     // A second process on the same database hears it too, where there can be one.
     if matches!(fixture.backend, schema::db::Backend::Postgres(_)) {
         let other = schema::db::Db::open(fixture.backend.clone()).await.unwrap();
-        let mut heard = other.bell().subscribe();
+        let mut heard = other.bell();
         #[allow(clippy::disallowed_methods)]
         let listener = tokio::spawn(async move { other.listen().await });
-        tokio::time::timeout(Duration::from_secs(10), heard.changed())
+        tokio::time::timeout(Duration::from_secs(10), heard.rung())
             .await
             .unwrap()
             .unwrap();
-        heard.mark_unchanged();
+        heard.listen();
         let mut tx = fixture.db.begin().await.unwrap();
         container::set_desired(&mut tx, &uid, Desired::Stopped, false, None)
             .await
             .unwrap();
         tx.commit().await.unwrap();
-        tokio::time::timeout(Duration::from_secs(10), heard.changed())
+        tokio::time::timeout(Duration::from_secs(10), heard.rung())
             .await
             .unwrap()
             .unwrap();

@@ -16,6 +16,7 @@ use super::settings;
 use crate::drivers::docker::{ContainerSettings, EngineError, RegistryCredentials};
 use crate::engine::data_dir::ProbeError;
 use crate::runtime::{Classify, ErrorClass, Reconciler};
+use crate::user::classify_home;
 
 /// How long an agent may take to end by itself before it is killed.
 pub const STOP_GRACE: Duration = Duration::from_secs(10);
@@ -80,7 +81,8 @@ pub(crate) fn classify_engine(error: &EngineError) -> (ErrorClass, Reason) {
 impl Classify for ContainerError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Db(_) | Self::Home(_) | Self::Blocking(_) => ErrorClass::Transient,
+            Self::Db(_) | Self::Blocking(_) => ErrorClass::Transient,
+            Self::Home(error) => classify_home(error).0,
             Self::Engine(error) => classify_engine(error).0,
             Self::Vanished => ErrorClass::Conflict,
             Self::NameConflict { .. } => ErrorClass::Terminal,
@@ -93,7 +95,7 @@ impl Classify for ContainerError {
             Self::Db(_) | Self::Vanished | Self::Blocking(_) => Reason::Retrying,
             Self::Engine(error) => classify_engine(error).1,
             Self::NameConflict { .. } => Reason::NameConflict,
-            Self::Home(_) => Reason::HomeConflict,
+            Self::Home(error) => classify_home(error).1,
             Self::DataDir(error) => error.reason(),
         }
     }

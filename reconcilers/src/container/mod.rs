@@ -39,6 +39,7 @@ use crate::runtime::{Plan, Reconciler};
 use crate::stores::{ConfigSource, DbStatusStore, Desired, DirtyObserver};
 
 pub use apply::ContainerError;
+pub(crate) use apply::classify_engine;
 pub use plan::Action;
 
 /// What the container reconciler works with.
@@ -65,6 +66,8 @@ pub struct Options {
     pub engine_data_dir: String,
     /// `uid:gid` the service runs as.
     pub service_user: (u32, u32),
+    /// To whom users' directories belong, when that is not the service.
+    pub home_owner: Option<(u32, u32)>,
     /// How long a replacement may take to become ready before the old container is put back.
     pub readiness_timeout: Duration,
     /// How often each container's settings are compared in full.

@@ -112,7 +112,7 @@ impl Seen {
 
 /// When each container was last compared in full.
 #[derive(Debug)]
-pub(super) struct Verified {
+pub(in crate::container) struct Verified {
     every: Duration,
     spread: RandomState,
     due: Mutex<HashMap<Uid, Instant>>,
@@ -134,7 +134,9 @@ impl Verified {
         let at = *due.entry(uid.clone()).or_insert_with(|| {
             let mut hasher = self.spread.build_hasher();
             hasher.write(uid.as_str().as_bytes());
-            let period = u64::try_from(self.every.as_millis()).unwrap_or(u64::MAX).max(1);
+            let period = u64::try_from(self.every.as_millis())
+                .unwrap_or(u64::MAX)
+                .max(1);
             now + Duration::from_millis(hasher.finish() % period)
         });
         at <= now
@@ -247,10 +249,7 @@ impl ContainerReconciler {
             network_ready: self.view.network().is_some(),
             home: None,
             data_dir: self.probe.state(),
-            needs_root: self
-                .options
-                .agent
-                .needs_root(self.options.service_user),
+            needs_root: self.options.agent.needs_root(self.options.service_user),
             ready: None,
             readiness_timeout: self.options.readiness_timeout,
         };
@@ -354,7 +353,8 @@ impl ContainerReconciler {
     async fn home_state(&self, row: &ContainerRow) -> Result<HomeState, ContainerError> {
         let homes = Arc::clone(&self.homes);
         let (name, uid) = (row.name.clone(), row.uid.clone());
-        let state = tokio::task::spawn_blocking(move || homes.state(&name, &uid))
+        let owner = self.options.home_owner;
+        let state = tokio::task::spawn_blocking(move || homes.state(&name, &uid, owner))
             .await
             .map_err(ContainerError::blocking)??;
         Ok(state)

@@ -214,7 +214,10 @@ fn stopped(row: &ContainerRow, seen: &Seen) -> Plan<Action> {
     } else {
         "stopped as asked"
     };
-    say(Condition::ready(Reason::Stopped, message), Requeue::AtResync)
+    say(
+        Condition::ready(Reason::Stopped, message),
+        Requeue::AtResync,
+    )
 }
 
 /// The state machine of a container that shall run.
@@ -258,7 +261,52 @@ impl Running<'_> {
                 .retain(|action| !matches!(action, Action::SaveFacts(_)));
             plan.actions.insert(0, Action::SaveFacts(Box::new(facts)));
         }
+        plan.actions = self.one_at_a_time(plan.actions);
         plan
+    }
+
+    /// Never two at once, whatever somebody has started by hand: whoever runs besides the container
+    /// in use is stopped, and everybody else before a start.
+    fn one_at_a_time(&self, actions: Vec<Action>) -> Vec<Action> {
+        let mut running: Vec<&Container> = self
+            .seen
+            .containers
+            .iter()
+            .filter(|c| c.state == ContainerState::Running)
+            .collect();
+        let mut safe = Vec::with_capacity(actions.len());
+        if running.iter().any(|c| c.name == self.names.base) {
+            safe.extend(
+                running
+                    .iter()
+                    .filter(|c| c.name != self.names.base)
+                    .map(|c| stop(c)),
+            );
+            running.retain(|c| c.name == self.names.base);
+        }
+        for action in actions {
+            match &action {
+                Action::Start { container } => {
+                    let others = running.iter().filter(|c| c.id != *container);
+                    safe.extend(others.map(|c| stop(c)));
+                    running.clear();
+                }
+                Action::Stop { container } => {
+                    if !running.iter().any(|c| c.id == *container)
+                        && safe.iter().any(
+                            |done| matches!(done, Action::Stop { container: id } if id == container),
+                        )
+                    {
+                        continue;
+                    }
+                    running.retain(|c| c.id != *container);
+                }
+                Action::Remove { container } => running.retain(|c| c.id != *container),
+                _ => {}
+            }
+            safe.push(action);
+        }
+        safe
     }
 
     /// The facts that the actions would save, or the present ones.
@@ -646,8 +694,7 @@ impl Running<'_> {
         next: Option<&Container>,
         wanted: &ContainerSettings,
     ) -> Plan<Action> {
-        let going_back =
-            self.row.facts.failed_digest.as_deref() == Some(digest_of(wanted));
+        let going_back = self.row.facts.failed_digest.as_deref() == Some(digest_of(wanted));
         let Some(base) = base else {
             return match next {
                 Some(next) if self.seen.fits(next, self.row) && !going_back => act(
@@ -691,11 +738,7 @@ impl Running<'_> {
                 if base.state == ContainerState::Running {
                     actions.push(stop(base));
                 }
-                actions.extend([
-                    remove(base),
-                    rename(prev, &self.names.base),
-                    start(prev),
-                ]);
+                actions.extend([remove(base), rename(prev, &self.names.base), start(prev)]);
                 act(actions, "putting the previous container back")
             }
         }
@@ -721,11 +764,7 @@ impl Running<'_> {
         if base.state == ContainerState::Running {
             actions.push(stop(base));
         }
-        actions.extend([
-            remove(base),
-            rename(prev, &self.names.base),
-            start(prev),
-        ]);
+        actions.extend([remove(base), rename(prev, &self.names.base), start(prev)]);
         act(actions, "putting the previous container back")
     }
 }

@@ -44,9 +44,17 @@ pub enum PullState {
 
 #[derive(Debug, Clone)]
 enum Entry {
-    Running { failures_before: u32 },
-    Failed { at: Timestamp, message: String, failures: u32 },
-    Done { at: Timestamp },
+    Running {
+        failures_before: u32,
+    },
+    Failed {
+        at: Timestamp,
+        message: String,
+        failures: u32,
+    },
+    Done {
+        at: Timestamp,
+    },
 }
 
 /// The pulls of one engine.

@@ -8,8 +8,8 @@ use schema::ids::Uid;
 use sha2::{Digest, Sha256};
 
 use crate::drivers::docker::{
-    Bind, ContainerSettings, LABEL_GENERATION, LABEL_OWNER, LABEL_RESTART_TOKEN,
-    LABEL_SPEC_DIGEST, LABEL_UID, LogLimits,
+    Bind, ContainerSettings, LABEL_GENERATION, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_SPEC_DIGEST,
+    LABEL_UID, LogLimits,
 };
 use crate::engine::view::NETWORK;
 
@@ -107,7 +107,10 @@ pub fn container_settings(
     let user = match agent.run_as {
         RunAs::Service => {
             environment.insert("HOME".to_owned(), agent.home.clone());
-            Some(format!("{}:{}", inputs.service_user.0, inputs.service_user.1))
+            Some(format!(
+                "{}:{}",
+                inputs.service_user.0, inputs.service_user.1
+            ))
         }
         RunAs::Fixed(uid, gid) => {
             environment.insert("HOME".to_owned(), agent.home.clone());
@@ -124,7 +127,10 @@ pub fn container_settings(
     let cpu_limit = row.cpu_limit.unwrap_or(container.cpu_limit);
     let memory_limit_mb = row.memory_limit_mb.unwrap_or(container.memory_limit_mb);
     let command = if row.debug {
-        agent.debug_command.clone().or_else(|| agent.command.clone())
+        agent
+            .debug_command
+            .clone()
+            .or_else(|| agent.command.clone())
     } else {
         agent.command.clone()
     };
@@ -205,7 +211,10 @@ pub fn digest(settings: &ContainerSettings) -> String {
         hash.update("\n");
     };
     field("image", &settings.image);
-    field("has_command", if settings.command.is_some() { "1" } else { "0" });
+    field(
+        "has_command",
+        if settings.command.is_some() { "1" } else { "0" },
+    );
     for part in settings.command.iter().flatten() {
         field("command", part);
     }

@@ -139,9 +139,13 @@ impl DataDirProbe {
     async fn probe(&self, image: &str) -> Result<(), ProbeError> {
         let nonce = Uid::random().to_string();
         let dir = self.data_dir.join("probe");
-        tokio::fs::create_dir_all(&dir).await.map_err(ProbeError::File)?;
+        tokio::fs::create_dir_all(&dir)
+            .await
+            .map_err(ProbeError::File)?;
         let file = dir.join(FILE);
-        tokio::fs::write(&file, &nonce).await.map_err(ProbeError::File)?;
+        tokio::fs::write(&file, &nonce)
+            .await
+            .map_err(ProbeError::File)?;
         let result = self.read_back(image, &nonce).await;
         // A leftover of a crash is removed by the next probe; failing to remove it now is no mismatch.
         if let Err(error) = tokio::fs::remove_dir_all(&dir).await {

@@ -236,7 +236,11 @@ impl EngineView {
             .list(&self.owner, None)
             .await
             .map_err(Failure::Engine)?;
-        let network = self.engine.network(NETWORK).await.map_err(Failure::Engine)?;
+        let network = self
+            .engine
+            .network(NETWORK)
+            .await
+            .map_err(Failure::Engine)?;
         Ok((containers, network))
     }
 

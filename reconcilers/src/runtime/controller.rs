@@ -15,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::backoff::{Jitter, Policy};
-use super::bell::Bell;
 use super::clock::SharedClock;
 use super::leader::Leadership;
 use super::pass;
@@ -24,6 +23,7 @@ use super::status::{self, Memories};
 use super::summary::{DryRun, DryRunError, ReconcilerHandle, StatusTick, Summary};
 use super::supervise::{Supervisor, TaskError};
 use super::{Classify, PauseState, Plan, Reconciler, Requeue, StatusStore};
+use schema::bell::Bell;
 
 /// How a controller behaves. [`Settings::default`] is what production uses.
 #[derive(Debug, Clone)]

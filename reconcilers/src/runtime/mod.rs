@@ -21,7 +21,6 @@
 //! `sources` are the tasks that wake keys, [`summary`] is what an operator sees.
 
 pub mod backoff;
-pub mod bell;
 pub mod clock;
 pub mod controller;
 pub mod file_lock;
@@ -40,6 +39,8 @@ use std::fmt::{Debug, Display};
 use std::future::Future;
 use std::hash::Hash;
 use std::time::Duration;
+
+pub use controller::{Context, Controller, Settings, WorldEvent, WorldEvents};
 
 use async_trait::async_trait;
 use schema::condition::{Condition, Reason};

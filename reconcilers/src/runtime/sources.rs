@@ -14,12 +14,12 @@ use schema::ids::Epoch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::backoff::{Backoff, Policy};
-use super::bell::Bell;
 use super::controller::{Core, WorldEvent, WorldEvents};
 use super::queue::Wake;
 use super::status::Failure;
 use super::supervise::chain;
 use super::{PauseState, Reconciler, StoreError, pass};
+use schema::bell::Bell;
 
 /// The share of the resync interval by which it varies, so that the passes of several reconcilers
 /// and replicas do not fall together.

@@ -94,7 +94,11 @@ mod tests {
     fn a_mark_made_during_a_scan_survives_it() {
         let cache = Desired::default();
         let [a, b] = ["a", "b"].map(|u| Uid::from(u.to_owned()));
-        assert_eq!(cache.get(&a), None, "nothing is known before the first scan");
+        assert_eq!(
+            cache.get(&a),
+            None,
+            "nothing is known before the first scan"
+        );
         cache.mark_stale(&a);
         let marks = cache.marks();
         cache.mark_stale(&b);

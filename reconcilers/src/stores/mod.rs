@@ -8,4 +8,4 @@ mod status_store;
 pub use config_source::ConfigSource;
 pub use desired::Desired;
 pub use lease_row::LeaseRow;
-pub use status_store::DbStatusStore;
+pub use status_store::{DbStatusStore, DirtyObserver};

@@ -7,9 +7,9 @@ use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::db::Db;
 use schema::error::DbError;
+use schema::event;
 use schema::ids::{Epoch, Generation, Kind, Uid};
 use schema::object::{self, StatusRow};
-use schema::event;
 
 use crate::runtime::{ObjectStatus, PauseState, StatusStore, StoreError};
 
@@ -99,7 +99,12 @@ impl StatusStore<Uid> for DbStatusStore {
         Ok(row.map(|row| status(row).1).unwrap_or_default())
     }
 
-    async fn save(&self, key: &Uid, status: &ObjectStatus, epoch: Epoch) -> Result<bool, StoreError> {
+    async fn save(
+        &self,
+        key: &Uid,
+        status: &ObjectStatus,
+        epoch: Epoch,
+    ) -> Result<bool, StoreError> {
         let row = StatusRow {
             observed_generation: status.observed_generation,
             conditions: status.conditions.clone(),

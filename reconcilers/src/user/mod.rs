@@ -51,40 +51,48 @@ pub enum UserError {
     #[error("desired state cannot be read or written")]
     Db(#[from] DbError),
     /// The directory could not be read, made or archived.
-    #[error("the user's directory failed")]
-    Home(#[from] HomeError),
+    #[error("{0}")]
+    Home(#[source] HomeError),
     /// A task for blocking work ended without a result.
     #[error("a background task failed: {0}")]
     Blocking(String),
+}
+
+/// How an error of users' directories is handled, whichever reconciler meets it.
+pub(crate) fn classify_home(error: &HomeError) -> (ErrorClass, Reason) {
+    match error {
+        HomeError::RefusedRoot { .. }
+        | HomeError::Conflict(_)
+        | HomeError::UnsafePath { .. }
+        | HomeError::NotRegular { .. }
+        | HomeError::TooLarge { .. } => (ErrorClass::Terminal, Reason::HomeConflict),
+        HomeError::CopyDiffers { .. } => (ErrorClass::Transient, Reason::Retrying),
+        HomeError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+            (ErrorClass::Transient, Reason::StorageFull)
+        }
+        HomeError::Io { .. } => (ErrorClass::Transient, Reason::Retrying),
+    }
 }
 
 impl Classify for UserError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::Db(_) | Self::Blocking(_) => ErrorClass::Transient,
-            Self::Home(error) if error.is_conflict() => ErrorClass::Terminal,
-            Self::Home(_) => ErrorClass::Transient,
+            Self::Home(error) => classify_home(error).0,
         }
     }
 
     fn reason(&self) -> Reason {
         match self {
             Self::Db(_) | Self::Blocking(_) => Reason::Retrying,
-            Self::Home(error) if error.is_storage_full() => Reason::StorageFull,
-            Self::Home(error) if error.is_conflict() => Reason::HomeConflict,
-            Self::Home(_) => Reason::Retrying,
+            Self::Home(error) => classify_home(error).1,
         }
     }
 }
 
 impl UserReconciler {
     /// Puts the parts together. `owner`: to whom new directories belong, when that is not the service.
-    pub fn new(
-        db: Db,
-        homes: Arc<Homes>,
-        owner: Option<(u32, u32)>,
-        clock: SharedClock,
-    ) -> Self {
+    pub fn new(db: Db, homes: Arc<Homes>, owner: Option<(u32, u32)>, clock: SharedClock) -> Self {
         Self {
             db,
             homes,
@@ -109,6 +117,12 @@ impl UserReconciler {
             Arc::clone(&self.clock.0),
             Arc::new(Marks(Arc::clone(&self.desired))),
         )
+    }
+
+    /// What the bell does: the next pass reads the row anew.
+    #[cfg(test)]
+    pub(crate) fn mark_dirty(&self, uid: &Uid) {
+        self.desired.mark_stale(uid);
     }
 
     async fn row(&self, uid: &Uid) -> Result<Option<Arc<user::UserRow>>, UserError> {
@@ -142,7 +156,7 @@ impl UserReconciler {
         let result = tokio::task::spawn_blocking(move || work(&homes))
             .await
             .map_err(|error| UserError::Blocking(error.to_string()))?;
-        Ok(result?)
+        result.map_err(UserError::Home)
     }
 }
 
@@ -176,8 +190,9 @@ impl Reconciler for UserReconciler {
             false
         };
         let (name, uid) = (row.name.clone(), row.uid.clone());
+        let owner = self.owner;
         let home = self
-            .with_homes(move |homes| homes.state(&name, &uid))
+            .with_homes(move |homes| homes.state(&name, &uid, owner))
             .await?;
         Ok(Some(Snapshot {
             row,

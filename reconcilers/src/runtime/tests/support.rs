@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::runtime::backoff::Policy;
-use crate::runtime::bell::{Ringer, bell};
 use crate::runtime::clock::{Clock, SharedClock};
 use crate::runtime::controller::{Context, Controller, Settings, WorldEvent};
 use crate::runtime::leader::Leadership;
@@ -23,6 +22,7 @@ use crate::runtime::{
     Classify, ErrorClass, ObjectStatus, PauseState, Plan, Reconciler, Requeue, StatusStore,
     StoreError, file_lock,
 };
+use schema::bell::{Ringer, bell};
 
 /// Wall-clock time that follows the paused time of tokio.
 pub struct TokioClock(Instant);

@@ -1,0 +1,157 @@
+//! Killed or failing at every step: the end is the same.
+
+use schema::condition::Reason;
+use schema::container::Desired;
+use schema::ids::Uid;
+
+use super::support::Yard;
+use crate::drivers::docker::EngineError;
+use crate::drivers::docker::fake::{Fault, Verb};
+
+/// What an administrator asks for.
+#[derive(Debug, Clone, Copy)]
+enum Request {
+    Create,
+    Stop,
+    Restart,
+    Replace,
+    Delete,
+}
+
+const ALL: [Request; 5] = [
+    Request::Create,
+    Request::Stop,
+    Request::Restart,
+    Request::Replace,
+    Request::Delete,
+];
+
+async fn prepare(request: Request) -> (Yard, Uid) {
+    let mut yard = Yard::new().await;
+    let uid = yard.create_user("alice").await;
+    if !matches!(request, Request::Create) {
+        yard.settled(&uid).await;
+        match request {
+            Request::Create => {}
+            Request::Stop => yard.set_desired(&uid, Desired::Stopped, false).await,
+            Request::Restart => yard.restart(&uid, "t").await,
+            Request::Replace => yard.set_limit(&uid, 256).await,
+            Request::Delete => yard.delete_user(&uid).await,
+        }
+    }
+    (yard, uid)
+}
+
+async fn assert_end(mut yard: Yard, uid: Uid, request: Request, what: &str) {
+    let condition = yard.settled(&uid).await;
+    let context = format!("{request:?}, {what}: {condition:?}");
+    match request {
+        Request::Create | Request::Restart | Request::Replace => {
+            assert_eq!(
+                condition.map(|c| c.reason),
+                Some(Reason::Running),
+                "{context}"
+            );
+            assert_eq!(yard.names(), ["agentyard-alice"], "{context}");
+            assert_eq!(yard.fake.running().len(), 1, "{context}");
+            let container = yard.fake.container("agentyard-alice").unwrap();
+            let megabytes = container.settings.memory_bytes / 1024 / 1024;
+            let wanted = if matches!(request, Request::Replace) {
+                256
+            } else {
+                1024
+            };
+            assert_eq!(megabytes, wanted, "{context}");
+        }
+        Request::Stop => {
+            assert_eq!(
+                condition.map(|c| c.reason),
+                Some(Reason::Stopped),
+                "{context}"
+            );
+            assert_eq!(yard.names(), Vec::<String>::new(), "{context}");
+        }
+        Request::Delete => {
+            assert_eq!(yard.names(), Vec::<String>::new(), "{context}");
+            assert!(yard.row(&uid).await.is_none(), "{context}");
+            let archived = std::fs::read_dir(yard.dir.path().join("archive")).unwrap();
+            let archived = archived
+                .filter(|e| {
+                    e.as_ref()
+                        .unwrap()
+                        .file_name()
+                        .to_string_lossy()
+                        .starts_with("alice-")
+                })
+                .count();
+            assert_eq!(archived, 1, "{context}");
+        }
+    }
+    yard.assert_nothing_to_do(&uid).await;
+}
+
+#[tokio::test]
+async fn l34_l35_killed_after_every_action_the_end_is_the_same() {
+    for request in ALL {
+        let mut step = 0;
+        loop {
+            let (mut yard, uid) = prepare(request).await;
+            yard.budget = Some(step);
+            let killed = yard.settle(&uid).await.is_err();
+            yard.reboot();
+            assert_end(yard, uid, request, &format!("killed before action {step}")).await;
+            if !killed {
+                assert!(step >= 2, "{request:?} takes more than {step} actions");
+                break;
+            }
+            step += 1;
+        }
+    }
+}
+
+#[tokio::test]
+async fn l34_every_engine_call_failing_or_losing_its_answer_the_end_is_the_same() {
+    let verbs = [
+        Verb::List,
+        Verb::Inspect,
+        Verb::Create,
+        Verb::Start,
+        Verb::Stop,
+        Verb::Remove,
+        Verb::Rename,
+        Verb::Network,
+        Verb::CreateNetwork,
+        Verb::Image,
+        Verb::ReadFile,
+    ];
+    let mut hits = 0;
+    for request in ALL {
+        for verb in verbs {
+            for lost_answer in [false, true] {
+                for nth in 0..3 {
+                    let (mut yard, uid) = prepare(request).await;
+                    yard.fake.reset_calls();
+                    let broken = || EngineError::Internal("injected".to_owned());
+                    yard.fake
+                        .fault_next(verb, nth, Fault::Delay(std::time::Duration::ZERO));
+                    let fault = if lost_answer {
+                        Fault::apply_then_fail(broken)
+                    } else {
+                        Fault::fail(broken)
+                    };
+                    yard.fake.fault_next(verb, 1, fault);
+                    let _ = yard.settle(&uid).await;
+                    let calls = yard.fake.calls().of(verb);
+                    yard.fake.clear_faults();
+                    let what = format!("{verb:?} number {nth} fails, answer lost: {lost_answer}");
+                    assert_end(yard, uid, request, &what).await;
+                    if usize::try_from(calls).unwrap() <= nth {
+                        break;
+                    }
+                    hits += 1;
+                }
+            }
+        }
+    }
+    assert!(hits > 60, "only {hits} faults happened");
+}

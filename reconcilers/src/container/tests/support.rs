@@ -1,0 +1,446 @@
+//! A user, a real database, a real data directory and the engine in memory: passes by hand, one
+//! action at a time, so that a test can stop the service anywhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::clock::{Clock, ManualClock, SharedClock};
+use schema::condition::{self, Condition, ConditionType, Reason};
+use schema::config::query::{self as config, Change};
+use schema::container::Desired as DesiredState;
+use schema::container::{self, ContainerRow};
+use schema::db::{Backend, Db};
+use schema::home::Homes;
+use schema::ids::{Kind, Timestamp, Uid};
+use schema::object;
+use schema::secrets::MasterKey;
+use schema::user::{self, NewUser, Source};
+use secrecy::SecretString;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::container::pull::Pulls;
+use crate::container::settings::{AgentProfile, Readiness, RunAs};
+use crate::container::{ContainerReconciler, Options, Parts};
+use crate::drivers::docker::ContainerEngine;
+use crate::drivers::docker::fake::FakeEngine;
+use crate::engine::EngineReconciler;
+use crate::engine::data_dir::DataDirProbe;
+use crate::engine::view::EngineView;
+use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, Requeue};
+use crate::stores::ConfigSource;
+use crate::user::UserReconciler;
+
+pub const OWNER: &str = "instance";
+pub const START: Timestamp = Timestamp::from_secs(1_800_000_000);
+/// More passes than any way to a fix-point may take.
+const MANY: usize = 200;
+
+/// One run of the service: what is lost when it is killed.
+pub struct Service {
+    pub view: Arc<EngineView>,
+    pub engine: EngineReconciler,
+    pub user: UserReconciler,
+    pub container: ContainerReconciler,
+}
+
+/// What a kill does not touch.
+pub struct Yard {
+    pub dir: TempDir,
+    pub db: Db,
+    pub key: Arc<MasterKey>,
+    pub clock: Arc<ManualClock>,
+    pub fake: FakeEngine,
+    pub agent: AgentProfile,
+    pub service: Service,
+    /// How many more actions may run before the service is "killed"; `None`: no end.
+    pub budget: Option<usize>,
+    /// Names of containers that must never be touched, with their ids.
+    pub actions: usize,
+}
+
+/// How a pass ended.
+#[derive(Debug)]
+pub struct Pass {
+    pub condition: Option<Condition>,
+    pub requeue: Requeue,
+    pub acted: usize,
+    pub error: Option<(ErrorClass, Reason, String)>,
+}
+
+/// The service was "killed" at the wanted action.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Killed;
+
+pub fn agent() -> AgentProfile {
+    AgentProfile {
+        home: "/root".to_owned(),
+        environment: [("AGENT_HOME".to_owned(), "/root/.agent".to_owned())].into(),
+        command: None,
+        debug_command: Some(vec!["/bin/debug".to_owned()]),
+        run_as: RunAs::Service,
+        readiness: Readiness::Running,
+    }
+}
+
+impl Service {
+    /// One pass of the engine reconciler.
+    pub async fn engine_pass(&self) {
+        for key in self.engine.keys().await.unwrap() {
+            let _ = self.container.keys().await.unwrap();
+            let now = START;
+            Yard::pass_of(&self.engine, &key, now, &mut None, &|| {})
+                .await
+                .unwrap();
+        }
+    }
+
+    /// Passes of the user reconciler until the directory is there.
+    pub async fn user_pass(&self, uid: &Uid) {
+        for _ in 0..2 {
+            Yard::pass_of(&self.user, uid, START, &mut None, &|| {})
+                .await
+                .unwrap();
+        }
+    }
+}
+
+impl Yard {
+    pub async fn new() -> Self {
+        Self::with_agent(agent()).await
+    }
+
+    pub async fn with_agent(agent: AgentProfile) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(Backend::Sqlite(dir.path().join("agentyard.db")))
+            .await
+            .unwrap();
+        let key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
+        let clock = Arc::new(ManualClock::new(START));
+        let fake = FakeEngine::new(clock.clone());
+        fake.add_image("echo:1");
+        fake.add_image("echo:2");
+        let mut tx = db.begin().await.unwrap();
+        object::insert(&mut tx, Kind::Engine, &config::engine_uid(), "local", START)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        let service = Self::boot(&dir, &db, &key, &clock, &fake, &agent);
+        Self {
+            dir,
+            db,
+            key,
+            clock,
+            fake,
+            agent,
+            service,
+            budget: None,
+            actions: 0,
+        }
+    }
+
+    fn boot(
+        dir: &TempDir,
+        db: &Db,
+        key: &Arc<MasterKey>,
+        clock: &Arc<ManualClock>,
+        fake: &FakeEngine,
+        agent: &AgentProfile,
+    ) -> Service {
+        let engine: Arc<dyn ContainerEngine> = Arc::new(fake.clone());
+        let clock: SharedClock = clock.clone();
+        let view = Arc::new(EngineView::new(Arc::clone(&engine), OWNER));
+        let source = Arc::new(ConfigSource::new(db.clone(), Arc::clone(key)));
+        let data_dir = dir.path().to_str().unwrap();
+        let probe = Arc::new(DataDirProbe::new(
+            Arc::clone(&engine),
+            OWNER,
+            dir.path(),
+            data_dir,
+        ));
+        let homes = Arc::new(Homes::open(dir.path(), OWNER).unwrap());
+        let pulls = Arc::new(Pulls::new(
+            engine,
+            Arc::clone(&clock),
+            TaskTracker::new(),
+            CancellationToken::new(),
+        ));
+        let parts = Parts {
+            db: db.clone(),
+            view: Arc::clone(&view),
+            homes: Arc::clone(&homes),
+            config: Arc::clone(&source),
+            probe: Arc::clone(&probe),
+            pulls,
+        };
+        let options = Options {
+            agent: Arc::new(agent.clone()),
+            engine_data_dir: data_dir.to_owned(),
+            service_user: (0, 0),
+            home_owner: None,
+            readiness_timeout: Duration::from_secs(60),
+            verify_every: Duration::from_secs(600),
+        };
+        Service {
+            engine: EngineReconciler::new(db.clone(), Arc::clone(&view), source, probe),
+            user: UserReconciler::new(db.clone(), homes, None, Arc::clone(&clock)),
+            container: ContainerReconciler::new(parts, clock, options),
+            view,
+        }
+    }
+
+    /// Kills the service and starts it again: everything in its memory is gone.
+    pub fn reboot(&mut self) {
+        self.service = Self::boot(
+            &self.dir,
+            &self.db,
+            &self.key,
+            &self.clock,
+            &self.fake,
+            &self.agent,
+        );
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub async fn create_user(&self, name: &str) -> Uid {
+        let uid = Uid::random();
+        let new = NewUser {
+            uid: uid.clone(),
+            name: name.parse().unwrap(),
+            source: Source::Local,
+            password_hash: Some(SecretString::from("hash")),
+            image_ref: "echo:1".to_owned(),
+            desired: DesiredState::Running,
+        };
+        let mut tx = self.db.begin().await.unwrap();
+        user::create(&mut tx, &new, self.now()).await.unwrap();
+        tx.commit().await.unwrap();
+        uid
+    }
+
+    pub async fn set_desired(&self, uid: &Uid, desired: DesiredState, debug: bool) {
+        let mut tx = self.db.begin().await.unwrap();
+        container::set_desired(&mut tx, uid, desired, debug, None)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        self.bell(uid);
+    }
+
+    pub async fn restart(&self, uid: &Uid, token: &str) {
+        let mut tx = self.db.begin().await.unwrap();
+        container::request_restart(&mut tx, uid, token, false, None)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        self.bell(uid);
+    }
+
+    pub async fn set_limit(&self, uid: &Uid, memory_limit_mb: i64) {
+        let mut tx = self.db.begin().await.unwrap();
+        container::set_limits(&mut tx, uid, None, Some(memory_limit_mb), None)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        self.bell(uid);
+    }
+
+    pub async fn configure(&self, key: &str, value: Value) {
+        let change = Change {
+            key: key.to_owned(),
+            value: Some(value),
+            secret: false,
+        };
+        let mut tx = self.db.begin().await.unwrap();
+        config::save(&mut tx, &self.key, &[change], None)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    pub async fn delete_user(&self, uid: &Uid) {
+        let mut tx = self.db.begin().await.unwrap();
+        user::delete(&mut tx, uid, self.now()).await.unwrap();
+        tx.commit().await.unwrap();
+        self.bell(uid);
+    }
+
+    pub async fn row(&self, uid: &Uid) -> Option<ContainerRow> {
+        let mut connection = self.db.read().await.unwrap();
+        container::get(&mut connection, uid).await.unwrap()
+    }
+
+    /// What the bell does: the next pass reads desired rows anew.
+    pub fn bell(&self, uid: &Uid) {
+        self.service.container.desired.mark_stale(uid);
+        self.service.user.mark_dirty(uid);
+    }
+
+    /// What an engine event does.
+    pub fn event(&self, uid: &Uid) {
+        self.service.view.mark_stale(uid);
+    }
+
+    /// One pass of one reconciler for one key, as the runtime makes it.
+    async fn pass_of<R: Reconciler<Key = Uid>>(
+        reconciler: &R,
+        key: &Uid,
+        now: Timestamp,
+        budget: &mut Option<usize>,
+        check: &impl Fn(),
+    ) -> Result<Option<Pass>, Killed> {
+        let failed = |error: R::Error, acted| Pass {
+            condition: None,
+            requeue: Requeue::AtResync,
+            acted,
+            error: Some((error.class(), error.reason(), error.to_string())),
+        };
+        let snapshot = match reconciler.observe(key).await {
+            Ok(Some(snapshot)) => snapshot,
+            Ok(None) => return Ok(None),
+            Err(error) => return Ok(Some(failed(error, 0))),
+        };
+        let plan: Plan<R::Action> = R::plan(&snapshot, now);
+        let again: Plan<R::Action> = R::plan(&snapshot, now);
+        assert_eq!(plan, again, "a plan depends on nothing but its input");
+        let ready = condition::find(&plan.conditions, ConditionType::Ready).cloned();
+        let claims_ready = ready
+            .as_ref()
+            .is_some_and(|c| c.status == condition::ConditionStatus::True);
+        assert!(plan.actions.is_empty() || !claims_ready, "{plan:?}");
+        let mut acted = 0;
+        for action in &plan.actions {
+            if let Some(left) = budget {
+                if *left == 0 {
+                    return Err(Killed);
+                }
+                *left -= 1;
+            }
+            if let Err(error) = reconciler.apply(key, action).await {
+                return Ok(Some(failed(error, acted + 1)));
+            }
+            acted += 1;
+            check();
+        }
+        Ok(Some(Pass {
+            condition: ready,
+            requeue: plan.requeue,
+            acted,
+            error: None,
+        }))
+    }
+
+    /// One pass for a container.
+    pub async fn pass(&mut self, uid: &Uid) -> Result<Option<Pass>, Killed> {
+        let fake = self.fake.clone();
+        let check = || {
+            assert!(
+                fake.running().len() <= 1,
+                "two at once: {:?}",
+                fake.running()
+            )
+        };
+        let now = self.now();
+        let pass =
+            Self::pass_of(&self.service.container, uid, now, &mut self.budget, &check).await?;
+        self.actions += pass.as_ref().map_or(0, |pass| pass.acted);
+        Ok(pass)
+    }
+
+    /// Passes of all reconcilers until nothing is left to do, moving the clock when all wait. Returns
+    /// the last condition of the user's container; `None` when the user is gone.
+    pub async fn settle(&mut self, uid: &Uid) -> Result<Option<Condition>, Killed> {
+        let no_check = || {};
+        let mut conflicts = 0;
+        for _ in 0..MANY {
+            let now = self.now();
+            let mut acted = 0;
+            let mut pause: Option<Duration> = None;
+            let mut wait = |requeue: Requeue| {
+                if let Requeue::After(time) = requeue {
+                    pause = Some(pause.map_or(time, |p| p.min(time)));
+                }
+            };
+            let mut failed = false;
+            let _ = self.service.container.keys().await.unwrap();
+            let _ = self.service.user.keys().await.unwrap();
+            for key in self.service.engine.keys().await.unwrap() {
+                let pass =
+                    Self::pass_of(&self.service.engine, &key, now, &mut self.budget, &no_check)
+                        .await?;
+                if let Some(pass) = pass {
+                    acted += pass.acted;
+                    failed |= pass.error.is_some_and(|e| e.0 != ErrorClass::Terminal);
+                }
+            }
+            let pass =
+                Self::pass_of(&self.service.user, uid, now, &mut self.budget, &no_check).await?;
+            if let Some(pass) = pass {
+                acted += pass.acted;
+                failed |= pass.error.is_some_and(|e| e.0 != ErrorClass::Terminal);
+                wait(pass.requeue);
+            }
+            let mut last = None;
+            if let Some(pass) = self.pass(uid).await? {
+                acted += pass.acted;
+                wait(pass.requeue);
+                last = pass.condition;
+                if let Some((class, reason, message)) = pass.error {
+                    last = Some(Condition::not_ready(reason, message));
+                    if class == ErrorClass::Terminal {
+                        return Ok(last);
+                    }
+                    failed = true;
+                    conflicts += 1;
+                }
+            }
+            if acted == 0 && !failed {
+                let ready = last
+                    .as_ref()
+                    .is_some_and(|c| c.status == condition::ConditionStatus::True);
+                match pause.filter(|_| !ready) {
+                    None => return Ok(last),
+                    Some(time) => self.clock.advance(time),
+                }
+            }
+            assert!(conflicts < 50, "fails for ever: {last:?}");
+        }
+        panic!("no fix-point after {MANY} passes");
+    }
+
+    /// Settles, without being killed on the way.
+    pub async fn settled(&mut self, uid: &Uid) -> Option<Condition> {
+        self.budget = None;
+        self.settle(uid).await.unwrap()
+    }
+
+    /// Asserts the fix-point: passes change nothing and cost no engine write.
+    pub async fn assert_nothing_to_do(&mut self, uid: &Uid) {
+        self.fake.reset_calls();
+        for _ in 0..3 {
+            let _ = self.service.container.keys().await.unwrap();
+            if let Some(pass) = self.pass(uid).await.unwrap() {
+                assert_eq!(pass.acted, 0);
+                assert!(pass.error.is_none(), "{:?}", pass.error);
+            }
+        }
+        assert_eq!(self.fake.calls().writes(), 0);
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.fake
+            .containers()
+            .into_iter()
+            .map(|c| c.container.name)
+            .collect()
+    }
+}
+
+pub fn reason(condition: Option<Condition>) -> Reason {
+    condition.unwrap().reason
+}
