@@ -208,4 +208,31 @@ mod tests {
         assert_eq!(paging.clamp(0), (1, 1));
         assert_eq!(paging.clamp(1000), (9, 50));
     }
+
+    const KINDS: [&str; 3] = [
+        "application/x-www-form-urlencoded",
+        "application/json",
+        "multipart/form-data; boundary=B",
+    ];
+
+    proptest::proptest! {
+        #[test]
+        fn l64_no_body_is_anything_but_fields_or_a_client_error(
+            mut bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
+            prefix in proptest::sample::select(vec!["", "a=", "{\"a\":", "--B\r\n"]),
+        ) {
+            bytes.splice(0..0, prefix.bytes());
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            for kind in KINDS {
+                let mut headers = HeaderMap::new();
+                headers.insert("content-type", http::HeaderValue::from_static(kind));
+                let piece = bytes::Bytes::from(bytes.clone());
+                let body = futures::stream::iter([Ok::<_, std::convert::Infallible>(piece)]);
+                let read = runtime.as_ref().unwrap().block_on(read_fields(&headers, body, 1000));
+                if let Err(error) = read {
+                    assert!(error.status().is_client_error(), "{error:?}");
+                }
+            }
+        }
+    }
 }

@@ -595,3 +595,38 @@ async fn a_panic_is_logged_under_the_request_id() {
         "{line}"
     );
 }
+
+#[tokio::test]
+async fn l64_requests_that_are_hardly_http_never_cause_a_server_error() {
+    let running = serve(hasty()).await;
+    let long = format!(
+        "GET /api/health HTTP/1.1\r\nhost: t\r\nx: {}\r\n\r\n",
+        "x".repeat(100_000)
+    );
+    let requests: [&[u8]; 9] = [
+        b"GET /api/\xff\xfe HTTP/1.1\r\nhost: t\r\n\r\n",
+        b"GET /api/health?a=\xff HTTP/1.1\r\nhost: t\r\n\r\n",
+        b"GET /api/health HTTP/1.1\r\nhost: t\r\nx-request-id: \xff\r\n\r\n",
+        b"GET /api/csrf HTTP/1.1\r\nhost: t\r\ncookie: session=\xff\r\n\r\n",
+        b"GET /api/health HTTP/1.1\r\nhost: t\r\nhost: u\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+        b"POST /api/login HTTP/1.1\r\nhost: t\r\ncontent-type: \xff\r\ncontent-length: 1\r\n\r\na",
+        b"POST /api/login HTTP/1.1\r\nhost: t\r\norigin: \xff\r\ncontent-length: 0\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        long.as_bytes(),
+    ];
+    for bytes in requests {
+        let mut stream = running.connect().await;
+        stream.write_all(bytes).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer))
+            .await
+            .unwrap();
+        let head = String::from_utf8_lossy(&answer[..answer.len().min(12)]).into_owned();
+        assert!(
+            head.is_empty() || !head.starts_with("HTTP/1.1 5"),
+            "{head} for {bytes:?}"
+        );
+    }
+    assert_eq!(running.send(get("/api/health")).await.status(), 200);
+    running.stop().await;
+}
