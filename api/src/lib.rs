@@ -1,1 +1,19 @@
-//! placeholder
+//! The HTTP API: records desired state, reads status, and never touches the world itself.
+//!
+//! A request passes `server` (connections, headers, panics, access log), `dispatch` (route, caller,
+//! CSRF, fields) and one handler. [`access`] is the table that decides who may do what.
+
+pub mod access;
+pub mod auth;
+pub mod deps;
+pub mod dispatch;
+pub mod error;
+pub mod input;
+pub mod ports;
+pub mod reply;
+pub mod routes;
+pub mod server;
+pub mod settings;
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,96 @@
+//! Every route × every sender × every CSRF state, with the outcome the table demands.
+
+use strum::VariantArray;
+
+use super::{Access, Route, TABLE};
+
+/// Who sends a request in the access matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray)]
+pub enum Who {
+    /// Without a cookie.
+    Anonymous,
+    /// With the session of an ordinary user.
+    OrdinaryUser,
+    /// With the session of a superadmin.
+    Superadmin,
+}
+
+/// The CSRF token a request of the access matrix carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray)]
+pub enum Token {
+    /// A valid one.
+    Valid,
+    /// None.
+    Missing,
+    /// A wrong one.
+    Wrong,
+    /// A valid one, but in the query, where it must not count.
+    InQuery,
+}
+
+/// How far a request of the access matrix must come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Expect {
+    /// 401 `not_signed_in`.
+    NotSignedIn,
+    /// 403 `wrong_role`.
+    WrongRole,
+    /// 403 `csrf_invalid`.
+    CsrfInvalid,
+    /// It reaches the handler.
+    Handler,
+}
+
+/// One case of the access matrix.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// The route.
+    pub route: &'static Route,
+    /// The sender.
+    pub who: Who,
+    /// The token sent along (POST only; GET has the one case [`Token::Missing`]).
+    pub token: Token,
+    /// The outcome the table demands.
+    pub expect: Expect,
+}
+
+/// Every route with every sender and token, and the outcome the table demands.
+pub fn matrix() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for route in TABLE {
+        let tokens = if route.post {
+            Token::VARIANTS
+        } else {
+            &[Token::Missing]
+        };
+        for &who in Who::VARIANTS {
+            for &token in tokens {
+                let expect = expectation(route, who, token);
+                cases.push(Case {
+                    route,
+                    who,
+                    token,
+                    expect,
+                });
+            }
+        }
+    }
+    cases
+}
+
+fn expectation(route: &Route, who: Who, token: Token) -> Expect {
+    let role = match (route.access, who) {
+        (Access::Public | Access::Visitor, _) => return Expect::Handler,
+        (_, Who::Anonymous) => Expect::NotSignedIn,
+        (Access::Login, Who::OrdinaryUser | Who::Superadmin)
+        | (Access::OrdinaryUser, Who::OrdinaryUser)
+        | (Access::Superadmin, Who::Superadmin) => Expect::Handler,
+        (Access::OrdinaryUser, Who::Superadmin) | (Access::Superadmin, Who::OrdinaryUser) => {
+            Expect::WrongRole
+        }
+    };
+    if role == Expect::Handler && route.post && token != Token::Valid {
+        return Expect::CsrfInvalid;
+    }
+    role
+}

@@ -1,0 +1,263 @@
+//! The sign-in limit: at most 10 attempts in 5 minutes, in a sliding window.
+//!
+//! Counted are every attempt per (address, user name), and attempts that did not succeed per
+//! address. An attempt that is refused here counts for nothing, so whoever waits as long as
+//! `Retry-After` says gets in. The counters live in memory, bounded in number, and belong to this
+//! process: several replicas have one limit each.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use moka::sync::Cache;
+use schema::clock::SharedClock;
+use schema::ids::Timestamp;
+use sha2::{Digest, Sha256};
+
+use crate::error::ApiError;
+
+/// Attempts in one window.
+pub const ATTEMPTS: usize = 10;
+/// The window.
+pub const WINDOW: Duration = Duration::from_secs(300);
+/// Most counters of each kind; the least used ones are forgotten first.
+const CAPACITY: u64 = 100_000;
+
+/// Who counts as one client: an IPv4 address, or a whole IPv6 /64, since one household or server
+/// owns all addresses of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Network {
+    V4([u8; 4]),
+    V6([u8; 8]),
+}
+
+impl From<IpAddr> for Network {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Self::V4(v4.octets()),
+            IpAddr::V6(v6) => {
+                let [a, b, c, d, e, f, g, h, ..] = v6.octets();
+                Self::V6([a, b, c, d, e, f, g, h])
+            }
+        }
+    }
+}
+
+/// The moments that count, oldest first.
+type Window = Arc<Mutex<VecDeque<Timestamp>>>;
+
+/// The counters.
+pub struct LoginLimit {
+    clock: SharedClock,
+    by_name: Cache<(Network, [u8; 32]), Window>,
+    failed: Cache<Network, Window>,
+}
+
+/// An attempt that may go on to the hashing of its password.
+#[derive(Debug)]
+pub struct Attempt {
+    network: Network,
+}
+
+/// An attempt that counts as failed until it is told to have succeeded. Counting it before the
+/// outcome is known keeps parallel attempts from all passing on the same count.
+#[derive(Debug)]
+pub struct Charged {
+    window: Window,
+    moment: Timestamp,
+}
+
+impl Charged {
+    /// Takes the failure back.
+    pub fn succeeded(self) {
+        let mut moments = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = moments.iter().rposition(|moment| *moment == self.moment) {
+            moments.remove(at);
+        }
+    }
+}
+
+impl LoginLimit {
+    /// Empty counters.
+    pub fn new(clock: SharedClock) -> Self {
+        // The caches run on their own clock; they only forget counters that can't matter any more.
+        let idle = WINDOW * 2;
+        Self {
+            clock,
+            by_name: Cache::builder()
+                .max_capacity(CAPACITY)
+                .time_to_idle(idle)
+                .build(),
+            failed: Cache::builder()
+                .max_capacity(CAPACITY)
+                .time_to_idle(idle)
+                .build(),
+        }
+    }
+
+    /// Begins an attempt, before any work is done for it. `name` is what the client sent.
+    ///
+    /// # Errors
+    /// 429 with the exact time until the next attempt is accepted.
+    pub fn begin(&self, address: IpAddr, name: &str) -> Result<Attempt, ApiError> {
+        let network = Network::from(address);
+        let now = self.clock.now();
+        if let Some(failed) = self.failed.get(&network) {
+            limit(
+                &mut failed.lock().unwrap_or_else(PoisonError::into_inner),
+                now,
+            )?;
+        }
+        // Hashed: the client chooses the name's length.
+        let key = (network, Sha256::digest(name.to_lowercase()).into());
+        let window = self.by_name.get_with(key, Window::default);
+        let mut moments = window.lock().unwrap_or_else(PoisonError::into_inner);
+        limit(&mut moments, now)?;
+        moments.push_back(now);
+        Ok(Attempt { network })
+    }
+
+    /// Counts the attempt as failed for its address, if there is room. To be called once a core is
+    /// free, right before the password is hashed.
+    ///
+    /// # Errors
+    /// 429 as for [`Self::begin`].
+    pub fn charge(&self, attempt: Attempt) -> Result<Charged, ApiError> {
+        let window = self.failed.get_with(attempt.network, Window::default);
+        let moment = self.clock.now();
+        {
+            let mut moments = window.lock().unwrap_or_else(PoisonError::into_inner);
+            limit(&mut moments, moment)?;
+            moments.push_back(moment);
+        }
+        Ok(Charged { window, moment })
+    }
+}
+
+/// Forgets what left the window; an error when the rest fills it.
+fn limit(moments: &mut VecDeque<Timestamp>, now: Timestamp) -> Result<(), ApiError> {
+    while moments
+        .front()
+        .is_some_and(|oldest| now.since(*oldest) >= WINDOW)
+    {
+        moments.pop_front();
+    }
+    match moments.front() {
+        Some(oldest) if moments.len() >= ATTEMPTS => {
+            let left = WINDOW.saturating_sub(now.since(*oldest));
+            // Whole seconds, rounded up: an answer that is too early would be refused again.
+            let seconds = left.as_millis().div_ceil(1000);
+            Err(ApiError::TooManyAttempts {
+                retry_after: Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX)),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::clock::ManualClock;
+
+    use super::*;
+
+    fn limiter() -> (LoginLimit, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::new(Timestamp::from_secs(1_778_500_000)));
+        (LoginLimit::new(clock.clone()), clock)
+    }
+
+    fn retry_after(result: Result<Attempt, ApiError>) -> Option<u64> {
+        match result {
+            Ok(_) => None,
+            Err(ApiError::TooManyAttempts { retry_after }) => Some(retry_after.as_secs()),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn l19_the_eleventh_attempt_waits_exactly_until_the_first_leaves_the_window() {
+        let (limit, clock) = limiter();
+        for _ in 0..10 {
+            assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), None);
+            clock.advance(Duration::from_millis(1500));
+        }
+        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "ALICE")), Some(285));
+        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "bob")), None);
+        assert_eq!(retry_after(limit.begin(ip("10.0.0.2"), "alice")), None);
+        clock.advance(Duration::from_millis(284_999));
+        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), Some(1));
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), None);
+        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), Some(2));
+    }
+
+    #[test]
+    fn l19_failures_count_per_address_whatever_the_name() {
+        let (limit, clock) = limiter();
+        for n in 0..10 {
+            let attempt = limit.begin(ip("10.0.0.1"), &format!("user{n}")).unwrap();
+            limit.charge(attempt).unwrap();
+        }
+        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), Some(300));
+        assert_eq!(retry_after(limit.begin(ip("10.0.0.2"), "alice")), None);
+        clock.advance(WINDOW);
+        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), None);
+    }
+
+    #[test]
+    fn l19_attempts_that_waited_together_do_not_all_pass() {
+        let (limit, _) = limiter();
+        let waiting: Vec<_> = (0..50)
+            .map(|n| limit.begin(ip("10.0.0.1"), &format!("user{n}")).unwrap())
+            .collect();
+        let charged: Vec<_> = waiting
+            .into_iter()
+            .filter_map(|attempt| limit.charge(attempt).ok())
+            .collect();
+        assert_eq!(charged.len(), 10);
+        assert!(limit.begin(ip("10.0.0.1"), "late").is_err());
+        charged.into_iter().for_each(Charged::succeeded);
+        assert!(limit.begin(ip("10.0.0.1"), "late").is_ok());
+    }
+
+    #[test]
+    fn many_people_behind_one_address_can_sign_in() {
+        let (limit, _) = limiter();
+        for n in 0..100 {
+            let attempt = limit.begin(ip("10.0.0.1"), &format!("user{n}")).unwrap();
+            limit.charge(attempt).unwrap().succeeded();
+        }
+    }
+
+    #[test]
+    fn l19_an_ipv6_network_is_one_client() {
+        let (limit, _) = limiter();
+        for n in 0..10 {
+            let attempt = limit.begin(ip(&format!("2001:db8::{n}")), "alice");
+            assert!(attempt.is_ok());
+        }
+        assert!(limit.begin(ip("2001:db8::ffff:1"), "alice").is_err());
+        assert!(limit.begin(ip("2001:db8:0:1::1"), "alice").is_ok());
+        assert_eq!(
+            Network::from(ip("::ffff:10.0.0.1")),
+            Network::from(ip("10.0.0.1"))
+        );
+    }
+
+    #[test]
+    fn l19_the_number_of_counters_is_bounded() {
+        let clock = Arc::new(ManualClock::default());
+        let mut limit = LoginLimit::new(clock);
+        limit.by_name = Cache::new(100);
+        for n in 0..10_000 {
+            let _ = limit.begin(ip("10.0.0.1"), &format!("{n}"));
+        }
+        limit.by_name.run_pending_tasks();
+        assert!(limit.by_name.entry_count() <= 100);
+    }
+}

@@ -1,0 +1,52 @@
+//! Who is calling: sessions, CSRF tokens, passwords, and where a request comes from.
+
+pub mod client_address;
+pub mod cors;
+pub mod csrf;
+pub mod login_limit;
+pub mod origin;
+pub mod password;
+pub mod session;
+mod signer;
+
+use async_trait::async_trait;
+use schema::ids::{Uid, UserName};
+
+pub use signer::Signer;
+
+use crate::error::ApiError;
+use session::SessionClaims;
+
+/// What an account may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, strum::Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Role {
+    /// An ordinary user with a container.
+    User,
+    /// An administrator; always local, has no container.
+    Superadmin,
+}
+
+/// The account behind a live session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Its identity.
+    pub uid: Uid,
+    /// Its name as stored.
+    pub name: UserName,
+    /// What it may do.
+    pub role: Role,
+}
+
+/// Looks up sessions. The signature and age of the claims have been checked before; the
+/// implementation decides whether the session is still alive on the server.
+#[async_trait]
+pub trait Authenticator: Send + Sync + 'static {
+    /// The account of a live session; `None` when the session has ended for any reason: logged out,
+    /// revoked, its account deleted, disabled or of another authentication mode's source.
+    ///
+    /// # Errors
+    /// [`ApiError::Internal`] when sessions cannot be read; never `None` in that case.
+    async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>, ApiError>;
+}

@@ -1,0 +1,59 @@
+//! Everything handlers need from outside, handed to each of them.
+
+use std::sync::Arc;
+
+use schema::clock::SharedClock;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::auth::login_limit::LoginLimit;
+use crate::auth::password::PasswordPool;
+use crate::auth::{Authenticator, Signer};
+use crate::ports::{ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, Leadership};
+use crate::settings::WebSettings;
+
+/// The service's version, as told by the health check.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What handlers and the dispatcher need from outside.
+pub struct Dependencies {
+    /// Wall-clock time.
+    pub clock: SharedClock,
+    /// The latest snapshot of the settings the HTTP layer obeys.
+    pub settings: watch::Receiver<Arc<WebSettings>>,
+    /// Whether the service's own listener speaks TLS.
+    pub tls: bool,
+    /// Signs sessions and CSRF tokens.
+    pub signer: Signer,
+    /// Looks up sessions.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// Hashes passwords.
+    pub passwords: PasswordPool,
+    /// Limits sign-in attempts.
+    pub login_limit: LoginLimit,
+    /// Container logs.
+    pub logs: Arc<dyn ContainerLogs>,
+    /// Container facts.
+    pub inspect: Arc<dyn ContainerInspect>,
+    /// Container resource use.
+    pub stats: Arc<dyn ContainerStats>,
+    /// The engine's state.
+    pub engine: Arc<dyn EngineHealth>,
+    /// The leader.
+    pub leadership: Arc<dyn Leadership>,
+    /// Tasks that outlive a request; the service waits for them when it stops.
+    pub tasks: TaskTracker,
+    /// Cancelled when the service stops. Event streams end by it.
+    pub shutdown: CancellationToken,
+}
+
+impl Dependencies {
+    /// The present settings.
+    pub fn settings(&self) -> Arc<WebSettings> {
+        self.settings.borrow().clone()
+    }
+}
+
+/// [`Dependencies`], shared.
+pub type Deps = Arc<Dependencies>;

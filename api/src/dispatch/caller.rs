@@ -1,0 +1,203 @@
+//! Callers as types: a handler that takes a [`Superadmin`] can only be reached by one.
+
+use http::HeaderMap;
+use schema::ids::Timestamp;
+
+use crate::access::Access;
+use crate::auth::session::{self, SessionClaims};
+use crate::auth::{Account, Authenticator, Role, Signer};
+use crate::error::ApiError;
+use crate::server::{Peer, Surface};
+
+/// A live session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Whose it is.
+    pub account: Account,
+    /// Which one it is.
+    pub claims: SessionClaims,
+}
+
+/// Who has been found to call.
+#[derive(Debug, Clone)]
+pub(super) enum Identity {
+    /// Nobody in particular.
+    Nobody,
+    /// A live session.
+    Session(Session),
+    /// The admin socket, with the peer's user id.
+    Socket(Option<u32>),
+}
+
+impl Identity {
+    /// For logs; bounded, since account names are.
+    pub(super) fn label(&self) -> Option<String> {
+        match self {
+            Self::Nobody => None,
+            Self::Session(session) => Some(session.account.name.to_string()),
+            Self::Socket(uid) => Some(socket_label(*uid)),
+        }
+    }
+}
+
+fn socket_label(uid: Option<u32>) -> String {
+    match uid {
+        Some(uid) => format!("socket:{uid}"),
+        None => "socket".to_owned(),
+    }
+}
+
+/// A kind of caller that a handler can ask for.
+pub trait Caller: Sized + Send + 'static {
+    /// The access a route must have for such a handler.
+    const ACCESS: Access;
+
+    /// Makes one of what was found; `None` if that is not enough, which the dispatcher has ruled
+    /// out before.
+    #[doc(hidden)]
+    fn from_found(found: Identified) -> Option<Self>;
+}
+
+/// What the dispatcher has found out, sealed.
+#[doc(hidden)]
+pub struct Identified(pub(super) Identity);
+
+/// Anybody; no session was looked up.
+#[derive(Debug, Clone, Copy)]
+pub struct Anyone;
+
+impl Caller for Anyone {
+    const ACCESS: Access = Access::Public;
+
+    fn from_found(_: Identified) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+/// Anybody, with the session if there is one.
+#[derive(Debug, Clone)]
+pub struct Visitor(pub Option<Session>);
+
+impl Caller for Visitor {
+    const ACCESS: Access = Access::Visitor;
+
+    fn from_found(found: Identified) -> Option<Self> {
+        match found.0 {
+            Identity::Session(session) => Some(Self(Some(session))),
+            Identity::Nobody | Identity::Socket(_) => Some(Self(None)),
+        }
+    }
+}
+
+impl Caller for Session {
+    const ACCESS: Access = Access::Login;
+
+    fn from_found(found: Identified) -> Option<Self> {
+        match found.0 {
+            Identity::Session(session) => Some(session),
+            Identity::Nobody | Identity::Socket(_) => None,
+        }
+    }
+}
+
+/// An ordinary user's session.
+#[derive(Debug, Clone)]
+pub struct OrdinaryUser(pub Session);
+
+impl Caller for OrdinaryUser {
+    const ACCESS: Access = Access::OrdinaryUser;
+
+    fn from_found(found: Identified) -> Option<Self> {
+        let session = Session::from_found(found)?;
+        (session.account.role == Role::User).then_some(Self(session))
+    }
+}
+
+/// Who acts as superadmin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Actor {
+    /// A superadmin's session.
+    Session(Session),
+    /// Somebody on the machine, through the admin socket.
+    Socket {
+        /// The peer's user id, when the system tells it.
+        uid: Option<u32>,
+    },
+}
+
+impl std::fmt::Display for Actor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Session(session) => session.account.name.fmt(f),
+            Self::Socket { uid } => f.write_str(&socket_label(*uid)),
+        }
+    }
+}
+
+/// A superadmin.
+#[derive(Debug, Clone)]
+pub struct Superadmin(pub Actor);
+
+impl Caller for Superadmin {
+    const ACCESS: Access = Access::Superadmin;
+
+    fn from_found(found: Identified) -> Option<Self> {
+        match found.0 {
+            Identity::Session(session) if session.account.role == Role::Superadmin => {
+                Some(Self(Actor::Session(session)))
+            }
+            Identity::Socket(uid) => Some(Self(Actor::Socket { uid })),
+            Identity::Session(_) | Identity::Nobody => None,
+        }
+    }
+}
+
+/// Finds out who calls, and refuses whom the route is not for.
+pub(super) async fn identify(
+    access: Access,
+    peer: &Peer,
+    headers: &HeaderMap,
+    signer: &Signer,
+    authenticator: &dyn Authenticator,
+    now: Timestamp,
+) -> Result<Identity, ApiError> {
+    if access == Access::Public {
+        return Ok(Identity::Nobody);
+    }
+    if access == Access::Superadmin && peer.surface == Surface::AdminSocket {
+        return Ok(Identity::Socket(peer.socket_uid));
+    }
+    let session = live_session(headers, signer, authenticator, now).await?;
+    let role = session.as_ref().map(|session| session.account.role);
+    match (access, role) {
+        (Access::Public | Access::Visitor, _)
+        | (Access::Login, Some(_))
+        | (Access::OrdinaryUser, Some(Role::User))
+        | (Access::Superadmin, Some(Role::Superadmin)) => {
+            Ok(session.map_or(Identity::Nobody, Identity::Session))
+        }
+        (Access::Login | Access::OrdinaryUser | Access::Superadmin, None) => {
+            Err(ApiError::NotSignedIn)
+        }
+        (Access::OrdinaryUser, Some(Role::Superadmin)) => Err(ApiError::WrongRole(
+            "this is for ordinary users; a superadmin has no container of their own",
+        )),
+        (Access::Superadmin, Some(Role::User)) => {
+            Err(ApiError::WrongRole("this is for superadmins"))
+        }
+    }
+}
+
+async fn live_session(
+    headers: &HeaderMap,
+    signer: &Signer,
+    authenticator: &dyn Authenticator,
+    now: Timestamp,
+) -> Result<Option<Session>, ApiError> {
+    for claims in session::claims_of(headers, signer, now) {
+        if let Some(account) = authenticator.account(&claims).await? {
+            return Ok(Some(Session { account, claims }));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,285 @@
+//! From request to handler: the one place where routes are looked up and access is decided.
+//!
+//! Every request takes the same way, in this order: path, method, session, role, mode, CSRF, body
+//! and parameters, handler. A handler therefore never runs for a request that may not reach it.
+
+mod caller;
+mod registry;
+mod router;
+
+use std::sync::Arc;
+
+use bytes::Buf;
+use futures::Stream;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Method, StatusCode};
+use hyper::body::Body as _;
+use warp::Filter;
+use warp::filters::BoxedFilter;
+
+pub use caller::{Actor, Anyone, Caller, OrdinaryUser, Session, Superadmin, Visitor};
+pub use registry::{Binder, Registry, RegistryError};
+
+use crate::access::{BodyKind, Modes, Route};
+use crate::auth::{client_address, cors, csrf, origin};
+use crate::deps::Deps;
+use crate::error::ApiError;
+use crate::input::{Fields, Meta, RawInput, decode_segment, read_fields, read_query};
+use crate::reply::{Reply, Response};
+use crate::server::{RequestContext, Surface};
+use crate::settings::{AuthMode, WebSettings};
+use caller::Identity;
+use router::{Found, Router};
+
+/// The service as one filter over all routes.
+pub struct Api {
+    router: Router,
+    registry: Registry,
+    deps: Deps,
+}
+
+/// What the access log may say of an answered request; travels in the response's extensions.
+#[derive(Debug, Clone)]
+pub struct Trail {
+    /// The route's path pattern; `None` when no route matched.
+    pub route: Option<&'static str>,
+    /// The client's address; `None` on the admin socket.
+    pub client: Option<std::net::IpAddr>,
+    /// Who called: an account's name, `socket:<uid>`, or nothing.
+    pub caller: Option<String>,
+}
+
+/// A request without its body.
+struct Head {
+    method: Method,
+    path: String,
+    query: String,
+    headers: Arc<HeaderMap>,
+    context: RequestContext,
+}
+
+impl Api {
+    /// Binds the routes to their handlers.
+    ///
+    /// # Errors
+    /// [`RegistryError`] when two routes of the table have one address.
+    pub fn new(registry: Registry, deps: Deps) -> Result<Self, RegistryError> {
+        Ok(Self {
+            router: Router::new()?,
+            registry,
+            deps,
+        })
+    }
+
+    /// The filter that answers every request.
+    pub fn filter(self) -> BoxedFilter<(Response,)> {
+        let api = Arc::new(self);
+        let query = warp::query::raw().or(warp::any().map(String::new)).unify();
+        let context = warp::ext::optional::<RequestContext>();
+        warp::method()
+            .and(warp::path::full())
+            .and(query)
+            .and(warp::header::headers_cloned())
+            .and(context)
+            .and(warp::body::stream())
+            .then(
+                move |method, path: warp::path::FullPath, query, headers, context, body| {
+                    let api = api.clone();
+                    let context: Option<RequestContext> = context;
+                    let head = Head {
+                        method,
+                        path: path.as_str().to_owned(),
+                        query,
+                        headers: Arc::new(headers),
+                        context: context.unwrap_or_default(),
+                    };
+                    async move { api.answer(head, body).await }
+                },
+            )
+            .boxed()
+    }
+
+    async fn answer<S, B, E>(&self, head: Head, body: S) -> Response
+    where
+        S: Stream<Item = Result<B, E>>,
+        B: Buf,
+    {
+        let settings = self.deps.settings();
+        let peer = head.context.peer.addr.map(|addr| addr.ip());
+        let client = peer.map(|peer| {
+            client_address::client_address(peer, &head.headers, &settings.trusted_proxies)
+        });
+        let mut trail = Trail {
+            route: None,
+            client,
+            caller: None,
+        };
+        let result = self.run(&head, body, &settings, &mut trail).await;
+        let mut response = self.render(result);
+        if head.path.starts_with("/api/") {
+            let preflight = head.method == Method::OPTIONS;
+            cors::apply(&head.headers, preflight, &settings, response.headers_mut());
+        }
+        if head.method == Method::HEAD {
+            // The headers are those of GET; a stream must not be kept running for nobody.
+            if let Some(length) = response.body().size_hint().exact() {
+                let length = http::HeaderValue::from(length);
+                response.headers_mut().insert(CONTENT_LENGTH, length);
+            }
+            *response.body_mut() = Response::default().into_body();
+        }
+        response.extensions_mut().insert(trail);
+        response
+    }
+
+    async fn run<S, B, E>(
+        &self,
+        head: &Head,
+        body: S,
+        settings: &WebSettings,
+        trail: &mut Trail,
+    ) -> Result<Reply, ApiError>
+    where
+        S: Stream<Item = Result<B, E>>,
+        B: Buf,
+    {
+        let agents_only = head.context.peer.surface == Surface::Agent;
+        let Found { node, params } = self
+            .router
+            .find(&head.path)
+            .filter(|found| !agents_only || found.node.for_agents())
+            .ok_or(ApiError::NoSuchRoute)?;
+        if head.method == Method::OPTIONS {
+            let allow = http::HeaderValue::from_static(node.allow());
+            return Ok(Reply::empty().header(http::header::ALLOW, allow));
+        }
+        let route = node.route(&head.method).ok_or(ApiError::MethodNotAllowed {
+            allow: node.allow(),
+        })?;
+        trail.route = Some(route.path);
+
+        let identity = self.identify(head, route).await?;
+        trail.caller = identity.label();
+        check_mode(route, settings)?;
+        let csrf_user = self.check_csrf_header(head, route, &identity, settings)?;
+        let mut fields = match route.body {
+            BodyKind::Fields => read_fields(&head.headers, body, route.body_limit).await?,
+            BodyKind::None => read_query(&head.query)?,
+        };
+        if route.post {
+            let token = fields.take_text(csrf::FIELD)?;
+            if let Some(user) = csrf_user {
+                let valid = token.is_some_and(|token| {
+                    csrf::is_valid(&self.deps.signer, &user, self.deps.clock.now(), &token)
+                });
+                if !valid {
+                    return Err(TOKEN_INVALID);
+                }
+            }
+        }
+        add_path_params(&mut fields, &params)?;
+        let input = RawInput {
+            post: route.post,
+            fields,
+            meta: self.meta(head, settings, trail),
+        };
+        self.registry
+            .call(route.op, identity, input, self.deps.clone())
+            .await
+    }
+
+    /// Finds out who calls and whether the role fits the route.
+    async fn identify(&self, head: &Head, route: &Route) -> Result<Identity, ApiError> {
+        caller::identify(
+            route.access,
+            &head.context.peer,
+            &head.headers,
+            &self.deps.signer,
+            self.deps.authenticator.as_ref(),
+            self.deps.clock.now(),
+        )
+        .await
+    }
+
+    /// Checks origin and token header of a POST before its body is read. `Some(user)` when the token
+    /// still has to come from the body.
+    fn check_csrf_header(
+        &self,
+        head: &Head,
+        route: &Route,
+        identity: &Identity,
+        settings: &WebSettings,
+    ) -> Result<Option<schema::ids::UserName>, ApiError> {
+        // No browser reaches the socket, and no cookie acts there.
+        if !route.post || matches!(identity, Identity::Socket(_)) {
+            return Ok(None);
+        }
+        origin::check(&head.headers, head.context.host.as_deref(), settings)?;
+        if !route.csrf() {
+            return Ok(None);
+        }
+        let Identity::Session(session) = identity else {
+            return Err(ApiError::NotSignedIn);
+        };
+        let user = &session.account.name;
+        let Some(token) = head.headers.get(csrf::HEADER) else {
+            return Ok(Some(user.clone()));
+        };
+        let now = self.deps.clock.now();
+        let valid = token
+            .to_str()
+            .is_ok_and(|token| csrf::is_valid(&self.deps.signer, user, now, token));
+        if valid { Ok(None) } else { Err(TOKEN_INVALID) }
+    }
+
+    fn meta(&self, head: &Head, settings: &WebSettings, trail: &Trail) -> Meta {
+        let proxied_https = head.context.peer.addr.is_some_and(|peer| {
+            client_address::forwarded_https(peer.ip(), &head.headers, &settings.trusted_proxies)
+        });
+        Meta {
+            request_id: head.context.id.clone(),
+            client: trail.client,
+            secure: self.deps.tls || proxied_https,
+            headers: head.headers.clone(),
+        }
+    }
+
+    fn render(&self, result: Result<Reply, ApiError>) -> Response {
+        let shutdown = &self.deps.shutdown;
+        let error = match result.and_then(|reply| reply.into_response(shutdown)) {
+            Ok(response) => return response,
+            Err(error) => error,
+        };
+        error.log();
+        error
+            .to_reply()
+            .into_response(shutdown)
+            .unwrap_or_else(|_| {
+                let mut response = Response::default();
+                *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+                response
+            })
+    }
+}
+
+const TOKEN_INVALID: ApiError =
+    ApiError::CsrfInvalid("the CSRF token is missing or expired; fetch a new one");
+
+fn check_mode(route: &Route, settings: &WebSettings) -> Result<(), ApiError> {
+    match (route.modes, settings.auth_mode) {
+        (Modes::Any, _) | (Modes::LocalOnly, AuthMode::Local) => Ok(()),
+        (Modes::LocalOnly, AuthMode::Ldap | AuthMode::Oidc) => Err(ApiError::ModeForbidden(
+            "accounts and passwords are managed elsewhere",
+        )),
+    }
+}
+
+fn add_path_params(fields: &mut Fields, params: &[(String, String)]) -> Result<(), ApiError> {
+    for (name, raw) in params {
+        fields.insert(name.clone(), decode_segment(raw)?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,386 @@
+//! What a request can fail with, and how that is told to the client.
+//!
+//! [`ApiError`] maps every cause to a status, a stable code for programs and a sentence for people.
+//! Details of server-side failures go to the log only, under the request id.
+
+use std::time::Duration;
+
+use http::header::{ALLOW, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use schema::ids::Generation;
+use serde_json::{Map, Value, json};
+
+use crate::reply::Reply;
+
+/// A source error of any layer below.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// How the observed failure of an object is told to whoever waited for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureClass {
+    /// The desired state can never hold as it is written: 422.
+    Refused,
+    /// Something else stands in the way: 409.
+    Conflict,
+    /// A remote, such as a registry, failed: 502.
+    Remote,
+    /// The engine cannot be used as it is: 503.
+    Engine,
+    /// Anything else: 500.
+    Other,
+}
+
+/// Everything a request can fail with.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApiError {
+    /// A parameter is missing, malformed or out of range (400 `invalid_parameter`).
+    #[error("{message}")]
+    InvalidParameter {
+        /// The parameter's name, when one is to blame.
+        field: Option<String>,
+        /// A sentence that names the rule; never contains the value.
+        message: String,
+    },
+    /// The body cannot be read as what its content type says (400 `invalid_body`).
+    #[error("{0}")]
+    InvalidBody(&'static str),
+    /// Path or query are not UTF-8 after decoding (400 `invalid_encoding`).
+    #[error("the address is not valid UTF-8")]
+    InvalidEncoding,
+    /// No session, or one that is bad, expired or ended (401 `not_signed_in`).
+    #[error("sign in first")]
+    NotSignedIn,
+    /// Wrong name or password; one text for all causes (401 `bad_credentials`).
+    #[error("wrong name or password")]
+    BadCredentials,
+    /// The old password given with a change is wrong (401 `wrong_password`).
+    #[error("the old password is wrong")]
+    WrongPassword,
+    /// The session's role may not do this (403 `wrong_role`).
+    #[error("{0}")]
+    WrongRole(&'static str),
+    /// The CSRF token is missing or wrong, or the request comes from a foreign site (403 `csrf_invalid`).
+    #[error("{0}")]
+    CsrfInvalid(&'static str),
+    /// Not possible in the present authentication mode (403 `mode_forbidden`).
+    #[error("not possible in the present authentication mode; {0}")]
+    ModeForbidden(&'static str),
+    /// A superadmin signed in from a browser extension or a desktop client (403 `superadmin_client`).
+    #[error("a superadmin signs in to the web console only")]
+    SuperadminClient,
+    /// No such route (404 `not_found`).
+    #[error("there is nothing at this address")]
+    NoSuchRoute,
+    /// The route exists, the object does not (404 `not_found`).
+    #[error("{what} does not exist")]
+    NotFound {
+        /// What was looked for, such as `user alice`.
+        what: String,
+    },
+    /// The path exists with other methods (405 `method_not_allowed`).
+    #[error("this address takes {allow} only")]
+    MethodNotAllowed {
+        /// The methods it takes, as in the `Allow` header.
+        allow: &'static str,
+    },
+    /// The body did not arrive in time (408 `request_timeout`).
+    #[error("the request body did not arrive in time")]
+    RequestTimeout,
+    /// The name is taken (409 `already_exists`).
+    #[error("{what} exists already")]
+    AlreadyExists {
+        /// What exists, such as `user alice`.
+        what: String,
+    },
+    /// The previous bearer of the name is still being removed (409 `name_being_removed`).
+    #[error("the previous account of this name is still being removed; try again soon")]
+    NameBeingRemoved,
+    /// The last superadmin can't be deleted (409 `last_superadmin`).
+    #[error("the last superadmin can't be deleted; create another one first")]
+    LastSuperadmin,
+    /// The agent network is in use (409 `network_in_use`).
+    #[error("the network can't be changed while containers exist")]
+    NetworkInUse,
+    /// The object changed since the client looked (412 `stale_generation`).
+    #[error("the object has changed meanwhile; read it again")]
+    Stale {
+        /// The present generation, when known.
+        generation: Option<Generation>,
+    },
+    /// The body is over the limit (413 `too_large`).
+    #[error("the request body is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The content type is none of those this route takes (415 `unsupported_media_type`).
+    #[error("{0}")]
+    UnsupportedMediaType(&'static str),
+    /// Well-formed, but refused by validation (422, own code).
+    #[error("{message}")]
+    Unprocessable {
+        /// The stable code, such as `invalid_config`.
+        code: &'static str,
+        /// The sentence.
+        message: String,
+        /// Further fields of the answer, such as every offending key.
+        extra: Map<String, Value>,
+    },
+    /// Too many sign-in attempts (429 `too_many_attempts`).
+    #[error("too many attempts; try again in {} seconds", .retry_after.as_secs())]
+    TooManyAttempts {
+        /// Time until the next attempt is accepted, in whole seconds.
+        retry_after: Duration,
+    },
+    /// A live read failed at a remote (502 `remote_failed`).
+    #[error("{message}")]
+    Remote {
+        /// The sentence.
+        message: String,
+    },
+    /// The service is at its limit (503 `busy`).
+    #[error("the service is busy; try again soon")]
+    Busy {
+        /// When to try again, in whole seconds.
+        retry_after: Duration,
+    },
+    /// A live read is not possible while the engine cannot be reached (503 `engine_unavailable`).
+    #[error("the container engine can't be reached")]
+    EngineUnavailable,
+    /// What the client waited for failed for good; the desired state stays recorded.
+    #[error("{message}")]
+    ObjectFailed {
+        /// Decides the status.
+        class: FailureClass,
+        /// The condition's reason in snake case, as code.
+        code: String,
+        /// The condition's message.
+        message: String,
+        /// The object, such as `container/alice`.
+        object: String,
+        /// The generation that failed.
+        generation: Generation,
+    },
+    /// A defect or a failing database (500 `internal`); the cause goes to the log only.
+    #[error("something went wrong on the server; the log has the details under this request id")]
+    Internal(#[source] Cause),
+}
+
+impl ApiError {
+    /// A server-side failure whose cause belongs to the log.
+    pub fn internal(cause: impl Into<Cause>) -> Self {
+        Self::Internal(cause.into())
+    }
+
+    /// A bad parameter with the rule it breaks.
+    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::InvalidParameter {
+            field: Some(field.into()),
+            message: message.into(),
+        }
+    }
+
+    /// A missing object, such as `user alice`.
+    pub fn not_found(what: impl Into<String>) -> Self {
+        Self::NotFound { what: what.into() }
+    }
+
+    /// The HTTP status.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::InvalidParameter { .. } | Self::InvalidBody(_) | Self::InvalidEncoding => {
+                StatusCode::BAD_REQUEST
+            }
+            Self::NotSignedIn | Self::BadCredentials | Self::WrongPassword => {
+                StatusCode::UNAUTHORIZED
+            }
+            Self::WrongRole(_)
+            | Self::CsrfInvalid(_)
+            | Self::ModeForbidden(_)
+            | Self::SuperadminClient => StatusCode::FORBIDDEN,
+            Self::NoSuchRoute | Self::NotFound { .. } => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::AlreadyExists { .. }
+            | Self::NameBeingRemoved
+            | Self::LastSuperadmin
+            | Self::NetworkInUse => StatusCode::CONFLICT,
+            Self::Stale { .. } => StatusCode::PRECONDITION_FAILED,
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Unprocessable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::TooManyAttempts { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::Remote { .. } => StatusCode::BAD_GATEWAY,
+            Self::Busy { .. } | Self::EngineUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::ObjectFailed { class, .. } => match class {
+                FailureClass::Refused => StatusCode::UNPROCESSABLE_ENTITY,
+                FailureClass::Conflict => StatusCode::CONFLICT,
+                FailureClass::Remote => StatusCode::BAD_GATEWAY,
+                FailureClass::Engine => StatusCode::SERVICE_UNAVAILABLE,
+                FailureClass::Other => StatusCode::INTERNAL_SERVER_ERROR,
+            },
+            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The stable code for programs.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::InvalidParameter { .. } => "invalid_parameter",
+            Self::InvalidBody(_) => "invalid_body",
+            Self::InvalidEncoding => "invalid_encoding",
+            Self::NotSignedIn => "not_signed_in",
+            Self::BadCredentials => "bad_credentials",
+            Self::WrongPassword => "wrong_password",
+            Self::WrongRole(_) => "wrong_role",
+            Self::CsrfInvalid(_) => "csrf_invalid",
+            Self::ModeForbidden(_) => "mode_forbidden",
+            Self::SuperadminClient => "superadmin_client",
+            Self::NoSuchRoute | Self::NotFound { .. } => "not_found",
+            Self::MethodNotAllowed { .. } => "method_not_allowed",
+            Self::RequestTimeout => "request_timeout",
+            Self::AlreadyExists { .. } => "already_exists",
+            Self::NameBeingRemoved => "name_being_removed",
+            Self::LastSuperadmin => "last_superadmin",
+            Self::NetworkInUse => "network_in_use",
+            Self::Stale { .. } => "stale_generation",
+            Self::TooLarge { .. } => "too_large",
+            Self::UnsupportedMediaType(_) => "unsupported_media_type",
+            Self::Unprocessable { code, .. } => code,
+            Self::TooManyAttempts { .. } => "too_many_attempts",
+            Self::Remote { .. } => "remote_failed",
+            Self::Busy { .. } => "busy",
+            Self::EngineUnavailable => "engine_unavailable",
+            Self::ObjectFailed { code, .. } => code,
+            Self::Internal(_) => "internal",
+        }
+    }
+
+    /// Fields of the answer besides `success`, `error` and `code`.
+    fn extra(&self) -> Map<String, Value> {
+        let mut extra = Map::new();
+        match self {
+            Self::InvalidParameter {
+                field: Some(field), ..
+            } => {
+                extra.insert("field".to_owned(), json!(field));
+            }
+            Self::Stale {
+                generation: Some(generation),
+            } => {
+                extra.insert("generation".to_owned(), json!(generation));
+            }
+            Self::TooLarge { limit } => {
+                extra.insert("limit".to_owned(), json!(limit));
+            }
+            Self::Unprocessable { extra: fields, .. } => extra.clone_from(fields),
+            Self::ObjectFailed {
+                object, generation, ..
+            } => {
+                extra.insert("state".to_owned(), json!("failed"));
+                extra.insert("object".to_owned(), json!(object));
+                extra.insert("generation".to_owned(), json!(generation));
+            }
+            Self::InvalidParameter { field: None, .. }
+            | Self::Stale { generation: None }
+            | Self::InvalidBody(_)
+            | Self::InvalidEncoding
+            | Self::NotSignedIn
+            | Self::BadCredentials
+            | Self::WrongPassword
+            | Self::WrongRole(_)
+            | Self::CsrfInvalid(_)
+            | Self::ModeForbidden(_)
+            | Self::SuperadminClient
+            | Self::NoSuchRoute
+            | Self::NotFound { .. }
+            | Self::MethodNotAllowed { .. }
+            | Self::RequestTimeout
+            | Self::AlreadyExists { .. }
+            | Self::NameBeingRemoved
+            | Self::LastSuperadmin
+            | Self::NetworkInUse
+            | Self::UnsupportedMediaType(_)
+            | Self::TooManyAttempts { .. }
+            | Self::Remote { .. }
+            | Self::Busy { .. }
+            | Self::EngineUnavailable
+            | Self::Internal(_) => {}
+        }
+        extra
+    }
+
+    /// The failure envelope, with the headers that belong to it.
+    pub fn to_reply(&self) -> Reply {
+        let mut body = self.extra();
+        body.insert("success".to_owned(), json!(false));
+        body.insert("error".to_owned(), json!(self.to_string()));
+        body.insert("code".to_owned(), json!(self.code()));
+        let reply = Reply::resource(&body).status(self.status());
+        if let Self::MethodNotAllowed { allow } = self {
+            return reply.header(ALLOW, HeaderValue::from_static(allow));
+        }
+        if let Self::TooManyAttempts { retry_after } | Self::Busy { retry_after } = self {
+            let seconds = retry_after.as_secs().max(1);
+            return reply.header(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        reply
+    }
+
+    /// Writes the cause of a server-side failure to the log, once, with its whole chain. The
+    /// surrounding span carries the request id.
+    pub fn log(&self) {
+        if let Self::Internal(cause) = self {
+            tracing::error!(error = %chain(cause.as_ref()), "request failed");
+        }
+    }
+}
+
+/// An error and all its sources on one line.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_side_causes_never_reach_the_client() {
+        let error = ApiError::internal("password=hunter2 at /var/lib");
+        let text = error.to_string();
+        assert!(!text.contains("hunter2") && !text.contains("/var"));
+        assert_eq!(error.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    }
+
+    #[test]
+    fn waiting_for_a_failed_object_names_it() {
+        let error = ApiError::ObjectFailed {
+            class: FailureClass::Conflict,
+            code: "name_conflict".to_owned(),
+            message: "agentyard-alice exists and is not ours".to_owned(),
+            object: "container/alice".to_owned(),
+            generation: Generation(7),
+        };
+        let extra = error.extra();
+        assert_eq!(extra["state"], "failed");
+        assert_eq!(extra["object"], "container/alice");
+        assert_eq!(extra["generation"], 7);
+        assert_eq!(error.status(), StatusCode::CONFLICT);
+    }
+
+    #[test]
+    fn chains_are_told_in_one_line() {
+        let inner = std::io::Error::other("disk on fire");
+        let outer = ApiError::internal(inner);
+        assert!(chain(&outer).ends_with(": disk on fire"));
+    }
+}

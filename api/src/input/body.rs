@@ -1,0 +1,241 @@
+//! Receives request bodies: never more than the limit, never waiting for ever.
+
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use futures::{Stream, StreamExt};
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::fields::Fields;
+use super::{multipart, urlencoded};
+use crate::error::ApiError;
+
+/// Longest pause between two pieces of a body.
+const IDLE: Duration = Duration::from_secs(30);
+/// Longest time for a whole body of fields; a client that drips bytes can't hold memory longer.
+const TOTAL: Duration = Duration::from_secs(120);
+
+const BODY_NOT_UTF8: fn() -> ApiError = || ApiError::InvalidBody("the body is not valid UTF-8");
+
+/// How the fields of a body are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ContentType {
+    UrlEncoded,
+    Json,
+    Multipart { boundary: String },
+}
+
+impl ContentType {
+    /// Reads the headers; `None` when the request has no content type.
+    ///
+    /// # Errors
+    /// 415 for a type or an encoding that is not taken, 400 for multipart without boundary.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
+        const UNSUPPORTED: ApiError = ApiError::UnsupportedMediaType(
+            "send application/x-www-form-urlencoded, multipart/form-data or application/json",
+        );
+        if headers
+            .get(CONTENT_ENCODING)
+            .is_some_and(|encoding| encoding != "identity")
+        {
+            return Err(ApiError::UnsupportedMediaType(
+                "send the body without content encoding",
+            ));
+        }
+        let Some(value) = headers.get(CONTENT_TYPE) else {
+            return Ok(None);
+        };
+        let value = value.to_str().map_err(|_| UNSUPPORTED)?;
+        let parsed: mime::Mime = value.parse().map_err(|_| UNSUPPORTED)?;
+        match parsed.essence_str() {
+            "application/x-www-form-urlencoded" => Ok(Some(Self::UrlEncoded)),
+            "application/json" => Ok(Some(Self::Json)),
+            "multipart/form-data" => {
+                let boundary = multer::parse_boundary(value)
+                    .map_err(|_| ApiError::InvalidBody("multipart/form-data needs a boundary"))?;
+                Ok(Some(Self::Multipart { boundary }))
+            }
+            _ => Err(UNSUPPORTED),
+        }
+    }
+}
+
+/// Receives a body of at most `limit` bytes.
+///
+/// # Errors
+/// 413 as soon as the announced or received length passes the limit; 408 when the client pauses or
+/// drips; 400 when the connection breaks.
+async fn collect<S, B, E>(headers: &HeaderMap, body: S, limit: u64) -> Result<Bytes, ApiError>
+where
+    S: Stream<Item = Result<B, E>>,
+    B: Buf,
+{
+    let announced = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limit) {
+        return Err(ApiError::TooLarge { limit });
+    }
+    let deadline = Instant::now() + TOTAL;
+    let mut received = BytesMut::new();
+    futures::pin_mut!(body);
+    loop {
+        let next = timeout(IDLE, body.next());
+        let piece = match timeout_at(deadline, next).await {
+            Ok(Ok(Some(Ok(piece)))) => piece,
+            Ok(Ok(Some(Err(_)))) => {
+                return Err(ApiError::InvalidBody(
+                    "the body ended before it was complete",
+                ));
+            }
+            Ok(Ok(None)) => return Ok(received.freeze()),
+            Ok(Err(_)) | Err(_) => return Err(ApiError::RequestTimeout),
+        };
+        let total = received.len().saturating_add(piece.remaining());
+        if u64::try_from(total).unwrap_or(u64::MAX) > limit {
+            return Err(ApiError::TooLarge { limit });
+        }
+        let mut piece = piece;
+        while piece.has_remaining() {
+            let chunk = piece.chunk();
+            let length = chunk.len();
+            received.extend_from_slice(chunk);
+            piece.advance(length);
+        }
+    }
+}
+
+/// Receives a body and reads its fields. An empty body has none, whatever its type.
+///
+/// # Errors
+/// Those of receiving (413, 408, 400), 415 for an unknown content type, 400 for malformed content.
+pub(crate) async fn read_fields<S, B, E>(
+    headers: &HeaderMap,
+    body: S,
+    limit: u64,
+) -> Result<Fields, ApiError>
+where
+    S: Stream<Item = Result<B, E>>,
+    B: Buf,
+{
+    let content_type = ContentType::of(headers)?;
+    let bytes = collect(headers, body, limit).await?;
+    if bytes.is_empty() {
+        return Ok(Fields::default());
+    }
+    match content_type {
+        Some(ContentType::UrlEncoded) => urlencoded::parse(&bytes, BODY_NOT_UTF8),
+        Some(ContentType::Json) => Fields::from_json(&bytes),
+        Some(ContentType::Multipart { boundary }) => multipart::parse(bytes, &boundary).await,
+        None => Err(ApiError::UnsupportedMediaType(
+            "the request has a body but no content type",
+        )),
+    }
+}
+
+/// Reads the fields of a query string.
+///
+/// # Errors
+/// 400 when it is not UTF-8 after decoding, or repeats a field.
+pub(crate) fn read_query(query: &str) -> Result<Fields, ApiError> {
+    urlencoded::parse(query.as_bytes(), || ApiError::InvalidEncoding)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::HeaderValue;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn headers(content_type: &'static str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers
+    }
+
+    fn pieces(pieces: Vec<&'static [u8]>) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        futures::stream::iter(
+            pieces
+                .into_iter()
+                .map(|piece| Ok(Bytes::from_static(piece))),
+        )
+    }
+
+    #[rstest]
+    #[case("application/x-www-form-urlencoded", 200)]
+    #[case("application/x-www-form-urlencoded; charset=UTF-8", 200)]
+    #[case("text/plain", 415)]
+    #[case("application/xml", 415)]
+    #[case("nonsense", 415)]
+    #[case("multipart/form-data", 400)]
+    #[tokio::test]
+    async fn only_three_content_types_are_taken(#[case] kind: &'static str, #[case] status: u16) {
+        let result = read_fields(&headers(kind), pieces(vec![b"a=1"]), 100).await;
+        assert_eq!(result.map_or_else(|e| e.status().as_u16(), |_| 200), status);
+    }
+
+    #[tokio::test]
+    async fn compressed_bodies_are_refused() {
+        let mut headers = headers("application/json");
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        let result = read_fields(&headers, pieces(vec![b"{}"]), 100).await;
+        assert!(matches!(result, Err(ApiError::UnsupportedMediaType(_))));
+    }
+
+    #[tokio::test]
+    async fn an_empty_body_has_no_fields_and_needs_no_type() {
+        read_fields(&HeaderMap::new(), pieces(vec![]), 100)
+            .await
+            .unwrap();
+        let result = read_fields(&HeaderMap::new(), pieces(vec![b"a"]), 100).await;
+        assert!(matches!(result, Err(ApiError::UnsupportedMediaType(_))));
+    }
+
+    #[tokio::test]
+    async fn the_limit_is_exact_and_nothing_is_read_past_it() {
+        let form = || headers("application/x-www-form-urlencoded");
+        let exact = pieces(vec![b"a=345", b"67890"]);
+        read_fields(&form(), exact, 10).await.unwrap();
+        let over = pieces(vec![b"a=345", b"678901"]).chain(futures::stream::once(async {
+            unreachable!("read past the limit")
+        }));
+        let result = read_fields(&form(), over, 10).await;
+        assert!(matches!(result, Err(ApiError::TooLarge { limit: 10 })));
+        let mut announced = form();
+        announced.insert(CONTENT_LENGTH, HeaderValue::from_static("11"));
+        let unread = futures::stream::once(async {
+            unreachable!("read although the announced length is over the limit")
+        });
+        let result = read_fields::<_, Bytes, Infallible>(&announced, unread, 10).await;
+        assert!(matches!(result, Err(ApiError::TooLarge { .. })));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn l63_a_stalled_body_is_given_up_after_30_seconds() {
+        let begun = Instant::now();
+        let stalled = pieces(vec![b"a="]).chain(futures::stream::pending());
+        let form = headers("application/x-www-form-urlencoded");
+        let result = read_fields(&form, stalled, 100).await;
+        assert!(matches!(result, Err(ApiError::RequestTimeout)));
+        assert_eq!(begun.elapsed(), IDLE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn l63_a_dripping_body_is_given_up_after_two_minutes() {
+        let begun = Instant::now();
+        let drip = futures::stream::repeat(()).then(|()| async {
+            tokio::time::sleep(Duration::from_secs(29)).await;
+            Ok::<_, Infallible>(Bytes::from_static(b"a"))
+        });
+        let form = headers("application/x-www-form-urlencoded");
+        let result = read_fields(&form, drip, 1000).await;
+        assert!(matches!(result, Err(ApiError::RequestTimeout)));
+        assert_eq!(begun.elapsed(), TOTAL);
+    }
+}

@@ -1,0 +1,228 @@
+//! Named fields of a request, whatever form they came in.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{self, DeserializeOwned, DeserializeSeed, MapAccess, Visitor};
+use serde_json::Value;
+
+use super::value::{self, FieldValue};
+use crate::error::ApiError;
+
+/// Most fields of one request.
+const MAX_FIELDS: usize = 1000;
+
+/// Named fields. A field appears once; a second one of the same name is an error.
+#[derive(Clone, Default)]
+pub struct Fields(BTreeMap<String, FieldValue>);
+
+/// Names only: values may be secrets.
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Fields {
+    /// Adds a text field.
+    ///
+    /// # Errors
+    /// 400 when the field is there already, or when there are too many.
+    pub fn insert(&mut self, name: String, text: String) -> Result<(), ApiError> {
+        self.put(name, FieldValue::One(text))
+    }
+
+    fn put(&mut self, name: String, value: FieldValue) -> Result<(), ApiError> {
+        if self.0.len() >= MAX_FIELDS {
+            return Err(ApiError::InvalidBody("the request has too many fields"));
+        }
+        if self.0.contains_key(&name) {
+            let message = format!("{} is given twice", shown(&name));
+            return Err(ApiError::invalid(shown(&name), message));
+        }
+        self.0.insert(name, value);
+        Ok(())
+    }
+
+    /// Removes a field and returns its text.
+    ///
+    /// # Errors
+    /// 400 when the field is a list.
+    pub fn take_text(&mut self, name: &str) -> Result<Option<String>, ApiError> {
+        match self.0.remove(name) {
+            None => Ok(None),
+            Some(FieldValue::One(text)) => Ok(Some(text)),
+            Some(FieldValue::Many(_)) => Err(ApiError::invalid(
+                name,
+                format!("{name} must be one value, not a list"),
+            )),
+        }
+    }
+
+    /// Types the fields. Fields the struct does not know are ignored.
+    ///
+    /// # Errors
+    /// 400 that names the first field that does not fit.
+    pub fn parse<T: DeserializeOwned>(self) -> Result<T, ApiError> {
+        value::parse(self.0).map_err(|error| match error.field {
+            Some(field) => {
+                let field = shown(&field);
+                let message = format!("{field}: {}", error.problem);
+                ApiError::invalid(field, message)
+            }
+            None => ApiError::InvalidParameter {
+                field: None,
+                message: error.problem,
+            },
+        })
+    }
+
+    /// Reads a JSON object. Members become text: numbers and booleans as JSON writes them, objects
+    /// (and arrays that hold other than scalars) as JSON text, null is as good as absent.
+    ///
+    /// # Errors
+    /// 400 when the text is not one JSON object, nests too deeply, or repeats a member.
+    pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, ApiError> {
+        const NOT_AN_OBJECT: ApiError = ApiError::InvalidBody("the body is not a JSON object");
+        let mut reader = serde_json::Deserializer::from_slice(bytes);
+        let members = Members
+            .deserialize(&mut reader)
+            .map_err(|_| NOT_AN_OBJECT)?;
+        reader.end().map_err(|_| NOT_AN_OBJECT)?;
+        let mut fields = Self::default();
+        for (name, value) in members {
+            let value = match value {
+                Value::Null => continue,
+                Value::Array(items) => list(items),
+                scalar_or_object @ (Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Object(_)) => FieldValue::One(text(scalar_or_object)),
+            };
+            fields.put(name, value)?;
+        }
+        Ok(fields)
+    }
+}
+
+fn text(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
+    }
+}
+
+fn list(items: Vec<Value>) -> FieldValue {
+    let scalars = items
+        .iter()
+        .all(|item| item.is_string() || item.is_number() || item.is_boolean());
+    if scalars {
+        FieldValue::Many(items.into_iter().map(text).collect())
+    } else {
+        FieldValue::One(Value::Array(items).to_string())
+    }
+}
+
+/// A field name as it may be shown: bounded, since the client chose it.
+fn shown(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
+/// Reads the members of an object in order and keeps repeated ones, which a map would hide.
+struct Members;
+
+impl<'de> DeserializeSeed<'de> for Members {
+    type Value = Vec<(String, Value)>;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
+        reader.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<(String, Value)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+            if members.len() > MAX_FIELDS {
+                return Err(de::Error::custom("too many members"));
+            }
+        }
+        Ok(members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Sample {
+        password: String,
+        wait: Option<u32>,
+        on: Option<bool>,
+        values: Option<String>,
+        names: Option<Vec<String>>,
+    }
+
+    #[test]
+    fn json_members_read_like_form_fields() {
+        let body = br#"{"password":"00123","wait":5,"on":true,"values":{"a":[1]},"names":["x","y"],"none":null}"#;
+        let sample: Sample = Fields::from_json(body).unwrap().parse().unwrap();
+        assert_eq!(
+            sample,
+            Sample {
+                password: "00123".to_owned(),
+                wait: Some(5),
+                on: Some(true),
+                values: Some(r#"{"a":[1]}"#.to_owned()),
+                names: Some(vec!["x".to_owned(), "y".to_owned()]),
+            }
+        );
+    }
+
+    #[test]
+    fn l64_hostile_json_is_a_bad_request() {
+        let deep = [b"[".repeat(10_000), b"]".repeat(10_000)].concat();
+        let deep = [b"{\"a\":".as_slice(), &deep, b"}"].concat();
+        let many = (0..2000).map(|i| format!("\"k{i}\":1")).collect::<Vec<_>>();
+        let many = format!("{{{}}}", many.join(","));
+        let bodies: [&[u8]; 9] = [
+            b"",
+            b"[]",
+            b"\"a\"",
+            b"{",
+            b"{} {}",
+            b"{\"a\":\xff}",
+            b"{\"a\":\"\xff\"}",
+            &deep,
+            many.as_bytes(),
+        ];
+        for body in bodies {
+            let error = Fields::from_json(body).unwrap_err();
+            assert_eq!(error.status(), http::StatusCode::BAD_REQUEST);
+        }
+    }
+
+    #[test]
+    fn a_field_given_twice_is_refused() {
+        let error = Fields::from_json(br#"{"a":1,"a":2}"#).unwrap_err();
+        assert!(matches!(error, ApiError::InvalidParameter { field: Some(f), .. } if f == "a"));
+    }
+
+    #[test]
+    fn values_do_not_appear_in_debug_output() {
+        let fields = Fields::from_json(br#"{"password":"hunter2"}"#).unwrap();
+        assert_eq!(format!("{fields:?}"), r#"{"password"}"#);
+    }
+}

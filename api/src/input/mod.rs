@@ -1,0 +1,238 @@
+//! Reading what a request carries: bodies, queries and path parameters become named fields, and
+//! fields become the struct a handler asks for.
+
+mod body;
+mod fields;
+mod multipart;
+mod urlencoded;
+mod value;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use schema::ids::Generation;
+use serde::de::DeserializeOwned;
+
+pub(crate) use body::{read_fields, read_query};
+pub use fields::Fields;
+pub(crate) use urlencoded::decode_segment;
+
+use crate::error::ApiError;
+use crate::server::RequestId;
+
+/// The longest time a client may ask an answer to be held back.
+pub const MAX_WAIT: Duration = Duration::from_secs(120);
+/// Entries of a list page when the client names no size.
+pub const DEFAULT_PAGE_SIZE: u32 = 20;
+/// Most entries of a list page.
+pub const MAX_PAGE_SIZE: u32 = 200;
+
+/// Facts about a request beside its parameters.
+#[derive(Debug, Clone)]
+pub struct Meta {
+    /// The id under which the log speaks of this request.
+    pub request_id: RequestId,
+    /// The client's address; `None` on the admin socket.
+    pub client: Option<IpAddr>,
+    /// Whether the client's connection is encrypted, here or at a trusted proxy.
+    pub secure: bool,
+    /// The request's headers.
+    pub headers: Arc<HeaderMap>,
+}
+
+/// What a handler gets besides its caller and the service's dependencies.
+pub struct Input<T> {
+    /// Path parameters and query (GET) or body (POST) fields.
+    pub params: T,
+    /// `wait`: how long the answer may be held back until the objects have converged. POST only.
+    pub wait: Option<Duration>,
+    /// `if_generation`: act only if the object still has this generation. POST only.
+    pub if_generation: Option<Generation>,
+    /// `page`, `page_size`, `search`. GET only.
+    pub paging: Option<Paging>,
+    /// Facts about the request.
+    pub meta: Meta,
+}
+
+/// One page of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paging {
+    /// The page, from 1.
+    pub page: u32,
+    /// Entries per page, 1 to [`MAX_PAGE_SIZE`].
+    pub page_size: u32,
+    /// Case-insensitive substring; empty matches all.
+    pub search: String,
+}
+
+/// No parameters at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+pub struct Nothing {}
+
+/// What the dispatcher has read, not typed yet.
+pub(crate) struct RawInput {
+    pub(crate) post: bool,
+    pub(crate) fields: Fields,
+    pub(crate) meta: Meta,
+}
+
+impl RawInput {
+    /// Types the fields.
+    pub(crate) fn into_input<T: DeserializeOwned>(mut self) -> Result<Input<T>, ApiError> {
+        let (mut wait, mut if_generation, mut paging) = (None, None, None);
+        if self.post {
+            wait = take_wait(&mut self.fields)?;
+            if_generation = take_if_generation(&mut self.fields)?;
+        } else {
+            paging = take_paging(&mut self.fields)?;
+        }
+        Ok(Input {
+            params: self.fields.parse()?,
+            wait,
+            if_generation,
+            paging,
+            meta: self.meta,
+        })
+    }
+}
+
+fn take_wait(fields: &mut Fields) -> Result<Option<Duration>, ApiError> {
+    let Some(text) = fields.take_text("wait")? else {
+        return Ok(None);
+    };
+    let wait = text.parse().map(Duration::from_secs).ok();
+    match wait.filter(|wait| *wait <= MAX_WAIT) {
+        Some(wait) => Ok(Some(wait)),
+        None => Err(ApiError::invalid(
+            "wait",
+            "wait is a whole number of seconds from 0 to 120",
+        )),
+    }
+}
+
+fn take_if_generation(fields: &mut Fields) -> Result<Option<Generation>, ApiError> {
+    let Some(text) = fields.take_text("if_generation")? else {
+        return Ok(None);
+    };
+    match text.parse() {
+        Ok(generation) if generation >= 1 => Ok(Some(Generation(generation))),
+        _ => Err(ApiError::invalid(
+            "if_generation",
+            "if_generation is a whole number from 1",
+        )),
+    }
+}
+
+fn take_paging(fields: &mut Fields) -> Result<Option<Paging>, ApiError> {
+    let page = fields.take_text("page")?;
+    let page_size = fields.take_text("page_size")?;
+    let search = fields.take_text("search")?;
+    if page.is_none() && page_size.is_none() && search.is_none() {
+        return Ok(None);
+    }
+    // An empty field is what a browser's form sends for an input left blank.
+    let number = |name, text: Option<String>, default, max| match text.as_deref() {
+        None | Some("") => Ok(default),
+        Some(text) => text
+            .parse::<u32>()
+            .ok()
+            .filter(|number| (1..=max).contains(number))
+            .ok_or_else(|| {
+                ApiError::invalid(name, format!("{name} is a whole number from 1 to {max}"))
+            }),
+    };
+    Ok(Some(Paging {
+        page: number("page", page, 1, i32::MAX.unsigned_abs())?,
+        page_size: number("page_size", page_size, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?,
+        search: search.unwrap_or_default(),
+    }))
+}
+
+impl Paging {
+    /// The page actually shown for `total` entries: a page past the end is the last page.
+    pub fn clamp(&self, total: u64) -> (u32, u64) {
+        let total_pages = total.div_ceil(u64::from(self.page_size)).max(1);
+        let page = u64::from(self.page).min(total_pages);
+        (u32::try_from(page).unwrap_or(u32::MAX), total_pages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(pairs: &[(&str, &str)]) -> Fields {
+        let mut fields = Fields::default();
+        for (name, value) in pairs {
+            fields
+                .insert((*name).to_owned(), (*value).to_owned())
+                .unwrap();
+        }
+        fields
+    }
+
+    #[test]
+    fn a_wait_is_0_to_120_seconds() {
+        for (text, expected) in [("0", Some(0)), ("120", Some(120))] {
+            let wait = take_wait(&mut fields(&[("wait", text)])).unwrap();
+            assert_eq!(wait.map(|w| w.as_secs()), expected);
+        }
+        for text in ["121", "-1", "1.5", "", "a"] {
+            assert!(take_wait(&mut fields(&[("wait", text)])).is_err(), "{text}");
+        }
+        assert_eq!(take_wait(&mut fields(&[])).unwrap(), None);
+    }
+
+    #[test]
+    fn without_page_parameters_there_is_no_page() {
+        assert_eq!(take_paging(&mut fields(&[])).unwrap(), None);
+        let paging = take_paging(&mut fields(&[("search", "al")]))
+            .unwrap()
+            .unwrap();
+        assert_eq!((paging.page, paging.page_size), (1, 20));
+        assert_eq!(paging.search, "al");
+        assert!(take_paging(&mut fields(&[("page_size", "201")])).is_err());
+        assert!(take_paging(&mut fields(&[("page", "0")])).is_err());
+    }
+
+    #[test]
+    fn a_page_past_the_end_is_the_last_page() {
+        let paging = Paging {
+            page: 9,
+            page_size: 20,
+            search: String::new(),
+        };
+        assert_eq!(paging.clamp(41), (3, 3));
+        assert_eq!(paging.clamp(0), (1, 1));
+        assert_eq!(paging.clamp(1000), (9, 50));
+    }
+
+    const KINDS: [&str; 3] = [
+        "application/x-www-form-urlencoded",
+        "application/json",
+        "multipart/form-data; boundary=B",
+    ];
+
+    proptest::proptest! {
+        #[test]
+        fn l64_no_body_is_anything_but_fields_or_a_client_error(
+            mut bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
+            prefix in proptest::sample::select(vec!["", "a=", "{\"a\":", "--B\r\n"]),
+        ) {
+            bytes.splice(0..0, prefix.bytes());
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            for kind in KINDS {
+                let mut headers = HeaderMap::new();
+                headers.insert("content-type", http::HeaderValue::from_static(kind));
+                let piece = bytes::Bytes::from(bytes.clone());
+                let body = futures::stream::iter([Ok::<_, std::convert::Infallible>(piece)]);
+                let read = runtime.as_ref().unwrap().block_on(read_fields(&headers, body, 1000));
+                if let Err(error) = read {
+                    assert!(error.status().is_client_error(), "{error:?}");
+                }
+            }
+        }
+    }
+}

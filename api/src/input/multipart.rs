@@ -1,0 +1,66 @@
+//! `multipart/form-data` with text parts, as some clients send plain fields.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+
+use super::fields::Fields;
+use crate::error::ApiError;
+
+const MALFORMED: ApiError = ApiError::InvalidBody("the body is not valid multipart/form-data");
+
+/// Reads the text parts of a body that has been received in full.
+///
+/// # Errors
+/// 400 when the body is malformed or cut, a part has no name or is not UTF-8, or a name repeats.
+pub(super) async fn parse(body: Bytes, boundary: &str) -> Result<Fields, ApiError> {
+    let stream = futures::stream::once(async { Ok::<_, Infallible>(body) });
+    let mut parts = multer::Multipart::new(stream, boundary);
+    let mut fields = Fields::default();
+    while let Some(part) = parts.next_field().await.map_err(|_| MALFORMED)? {
+        let name = part.name().ok_or(MALFORMED)?.to_owned();
+        let bytes = part.bytes().await.map_err(|_| MALFORMED)?;
+        let text = String::from_utf8(bytes.into())
+            .map_err(|_| ApiError::InvalidBody("a part of the body is not valid UTF-8"))?;
+        fields.insert(name, text)?;
+    }
+    Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "--X\r\nContent-Disposition: form-data; name=\"domain\"\r\n\r\nexample.org\r\n\
+        --X\r\nContent-Disposition: form-data; name=\"cookies\"\r\nContent-Type: text/plain\r\n\r\na=1; b=2\r\n--X--\r\n";
+
+    #[tokio::test]
+    async fn text_parts_are_fields() {
+        let mut fields = parse(Bytes::from_static(GOOD.as_bytes()), "X")
+            .await
+            .unwrap();
+        assert_eq!(fields.take_text("domain").unwrap().unwrap(), "example.org");
+        assert_eq!(fields.take_text("cookies").unwrap().unwrap(), "a=1; b=2");
+    }
+
+    #[tokio::test]
+    async fn l64_hostile_bodies_are_bad_requests() {
+        let twice = GOOD.replace("domain", "cookies");
+        let nameless = GOOD.replace("; name=\"domain\"", "");
+        let cut = &GOOD[..GOOD.len() - 12];
+        let mut binary = GOOD.as_bytes().to_vec();
+        binary[60] = 0xff;
+        let bodies: [&[u8]; 6] = [
+            b"",
+            b"garbage",
+            twice.as_bytes(),
+            nameless.as_bytes(),
+            cut.as_bytes(),
+            &binary,
+        ];
+        for body in bodies {
+            let error = parse(Bytes::copy_from_slice(body), "X").await.unwrap_err();
+            assert_eq!(error.status(), http::StatusCode::BAD_REQUEST);
+        }
+    }
+}

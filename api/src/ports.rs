@@ -1,0 +1,124 @@
+//! What handlers ask of the world while a request waits: live reads that no table can answer.
+//!
+//! The binary implements these traits on the drivers and on the runtime. Handlers never see a
+//! driver, and never write through a port.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use schema::ids::{Timestamp, Uid};
+use serde::Serialize;
+
+use crate::error::{ApiError, Cause};
+
+/// Why a live read failed.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// The engine can't be reached.
+    #[error("the container engine can't be reached")]
+    EngineUnavailable(#[source] Cause),
+    /// Anything else.
+    #[error("a live read failed")]
+    Failed(#[source] Cause),
+}
+
+impl From<PortError> for ApiError {
+    fn from(error: PortError) -> Self {
+        match error {
+            PortError::EngineUnavailable(_) => Self::EngineUnavailable,
+            PortError::Failed(_) => Self::internal(error),
+        }
+    }
+}
+
+/// Which part of a container's log to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogQuery {
+    /// Only the last so many lines; `None` for all.
+    pub tail: Option<u32>,
+    /// Only lines from this moment on.
+    pub since: Option<Timestamp>,
+    /// Keep the stream open for new lines.
+    pub follow: bool,
+}
+
+/// A stream of log pieces, oldest first: bytes as the agent wrote them, each line prefixed with its
+/// time, in bounded pieces.
+pub type LogStream = BoxStream<'static, Result<Bytes, PortError>>;
+
+/// Reads the logs of users' containers.
+#[async_trait]
+pub trait ContainerLogs: Send + Sync + 'static {
+    /// The log of a user's container; `None` when the user has no container now.
+    ///
+    /// # Errors
+    /// When the engine can't be asked.
+    async fn logs(&self, user: &Uid, query: LogQuery) -> Result<Option<LogStream>, PortError>;
+}
+
+/// Reads what the engine knows of users' containers.
+#[async_trait]
+pub trait ContainerInspect: Send + Sync + 'static {
+    /// The engine's facts as JSON, without secrets; `None` when the user has no container now.
+    ///
+    /// # Errors
+    /// When the engine can't be asked.
+    async fn inspect(&self, user: &Uid) -> Result<Option<serde_json::Value>, PortError>;
+}
+
+/// One sample of a container's resource use.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Usage {
+    /// Processor use in percent of one core.
+    pub cpu_percent: f64,
+    /// Memory in use, in bytes, without the page cache.
+    pub memory_bytes: u64,
+    /// Memory limit in bytes.
+    pub memory_limit_bytes: u64,
+    /// Number of processes.
+    pub pids: u64,
+    /// Bytes received on all networks.
+    pub network_rx_bytes: u64,
+    /// Bytes sent on all networks.
+    pub network_tx_bytes: u64,
+}
+
+/// Samples the resource use of users' containers.
+#[async_trait]
+pub trait ContainerStats: Send + Sync + 'static {
+    /// One sample; `None` when the user's container does not run.
+    ///
+    /// # Errors
+    /// When the engine can't be asked.
+    async fn stats(&self, user: &Uid) -> Result<Option<Usage>, PortError>;
+}
+
+/// Whether the engine could be reached lately.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EngineState {
+    /// It could.
+    pub available: bool,
+    /// Its version, or why it couldn't.
+    pub message: String,
+}
+
+/// Knows the state of the engine without asking it.
+pub trait EngineHealth: Send + Sync + 'static {
+    /// The latest known state.
+    fn engine(&self) -> EngineState;
+}
+
+/// Who runs the reconcilers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeaderState {
+    /// Whether it is this process.
+    pub leading: bool,
+    /// The name of the leader, when known.
+    pub holder: Option<String>,
+}
+
+/// Knows who runs the reconcilers.
+pub trait Leadership: Send + Sync + 'static {
+    /// The latest known state.
+    fn leader(&self) -> LeaderState;
+}

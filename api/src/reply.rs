@@ -1,0 +1,274 @@
+//! What a handler answers: the success envelope, bare resources, text and event streams.
+
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+use warp::Reply as _;
+
+use crate::error::ApiError;
+
+/// The response type of the HTTP stack.
+pub(crate) type Response = warp::reply::Response;
+
+/// How often an idle event stream sends a comment, so that proxies keep it open.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// One server-sent event.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Event {
+    /// The event's type; `None` is the default type `message`.
+    pub name: Option<String>,
+    /// The id a client sends back as `Last-Event-ID`.
+    pub id: Option<String>,
+    /// The payload; line breaks are kept.
+    pub data: String,
+}
+
+impl Event {
+    /// An event of the default type with a JSON payload.
+    ///
+    /// # Errors
+    /// [`ApiError::Internal`] when the value has no JSON form.
+    pub fn json(value: &impl Serialize) -> Result<Self, ApiError> {
+        Ok(Self {
+            data: serde_json::to_string(value).map_err(ApiError::internal)?,
+            ..Self::default()
+        })
+    }
+}
+
+/// A boxed stream of events.
+type Events = Pin<Box<dyn Stream<Item = Event> + Send>>;
+
+enum Payload {
+    Json(Value),
+    Text(String),
+    Events(Events),
+    Empty,
+    /// The value could not be serialised; told when the response is built.
+    Broken(serde_json::Error),
+}
+
+/// What a handler answers.
+pub struct Reply {
+    status: StatusCode,
+    headers: HeaderMap,
+    payload: Payload,
+}
+
+impl Reply {
+    /// The success envelope with its message.
+    pub fn ok(message: impl Into<String>) -> Self {
+        let mut body = Map::new();
+        body.insert("success".to_owned(), json!(true));
+        body.insert("message".to_owned(), json!(message.into()));
+        Self::new(Payload::Json(Value::Object(body)))
+    }
+
+    /// A resource without the envelope.
+    pub fn resource(value: &impl Serialize) -> Self {
+        Self::new(match serde_json::to_value(value) {
+            Ok(value) => Payload::Json(value),
+            Err(error) => Payload::Broken(error),
+        })
+    }
+
+    /// Plain UTF-8 text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Payload::Text(text.into()))
+    }
+
+    /// 204 without a body.
+    pub fn empty() -> Self {
+        Self::new(Payload::Empty).status(StatusCode::NO_CONTENT)
+    }
+
+    /// An event stream. It ends with the stream given, or when the service shuts down.
+    pub fn events(events: impl Stream<Item = Event> + Send + 'static) -> Self {
+        Self::new(Payload::Events(Box::pin(events))).header(
+            HeaderName::from_static("x-accel-buffering"),
+            HeaderValue::from_static("no"),
+        )
+    }
+
+    fn new(payload: Payload) -> Self {
+        Self {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            payload,
+        }
+    }
+
+    /// Adds a field to a JSON answer; a second field of the same name replaces the first.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Serialize) -> Self {
+        if let Payload::Json(Value::Object(body)) = &mut self.payload {
+            match serde_json::to_value(value) {
+                Ok(value) => {
+                    body.insert(name.to_owned(), value);
+                }
+                Err(error) => self.payload = Payload::Broken(error),
+            }
+        }
+        self
+    }
+
+    /// Adds every field of an object to a JSON answer.
+    #[must_use]
+    pub fn with_all(mut self, fields: Map<String, Value>) -> Self {
+        if let Payload::Json(Value::Object(body)) = &mut self.payload {
+            body.extend(fields);
+        }
+        self
+    }
+
+    /// Another status than 200.
+    #[must_use]
+    pub fn status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.append(name, value);
+        self
+    }
+
+    /// Builds the response. `shutdown` ends an event stream.
+    pub(crate) fn into_response(self, shutdown: &CancellationToken) -> Result<Response, ApiError> {
+        let mut response = match self.payload {
+            Payload::Json(value) => {
+                let bytes = serde_json::to_vec(&value).map_err(ApiError::internal)?;
+                typed(bytes, "application/json")
+            }
+            Payload::Text(text) => typed(text.into_bytes(), "text/plain; charset=utf-8"),
+            Payload::Empty => Response::default(),
+            Payload::Events(events) => {
+                let events = events
+                    .take_until(shutdown.clone().cancelled_owned())
+                    .map(|event| Ok::<_, std::convert::Infallible>(to_sse(event)));
+                let events = Shared(Mutex::new(Box::pin(events)));
+                let kept = warp::sse::keep_alive().interval(KEEP_ALIVE).stream(events);
+                warp::sse::reply(kept).into_response()
+            }
+            Payload::Broken(error) => return Err(ApiError::internal(error)),
+        };
+        *response.status_mut() = self.status;
+        response.headers_mut().extend(self.headers);
+        Ok(response)
+    }
+}
+
+fn typed(bytes: Vec<u8>, content_type: &'static str) -> Response {
+    let mut response = Response::new(bytes.into());
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+fn to_sse(event: Event) -> warp::sse::Event {
+    let mut sse = warp::sse::Event::default().data(event.data);
+    if let Some(name) = event.name {
+        sse = sse.event(name);
+    }
+    if let Some(id) = event.id {
+        sse = sse.id(id);
+    }
+    sse
+}
+
+/// Makes a stream `Sync`, as response bodies must be. It is only ever polled through `&mut`, so the
+/// lock is never contended.
+struct Shared<S>(Mutex<Pin<Box<S>>>);
+
+impl<S: Stream> Stream for Shared<S> {
+    type Item = S::Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_mut()
+            .poll_next(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    async fn body_of(reply: Reply) -> (StatusCode, String) {
+        let response = reply.into_response(&CancellationToken::new()).unwrap();
+        let status = response.status();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn success_has_a_message_and_extra_fields() {
+        let (status, body) = body_of(
+            Reply::ok("done")
+                .with("generation", 3)
+                .status(StatusCode::ACCEPTED),
+        )
+        .await;
+        assert_eq!(status, StatusCode::ACCEPTED);
+        let value: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(
+            value,
+            json!({"success": true, "message": "done", "generation": 3})
+        );
+    }
+
+    #[tokio::test]
+    async fn failures_have_error_and_code() {
+        let (status, body) =
+            body_of(ApiError::invalid("page", "page begins at 1").to_reply()).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        let value: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(
+            value,
+            json!({"success": false, "error": "page begins at 1", "code": "invalid_parameter", "field": "page"})
+        );
+    }
+
+    #[tokio::test]
+    async fn event_streams_end_when_the_service_shuts_down() {
+        let shutdown = CancellationToken::new();
+        let reply = Reply::events(
+            futures::stream::once(async {
+                Event {
+                    data: "a\nb".to_owned(),
+                    ..Event::default()
+                }
+            })
+            .chain(futures::stream::pending()),
+        );
+        let mut body = reply.into_response(&shutdown).unwrap().into_body();
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first, "data:a\ndata:b\n\n");
+        shutdown.cancel();
+        assert!(body.frame().await.is_none());
+    }
+
+    #[test]
+    fn a_value_without_json_form_is_a_server_error() {
+        let bad: std::collections::HashMap<(i32, i32), i32> = [((1, 2), 3)].into();
+        let result = Reply::ok("x")
+            .with("bad", bad)
+            .into_response(&CancellationToken::new());
+        assert!(matches!(result, Err(ApiError::Internal(_))));
+    }
+}

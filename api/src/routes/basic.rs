@@ -1,0 +1,145 @@
+//! Health, sign-in and what belongs to the session itself.
+
+use serde::Serialize;
+
+use crate::auth::csrf;
+use crate::deps::{Deps, VERSION};
+use crate::dispatch::{Anyone, Session};
+use crate::error::ApiError;
+use crate::input::{Input, Nothing};
+use crate::reply::Reply;
+use crate::settings::AuthMode;
+
+#[derive(Serialize)]
+struct HealthBody {
+    status: &'static str,
+    version: &'static str,
+}
+
+/// `GET /api/health`: touches neither database nor engine.
+///
+/// # Errors
+/// None.
+pub async fn health(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+    Ok(Reply::resource(&HealthBody {
+        status: "ok",
+        version: VERSION,
+    }))
+}
+
+/// `GET /healthz`: the process is alive and its event loop turns.
+///
+/// # Errors
+/// None.
+pub async fn liveness(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+    Ok(Reply::text("ok\n"))
+}
+
+/// What a sign-in page needs to know of an authentication mode.
+#[derive(Serialize)]
+struct Provider {
+    name: AuthMode,
+    display_name: &'static str,
+    /// Name and password are asked for here.
+    has_password: bool,
+    /// The browser goes to the provider.
+    has_browser: bool,
+    /// Users come from a directory.
+    has_directory: bool,
+}
+
+fn provider(mode: AuthMode) -> Provider {
+    let (display_name, has_password, has_browser, has_directory) = match mode {
+        AuthMode::Local => ("Local accounts", true, false, false),
+        AuthMode::Ldap => ("LDAP directory", true, false, true),
+        AuthMode::Oidc => ("Single sign-on", false, true, false),
+    };
+    Provider {
+        name: mode,
+        display_name,
+        has_password,
+        has_browser,
+        has_directory,
+    }
+}
+
+/// `GET /api/login/mode`.
+///
+/// # Errors
+/// None.
+pub async fn login_mode(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+    let mode = deps.settings().auth_mode;
+    Ok(Reply::ok("authentication mode")
+        .with("auth_mode", mode)
+        .with("provider", provider(mode)))
+}
+
+/// `GET /api/csrf`: the token of the present hour.
+///
+/// # Errors
+/// None.
+pub async fn csrf(session: Session, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+    let token = csrf::token(&deps.signer, &session.account.name, deps.clock.now());
+    Ok(Reply::ok("CSRF token").with("csrf_token", token))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::access::Op;
+    use crate::dispatch::Binder;
+    use crate::settings::WebSettings;
+    use crate::testing::{World, world};
+
+    async fn get(world: &World, path: &str) -> Value {
+        let ops = [Op::Health, Op::Liveness, Op::LoginMode, Op::Csrf];
+        let own = Binder::default()
+            .bind(Op::Health, health)
+            .bind(Op::Liveness, liveness)
+            .bind(Op::LoginMode, login_mode)
+            .bind(Op::Csrf, csrf);
+        let request = warp::test::request()
+            .path(path)
+            .header("cookie", world.cookie("alice"));
+        let response = request.reply(&world.api(own, &ops).filter()).await;
+        assert_eq!(response.status(), 200);
+        serde_json::from_slice(response.body())
+            .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(response.body())))
+    }
+
+    #[tokio::test]
+    async fn health_is_a_bare_resource() {
+        let expected = json!({"status": "ok", "version": VERSION});
+        assert_eq!(get(&world(), "/api/health").await, expected);
+        assert_eq!(get(&world(), "/healthz").await, "ok\n");
+    }
+
+    #[tokio::test]
+    async fn the_mode_is_told_with_what_a_sign_in_page_must_show() {
+        let world = world();
+        let local = get(&world, "/api/login/mode").await;
+        assert_eq!(local["auth_mode"], "local");
+        assert_eq!(local["provider"]["has_password"], true);
+        let settings = WebSettings {
+            auth_mode: AuthMode::Oidc,
+            ..WebSettings::default()
+        };
+        world.settings.send(Arc::new(settings)).unwrap();
+        let oidc = get(&world, "/api/login/mode").await;
+        assert_eq!(oidc["auth_mode"], "oidc");
+        assert_eq!(oidc["provider"]["has_browser"], true);
+        assert_eq!(oidc["provider"]["has_password"], false);
+    }
+
+    #[tokio::test]
+    async fn the_token_given_is_the_token_taken() {
+        let world = world();
+        let answer = get(&world, "/api/csrf").await;
+        assert_eq!(answer["csrf_token"], world.token("alice"));
+        assert_eq!(answer["success"], true);
+    }
+}

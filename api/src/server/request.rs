@@ -1,0 +1,115 @@
+//! What the accept loop knows of a request before anything reads it.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use http::header::{HOST, HeaderName};
+use http::{HeaderValue, Request};
+
+/// The header that carries the request id, in both directions.
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Longest request id taken from a client, in characters.
+const MAX_ID: usize = 64;
+
+/// Which routes a listener serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Surface {
+    /// All routes.
+    #[default]
+    Public,
+    /// Only what agents in their containers need.
+    Agent,
+    /// All routes; who can open the socket is a superadmin.
+    AdminSocket,
+}
+
+/// The other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Peer {
+    /// Its address; `None` on the admin socket.
+    pub addr: Option<SocketAddr>,
+    /// Its user id; only on the admin socket.
+    pub socket_uid: Option<u32>,
+    /// Which listener it came to.
+    pub surface: Surface,
+}
+
+/// The id under which the log speaks of a request: at most 64 of `[A-Za-z0-9._-]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestId(String);
+
+impl RequestId {
+    /// The client's id when it is sane, a fresh one otherwise.
+    pub(super) fn of<B>(request: &Request<B>) -> Self {
+        let given = request
+            .headers()
+            .get(REQUEST_ID)
+            .and_then(|value| value.to_str().ok())
+            .filter(|id| (1..=MAX_ID).contains(&id.len()))
+            .filter(|id| {
+                id.bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+            });
+        match given {
+            Some(id) => Self(id.to_owned()),
+            None => Self(uuid::Uuid::new_v4().simple().to_string()),
+        }
+    }
+
+    pub(super) fn header(&self) -> Option<HeaderValue> {
+        HeaderValue::from_str(&self.0).ok()
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Travels with the request, in its extensions.
+#[derive(Debug, Clone, Default)]
+pub struct RequestContext {
+    /// The other end of the connection.
+    pub peer: Peer,
+    /// The request's id.
+    pub id: RequestId,
+    /// `Host`, or the authority of an HTTP/2 request.
+    pub host: Option<String>,
+}
+
+impl RequestContext {
+    pub(super) fn new<B>(request: &Request<B>, peer: Peer) -> Self {
+        let authority = request.uri().authority().map(|a| a.as_str().to_owned());
+        let host = request.headers().get(HOST);
+        Self {
+            peer,
+            id: RequestId::of(request),
+            host: authority.or_else(|| host.and_then(|h| h.to_str().ok()).map(str::to_owned)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l62_only_sane_request_ids_are_taken_over() {
+        let id = |value: &str| {
+            let request = Request::builder()
+                .header(REQUEST_ID, value)
+                .body(())
+                .unwrap();
+            RequestId::of(&request).to_string()
+        };
+        for good in ["a", "A-1_b.c", &"x".repeat(64)] {
+            assert_eq!(id(good), good);
+        }
+        for bad in ["", "a b", "a\"b", "a=b", &"x".repeat(65)] {
+            assert_ne!(id(bad), bad);
+            assert_eq!(id(bad).len(), 32);
+        }
+    }
+}

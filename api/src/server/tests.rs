@@ -1,0 +1,632 @@
+//! The whole stack on real listeners.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http::{Request, Response, StatusCode, Version};
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls_pki_types::ServerName;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+
+use super::*;
+use crate::access::Op;
+use crate::deps::Deps;
+use crate::dispatch::{Anyone, Binder, Superadmin};
+use crate::error::ApiError;
+use crate::input::{Input, Nothing};
+use crate::reply::{Event, Reply};
+use crate::testing::{World, world};
+
+async fn panics(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+    panic!("secret detail of the panic")
+}
+
+async fn streams(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+    let first = futures::stream::once(async {
+        Event {
+            data: "first".to_owned(),
+            ..Event::default()
+        }
+    });
+    Ok(Reply::events(first.chain(futures::stream::pending())))
+}
+
+async fn slow(_: Superadmin, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+    sleep(Duration::from_millis(300)).await;
+    Ok(Reply::ok("slept"))
+}
+
+async fn never(_: Superadmin, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+    std::future::pending().await
+}
+
+struct Running {
+    world: World,
+    address: Option<SocketAddr>,
+    stop: CancellationToken,
+    done: futures::future::BoxFuture<'static, Duration>,
+}
+
+/// Serves on a listener: `/healthz` panics, `/readyz` streams, `config` is slow, `tasks` never ends.
+fn serve_on(listener: Listener, limits: Limits) -> Running {
+    let world = world();
+    let own = Binder::default()
+        .bind(Op::Liveness, panics)
+        .bind(Op::Readiness, streams)
+        .bind(Op::ConfigRead, slow)
+        .bind(Op::Tasks, never);
+    let replaced = [Op::Liveness, Op::Readiness, Op::ConfigRead, Op::Tasks];
+    let server = Server::new(world.api(own, &replaced), limits);
+    let address = listener.local_addr();
+    let stop = CancellationToken::new();
+    let (token, shutdown) = (stop.clone(), world.deps.shutdown.clone());
+    let tracker = TaskTracker::new();
+    let task = tracker.spawn(async move {
+        server.run(listener, token).await;
+    });
+    let stopping = stop.clone();
+    let done = Box::pin(async move {
+        stopping.cancel();
+        shutdown.cancel();
+        let begun = Instant::now();
+        task.await.unwrap();
+        begun.elapsed()
+    });
+    Running {
+        world,
+        address,
+        stop,
+        done,
+    }
+}
+
+async fn serve(limits: Limits) -> Running {
+    let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), None, Surface::Public);
+    serve_on(listener.await.unwrap(), limits)
+}
+
+impl Running {
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address.unwrap()).await.unwrap()
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> Response<Bytes> {
+        send_over(self.connect().await, request).await
+    }
+
+    async fn stop(self) -> Duration {
+        self.done.await
+    }
+}
+
+async fn send_over<S>(stream: S, request: Request<Full<Bytes>>) -> Response<Bytes>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .unwrap();
+    let (response, _) = tokio::join!(
+        async {
+            let response = sender.send_request(request).await.unwrap();
+            let (parts, body) = response.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            drop(sender);
+            Response::from_parts(parts, body)
+        },
+        connection
+    );
+    response
+}
+
+fn get(path: &str) -> Request<Full<Bytes>> {
+    Request::builder()
+        .uri(path)
+        .header("host", "test")
+        .body(Full::default())
+        .unwrap()
+}
+
+fn assert_protective_headers(response: &Response<Bytes>) {
+    let headers = response.headers();
+    assert_eq!(headers["x-frame-options"], "DENY");
+    assert_eq!(headers["x-content-type-options"], "nosniff");
+    assert_eq!(
+        headers["referrer-policy"],
+        "strict-origin-when-cross-origin"
+    );
+    assert_eq!(headers["cache-control"], "no-store");
+    assert!(headers["x-request-id"].len() >= 2);
+}
+
+fn failure_of(response: &Response<Bytes>) -> String {
+    let body: Value = serde_json::from_slice(response.body()).unwrap();
+    assert_eq!(body["success"], false);
+    body["code"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn every_response_has_the_protective_headers_and_the_request_id() {
+    let running = serve(Limits::default()).await;
+    let cases = [
+        (get("/api/health"), 200),
+        (get("/nothing"), 404),
+        (get("/api/login"), 405),
+        (get("/api/csrf"), 401),
+        (get("/healthz"), 500),
+        (get("/api/admin/users?a=%ff"), 401),
+    ];
+    for (request, status) in cases {
+        let path = request.uri().clone();
+        let response = running.send(request).await;
+        assert_eq!(response.status().as_u16(), status, "{path}");
+        assert_protective_headers(&response);
+    }
+    let mut request = get("/api/health");
+    request
+        .headers_mut()
+        .insert("x-request-id", "my-id.1".parse().unwrap());
+    assert_eq!(
+        running.send(request).await.headers()["x-request-id"],
+        "my-id.1"
+    );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn l33_a_panic_is_a_500_that_tells_nothing_and_the_service_goes_on() {
+    let running = serve(Limits::default()).await;
+    let response = running.send(get("/healthz")).await;
+    assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(failure_of(&response), "internal");
+    assert!(!String::from_utf8_lossy(response.body()).contains("secret"));
+    assert_eq!(
+        running.send(get("/api/health")).await.status(),
+        StatusCode::OK
+    );
+    running.stop().await;
+}
+
+fn upload(world: &World) -> http::request::Builder {
+    Request::builder()
+        .method("POST")
+        .uri("/api/admin/container/start")
+        .header("host", "test")
+        .header("cookie", world.cookie("root"))
+        .header("x-csrf-token", world.token("root"))
+        .header("content-type", "application/x-www-form-urlencoded")
+}
+
+#[tokio::test]
+async fn l22_a_body_over_the_limit_is_refused_before_it_is_sent() {
+    let running = serve(Limits::default()).await;
+    let mut stream = running.connect().await;
+    let head = format!(
+        "POST /api/admin/container/start HTTP/1.1\r\nhost: test\r\ncookie: {}\r\nx-csrf-token: {}\r\n\
+         content-type: application/x-www-form-urlencoded\r\ncontent-length: 1048577\r\n\r\n",
+        running.world.cookie("root"),
+        running.world.token("root"),
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 413");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn l22_a_body_without_length_is_cut_at_the_limit() {
+    let running = serve(Limits::default()).await;
+    let request = |size: usize| {
+        upload(&running.world)
+            .body(Full::new(Bytes::from(vec![b'a'; size])))
+            .unwrap()
+    };
+    assert_eq!(running.send(request(1024 * 1024)).await.status(), 200);
+    let mut stream = running.connect().await;
+    let head = format!(
+        "POST /api/admin/container/start HTTP/1.1\r\nhost: test\r\ncookie: {}\r\nx-csrf-token: {}\r\n\
+         content-type: application/x-www-form-urlencoded\r\ntransfer-encoding: chunked\r\n\r\n",
+        running.world.cookie("root"),
+        running.world.token("root"),
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let (mut reader, mut writer) = stream.into_split();
+    let chunk = [b"10000\r\n".as_slice(), &vec![b'a'; 0x10000], b"\r\n"].concat();
+    let write = async {
+        let mut sent = 0;
+        while writer.write_all(&chunk).await.is_ok() {
+            sent += 1;
+            assert!(sent < 1000, "64 MB were taken for a limit of 1 MiB");
+        }
+    };
+    let read = async {
+        let mut answer = vec![0; 12];
+        reader.read_exact(&mut answer).await.unwrap();
+        answer
+    };
+    let (answer, ()) = tokio::join!(read, write);
+    assert_eq!(answer, b"HTTP/1.1 413");
+    running.stop().await;
+}
+
+fn hasty() -> Limits {
+    Limits {
+        head: Duration::from_millis(300),
+        ..Limits::default()
+    }
+}
+
+/// How long the server keeps a connection that was sent `bytes` and nothing more.
+async fn patience(running: &Running, bytes: &[u8]) -> Duration {
+    let mut stream = running.connect().await;
+    stream.write_all(bytes).await.unwrap();
+    let begun = Instant::now();
+    let mut rest = Vec::new();
+    let read = timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
+    assert!(read.is_ok(), "the connection was kept open");
+    begun.elapsed()
+}
+
+#[tokio::test]
+async fn l63_connections_that_send_no_whole_request_are_closed() {
+    let running = serve(hasty()).await;
+    for bytes in [
+        b"".as_slice(),
+        b"G",
+        b"GET /api/health HTTP/1.1\r\nhost: t",
+        b"PRI * HTTP",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ] {
+        let patience = patience(&running, bytes).await;
+        assert!(
+            patience < Duration::from_secs(2),
+            "{patience:?} for {bytes:?}"
+        );
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn l63_a_connection_kept_alive_must_send_its_next_request_in_time() {
+    let running = serve(hasty()).await;
+    let request = b"GET /api/health HTTP/1.1\r\nhost: t\r\n\r\nGET /";
+    assert!(patience(&running, request).await < Duration::from_secs(2));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_may_take_longer_than_the_time_for_its_head() {
+    let running = serve(Limits {
+        head: Duration::from_millis(100),
+        ..Limits::default()
+    })
+    .await;
+    let mut request = get("/api/config");
+    let cookie = running.world.cookie("root").parse().unwrap();
+    request.headers_mut().insert("cookie", cookie);
+    assert_eq!(running.send(request).await.status(), 200);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn the_number_of_connections_is_bounded() {
+    let running = serve(Limits {
+        connections: 2,
+        ..Limits::default()
+    })
+    .await;
+    let held = [running.connect().await, running.connect().await];
+    sleep(Duration::from_millis(50)).await;
+    let mut third = Box::pin(running.send(get("/api/health")));
+    assert!(
+        timeout(Duration::from_millis(300), &mut third)
+            .await
+            .is_err()
+    );
+    drop(held);
+    assert_eq!(
+        timeout(Duration::from_secs(5), third)
+            .await
+            .unwrap()
+            .status(),
+        200
+    );
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn an_open_stream_ends_at_shutdown_and_running_requests_finish() {
+    let running = serve(Limits::default()).await;
+    let mut stream = running.connect().await;
+    stream
+        .write_all(b"GET /readyz HTTP/1.1\r\nhost: t\r\n\r\n")
+        .await
+        .unwrap();
+    let mut seen = vec![0; 4096];
+    let mut text = String::new();
+    while !text.contains("data:first") {
+        let n = stream.read(&mut seen).await.unwrap();
+        text.push_str(&String::from_utf8_lossy(&seen[..n]));
+    }
+    assert!(
+        text.contains("text/event-stream") && text.contains("x-frame-options: DENY"),
+        "{text}"
+    );
+    let mut request = get("/api/config");
+    let cookie = running.world.cookie("root").parse().unwrap();
+    request.headers_mut().insert("cookie", cookie);
+    let slow = send_over(running.connect().await, request);
+    let stop = async {
+        sleep(Duration::from_millis(100)).await;
+        running.stop().await
+    };
+    let mut rest = Vec::new();
+    let (slow, took, _) = tokio::join!(slow, stop, stream.read_to_end(&mut rest));
+    assert_eq!(slow.status(), 200);
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(rest.ends_with(b"0\r\n\r\n"), "the stream ended properly");
+}
+
+#[tokio::test]
+async fn shutdown_is_bounded_by_its_limit() {
+    let running = serve(Limits {
+        shutdown: Duration::from_millis(300),
+        ..Limits::default()
+    })
+    .await;
+    let mut stream = running.connect().await;
+    let head = format!(
+        "GET /api/admin/tasks HTTP/1.1\r\nhost: t\r\ncookie: {}\r\n\r\n",
+        running.world.cookie("root")
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    sleep(Duration::from_millis(100)).await;
+    assert!(!running.stop.is_cancelled());
+    let took = running.stop().await;
+    assert!((300..2000).contains(&took.as_millis()), "{took:?}");
+}
+
+#[tokio::test]
+async fn the_admin_socket_is_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("admin.sock");
+    let running = serve_on(
+        Listener::admin_socket(&path).await.unwrap(),
+        Limits::default(),
+    );
+    let stream = UnixStream::connect(&path).await.unwrap();
+    let request = Request::builder()
+        .method("POST")
+        .uri("/api/admin/container/start")
+        .header("host", "socket")
+        .body(Full::default())
+        .unwrap();
+    assert_eq!(send_over(stream, request).await.status(), 200);
+    running.stop().await;
+    assert!(!path.exists(), "the socket is gone after the stop");
+}
+
+/// Writes a fresh certificate for `localhost` and returns it.
+fn write_certificate(dir: &Path) -> rustls_pki_types::CertificateDer<'static> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(dir.join("cert.pem"), made.cert.pem()).unwrap();
+    std::fs::write(dir.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    made.cert.der().clone()
+}
+
+fn pem_paths(dir: &Path) -> (PathBuf, PathBuf) {
+    (dir.join("cert.pem"), dir.join("key.pem"))
+}
+
+async fn tls_connect(
+    address: SocketAddr,
+    trusted: &rustls_pki_types::CertificateDer<'static>,
+    protocol: &[u8],
+) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(trusted.clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let tcp = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(config))
+        .connect(name, tcp)
+        .await
+}
+
+#[tokio::test]
+async fn tls_serves_http1_and_http2_and_takes_a_new_certificate() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = write_certificate(dir.path());
+    let (certificate, key) = pem_paths(dir.path());
+    let tls = Tls::load(certificate, key).unwrap();
+    let listener = Listener::tcp(
+        ([127, 0, 0, 1], 0).into(),
+        Some(tls.clone()),
+        Surface::Public,
+    )
+    .await;
+    let running = serve_on(listener.unwrap(), hasty());
+    let address = running.address.unwrap();
+
+    let stream = tls_connect(address, &first, b"http/1.1").await.unwrap();
+    assert_eq!(send_over(stream, get("/api/health")).await.status(), 200);
+
+    let stream = tls_connect(address, &first, b"h2").await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    let request = Request::get("https://localhost/api/health").body(Full::<Bytes>::default());
+    let (response, _) = tokio::join!(
+        async {
+            let response = sender.send_request(request.unwrap()).await.unwrap();
+            drop(sender);
+            response
+        },
+        connection
+    );
+    assert_eq!(
+        (response.status(), response.version()),
+        (StatusCode::OK, Version::HTTP_2)
+    );
+    assert_eq!(response.headers()["x-frame-options"], "DENY");
+
+    // A client that never begins its handshake does not stay.
+    assert!(patience(&running, b"").await < Duration::from_secs(2));
+
+    let second = write_certificate(dir.path());
+    tls.reload().unwrap();
+    assert!(tls_connect(address, &first, b"http/1.1").await.is_err());
+    let stream = tls_connect(address, &second, b"http/1.1").await.unwrap();
+    assert_eq!(send_over(stream, get("/api/health")).await.status(), 200);
+
+    std::fs::write(dir.path().join("cert.pem"), "junk").unwrap();
+    assert!(matches!(tls.reload(), Err(TlsError::NoCertificate(_))));
+    assert!(
+        tls_connect(address, &second, b"http/1.1").await.is_ok(),
+        "the old one stays"
+    );
+    running.stop().await;
+}
+
+#[test]
+fn a_key_of_another_certificate_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    write_certificate(dir.path());
+    let (certificate, key) = pem_paths(dir.path());
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(&key, other.signing_key.serialize_pem()).unwrap();
+    assert!(matches!(
+        Tls::load(certificate, key),
+        Err(TlsError::Unusable(_))
+    ));
+}
+
+/// Collects log lines.
+#[derive(Clone, Default)]
+struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Lines {
+    fn collect(&self) -> tracing::subscriber::DefaultGuard {
+        let lines = self.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .with_writer(move || lines.clone())
+            .with_ansi(false)
+            .finish();
+        tracing::subscriber::set_default(subscriber)
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn l62_no_client_makes_a_log_line_long_or_tells_it_secrets() {
+    let lines = Lines::default();
+    let _guard = lines.collect();
+    let running = serve(Limits::default()).await;
+    let long = "x".repeat(10_000);
+    let mut request = get(&format!("/api/{long}?password=hunter2"));
+    *request.method_mut() = http::Method::from_bytes(long.as_bytes()).unwrap();
+    request
+        .headers_mut()
+        .insert("x-request-id", long.parse().unwrap());
+    request
+        .headers_mut()
+        .insert("cookie", format!("session={long}").parse().unwrap());
+    assert_eq!(running.send(request).await.status(), 404);
+    running.stop().await;
+    let text = lines.text();
+    let ours: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains("status=404"))
+        .collect();
+    assert_eq!(ours.len(), 1, "one access line");
+    assert!(ours[0].len() < 400 && !text.contains("hunter2"), "{ours:?}");
+}
+
+#[tokio::test]
+async fn a_panic_is_logged_under_the_request_id() {
+    let lines = Lines::default();
+    let _guard = lines.collect();
+    let running = serve(Limits::default()).await;
+    let mut request = get("/healthz");
+    request
+        .headers_mut()
+        .insert("x-request-id", "find-me".parse().unwrap());
+    running.send(request).await;
+    running.stop().await;
+    let text = lines.text();
+    let line = text
+        .lines()
+        .find(|line| line.contains("a handler panicked"))
+        .unwrap();
+    assert!(
+        line.contains("find-me") && line.contains("secret detail"),
+        "{line}"
+    );
+}
+
+#[tokio::test]
+async fn l64_requests_that_are_hardly_http_never_cause_a_server_error() {
+    let running = serve(hasty()).await;
+    let long = format!(
+        "GET /api/health HTTP/1.1\r\nhost: t\r\nx: {}\r\n\r\n",
+        "x".repeat(100_000)
+    );
+    let requests: [&[u8]; 9] = [
+        b"GET /api/\xff\xfe HTTP/1.1\r\nhost: t\r\n\r\n",
+        b"GET /api/health?a=\xff HTTP/1.1\r\nhost: t\r\n\r\n",
+        b"GET /api/health HTTP/1.1\r\nhost: t\r\nx-request-id: \xff\r\n\r\n",
+        b"GET /api/csrf HTTP/1.1\r\nhost: t\r\ncookie: session=\xff\r\n\r\n",
+        b"GET /api/health HTTP/1.1\r\nhost: t\r\nhost: u\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+        b"POST /api/login HTTP/1.1\r\nhost: t\r\ncontent-type: \xff\r\ncontent-length: 1\r\n\r\na",
+        b"POST /api/login HTTP/1.1\r\nhost: t\r\norigin: \xff\r\ncontent-length: 0\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        long.as_bytes(),
+    ];
+    for bytes in requests {
+        let mut stream = running.connect().await;
+        stream.write_all(bytes).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer))
+            .await
+            .unwrap();
+        let head = String::from_utf8_lossy(&answer[..answer.len().min(12)]).into_owned();
+        assert!(
+            head.is_empty() || !head.starts_with("HTTP/1.1 5"),
+            "{head} for {bytes:?}"
+        );
+    }
+    assert_eq!(running.send(get("/api/health")).await.status(), 200);
+    running.stop().await;
+}

@@ -1,0 +1,166 @@
+//! What tests of several modules share: dependencies without a world, and handlers that only tell
+//! that they were reached.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use schema::clock::ManualClock;
+use schema::ids::{Timestamp, Uid};
+use secrecy::SecretSlice;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::access::{Access, Op, TABLE};
+use crate::auth::login_limit::LoginLimit;
+use crate::auth::password::PasswordPool;
+use crate::auth::session::SessionClaims;
+use crate::auth::{Account, Authenticator, Role, Signer};
+use crate::deps::{Dependencies, Deps};
+use crate::dispatch::{Anyone, Api, Binder, Caller, OrdinaryUser, Session, Superadmin, Visitor};
+use crate::error::ApiError;
+use crate::input::{Input, Nothing};
+use crate::ports::{
+    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, LeaderState,
+    Leadership, LogQuery, LogStream, PortError, Usage,
+};
+use crate::reply::Reply;
+use crate::settings::WebSettings;
+
+/// The moment at which tests begin.
+pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
+
+/// Live sessions by cookie name.
+#[derive(Default)]
+pub(crate) struct Accounts(pub(crate) BTreeMap<String, Role>);
+
+#[async_trait]
+impl Authenticator for Accounts {
+    async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>, ApiError> {
+        let name = claims.username.as_str();
+        if name == "broken" {
+            return Err(ApiError::internal("the database is gone"));
+        }
+        Ok(self.0.get(name).map(|role| Account {
+            uid: Uid::from(name.to_owned()),
+            name: claims.username.clone(),
+            role: *role,
+        }))
+    }
+}
+
+/// A world in which nothing is there.
+struct Nowhere;
+
+#[async_trait]
+impl ContainerLogs for Nowhere {
+    async fn logs(&self, _: &Uid, _: LogQuery) -> Result<Option<LogStream>, PortError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl ContainerInspect for Nowhere {
+    async fn inspect(&self, _: &Uid) -> Result<Option<serde_json::Value>, PortError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl ContainerStats for Nowhere {
+    async fn stats(&self, _: &Uid) -> Result<Option<Usage>, PortError> {
+        Ok(None)
+    }
+}
+
+impl EngineHealth for Nowhere {
+    fn engine(&self) -> EngineState {
+        EngineState {
+            available: false,
+            message: String::new(),
+        }
+    }
+}
+
+impl Leadership for Nowhere {
+    fn leader(&self) -> LeaderState {
+        LeaderState {
+            leading: false,
+            holder: None,
+        }
+    }
+}
+
+/// Dependencies and what tests turn on them.
+pub(crate) struct World {
+    pub(crate) deps: Deps,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) settings: watch::Sender<Arc<WebSettings>>,
+}
+
+/// A world with the ordinary user `alice` and the superadmin `root`.
+pub(crate) fn world() -> World {
+    let clock = Arc::new(ManualClock::new(NOW));
+    let (sender, settings) = watch::channel(Arc::new(WebSettings::default()));
+    let secret = SecretSlice::from(b"test-integration-secret".to_vec());
+    let accounts = [
+        ("alice".to_owned(), Role::User),
+        ("root".to_owned(), Role::Superadmin),
+    ];
+    let deps = Arc::new(Dependencies {
+        clock: clock.clone(),
+        settings,
+        tls: false,
+        signer: Signer::new(&secret).unwrap(),
+        authenticator: Arc::new(Accounts(accounts.into())),
+        passwords: PasswordPool::new(NonZeroUsize::MIN).unwrap(),
+        login_limit: LoginLimit::new(clock.clone()),
+        logs: Arc::new(Nowhere),
+        inspect: Arc::new(Nowhere),
+        stats: Arc::new(Nowhere),
+        engine: Arc::new(Nowhere),
+        leadership: Arc::new(Nowhere),
+        tasks: TaskTracker::new(),
+        shutdown: CancellationToken::new(),
+    });
+    World {
+        deps,
+        clock,
+        settings: sender,
+    }
+}
+
+impl World {
+    /// The `Cookie` header of a session issued now.
+    pub(crate) fn cookie(&self, name: &str) -> String {
+        let claims = SessionClaims::new(name.parse().unwrap(), NOW);
+        format!("session={}", claims.to_cookie_value(&self.deps.signer))
+    }
+
+    /// The present CSRF token.
+    pub(crate) fn token(&self, name: &str) -> String {
+        crate::auth::csrf::token(&self.deps.signer, &name.parse().unwrap(), NOW)
+    }
+
+    /// An API whose handlers tell that they were reached, but for those in `own`.
+    pub(crate) fn api(&self, own: Binder, replaced: &[Op]) -> Api {
+        let mut binder = own;
+        for route in TABLE.iter().filter(|route| !replaced.contains(&route.op)) {
+            let op = route.op;
+            binder = match route.access {
+                Access::Public => binder.bind(op, reached::<Anyone>),
+                Access::Visitor => binder.bind(op, reached::<Visitor>),
+                Access::Login => binder.bind(op, reached::<Session>),
+                Access::OrdinaryUser => binder.bind(op, reached::<OrdinaryUser>),
+                Access::Superadmin => binder.bind(op, reached::<Superadmin>),
+            };
+        }
+        Api::new(binder.build().unwrap(), self.deps.clone()).unwrap()
+    }
+}
+
+async fn reached<C: Caller>(_: C, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+    Ok(Reply::ok("reached"))
+}
