@@ -401,3 +401,6 @@ pub enum EngineError {
     #[error("the engine failed: {0}")]
     Internal(String),
 }
+
+#[cfg(test)]
+mod wire_tests;

@@ -4,6 +4,7 @@
 //! One `ssh` process per connection. Keys, known hosts and jump hosts come from the configuration
 //! of the user that runs the service; nothing is ever asked (`BatchMode`).
 
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::pin::Pin;
 use std::process::Stdio;
@@ -66,8 +67,8 @@ impl Destination {
         })
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new("ssh");
+    fn command(&self, program: &OsStr) -> Command {
+        let mut command = Command::new(program);
         command.args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-T"]);
         if let Some(user) = &self.user {
             command.args(["-l", user]);
@@ -87,10 +88,14 @@ impl Destination {
 
 /// A client whose connections are `ssh` processes.
 pub(super) fn open(authority: &str) -> Result<Docker, EngineError> {
+    open_with(OsString::from("ssh"), authority)
+}
+
+fn open_with(program: OsString, authority: &str) -> Result<Docker, EngineError> {
     let destination = Destination::parse(authority)
         .ok_or_else(|| EngineError::Unavailable("not an SSH destination".into()))?;
     let connector = tower::service_fn(move |_: http::Uri| {
-        let dialled = Dialled::dial(&destination).map(TokioIo::new);
+        let dialled = Dialled::dial(destination.command(&program)).map(TokioIo::new);
         std::future::ready(dialled)
     });
     let client = Client::builder(TokioExecutor::new()).build(connector);
@@ -120,8 +125,8 @@ struct Dialled {
 }
 
 impl Dialled {
-    fn dial(destination: &Destination) -> io::Result<Self> {
-        let mut process = destination.command().spawn()?;
+    fn dial(mut command: Command) -> io::Result<Self> {
+        let mut process = command.spawn()?;
         match (process.stdin.take(), process.stdout.take()) {
             (Some(input), Some(output)) => Ok(Self {
                 input,
@@ -189,5 +194,39 @@ mod tests {
             .as_ref()
             .map(|seen| (seen.user.as_deref(), seen.host.as_str(), seen.port));
         assert_eq!(seen, expected);
+    }
+
+    #[tokio::test]
+    async fn requests_go_through_the_program_and_its_end_is_a_broken_connection() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("ssh");
+        let script = "#!/bin/sh\nprintf '%s\\n' \"$@\" >\"$0.arguments\"\n\
+            [ ! -e \"$0.broken\" ] || exit 255\n\
+            while read -r line && [ ${#line} -gt 1 ]; do :; done\n\
+            printf 'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\nConnection: close\\r\\n\\r\\nOK'\n";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let docker = open_with(program.into(), "alice@engine:2222").unwrap();
+        assert_eq!(docker.ping().await.unwrap(), "OK");
+        let arguments = std::fs::read_to_string(directory.path().join("ssh.arguments")).unwrap();
+        let arguments: Vec<_> = arguments.lines().skip(5).collect();
+        let expected = [
+            "-l",
+            "alice",
+            "-p",
+            "2222",
+            "--",
+            "engine",
+            "docker",
+            "system",
+            "dial-stdio",
+        ];
+        assert_eq!(arguments, expected);
+
+        std::fs::write(directory.path().join("ssh.broken"), "").unwrap();
+        let error = from_client(docker.ping().await.unwrap_err());
+        assert!(matches!(error, EngineError::Unavailable(_)), "{error:?}");
     }
 }

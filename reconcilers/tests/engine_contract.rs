@@ -1,0 +1,154 @@
+//! The engine contract on a real engine, and what only a real one can show.
+//!
+//! Needs the test services: `tests/services/up`, `tests/services/echo-image`, and this run inside
+//! `tests/services/in-netns`. Without them the tests fail; they never skip.
+
+// The suite is test code although its functions bear no test attribute.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[macro_use]
+mod contract;
+mod real;
+
+mod engine_contract {
+    use super::contract;
+    use super::real::stage;
+
+    contract_suite!(stage(), tokio::test);
+}
+
+mod engine_confinement {
+    use std::time::Duration;
+
+    use futures::StreamExt;
+    use reconcilers::drivers::docker::{
+        ContainerEngine, ContainerSettings, ContainerState, LogOptions,
+    };
+
+    use super::contract::Stage;
+    use super::real::{RealStage, stage};
+
+    async fn said(
+        stage: &RealStage,
+        name: &str,
+        settings: &ContainerSettings,
+        script: &str,
+    ) -> String {
+        let mut settings = settings.clone();
+        settings.command = Some(["/bin/sh", "-c", script].map(str::to_owned).to_vec());
+        let id = stage
+            .engine()
+            .create(&stage.name(name), &settings)
+            .await
+            .unwrap();
+        stage.engine().start(&id).await.unwrap();
+        stage
+            .until(&id, |seen| seen.container.state == ContainerState::Exited)
+            .await;
+        let log = stage
+            .engine()
+            .logs(&id, &LogOptions::default())
+            .await
+            .unwrap();
+        let chunks: Vec<_> = log.collect().await;
+        let bytes: Vec<u8> = chunks
+            .into_iter()
+            .flat_map(|c| c.unwrap().bytes.to_vec())
+            .collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    #[tokio::test]
+    async fn l40_a_process_has_no_capability_and_cannot_gain_any() {
+        let stage = stage().await;
+        let settings = stage.settings("u1");
+        let status = said(&stage, "caps", &settings, "cat /proc/self/status").await;
+        assert!(status.contains("CapEff:\t0000000000000000"), "{status}");
+        assert!(status.contains("CapBnd:\t0000000000000000"), "{status}");
+        assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+        let mut settings = stage.settings("u1");
+        settings.capabilities = vec!["CHOWN".to_owned()];
+        let status = said(&stage, "chown", &settings, "cat /proc/self/status").await;
+        assert!(status.contains("CapEff:\t0000000000000001"), "{status}");
+        stage.strike().await;
+    }
+
+    #[tokio::test]
+    async fn l40_processes_and_memory_are_limited() {
+        let stage = stage().await;
+        let mut settings = stage.settings("u1");
+        settings.pids_limit = 8;
+        let script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 2 & done; wait; echo done";
+        let text = said(&stage, "forks", &settings, script).await;
+        assert!(text.contains("can't fork"), "{text}");
+
+        let mut settings = stage.settings("u1");
+        settings.memory_bytes = 16 << 20;
+        settings.command = Some(
+            ["/bin/sh", "-c", "exec tail /dev/zero"]
+                .map(str::to_owned)
+                .to_vec(),
+        );
+        let id = stage
+            .engine()
+            .create(&stage.name("eater"), &settings)
+            .await
+            .unwrap();
+        stage.engine().start(&id).await.unwrap();
+        let ended = stage
+            .until(&id, |seen| seen.container.state == ContainerState::Exited)
+            .await;
+        assert_eq!((ended.exit_code, ended.oom_killed), (Some(137), true));
+        stage.strike().await;
+    }
+
+    #[tokio::test]
+    async fn l40_containers_cannot_reach_each_other_but_their_gateway() {
+        let stage = stage().await;
+        let server = stage.run("server", "u1").await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let address = stage.see(&server).await.container.networks[stage.network()]
+            .clone()
+            .unwrap();
+        let script = format!(
+            "timeout 2 wget -qO- http://{address}:18790/health 2>/dev/null || echo unreachable"
+        );
+        let text = said(&stage, "client", &stage.settings("u2"), &script).await;
+        assert!(
+            text.ends_with("unreachable\n") && !text.contains("ok"),
+            "{text}"
+        );
+        // The same request from the gateway's side works, so the agent does serve.
+        let request = format!("http://{address}:18790/health");
+        let answer = tokio::process::Command::new("/bin/busybox")
+            .args(["wget", "-qO-", &request])
+            .output()
+            .await
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&answer.stdout), "ok\n");
+        stage.strike().await;
+    }
+
+    #[tokio::test]
+    async fn an_agent_writes_its_heartbeat_as_an_arbitrary_user() {
+        let stage = stage().await;
+        let mut settings = stage.settings("u1");
+        settings.user = Some("12345:54321".to_owned());
+        std::os::unix::fs::chown(stage.home(), Some(12345), Some(54321)).unwrap();
+        let id = stage
+            .engine()
+            .create(&stage.name("uid"), &settings)
+            .await
+            .unwrap();
+        stage.engine().start(&id).await.unwrap();
+        let path = "/home/agent/.agent/heartbeat";
+        for attempt in 0.. {
+            if stage.engine().file_exists(&id, path).await.unwrap() {
+                break;
+            }
+            assert!(attempt < 100, "no heartbeat");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        stage.strike().await;
+    }
+}
