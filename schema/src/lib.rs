@@ -5,5 +5,7 @@
 
 pub mod clock;
 pub mod condition;
+pub mod fault;
+pub mod home;
 pub mod ids;
 pub mod secrets;
