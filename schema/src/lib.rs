@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod condition;
+pub mod config;
 pub mod fault;
 pub mod home;
 pub mod ids;
