@@ -11,6 +11,8 @@ pub mod container;
 pub mod db;
 pub mod error;
 pub mod event;
+pub mod fault;
+pub mod home;
 pub mod ids;
 pub mod lease;
 pub mod meta;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
-use schema::config::query::{self as config, Change};
+use schema::config::{Changes, query as config};
 use schema::container::{self, ContainerFacts, Desired};
 use schema::error::DbError;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
@@ -388,24 +388,27 @@ async fn dirty_lists_what_no_pass_has_seen(fixture: Fixture) {
     assert_eq!(counts.iter().map(|c| c.n).sum::<i64>(), 4);
 }
 
+fn changes(list: &[(&'static str, serde_json::Value)]) -> Changes {
+    Changes(
+        list.iter()
+            .map(|(key, value)| (*key, Some(value.clone())))
+            .collect(),
+    )
+}
+
 async fn secrets_are_sealed_and_come_back(fixture: Fixture) {
-    let change = |key: &str, value: serde_json::Value, secret| Change {
-        key: key.to_owned(),
-        value: Some(value),
-        secret,
-    };
     let mut tx = fixture.db.begin().await.unwrap();
     config::lock(&mut tx).await.unwrap();
     let before = config::generation(&mut tx).await.unwrap();
-    let changes = [
-        change("image.registry_password", json!("0123456"), true),
-        change("image.name", json!("echo"), false),
-    ];
-    let after = config::save(&mut tx, &fixture.key, &changes, Some(before))
+    let both = changes(&[
+        ("image.registry_password", json!("0123456")),
+        ("image.name", json!("echo")),
+    ]);
+    let after = config::save(&mut tx, &fixture.key, &both, Some(before))
         .await
         .unwrap();
     assert_eq!(after, before + 1);
-    let stale = config::save(&mut tx, &fixture.key, &changes, Some(before)).await;
+    let stale = config::save(&mut tx, &fixture.key, &both, Some(before)).await;
     assert!(matches!(stale, Err(DbError::StaleGeneration { .. })));
     let secret = meta::ensure_session_secret(&mut tx, &fixture.key)
         .await
@@ -434,52 +437,41 @@ async fn secrets_are_sealed_and_come_back(fixture: Fixture) {
 async fn configuration_bumps_what_it_is_part_of(fixture: Fixture) {
     let uid = create(&fixture, "alice").await.unwrap();
     let mut tx = fixture.db.begin().await.unwrap();
-    let change = |key: &str| Change {
-        key: key.to_owned(),
-        value: Some(json!(512)),
-        secret: false,
+    let save = async |tx: &mut schema::db::Tx, key| {
+        let one = changes(&[(key, json!(512))]);
+        config::save(tx, &fixture.key, &one, None).await.unwrap()
     };
-    config::save(&mut tx, &fixture.key, &[change("files.quota_mb")], None)
-        .await
-        .unwrap();
+    save(&mut tx, "files.quota_mb").await;
     let row = container::get(&mut tx, &uid).await.unwrap().unwrap();
     assert_eq!(row.generation, Generation(1));
-    let generation = config::save(
-        &mut tx,
-        &fixture.key,
-        &[change("container.memory_limit_mb")],
-        None,
-    )
-    .await
-    .unwrap();
+    let generation = save(&mut tx, "container.memory_limit_mb").await;
     let row = container::get(&mut tx, &uid).await.unwrap().unwrap();
     assert_eq!(row.generation, Generation(2));
     assert_eq!(row.config_generation, generation);
 }
 
 async fn two_writers_of_configuration_lose_nothing(fixture: Fixture) {
-    let add = async |key: &str| -> Result<(), DbError> {
+    let add = async |key: &'static str| -> Result<(), DbError> {
         let mut tx = fixture.db.begin().await?;
         config::lock(&mut tx).await?;
         let (values, _) = config::load(&mut tx, &fixture.key).await?;
         let count = values
-            .get("n")
+            .get("files.quota_mb")
             .and_then(serde_json::Value::as_i64)
             .unwrap_or(0);
-        let change = |key: &str, value| Change {
-            key: key.to_owned(),
-            value: Some(value),
-            secret: false,
-        };
-        let changes = [change("n", json!(count + 1)), change(key, json!(1))];
-        config::save(&mut tx, &fixture.key, &changes, None).await?;
+        let both = changes(&[("files.quota_mb", json!(count + 1)), (key, json!(1))]);
+        config::save(&mut tx, &fixture.key, &both, None).await?;
         tx.commit().await
     };
-    let (a, b, c) = tokio::join!(add("a"), add("b"), add("c"));
+    let (a, b, c) = tokio::join!(
+        add("container.cpu_limit"),
+        add("container.pids_limit"),
+        add("container.memory_limit_mb")
+    );
     a.and(b).and(c).unwrap();
     let mut connection = fixture.db.read().await.unwrap();
     let (values, _) = config::load(&mut connection, &fixture.key).await.unwrap();
-    assert_eq!(values["n"], json!(3));
+    assert_eq!(values["files.quota_mb"], json!(3));
     assert_eq!(values.len(), 4);
 }
 

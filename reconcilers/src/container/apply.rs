@@ -8,7 +8,6 @@ use schema::error::DbError;
 use schema::home::HomeError;
 use schema::ids::{Kind, Uid};
 use schema::object;
-use secrecy::ExposeSecret;
 
 use super::ContainerReconciler;
 use super::plan::Action;
@@ -162,11 +161,9 @@ impl ContainerReconciler {
 
     async fn start_pull(&self, reference: &str) -> Result<(), ContainerError> {
         let config = self.config.newest().await?;
-        let image = &config.image;
-        let credentials = (!image.registry_username.is_empty()).then(|| RegistryCredentials {
-            username: image.registry_username.clone(),
-            password: image.registry_password.expose_secret().into(),
-        });
+        let credentials = config
+            .registry_credentials()
+            .map(|(username, password)| RegistryCredentials { username, password });
         self.pulls.start(reference, credentials);
         Ok(())
     }

@@ -257,7 +257,7 @@ impl ContainerReconciler {
             return Ok(seen);
         };
         let config = self.config.at(row.config_generation).await?;
-        seen.pull_policy = config.image.pull_policy;
+        seen.pull_policy = config.pull_policy();
         let names = Names::of(&row.name, uid);
         self.see_details(&mut seen, row, &names, changed).await?;
         self.see_image(&mut seen, row, &names, &config).await?;

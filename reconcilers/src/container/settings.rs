@@ -16,9 +16,6 @@ use crate::engine::view::NETWORK;
 /// Label: made with the adapter's debug command.
 pub const LABEL_DEBUG: &str = "io.agentyard.debug";
 
-const CAPABILITIES_OF_IMAGE_USER: [&str; 5] =
-    ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"];
-
 /// How the agent is run, as the adapter package says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentProfile {
@@ -96,10 +93,10 @@ pub fn container_settings(
     inputs: &Inputs<'_>,
 ) -> ContainerSettings {
     let agent = inputs.agent;
-    let container = &inputs.config.container;
+    let config = inputs.config;
     let mut environment = agent.environment.clone();
-    if !container.timezone.is_empty() {
-        environment.insert("TZ".to_owned(), container.timezone.clone());
+    if let Some(timezone) = config.timezone() {
+        environment.insert("TZ".to_owned(), timezone);
     }
     if row.debug {
         environment.insert("AGENT_DEBUG".to_owned(), "1".to_owned());
@@ -118,14 +115,17 @@ pub fn container_settings(
         }
         RunAs::Image => None,
     };
-    let mut capabilities = container.capabilities.clone();
-    if capabilities.is_empty() && agent.run_as == RunAs::Image {
-        capabilities = CAPABILITIES_OF_IMAGE_USER.map(str::to_owned).to_vec();
-    }
+    let mut capabilities = config.capabilities();
     capabilities.sort();
     capabilities.dedup();
-    let cpu_limit = row.cpu_limit.unwrap_or(container.cpu_limit);
-    let memory_limit_mb = row.memory_limit_mb.unwrap_or(container.memory_limit_mb);
+    let nano_cpus = match row.cpu_limit {
+        Some(cores) => nano_cpus(cores),
+        None => config.cpu_limit_nanos().map_or(0, saturating),
+    };
+    let memory_bytes = match row.memory_limit_mb {
+        Some(megabytes) => megabytes.saturating_mul(1024 * 1024),
+        None => saturating(config.memory_limit_bytes()),
+    };
     let command = if row.debug {
         agent
             .debug_command
@@ -151,9 +151,9 @@ pub fn container_settings(
             read_only: false,
         }],
         network: NETWORK.to_owned(),
-        nano_cpus: nano_cpus(cpu_limit),
-        memory_bytes: memory_limit_mb.saturating_mul(1024 * 1024),
-        pids_limit: container.pids_limit,
+        nano_cpus,
+        memory_bytes,
+        pids_limit: saturating(config.pids_limit()),
         capabilities,
         log: LogLimits::default(),
     };
@@ -179,10 +179,14 @@ fn labels(row: &ContainerRow, owner: &str, digest: &str) -> BTreeMap<String, Str
     labels
 }
 
-/// A core is a thousand million; the least the engine takes is a hundredth of a core.
+/// A core is a thousand million of the engine's units.
 #[allow(clippy::cast_possible_truncation)]
 fn nano_cpus(cores: f64) -> i64 {
     (cores * 1e9).round() as i64
+}
+
+fn saturating(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// The user's name as a host name: letters, digits and hyphens, at most 63.

@@ -133,7 +133,7 @@ impl Reconciler for EngineReconciler {
             generation: row.generation,
             owner: self.view.owner().to_owned(),
             connection: self.view.connection(),
-            subnet: config.container.network_subnet.to_string(),
+            subnet: config.text("container.network_subnet"),
             network: None,
             containers: self.view.container_count(),
             data_dir: self.probe.state(),
@@ -153,7 +153,7 @@ impl Reconciler for EngineReconciler {
             Err(error) => return Err(EngineReconcilerError::Engine(error)),
         }
         if snapshot.data_dir != data_dir::ProbeState::Same {
-            let reference = config.image.reference();
+            let reference = config.image_reference();
             let image = self
                 .view
                 .engine()

@@ -12,15 +12,18 @@ use schema::secrets::MasterKey;
 pub struct ConfigSource {
     db: Db,
     master_key: Arc<MasterKey>,
+    run_as_image: bool,
     newest: Mutex<Option<(i64, Arc<Config>)>>,
 }
 
 impl ConfigSource {
-    /// A source that has read nothing yet.
-    pub fn new(db: Db, master_key: Arc<MasterKey>) -> Self {
+    /// A source that has read nothing yet. `run_as_image`: the adapter runs agents as their image's
+    /// own user, which decides some defaults.
+    pub fn new(db: Db, master_key: Arc<MasterKey>, run_as_image: bool) -> Self {
         Self {
             db,
             master_key,
+            run_as_image,
             newest: Mutex::new(None),
         }
     }
@@ -36,7 +39,7 @@ impl ConfigSource {
         let mut connection = self.db.snapshot().await?;
         let (values, read) = config::query::load(&mut connection, &self.master_key).await?;
         drop(connection);
-        let config = Arc::new(Config::from_values(values));
+        let config = Arc::new(Config::from_stored(values).with_run_as_image(self.run_as_image));
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         match &*newest {
             Some((kept, config)) if *kept > read => Ok(Arc::clone(config)),

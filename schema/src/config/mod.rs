@@ -1,3 +1,59 @@
-//! Configuration: the registry of keys, and their stored values.
+//! The configuration: which keys there are, what they may hold, and what is in effect.
+//!
+//! Everything here is pure. [`registry`] is the one table of keys; a request is parsed into a
+//! [`Patch`], which is resolved against the [`Config`] in effect into the [`Changes`] to store.
+//! Secrets leave only through typed accessors, never through documents, problems or `Debug`.
 
+mod document;
+mod effective;
+mod patch;
 pub mod query;
+pub mod registry;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+pub use document::{MASK, json_schema};
+pub use effective::{AuthMode, Config, IMAGE_CAPABILITIES, PullPolicy};
+pub use patch::{Change, Changes, Patch, parse_patch};
+pub use registry::{KEYS, KeyDef, ValueType, find};
+
+/// Why a configuration value was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The key as it was given, dotted.
+    pub key: String,
+    /// Stable, for programs.
+    pub code: ProblemCode,
+    /// A sentence for a person. Names the key and the rule, never the value.
+    pub message: String,
+}
+
+/// The kinds of problems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum ProblemCode {
+    /// There is no such key.
+    UnknownKey,
+    /// The key was given twice, nested and dotted.
+    DuplicateKey,
+    /// The value has another JSON type than the key.
+    InvalidType,
+    /// The value breaks the key's rule.
+    InvalidValue,
+    /// The value is right, but this release does not support it yet.
+    NotAvailableYet,
+}
+
+impl Problem {
+    fn new(key: &str, code: ProblemCode, message: String) -> Self {
+        Self {
+            key: key.to_owned(),
+            code,
+            message,
+        }
+    }
+}

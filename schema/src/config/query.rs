@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sqlx::{AnyConnection, FromRow};
 
+use super::{Changes, find};
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Kind, Uid};
@@ -29,17 +30,6 @@ statements! {
 
 /// Keys with a value, secrets opened.
 pub type Values = BTreeMap<String, Value>;
-
-/// One key to change.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    /// The key, in dotted form.
-    pub key: String,
-    /// Its new value; `None` = back to the default.
-    pub value: Option<Value>,
-    /// Stored sealed.
-    pub secret: bool,
-}
 
 #[derive(FromRow)]
 struct RawValue {
@@ -100,36 +90,34 @@ pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
 pub async fn save(
     tx: &mut Tx,
     master_key: &MasterKey,
-    changes: &[Change],
+    changes: &Changes,
     expected: Option<i64>,
 ) -> Result<i64, DbError> {
     let actual = generation(tx).await?;
     if expected.is_some_and(|expected| expected != actual) {
         return Err(DbError::StaleGeneration { actual });
     }
-    if changes.is_empty() {
+    if changes.0.is_empty() {
         return Ok(actual);
     }
-    for change in changes {
-        match &change.value {
+    for (key, value) in &changes.0 {
+        let secret = *key == "security" || find(key).is_none_or(super::KeyDef::is_secret);
+        match value {
             None => {
-                sqlx::query(RESET)
-                    .bind(&change.key)
-                    .execute(&mut **tx)
-                    .await?;
+                sqlx::query(RESET).bind(*key).execute(&mut **tx).await?;
             }
             Some(value) => {
                 let text = value.to_string();
-                let (plain, sealed) = if change.secret {
+                let (plain, sealed) = if secret {
                     let sealed = master_key
-                        .seal(&context(&change.key), text.as_bytes())
+                        .seal(&context(key), text.as_bytes())
                         .map_err(|e| DbError::Sealed(e.to_string()))?;
                     (None, Some(sealed))
                 } else {
                     (Some(text), None)
                 };
                 sqlx::query(PUT)
-                    .bind(&change.key)
+                    .bind(*key)
                     .bind(plain)
                     .bind(sealed)
                     .execute(&mut **tx)
@@ -138,13 +126,10 @@ pub async fn save(
         }
     }
     let (generation,): (i64,) = sqlx::query_as(BUMP).fetch_one(&mut **tx).await?;
-    if changes.iter().any(|change| is_container_input(&change.key)) {
+    if changes.0.keys().any(|key| is_container_input(key)) {
         object::bump_all(tx, Kind::Container).await?;
     }
-    if changes
-        .iter()
-        .any(|change| change.key == "container.network_subnet")
-    {
+    if changes.0.contains_key("container.network_subnet") {
         object::bump(tx, Kind::Engine, &engine_uid(), None).await?;
     }
     tx.ring_on_commit();

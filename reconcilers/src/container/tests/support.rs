@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use schema::clock::{Clock, ManualClock, SharedClock};
 use schema::condition::{self, Condition, ConditionType, Reason};
-use schema::config::query::{self as config, Change};
+use schema::config::{Config, parse_patch, query as config};
 use schema::container::Desired as DesiredState;
 use schema::container::{self, ContainerRow};
 use schema::db::{Backend, Db};
@@ -16,7 +16,7 @@ use schema::object;
 use schema::secrets::MasterKey;
 use schema::user::{self, NewUser, Source};
 use secrecy::SecretString;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -152,7 +152,7 @@ impl Yard {
         let engine: Arc<dyn ContainerEngine> = Arc::new(fake.clone());
         let clock: SharedClock = clock.clone();
         let view = Arc::new(EngineView::new(Arc::clone(&engine), OWNER));
-        let source = Arc::new(ConfigSource::new(db.clone(), Arc::clone(key)));
+        let source = Arc::new(ConfigSource::new(db.clone(), Arc::clone(key), false));
         let data_dir = dir.path().to_str().unwrap();
         let probe = Arc::new(DataDirProbe::new(
             Arc::clone(&engine),
@@ -251,13 +251,11 @@ impl Yard {
     }
 
     pub async fn configure(&self, key: &str, value: Value) {
-        let change = Change {
-            key: key.to_owned(),
-            value: Some(value),
-            secret: false,
-        };
+        let patch = parse_patch(&json!({ key: value })).unwrap();
         let mut tx = self.db.begin().await.unwrap();
-        config::save(&mut tx, &self.key, &[change], None)
+        let (stored, _) = config::load(&mut tx, &self.key).await.unwrap();
+        let changes = patch.resolve(&Config::from_stored(stored)).unwrap();
+        config::save(&mut tx, &self.key, &changes, None)
             .await
             .unwrap();
         tx.commit().await.unwrap();

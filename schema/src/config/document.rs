@@ -1,0 +1,250 @@
+//! The configuration as one JSON document, with secrets masked, and back.
+
+use serde_json::{Map, Value, json};
+
+use super::Config;
+use super::registry::{KEYS, KeyDef, ValueType};
+
+/// What is shown instead of a secret that is set, and what leaves it unchanged when sent back.
+pub const MASK: &str = "********";
+
+/// In the agent's configuration, texts under names with one of these in them are not shown.
+const SECRET_NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "api_key",
+    "apikey",
+    "access_key",
+    "private_key",
+    "credential",
+    "authorization",
+    "cookie",
+];
+
+/// Which leaves of an object are secret.
+#[derive(Clone, Copy)]
+enum Secrets {
+    All,
+    ByName,
+}
+
+impl Config {
+    /// All keys as nested JSON. With `masked`, no secret is in it: a secret that is set shows as
+    /// [`MASK`], one that is not as an empty text.
+    pub fn to_document(&self, masked: bool) -> Value {
+        let mut document = Map::new();
+        for def in KEYS {
+            let value = self.value(def);
+            let shown = if masked { mask(def, value) } else { value };
+            insert(&mut document, def.key, shown);
+        }
+        Value::Object(document)
+    }
+}
+
+/// The value as it may be shown to an administrator and kept in the history.
+pub(super) fn mask(def: &KeyDef, value: Value) -> Value {
+    match (def.value_type, def.key) {
+        (ValueType::Secret, _) => mask_leaf(value),
+        (ValueType::Object, "security") => mask_tree(value, Secrets::All),
+        (ValueType::Object, _) => mask_tree(value, Secrets::ByName),
+        _ => value,
+    }
+}
+
+fn mask_leaf(value: Value) -> Value {
+    match &value {
+        Value::Null => value,
+        Value::String(text) if text.is_empty() => value,
+        _ => Value::String(MASK.to_owned()),
+    }
+}
+
+fn mask_tree(value: Value, secrets: Secrets) -> Value {
+    match value {
+        Value::Object(entries) => Value::Object(
+            entries
+                .into_iter()
+                .map(|(name, value)| {
+                    let value = match secrets {
+                        Secrets::ByName if !is_secret_name(&name) => {
+                            mask_tree(value, Secrets::ByName)
+                        }
+                        // Settings such as "max_tokens" are no secrets; texts and what is in a
+                        // group of that name are.
+                        Secrets::ByName if value.is_number() || value.is_boolean() => value,
+                        _ => mask_tree(value, Secrets::All),
+                    };
+                    (name, value)
+                })
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(
+            items
+                .into_iter()
+                .map(|item| mask_tree(item, secrets))
+                .collect(),
+        ),
+        leaf => match secrets {
+            Secrets::All => mask_leaf(leaf),
+            Secrets::ByName => leaf,
+        },
+    }
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    SECRET_NAMES.iter().any(|secret| name.contains(secret))
+}
+
+fn insert(document: &mut Map<String, Value>, key: &str, value: Value) {
+    match key.split_once('.') {
+        None => {
+            document.insert(key.to_owned(), value);
+        }
+        Some((group, rest)) => {
+            let entry = document
+                .entry(group.to_owned())
+                .or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(inner) = entry {
+                insert(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// Fills every leaf of `new` that equals the mask from `stored`.
+///
+/// Entries of objects correspond by name. Elements of lists correspond to the one stored element
+/// with the same visible leaves, or else by position when the list kept its length.
+///
+/// # Errors
+/// The JSON pointer of a mask that stands for nothing.
+pub(super) fn unmask(new: &Value, stored: &Value) -> Result<Value, String> {
+    unmask_at(new, Some(stored), &mut String::new())
+}
+
+fn unmask_at(new: &Value, stored: Option<&Value>, pointer: &mut String) -> Result<Value, String> {
+    let length = pointer.len();
+    match new {
+        Value::String(text) if text == MASK => match stored {
+            Some(stored) if !stored.is_object() && !stored.is_array() => Ok(stored.clone()),
+            _ => Err(pointer.clone()),
+        },
+        Value::Object(entries) => {
+            let mut filled = Map::new();
+            for (name, value) in entries {
+                pointer.push('/');
+                pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                let counterpart = stored.and_then(|stored| stored.get(name));
+                filled.insert(name.clone(), unmask_at(value, counterpart, pointer)?);
+                pointer.truncate(length);
+            }
+            Ok(Value::Object(filled))
+        }
+        Value::Array(items) => {
+            let old = stored.and_then(Value::as_array);
+            let mut filled = Vec::with_capacity(items.len());
+            for (at, item) in items.iter().enumerate() {
+                pointer.push_str(&format!("/{at}"));
+                let counterpart = old.and_then(|old| counterpart(item, at, items.len(), old));
+                filled.push(unmask_at(item, counterpart, pointer)?);
+                pointer.truncate(length);
+            }
+            Ok(Value::Array(filled))
+        }
+        leaf => Ok(leaf.clone()),
+    }
+}
+
+/// The stored element that the masks in `item` speak of.
+fn counterpart<'a>(
+    item: &Value,
+    at: usize,
+    new_length: usize,
+    old: &'a [Value],
+) -> Option<&'a Value> {
+    let same_place = (new_length == old.len()).then(|| old.get(at)).flatten();
+    let mut alike = old.iter().filter(|stored| looks_like(item, stored));
+    match (alike.next(), alike.next()) {
+        (Some(only), None) => Some(only),
+        // Several alike, or a visible leaf was edited: only the position can tell, and only when
+        // nothing was added or removed.
+        _ => same_place,
+    }
+}
+
+/// Whether `stored` would be shown as `item`, as far as `item` shows anything.
+fn looks_like(item: &Value, stored: &Value) -> bool {
+    match (item, stored) {
+        (Value::String(text), stored) if text == MASK => !stored.is_object() && !stored.is_array(),
+        (Value::Object(new), Value::Object(old)) => {
+            new.len() == old.len()
+                && new.iter().all(|(name, value)| {
+                    old.get(name)
+                        .is_some_and(|stored| looks_like(value, stored))
+                })
+        }
+        (Value::Array(new), Value::Array(old)) => {
+            new.len() == old.len() && new.iter().zip(old).all(|(new, old)| looks_like(new, old))
+        }
+        (item, stored) => item == stored,
+    }
+}
+
+/// The JSON Schema (2020-12) of the document: what forms are rendered from.
+pub fn json_schema() -> Value {
+    let mut properties = Map::new();
+    for def in KEYS {
+        insert_schema(&mut properties, def.key, def);
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+    })
+}
+
+fn insert_schema(properties: &mut Map<String, Value>, path: &str, def: &KeyDef) {
+    match path.split_once('.') {
+        None => {
+            properties.insert(path.to_owned(), key_schema(def));
+        }
+        Some((group, rest)) => {
+            let entry = properties.entry(group.to_owned()).or_insert_with(
+                || json!({"type": "object", "additionalProperties": false, "properties": {}}),
+            );
+            if let Some(inner) = entry.get_mut("properties").and_then(Value::as_object_mut) {
+                insert_schema(inner, rest, def);
+            }
+        }
+    }
+}
+
+fn key_schema(def: &KeyDef) -> Value {
+    let mut schema = match def.value_type {
+        ValueType::Boolean => json!({"type": "boolean"}),
+        ValueType::Integer(min, max) => {
+            json!({"type": "integer", "minimum": min, "maximum": max})
+        }
+        ValueType::Number(min, max) => json!({"type": "number", "minimum": min, "maximum": max}),
+        ValueType::Text(_) | ValueType::Secret => json!({"type": "string"}),
+        ValueType::Duration { .. } => json!({"type": "string", "format": "duration-text"}),
+        ValueType::Choice(words) => json!({"type": "string", "enum": words}),
+        ValueType::List(_) => {
+            json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true})
+        }
+        ValueType::Object => json!({"type": "object"}),
+    };
+    if let Some(schema) = schema.as_object_mut() {
+        schema.insert("title".to_owned(), json!(def.title));
+        schema.insert("description".to_owned(), json!(def.description));
+        schema.insert("default".to_owned(), def.default_value());
+        let secret = def.is_secret() || def.key == "security";
+        schema.insert("secret".to_owned(), json!(secret));
+    }
+    schema
+}

@@ -1,0 +1,170 @@
+//! From a request to the values to store.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use super::document::{MASK, unmask};
+use super::registry::{self, ValueType, find};
+use super::{Config, Problem, ProblemCode};
+
+/// What a request wants with one key.
+#[derive(Clone, PartialEq)]
+pub enum Change {
+    /// This value, checked and canonical; inside objects a mask may still stand for a stored leaf.
+    Set(Value),
+    /// Back to the default.
+    Reset,
+    /// The mask of a secret: leave it as it is.
+    Keep,
+}
+
+/// A checked request: what to do with which key.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Patch(BTreeMap<&'static str, Change>);
+
+/// The values to store (`None`: remove the stored value, back to the default). Only keys whose
+/// value in effect changes.
+#[derive(Clone, Default, PartialEq)]
+pub struct Changes(pub BTreeMap<&'static str, Option<Value>>);
+
+// Values may be secrets.
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Set(_) => "Set(..)",
+            Self::Reset => "Reset",
+            Self::Keep => "Keep",
+        })
+    }
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// Reads a full or partial configuration, nested (`{"web":{"auth_mode":…}}`), dotted
+/// (`{"web.auth_mode":…}`) or mixed. `null` resets a key; the mask keeps a secret.
+///
+/// # Errors
+/// Every problem of the document, in the order of its keys.
+pub fn parse_patch(document: &Value) -> Result<Patch, Vec<Problem>> {
+    let Value::Object(entries) = document else {
+        return Err(vec![Problem::new(
+            "",
+            ProblemCode::InvalidType,
+            "the configuration must be a JSON object".to_owned(),
+        )]);
+    };
+    let mut reader = Reader::default();
+    for (name, value) in entries {
+        reader.read(name.clone(), value);
+    }
+    if reader.problems.is_empty() {
+        Ok(Patch(reader.changes))
+    } else {
+        Err(reader.problems)
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    changes: BTreeMap<&'static str, Change>,
+    problems: Vec<Problem>,
+}
+
+impl Reader {
+    fn read(&mut self, path: String, value: &Value) {
+        if let Some(def) = find(&path) {
+            let change = match value {
+                Value::Null => Change::Reset,
+                Value::String(text) if def.is_secret() && text == MASK => Change::Keep,
+                value => match def.check(value) {
+                    Ok(value) => Change::Set(value),
+                    Err(problem) => return self.problems.push(problem),
+                },
+            };
+            if self.changes.insert(def.key, change).is_some() {
+                self.problems
+                    .push(def.problem(ProblemCode::DuplicateKey, "was given twice"));
+            }
+            return;
+        }
+        let is_group = registry::is_group(&path);
+        match value {
+            Value::Object(entries) if is_group => {
+                for (name, value) in entries {
+                    self.read(format!("{path}.{name}"), value);
+                }
+            }
+            _ if is_group => self.problems.push(Problem::new(
+                &path,
+                ProblemCode::InvalidType,
+                format!("{path} is a group of keys and must be an object"),
+            )),
+            _ => {
+                let message = match path.split_once('.') {
+                    Some((whole, _)) if find(whole).is_some() => {
+                        format!("{path} is not a key: {whole} is replaced as a whole")
+                    }
+                    _ => format!("{path} is not a configuration key"),
+                };
+                self.problems
+                    .push(Problem::new(&path, ProblemCode::UnknownKey, message));
+            }
+        }
+    }
+}
+
+impl Patch {
+    /// The keys it names, with what it wants.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Change)> {
+        self.0.iter().map(|(key, change)| (*key, change))
+    }
+
+    /// Compares with the configuration in effect and fills in what masks stand for.
+    ///
+    /// # Errors
+    /// A mask in `agent` or `security` where nothing is stored that it could stand for.
+    pub fn resolve(self, config: &Config) -> Result<Changes, Vec<Problem>> {
+        let mut changes = BTreeMap::new();
+        let mut problems = Vec::new();
+        for (key, change) in self.0 {
+            let Some(def) = find(key) else { continue };
+            let new = match change {
+                Change::Keep => continue,
+                Change::Reset => None,
+                Change::Set(value) if matches!(def.value_type, ValueType::Object) => {
+                    match unmask(&value, &config.value(def)) {
+                        Ok(value) => Some(value),
+                        Err(pointer) => {
+                            problems.push(def.problem(
+                                ProblemCode::InvalidValue,
+                                &format!(
+                                    "has a mask at {pointer} that stands for no stored value; send the value itself"
+                                ),
+                            ));
+                            continue;
+                        }
+                    }
+                }
+                Change::Set(value) => Some(value),
+            };
+            let changes_something = match &new {
+                Some(value) => *value != config.value(def),
+                None => config.is_set(key),
+            };
+            if changes_something {
+                changes.insert(def.key, new);
+            }
+        }
+        if problems.is_empty() {
+            Ok(Changes(changes))
+        } else {
+            Err(problems)
+        }
+    }
+}

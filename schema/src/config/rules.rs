@@ -1,0 +1,380 @@
+//! The rules for texts. Each returns the canonical text, or the rest of the sentence "`<key>` …".
+
+use std::str::FromStr;
+
+use cidr::{IpCidr, Ipv4Cidr};
+use url::{Host, Url};
+
+/// A rule for one text.
+pub type Rule = fn(&str) -> Result<String, &'static str>;
+
+const MAX_LINE: usize = 1024;
+const MAX_CERTIFICATE: usize = 64 * 1024;
+
+/// The Linux capabilities that the engine knows, without `CAP_`.
+const CAPABILITIES: &[&str] = &[
+    "AUDIT_CONTROL",
+    "AUDIT_READ",
+    "AUDIT_WRITE",
+    "BLOCK_SUSPEND",
+    "BPF",
+    "CHECKPOINT_RESTORE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "DAC_READ_SEARCH",
+    "FOWNER",
+    "FSETID",
+    "IPC_LOCK",
+    "IPC_OWNER",
+    "KILL",
+    "LEASE",
+    "LINUX_IMMUTABLE",
+    "MAC_ADMIN",
+    "MAC_OVERRIDE",
+    "MKNOD",
+    "NET_ADMIN",
+    "NET_BIND_SERVICE",
+    "NET_BROADCAST",
+    "NET_RAW",
+    "PERFMON",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYSLOG",
+    "SYS_ADMIN",
+    "SYS_BOOT",
+    "SYS_CHROOT",
+    "SYS_MODULE",
+    "SYS_NICE",
+    "SYS_PACCT",
+    "SYS_PTRACE",
+    "SYS_RAWIO",
+    "SYS_RESOURCE",
+    "SYS_TIME",
+    "SYS_TTY_CONFIG",
+    "WAKE_ALARM",
+];
+
+fn keep(ok: bool, text: &str, otherwise: &'static str) -> Result<String, &'static str> {
+    if ok {
+        Ok(text.to_owned())
+    } else {
+        Err(otherwise)
+    }
+}
+
+/// One line without control characters.
+pub fn line(text: &str) -> Result<String, &'static str> {
+    keep(
+        text.len() <= MAX_LINE && !text.chars().any(char::is_control),
+        text,
+        "must be one line of at most 1024 bytes without control characters",
+    )
+}
+
+/// Something in one line.
+pub fn name(text: &str) -> Result<String, &'static str> {
+    keep(
+        line(text).is_ok() && !text.trim().is_empty(),
+        text,
+        "must be one line of 1 to 1024 bytes without control characters",
+    )
+}
+
+/// A secret is taken as it is; only its length is limited.
+pub fn secret(text: &str) -> Result<String, &'static str> {
+    keep(
+        text.len() <= 16 * 1024 && !text.contains('\0'),
+        text,
+        "must be a text of at most 16384 bytes",
+    )
+}
+
+/// Nothing, or PEM certificates.
+pub fn certificate(text: &str) -> Result<String, &'static str> {
+    let pem = text.contains("-----BEGIN CERTIFICATE-----")
+        && text.contains("-----END CERTIFICATE-----")
+        && !text.contains("PRIVATE KEY");
+    keep(
+        text.is_empty() || (pem && text.len() <= MAX_CERTIFICATE),
+        text,
+        "must be empty or hold certificates in PEM form (no private key), at most 65536 bytes",
+    )
+}
+
+fn web_url(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    (line(text).is_ok()
+        && matches!(url.scheme(), "http" | "https")
+        && url.has_host()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.fragment().is_none())
+    .then_some(url)
+}
+
+/// Nothing, or a base address: `http(s)://host[:port][/path]`.
+pub fn base_url(text: &str) -> Result<String, &'static str> {
+    let fits = text.is_empty() || web_url(text).is_some_and(|url| url.query().is_none());
+    keep(
+        fits,
+        text,
+        "must be empty or an http or https address without user, query and fragment",
+    )
+    .map(|text| text.trim_end_matches('/').to_owned())
+}
+
+/// Nothing, or any http(s) address; the query may matter to whoever serves it.
+pub fn source_url(text: &str) -> Result<String, &'static str> {
+    keep(
+        text.is_empty() || web_url(text).is_some(),
+        text,
+        "must be empty or an http or https address without user and fragment",
+    )
+}
+
+/// Nothing, or an issuer: kept byte for byte, since issuers are compared so.
+pub fn issuer_url(text: &str) -> Result<String, &'static str> {
+    keep(
+        text.is_empty() || web_url(text).is_some_and(|url| url.query().is_none()),
+        text,
+        "must be empty or an http or https address without user, query and fragment",
+    )
+}
+
+/// Nothing, or an address of the sign-in callback.
+pub fn redirect_url(text: &str) -> Result<String, &'static str> {
+    let fits = text.is_empty()
+        || web_url(text).is_some_and(|url| {
+            url.query().is_none() && url.path().ends_with("/api/login/oidc/callback")
+        });
+    keep(
+        fits,
+        text,
+        "must be empty or an http or https address that ends with /api/login/oidc/callback",
+    )
+}
+
+/// An origin as a browser sends it: `scheme://host[:port]`, exact.
+pub fn origin(text: &str) -> Result<String, &'static str> {
+    let fits = line(text).is_ok()
+        && Url::parse(text).is_ok_and(|url| {
+            let port = url
+                .port()
+                .map(|port| format!(":{port}"))
+                .unwrap_or_default();
+            url.host_str()
+                .is_some_and(|host| text == format!("{}://{host}{port}", url.scheme()))
+        });
+    keep(
+        fits && !text.contains('*'),
+        text,
+        "may only hold exact origins such as https://console.example.com or chrome-extension://<id>",
+    )
+}
+
+/// An address or a network.
+pub fn network(text: &str) -> Result<String, &'static str> {
+    keep(
+        IpCidr::from_str(text).is_ok(),
+        text,
+        "may only hold IP addresses and networks such as 10.0.0.7 or 10.0.0.0/8, host bits zero",
+    )
+}
+
+/// The network of the agents: private (RFC 1918), canonical, neither too small nor too large.
+pub fn agent_subnet(text: &str) -> Result<String, &'static str> {
+    let fits = |network: &Ipv4Cidr| {
+        (8..=28).contains(&network.network_length())
+            // Both ends: a large network must not reach out of the private range.
+            && network.first_address().is_private()
+            && network.last_address().is_private()
+    };
+    keep(
+        text.contains('/') && Ipv4Cidr::from_str(text).is_ok_and(|network| fits(&network)),
+        text,
+        "must be a private IPv4 network such as 10.88.0.0/16 with a prefix of 8 to 28 and host bits zero",
+    )
+}
+
+/// Nothing, or `host:port`, `ldap://…`, `ldaps://…`.
+pub fn ldap_host(text: &str) -> Result<String, &'static str> {
+    let url = match text.split_once("://") {
+        None => Url::parse(&format!("ldap://{text}")),
+        Some(("ldap" | "ldaps", _)) => Url::parse(text),
+        Some(_) => Err(url::ParseError::RelativeUrlWithoutBase),
+    };
+    let fits = url.is_ok_and(|url| {
+        url.host_str().is_some_and(|host| !host.is_empty())
+            && matches!(url.path(), "" | "/")
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && url.username().is_empty()
+    });
+    keep(
+        text.is_empty() || (fits && line(text).is_ok()),
+        text,
+        "must be host:port, ldap://host[:port] or ldaps://host[:port]",
+    )
+}
+
+fn is_filter(text: &str, placeholder: &str) -> bool {
+    let mut depth = 0_i32;
+    let mut lowest_inside = i32::MAX;
+    let last = text.chars().count().saturating_sub(1);
+    for (at, character) in text.chars().enumerate() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if depth < 0 {
+            return false;
+        }
+        if at < last {
+            lowest_inside = lowest_inside.min(depth);
+        }
+    }
+    line(text).is_ok()
+        && text.starts_with('(')
+        && depth == 0
+        && lowest_inside > 0
+        && text.contains(placeholder)
+}
+
+/// An LDAP filter (RFC 4515) for one user.
+pub fn user_filter(text: &str) -> Result<String, &'static str> {
+    keep(
+        is_filter(text, "{{username}}"),
+        text,
+        "must be one LDAP filter in balanced parentheses that contains {{username}}",
+    )
+}
+
+/// An LDAP filter (RFC 4515) for one group.
+pub fn group_filter(text: &str) -> Result<String, &'static str> {
+    keep(
+        is_filter(text, "{{groupname}}"),
+        text,
+        "must be one LDAP filter in balanced parentheses that contains {{groupname}}",
+    )
+}
+
+/// An LDAP attribute name (RFC 4512 §1.4).
+pub fn attribute(text: &str) -> Result<String, &'static str> {
+    let fits = text.len() <= 128
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-;.".contains(&b));
+    keep(fits, text, "must be an LDAP attribute name")
+}
+
+/// OpenID Connect scopes.
+pub fn scopes(text: &str) -> Result<String, &'static str> {
+    keep(
+        line(text).is_ok() && text.split(' ').any(|scope| scope == "openid"),
+        text,
+        "must be a list of scopes, separated by spaces, with openid among them",
+    )
+}
+
+fn is_registry(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !text.ends_with(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    line(text).is_ok()
+        && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
+        && Host::parse(host).is_ok()
+        && !host.contains(['/', '@', '%'])
+}
+
+/// A registry: `host[:port]`.
+pub fn registry(text: &str) -> Result<String, &'static str> {
+    keep(
+        is_registry(text),
+        text,
+        "may only hold registries as host or host:port, without scheme and path",
+    )
+}
+
+/// An image without tag and digest, as `[registry[:port]/]path`.
+pub fn image_name(text: &str) -> Result<String, &'static str> {
+    let component = |part: &str| {
+        let bytes = part.as_bytes();
+        bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+            && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b))
+    };
+    let (host, path) = match text.split_once('/') {
+        // A first part with a dot or port, or localhost, is a registry.
+        Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => {
+            (Some(first), rest)
+        }
+        _ => (None, text),
+    };
+    keep(
+        text.len() <= 255 && host.is_none_or(is_registry) && path.split('/').all(component),
+        text,
+        "must be an image name such as docker.io/sipeed/picoclaw, in lower case, without tag and digest",
+    )
+}
+
+/// An image tag.
+pub fn image_tag(text: &str) -> Result<String, &'static str> {
+    let fits = (1..=128).contains(&text.len())
+        && !text.starts_with(['.', '-'])
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+    keep(
+        fits,
+        text,
+        "must be an image tag: 1 to 128 characters of A-Z a-z 0-9 _ . - that begin with none of . -",
+    )
+}
+
+/// Nothing, or the name of a time zone.
+pub fn timezone(text: &str) -> Result<String, &'static str> {
+    let fits = text.is_empty()
+        || (text.len() <= 64
+            && text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && !text.contains("..")
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"/_+-".contains(&b)));
+    keep(
+        fits,
+        text,
+        "must be empty or the name of a time zone such as Europe/Berlin",
+    )
+}
+
+/// A Linux capability; `CAP_` in front and lower case are accepted.
+pub fn capability(text: &str) -> Result<String, &'static str> {
+    let upper = text.to_ascii_uppercase();
+    let bare = upper.strip_prefix("CAP_").unwrap_or(&upper);
+    keep(
+        CAPABILITIES.contains(&bare),
+        bare,
+        "may only hold names of Linux capabilities such as CHOWN (not ALL: name what is needed)",
+    )
+}
+
+/// The name of a skill: 1 to 128 characters, safe as a file name.
+pub fn skill(text: &str) -> Result<String, &'static str> {
+    let fits = (1..=128).contains(&text.chars().count())
+        && !text.contains(['/', '\\'])
+        && !text.chars().any(char::is_control)
+        && text != "."
+        && text != "..";
+    keep(
+        fits,
+        text,
+        "may only hold skill names of 1 to 128 characters without / and \\",
+    )
+}

@@ -1,0 +1,578 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn stored(values: Value) -> Config {
+    let Value::Object(values) = values else {
+        panic!("an object of dotted keys");
+    };
+    let config = Config::from_stored(values.into_iter().collect());
+    assert_eq!(config.problems(), &[]);
+    config
+}
+
+/// What saving `document` over `config` would store.
+fn save(
+    config: &Config,
+    document: &Value,
+) -> Result<BTreeMap<&'static str, Option<Value>>, Vec<Problem>> {
+    parse_patch(document)?
+        .resolve(config)
+        .map(|changes| changes.0)
+}
+
+fn problems(document: Value) -> Vec<(String, ProblemCode)> {
+    parse_patch(&document)
+        .unwrap_err()
+        .into_iter()
+        .map(|problem| (problem.key, problem.code))
+        .collect()
+}
+
+#[test]
+fn the_table_is_sorted_and_every_default_follows_its_own_rule() {
+    for pair in KEYS.windows(2) {
+        assert!(pair[0].key < pair[1].key, "{}", pair[1].key);
+    }
+    for def in KEYS {
+        assert_eq!(
+            def.check(&def.default_value()),
+            Ok(def.default_value()),
+            "{}",
+            def.key
+        );
+        assert_eq!(find(def.key).map(|found| found.key), Some(def.key));
+        assert!(
+            !def.title.is_empty() && def.description.ends_with('.'),
+            "{}",
+            def.key
+        );
+        assert_eq!(
+            def.is_secret(),
+            ["password", "client_secret"]
+                .iter()
+                .any(|s| def.key.ends_with(s)),
+            "{}",
+            def.key
+        );
+    }
+    assert!(find("web").is_none() && find("").is_none() && find("web.nothing").is_none());
+}
+
+#[test]
+fn the_defaults_are_those_of_the_contract() {
+    let document = Config::default().to_document(true);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&document).unwrap());
+}
+
+#[rstest::rstest]
+#[case("web.auth_mode", json!("local"))]
+#[case("web.public_url", json!("https://agents.example.com:8443/base"))]
+#[case("web.trusted_proxies", json!(["10.0.0.7", "10.0.0.0/8", "fd00::/8"]))]
+#[case("web.allowed_origins", json!(["chrome-extension://abcdef", "https://x.example:8443"]))]
+#[case("ldap.host", json!("dc1.example.com:389"))]
+#[case("ldap.host", json!("ldaps://[2001:db8::1]:636"))]
+#[case("ldap.filter", json!("(&(objectClass=person)(uid={{username}}))"))]
+#[case("ldap.sync_interval", json!("0"))]
+#[case("ldap.sync_interval", json!("1h 30m"))]
+#[case("ldap.bind_password", json!("12345678"))]
+#[case("ldap.ca_certificate", json!("-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n"))]
+#[case("oidc.redirect_url", json!("https://x.example/api/login/oidc/callback"))]
+#[case("oidc.provider_url", json!("https://id.example/realms/x/"))]
+#[case("image.name", json!("localhost:5000/team/agent_x-1"))]
+#[case("image.name", json!("busybox"))]
+#[case("image.tag", json!("v0.2.9"))]
+#[case("image.registry_plain_http", json!(["127.0.0.1:5000", "[::1]:5000", "registry"]))]
+#[case("container.cpu_limit", json!(0.5))]
+#[case("container.network_subnet", json!("172.16.0.0/12"))]
+#[case("container.network_subnet", json!("192.168.7.16/28"))]
+#[case("container.timezone", json!("America/Port-au-Prince"))]
+#[case("agent", json!({"model_list": [{"model": "x"}], "n": 1}))]
+#[case("skills.defaults", json!(["Übersetzen", "git helper"]))]
+fn good_values_are_taken_as_they_are(#[case] key: &str, #[case] value: Value) {
+    assert_eq!(find(key).unwrap().check(&value), Ok(value));
+}
+
+#[rstest::rstest]
+#[case("web.public_url", json!("https://x.example/"), json!("https://x.example"))]
+#[case("container.capabilities", json!(["cap_chown", "CHOWN", "SETUID"]), json!(["CHOWN", "SETUID"]))]
+#[case("container.cpu_limit", json!(2.0), json!(2))]
+#[case("archive.retention", json!(0), json!("0"))]
+fn values_have_one_form(#[case] key: &str, #[case] given: Value, #[case] kept: Value) {
+    assert_eq!(find(key).unwrap().check(&given), Ok(kept));
+}
+
+#[rstest::rstest]
+#[case("web.auth_mode", json!("kerberos"))]
+#[case("web.public_url", json!("ftp://x.example"))]
+#[case("web.public_url", json!("https://user:pw@x.example"))]
+#[case("web.public_url", json!("javascript:alert(1)"))]
+#[case("web.trusted_proxies", json!(["10.0.0.1/8"]))]
+#[case("web.allowed_origins", json!(["*"]))]
+#[case("web.allowed_origins", json!(["https://*.example.com"]))]
+#[case("web.allowed_origins", json!(["https://x.example/"]))]
+#[case("web.allowed_origins", json!(["null"]))]
+#[case("ldap.host", json!("http://dc1.example.com"))]
+#[case("ldap.host", json!("dc1:port"))]
+#[case("ldap.filter", json!("(uid=*)"))]
+#[case("ldap.filter", json!("(uid={{username}}"))]
+#[case("ldap.filter", json!("(a=b)(uid={{username}})"))]
+#[case("ldap.filter", json!("uid={{username}}"))]
+#[case("ldap.group_filter", json!("(cn={{username}})"))]
+#[case("ldap.sync_interval", json!("often"))]
+#[case("ldap.sync_interval", json!("-1h"))]
+#[case("ldap.sync_interval", json!("1000000y"))]
+#[case("ldap.timeout", json!("0"))]
+#[case("ldap.max_removal_percent", json!(101))]
+#[case("ldap.page_size", json!(0))]
+#[case("ldap.page_size", json!(1.5))]
+#[case("ldap.username_attribute", json!("uid)(x="))]
+#[case("ldap.ca_certificate", json!("-----BEGIN PRIVATE KEY-----"))]
+#[case("oidc.redirect_url", json!("https://x.example/callback"))]
+#[case("oidc.scopes", json!("profile email"))]
+#[case("image.name", json!("docker.io/sipeed/picoclaw:latest"))]
+#[case("image.name", json!("Sipeed/PicoClaw"))]
+#[case("image.name", json!("https://docker.io/sipeed/picoclaw"))]
+#[case("image.name", json!(""))]
+#[case("image.tag", json!("-x"))]
+#[case("image.tag", json!("a:b"))]
+#[case("image.pull_policy", json!("sometimes"))]
+#[case("image.registry_plain_http", json!(["http://registry:5000"]))]
+#[case("image.registry_plain_http", json!(["registry:0"]))]
+#[case("container.cpu_limit", json!(-1))]
+#[case("container.memory_limit_mb", json!(0))]
+#[case("container.network_subnet", json!("10.88.0.1/16"))]
+#[case("container.network_subnet", json!("10.88.0.0/29"))]
+#[case("container.network_subnet", json!("10.0.0.0/7"))]
+#[case("container.network_subnet", json!("8.8.0.0/16"))]
+#[case("container.network_subnet", json!("172.0.0.0/8"))]
+#[case("container.network_subnet", json!("10.88.0.0"))]
+#[case("container.network_subnet", json!("fd00::/8"))]
+#[case("container.capabilities", json!(["ALL"]))]
+#[case("container.capabilities", json!(["CHOWN; rm"]))]
+#[case("container.timezone", json!("../../etc/passwd"))]
+#[case("skills.defaults", json!(["../x"]))]
+fn bad_values_are_refused_with_key_and_rule(#[case] key: &str, #[case] value: Value) {
+    let problem = find(key).unwrap().check(&value).unwrap_err();
+    assert_eq!(problem.code, ProblemCode::InvalidValue);
+    assert_eq!(problem.key, key);
+    assert!(
+        problem.message.starts_with(&format!("{key} m")),
+        "{}",
+        problem.message
+    );
+}
+
+#[rstest::rstest]
+#[case("container.memory_limit_mb", json!("1024"))]
+#[case("container.cpu_limit", json!("0.5"))]
+#[case("container.autostart", json!("true"))]
+#[case("container.autostart", json!(1))]
+#[case("ldap.bind_password", json!(12345678))]
+#[case("image.tag", json!(1.2))]
+#[case("ldap.sync_interval", json!(30))]
+#[case("skills.defaults", json!("one,two"))]
+#[case("skills.defaults", json!([1]))]
+#[case("agent", json!("{}"))]
+#[case("agent", json!([]))]
+fn l21_json_types_are_never_converted(#[case] key: &str, #[case] value: Value) {
+    let problem = find(key).unwrap().check(&value).unwrap_err();
+    assert_eq!(
+        problem.code,
+        ProblemCode::InvalidType,
+        "{}",
+        problem.message
+    );
+}
+
+#[test]
+fn other_modes_than_local_are_not_available_yet() {
+    for mode in ["ldap", "oidc"] {
+        assert_eq!(
+            problems(json!({"web": {"auth_mode": mode}})),
+            [("web.auth_mode".to_owned(), ProblemCode::NotAvailableYet)]
+        );
+    }
+    assert_eq!(
+        ProblemCode::NotAvailableYet.to_string(),
+        "not_available_yet"
+    );
+    assert_eq!(
+        json!(ProblemCode::NotAvailableYet),
+        json!("not_available_yet")
+    );
+}
+
+#[test]
+fn every_problem_is_listed_and_none_shows_a_value() {
+    let document = json!({
+        "web": {"auth_mode": "hunter2", "nothing": 1, "public_url": true},
+        "ldap.page_size": "hunter2",
+        "agent.model": 1,
+        "image": "hunter2",
+        "colour": null,
+        "ldap": {"timeout": "hunter2"},
+        "oidc": {"client_secret": ["hunter2"]},
+    });
+    let found = parse_patch(&document).unwrap_err();
+    for problem in &found {
+        assert!(problem.message.contains(&problem.key), "{problem:?}");
+        assert!(!problem.message.contains("hunter2"), "{problem:?}");
+    }
+    let mut codes: Vec<_> = found.into_iter().map(|p| (p.key, p.code)).collect();
+    codes.sort_by(|a, b| a.0.cmp(&b.0));
+    let expect = |key: &str, code| (key.to_owned(), code);
+    assert_eq!(
+        codes,
+        [
+            expect("agent.model", ProblemCode::UnknownKey),
+            expect("colour", ProblemCode::UnknownKey),
+            expect("image", ProblemCode::InvalidType),
+            expect("ldap.page_size", ProblemCode::InvalidType),
+            expect("ldap.timeout", ProblemCode::InvalidValue),
+            expect("oidc.client_secret", ProblemCode::InvalidType),
+            expect("web.auth_mode", ProblemCode::InvalidValue),
+            expect("web.nothing", ProblemCode::UnknownKey),
+            expect("web.public_url", ProblemCode::InvalidType),
+        ]
+    );
+    assert_eq!(
+        problems(json!([])),
+        [(String::new(), ProblemCode::InvalidType)]
+    );
+    assert_eq!(
+        problems(json!({"image": {"tag": "a"}, "image.tag": "a"})),
+        [("image.tag".to_owned(), ProblemCode::DuplicateKey)]
+    );
+}
+
+#[test]
+fn only_what_changes_is_stored() {
+    let config = stored(json!({"image.tag": "v1", "ldap.bind_password": "pw"}));
+    let document = json!({
+        "image": {"tag": "v1", "name": "registry.example/agent", "pull_policy": "missing"},
+        "ldap": {"bind_password": MASK},
+        "container.autostart": null,
+    });
+    let changes = save(&config, &document).unwrap();
+    assert_eq!(
+        changes,
+        BTreeMap::from([("image.name", Some(json!("registry.example/agent")))])
+    );
+    let reset = save(
+        &config,
+        &json!({"image.tag": null, "ldap": {"bind_password": ""}}),
+    )
+    .unwrap();
+    assert_eq!(
+        reset,
+        BTreeMap::from([("image.tag", None), ("ldap.bind_password", Some(json!("")))])
+    );
+    let after = config.apply(&Changes(reset));
+    assert_eq!(after.text("image.tag"), "latest");
+    assert!(after.secret("ldap.bind_password").is_none());
+}
+
+#[test]
+fn setting_the_default_over_another_value_is_a_change() {
+    let config = stored(json!({"image.tag": "v1"}));
+    let changes = save(&config, &json!({"image.tag": "latest"})).unwrap();
+    assert_eq!(
+        changes,
+        BTreeMap::from([("image.tag", Some(json!("latest")))])
+    );
+}
+
+#[test]
+fn a_mask_inside_an_object_keeps_the_stored_leaf() {
+    let config = stored(json!({
+        "security": {"a": {"key": "s1", "pin": 7}, "gone": "s2"},
+        "agent": {"models": [
+            {"name": "m1", "api_key": "k1", "url": "u"},
+            {"name": "m2", "api_keys": ["k2", "k3"], "max_tokens": 9},
+        ]},
+    }));
+    let shown = config.to_document(true);
+    assert_eq!(
+        shown["security"],
+        json!({"a": {"key": MASK, "pin": MASK}, "gone": MASK})
+    );
+    assert_eq!(
+        shown["agent"],
+        json!({"models": [
+            {"name": "m1", "api_key": MASK, "url": "u"},
+            {"name": "m2", "api_keys": [MASK, MASK], "max_tokens": 9},
+        ]})
+    );
+    // Replaced whole: what is not sent goes; what is masked stays; what is new comes.
+    let changes = save(
+        &config,
+        &json!({"security": {"a": {"key": MASK, "pin": MASK}, "new": "s3"}}),
+    );
+    assert_eq!(
+        changes.unwrap(),
+        BTreeMap::from([(
+            "security",
+            Some(json!({"a": {"key": "s1", "pin": 7}, "new": "s3"}))
+        )])
+    );
+}
+
+#[test]
+fn masks_follow_their_element_when_a_list_changes() {
+    let config = stored(json!({"agent": {"models": [
+        {"name": "m1", "api_key": "k1"},
+        {"name": "m2", "api_key": "k2"},
+    ]}}));
+    let models = |models: Value| {
+        save(&config, &json!({"agent": {"models": models}})).map(|changes| {
+            changes
+                .get("agent")
+                .cloned()
+                .flatten()
+                .map(|agent| agent["models"].clone())
+        })
+    };
+    // The first was removed.
+    assert_eq!(
+        models(json!([{"name": "m2", "api_key": MASK}])).unwrap(),
+        Some(json!([{"name": "m2", "api_key": "k2"}]))
+    );
+    // Swapped.
+    assert_eq!(
+        models(json!([{"name": "m2", "api_key": MASK}, {"name": "m1", "api_key": MASK}])).unwrap(),
+        Some(json!([{"name": "m2", "api_key": "k2"}, {"name": "m1", "api_key": "k1"}]))
+    );
+    // Edited in place.
+    assert_eq!(
+        models(json!([{"name": "renamed", "api_key": MASK}, {"name": "m2", "api_key": MASK}]))
+            .unwrap(),
+        Some(json!([{"name": "renamed", "api_key": "k1"}, {"name": "m2", "api_key": "k2"}]))
+    );
+    // Renamed and another removed: nobody can tell which key is meant.
+    let problem = &models(json!([{"name": "renamed", "api_key": MASK}])).unwrap_err()[0];
+    assert_eq!(problem.code, ProblemCode::InvalidValue);
+    assert!(
+        problem.message.contains("/models/0/api_key"),
+        "{}",
+        problem.message
+    );
+}
+
+#[test]
+fn a_mask_for_nothing_is_a_problem() {
+    for document in [
+        json!({"security": {"new": MASK}}),
+        json!({"security": {"list": [MASK]}}),
+    ] {
+        let problems = save(&Config::default(), &document).unwrap_err();
+        assert_eq!(problems[0].key, "security");
+        assert!(problems[0].message.contains('/'), "{}", problems[0].message);
+    }
+}
+
+#[test]
+fn l21_nothing_that_can_be_printed_shows_a_secret() {
+    let config = stored(json!({
+        "ldap.bind_password": "hunter2",
+        "security": {"deep": [{"x": "hunter2"}]},
+        "agent": {"telegram": {"token": "hunter2"}, "plain": "visible"},
+    }));
+    let patch =
+        parse_patch(&json!({"ldap.bind_password": "hunter2", "security": {"a": "hunter2"}}));
+    let changes = patch.clone().unwrap().resolve(&Config::default()).unwrap();
+    for text in [
+        format!("{config:?}"),
+        format!("{patch:?}"),
+        format!("{changes:?}"),
+        config.to_document(true).to_string(),
+        config.get_masked("security").unwrap().to_string(),
+        config.get_masked("ldap.bind_password").unwrap().to_string(),
+    ] {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    assert!(config.to_document(true).to_string().contains("visible"));
+    assert!(config.to_document(false).to_string().contains("hunter2"));
+    assert_eq!(
+        config.secret("ldap.bind_password").unwrap().expose_secret(),
+        "hunter2"
+    );
+}
+
+#[test]
+fn stored_values_that_no_longer_fit_do_not_count() {
+    let values = BTreeMap::from([
+        ("image.tag".to_owned(), json!("a b")),
+        ("old.key".to_owned(), json!(1)),
+        ("container.pids_limit".to_owned(), json!(99)),
+    ]);
+    let config = Config::from_stored(values);
+    assert_eq!(config.text("image.tag"), "latest");
+    assert_eq!(config.pids_limit(), 99);
+    let named: Vec<_> = config.problems().iter().map(|p| p.key.as_str()).collect();
+    assert_eq!(named, ["image.tag", "old.key"]);
+}
+
+#[test]
+fn accessors_speak_the_units_of_their_users() {
+    let config = Config::default();
+    assert_eq!(config.auth_mode(), AuthMode::Local);
+    assert_eq!(config.image_reference(), "docker.io/sipeed/picoclaw:latest");
+    assert_eq!(config.pull_policy(), PullPolicy::Missing);
+    assert!(config.registry_credentials().is_none());
+    assert_eq!(config.cpu_limit_nanos(), None);
+    assert_eq!(config.memory_limit_bytes(), 1_073_741_824);
+    assert_eq!(config.pids_limit(), 512);
+    assert_eq!(config.network_subnet().unwrap().to_string(), "10.88.0.0/16");
+    assert_eq!(config.service_url(), None);
+    assert_eq!(config.timezone(), None);
+    assert!(config.autostart());
+    assert_eq!(config.capabilities(), [""; 0]);
+    assert_eq!(
+        config.events_retention(),
+        Some(Duration::from_secs(30 * 24 * 3600))
+    );
+    assert_eq!(config.archive_retention(), None);
+    assert_eq!(config.quota_bytes(), None);
+    assert_eq!(config.log_level(), "info");
+    let config = stored(json!({
+        "container.cpu_limit": 1.5,
+        "image.pull_policy": "never",
+        "image.registry_username": "u",
+        "image.registry_password": "12345678",
+        "web.trusted_proxies": ["10.0.0.7", "10.1.0.0/16"],
+        "files.quota_mb": 2,
+    }));
+    assert_eq!(config.cpu_limit_nanos(), Some(1_500_000_000));
+    assert_eq!(config.pull_policy(), PullPolicy::Never);
+    let (user, password) = config.registry_credentials().unwrap();
+    assert_eq!((user.as_str(), password.expose_secret()), ("u", "12345678"));
+    assert_eq!(config.trusted_proxies().len(), 2);
+    assert_eq!(config.quota_bytes(), Some(2 * 1024 * 1024));
+}
+
+#[test]
+fn an_agent_that_runs_as_its_image_gets_its_capabilities_unless_told_otherwise() {
+    let config = Config::default().with_run_as_image(true);
+    assert_eq!(config.capabilities(), IMAGE_CAPABILITIES);
+    assert!(save(&config, &config.to_document(true)).unwrap().is_empty());
+    let none = save(&config, &json!({"container": {"capabilities": []}})).unwrap();
+    assert_eq!(
+        none,
+        BTreeMap::from([("container.capabilities", Some(json!([])))])
+    );
+    assert_eq!(config.apply(&Changes(none)).capabilities(), [""; 0]);
+}
+
+#[test]
+fn the_schema_describes_every_key() {
+    let schema = json_schema();
+    for def in KEYS {
+        let pointer = def.key.replace('.', "/properties/");
+        let described = schema.pointer(&format!("/properties/{pointer}")).unwrap();
+        assert_eq!(described["title"], json!(def.title));
+        assert_eq!(described["default"], def.default_value());
+    }
+    assert_eq!(
+        schema.pointer("/properties/ldap/properties/bind_password/secret"),
+        Some(&json!(true))
+    );
+}
+
+/// A secret that is recognised wherever it turns up.
+fn secret_text() -> impl Strategy<Value = String> {
+    "S3CR3T[a-z]{6}"
+}
+
+/// Trees whose texts are all secrets.
+fn secret_tree() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        secret_text().prop_map(Value::String),
+        any::<i64>().prop_map(|n| json!(n)),
+        any::<bool>().prop_map(|b| json!(b)),
+        Just(Value::Null),
+        Just(json!("")),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+            proptest::collection::btree_map("[a-z~/]{1,6}", inner, 0..4).prop_map(|map| json!(map)),
+        ]
+    })
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    (
+        proptest::collection::btree_map("[a-z]{1,5}", secret_tree(), 0..5),
+        proptest::collection::btree_map("[a-z]{0,3}(token|Password|api-key)", secret_tree(), 0..4),
+        proptest::option::of(secret_text()),
+        0..1000_i64,
+        proptest::collection::vec("[a-z]{1,8}", 0..4),
+    )
+        .prop_map(|(security, agent, password, page_size, skills)| {
+            let mut values = BTreeMap::from([
+                ("security".to_owned(), json!(security)),
+                ("agent".to_owned(), json!(agent)),
+                ("ldap.page_size".to_owned(), json!(page_size + 1)),
+                ("skills.defaults".to_owned(), json!(skills)),
+            ]);
+            if let Some(password) = password {
+                values.insert("ldap.bind_password".to_owned(), json!(password));
+            }
+            Config::from_stored(values)
+        })
+}
+
+fn dotted(document: &Value) -> Value {
+    let mut flat = serde_json::Map::new();
+    for def in KEYS {
+        let pointer = format!("/{}", def.key.replace('.', "/"));
+        if let Some(value) = document.pointer(&pointer) {
+            flat.insert(def.key.to_owned(), value.clone());
+        }
+    }
+    Value::Object(flat)
+}
+
+proptest! {
+    #[test]
+    fn l21_a_masked_document_never_leaks(config in any_config()) {
+        let shown = config.to_document(true).to_string();
+        prop_assert!(!shown.contains("S3CR3T"), "{}", shown);
+        let debug = format!("{config:?}");
+        prop_assert!(!debug.contains("S3CR3T"), "{}", debug);
+    }
+
+    #[test]
+    fn saving_what_was_shown_changes_nothing(config in any_config()) {
+        prop_assert_eq!(save(&config, &config.to_document(true)), Ok(BTreeMap::new()));
+        prop_assert_eq!(save(&config, &config.to_document(false)), Ok(BTreeMap::new()));
+    }
+
+    #[test]
+    fn nested_and_dotted_mean_the_same(config in any_config()) {
+        let document = config.to_document(false);
+        prop_assert_eq!(parse_patch(&document), parse_patch(&dotted(&document)));
+    }
+
+    #[test]
+    fn what_was_saved_is_in_effect(before in any_config(), after in any_config()) {
+        let wanted = after.to_document(false);
+        let changes = parse_patch(&wanted).unwrap().resolve(&before).unwrap();
+        prop_assert_eq!(before.apply(&changes).to_document(false), wanted);
+    }
+
+    #[test]
+    fn no_document_makes_the_parser_panic(text in "\\PC{0,60}", value in secret_tree()) {
+        let _ = parse_patch(&json!({ text: value.clone() }));
+        let _ = parse_patch(&value);
+        for def in KEYS {
+            let _ = def.check(&value);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Named points at which a test can end the process, as `kill -9` would.
+//!
+//! Without the cargo feature `fault-injection` a point is an empty function. With it, the
+//! environment variable `AGENTYARD_FAULT=<name>[:<nth>]` makes the process kill itself at the
+//! nth hit (default: the first) of that point. Never part of a release.
+
+/// A point between two steps of something that must survive being killed there.
+#[cfg(not(any(test, feature = "fault-injection")))]
+#[inline(always)]
+pub fn point(_name: &'static str) {}
+
+/// A point between two steps of something that must survive being killed there.
+#[cfg(any(test, feature = "fault-injection"))]
+pub fn point(name: &'static str) {
+    #[cfg(test)]
+    in_process::hit(name);
+    #[cfg(feature = "fault-injection")]
+    by_environment::hit(name);
+}
+
+#[cfg(feature = "fault-injection")]
+mod by_environment {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// The variable that names the point.
+    const VARIABLE: &str = "AGENTYARD_FAULT";
+
+    static TARGET: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    static HITS: AtomicU64 = AtomicU64::new(0);
+
+    pub(super) fn hit(name: &'static str) {
+        let target = TARGET.get_or_init(|| parse(&std::env::var(VARIABLE).ok()?));
+        let Some((wanted, nth)) = target else { return };
+        if wanted == name && HITS.fetch_add(1, Ordering::SeqCst) + 1 == *nth {
+            // Not exit(): nothing may be flushed or cleaned up, as when the machine loses power.
+            let _ = rustix::process::kill_process(
+                rustix::process::getpid(),
+                rustix::process::Signal::KILL,
+            );
+        }
+    }
+
+    /// `name` or `name:nth`; `None` when nth is not a number from 1.
+    pub(super) fn parse(text: &str) -> Option<(String, u64)> {
+        match text.rsplit_once(':') {
+            None => Some((text.to_owned(), 1)),
+            Some((name, nth)) => nth
+                .parse()
+                .ok()
+                .filter(|&nth| nth > 0)
+                .map(|nth| (name.to_owned(), nth)),
+        }
+    }
+}
+
+/// The same for unit tests: a crash is a panic that the test catches.
+#[cfg(test)]
+pub(crate) mod in_process {
+    use std::cell::RefCell;
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    #[derive(Default)]
+    struct Hook {
+        crash_at: Option<usize>,
+        hits: Vec<&'static str>,
+    }
+
+    struct Crash;
+
+    thread_local! {
+        static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
+    }
+
+    pub(super) fn hit(name: &'static str) {
+        let crash = HOOK.with_borrow_mut(|hook| {
+            let Some(hook) = hook else { return false };
+            hook.hits.push(name);
+            hook.crash_at == Some(hook.hits.len())
+        });
+        if crash {
+            // No panic message: this is not a failure.
+            resume_unwind(Box::new(Crash));
+        }
+    }
+
+    /// Runs `work` to its end and tells which points it passed.
+    pub(crate) fn record<T>(work: impl FnOnce() -> T) -> (T, Vec<&'static str>) {
+        HOOK.set(Some(Hook::default()));
+        let value = work();
+        (value, HOOK.take().unwrap_or_default().hits)
+    }
+
+    /// Runs `work` and ends it at the `nth` point (from 1) it passes; `None` when it ended there.
+    pub(crate) fn crash_at<T>(nth: usize, work: impl FnOnce() -> T) -> Option<T> {
+        HOOK.set(Some(Hook {
+            crash_at: Some(nth),
+            hits: Vec::new(),
+        }));
+        let outcome = catch_unwind(AssertUnwindSafe(work));
+        HOOK.set(None);
+        match outcome {
+            Ok(value) => Some(value),
+            Err(payload) if payload.is::<Crash>() => None,
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_can_end_its_work_at_a_point() {
+        let work = || {
+            point("one");
+            point("two");
+            7
+        };
+        assert_eq!(in_process::record(work), (7, vec!["one", "two"]));
+        assert_eq!(in_process::crash_at(2, work), None);
+        assert_eq!(in_process::crash_at(3, work), Some(7));
+    }
+
+    #[cfg(feature = "fault-injection")]
+    #[test]
+    fn the_variable_names_a_point_and_a_hit() {
+        use super::by_environment::parse;
+        assert_eq!(parse("a.b"), Some(("a.b".to_owned(), 1)));
+        assert_eq!(parse("a.b:3"), Some(("a.b".to_owned(), 3)));
+        assert_eq!(parse("a.b:0"), None);
+        assert_eq!(parse("a.b:x"), None);
+    }
+}

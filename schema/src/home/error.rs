@@ -1,0 +1,74 @@
+//! What can go wrong with users' directories.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What can go wrong with users' directories. Texts name paths, never content.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// A root that this installation did not create, or that is too precious to be one.
+    #[error("{} cannot be used: {reason}", path.display())]
+    RefusedRoot {
+        /// The directory.
+        path: PathBuf,
+        /// Why, and what to do instead.
+        reason: String,
+    },
+    /// A user's directory belongs to somebody else or is not a directory. Nothing was touched; a
+    /// person must look.
+    #[error("{0}")]
+    Conflict(String),
+    /// A path that is empty, absolute or contains `..`.
+    #[error("{path:?} is not a path inside the user's directory")]
+    UnsafePath {
+        /// The path as it was given.
+        path: String,
+    },
+    /// Something that is not a regular file, or lies behind a link.
+    #[error("{path:?} is not a regular file in the user's directory")]
+    NotRegular {
+        /// The path inside the user's directory.
+        path: String,
+    },
+    /// A file longer than the caller's limit.
+    #[error("{path:?} is longer than {limit} bytes")]
+    TooLarge {
+        /// The path inside the user's directory.
+        path: String,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// The copy on the other file system is not what the original is; the original was kept.
+    #[error("the copy of {} differs from the original: {detail}", path.display())]
+    CopyDiffers {
+        /// The original directory.
+        path: PathBuf,
+        /// What differs.
+        detail: String,
+    },
+    /// The operating system refused.
+    #[error("{action} {} failed", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl HomeError {
+    /// For `map_err`: an [`HomeError::Io`] around whatever the system said.
+    pub(super) fn io<E: Into<io::Error>>(
+        action: &'static str,
+        path: impl AsRef<Path>,
+    ) -> impl FnOnce(E) -> Self {
+        move |error| Self::Io {
+            action,
+            path: path.as_ref().to_owned(),
+            source: error.into(),
+        }
+    }
+}

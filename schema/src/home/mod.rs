@@ -1,0 +1,88 @@
+//! The users' directories: the only code that opens them.
+//!
+//! ```text
+//! <data>/users/.agentyard          whose root this is (instance)
+//! <data>/users/.owners/<name>      whose directory users/<name> is (uid)
+//! <data>/users/<name>/             mounted as the home of the user's container
+//! <data>/users/<name>/.agent/workspace/
+//! <data>/archive/.agentyard
+//! <data>/archive/.owners/<dir>     whose archive archive/<dir> is (uid)
+//! <data>/archive/<name>-<UTC time>/
+//! ```
+//!
+//! The agent in the container owns everything inside its home and may plant links there, swap
+//! directories while we look, or fill it with devices. So nothing that we rely on lies inside,
+//! and every access goes through a directory handle, resolves beneath it and follows no link.
+//!
+//! All functions block; callers on async threads use `spawn_blocking`.
+
+mod archive;
+mod beneath;
+mod copy;
+mod ensure;
+mod error;
+mod marker;
+mod remove;
+mod root;
+#[cfg(test)]
+mod tests;
+mod user_home;
+
+use std::path::{Path, PathBuf};
+
+pub use archive::{ArchiveOutcome, Skipped};
+pub use ensure::HomeState;
+pub use error::HomeError;
+pub use user_home::UserHome;
+
+/// The directory of the agent's own files, inside the user's directory.
+pub const AGENT_DIR: &str = ".agent";
+/// The workspace, inside the user's directory: what the file endpoints serve.
+pub const WORKSPACE_DIR: &str = ".agent/workspace";
+
+/// The two roots of an installation: live directories and archived ones.
+#[derive(Debug)]
+pub struct Homes {
+    users: root::Root,
+    archive: root::Root,
+}
+
+/// A user and group id, as the engine will run the container with.
+pub type Owner = (u32, u32);
+
+impl Homes {
+    /// Opens `<data_dir>/users` and `<data_dir>/archive`, creating them (mode 0700) when missing.
+    /// `data_dir` itself must exist.
+    ///
+    /// A root carries a marker file with the name of the instance. One that is not empty and has no
+    /// marker, or the marker of another instance, is refused: whatever is archived or deleted later
+    /// was created by this installation.
+    ///
+    /// # Errors
+    /// [`HomeError::RefusedRoot`] when a root is not ours or `data_dir` is `/` or a person's home
+    /// directory; [`HomeError::Io`].
+    pub fn open(data_dir: &Path, instance_id: &str) -> Result<Self, HomeError> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        Self::open_with(data_dir, instance_id, home.as_deref())
+    }
+
+    fn open_with(
+        data_dir: &Path,
+        instance_id: &str,
+        own_home: Option<&Path>,
+    ) -> Result<Self, HomeError> {
+        let data_dir = std::fs::canonicalize(data_dir)
+            .map_err(HomeError::io("opening the data directory", data_dir))?;
+        root::refuse_precious(&data_dir, own_home)?;
+        Ok(Self {
+            users: root::Root::open(&data_dir, "users", instance_id)?,
+            archive: root::Root::open(&data_dir, "archive", instance_id)?,
+        })
+    }
+
+    /// Where a user's directory is, for handing it to the container engine. Never open it by this
+    /// path.
+    pub fn path_of(&self, name: &crate::ids::UserName) -> PathBuf {
+        self.users.path.join(name.as_str())
+    }
+}

@@ -1,0 +1,141 @@
+//! The roots `users` and `archive`: created by us, marked as ours, or refused.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Dir, Mode, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::error::HomeError;
+use super::{beneath, marker};
+
+const MARKER: &str = ".agentyard";
+const OWNERS: &str = ".owners";
+
+/// The content of a root's marker file.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct RootMarker {
+    root: String,
+    instance: String,
+}
+
+/// One root and the directory of its ownership markers, both held open.
+#[derive(Debug)]
+pub(super) struct Root {
+    pub fd: OwnedFd,
+    pub owners: OwnedFd,
+    /// For messages, and for the container engine.
+    pub path: PathBuf,
+}
+
+impl Root {
+    pub(super) fn open(data_dir: &Path, name: &str, instance: &str) -> Result<Self, HomeError> {
+        let path = data_dir.join(name);
+        let refused = |reason: &str| HomeError::RefusedRoot {
+            path: path.clone(),
+            reason: reason.to_owned(),
+        };
+        if instance.is_empty() || instance.chars().any(char::is_control) {
+            return Err(refused("the instance has no usable name"));
+        }
+        let fd = match create_and_open(data_dir, name) {
+            Ok(fd) => fd,
+            Err(Errno::LOOP | Errno::NOTDIR) => {
+                return Err(refused(
+                    "it is not a directory; remove it, or mount the directory itself there",
+                ));
+            }
+            Err(errno) => return Err(HomeError::io("opening", &path)(errno)),
+        };
+        let ours = RootMarker {
+            root: name.to_owned(),
+            instance: instance.to_owned(),
+        };
+        let found = marker::read_file(&fd, MARKER).map_err(HomeError::io("reading", &path))?;
+        match found.map(|content| serde_json::from_slice::<RootMarker>(&content)) {
+            Some(Ok(marker)) if marker == ours => {}
+            Some(Ok(_)) => {
+                return Err(refused(
+                    "its marker file names another instance; use another data directory",
+                ));
+            }
+            Some(Err(_)) => return Err(refused("its marker file cannot be understood")),
+            None if is_empty(&fd).map_err(HomeError::io("listing", &path))? => {
+                let content = serde_json::to_vec(&ours).map_err(HomeError::io("marking", &path))?;
+                marker::write_file(&fd, MARKER, &content)
+                    .map_err(HomeError::io("marking", &path))?;
+            }
+            None => {
+                return Err(refused(
+                    "it is not empty and was not created by Agentyard; use another data directory",
+                ));
+            }
+        }
+        let owners =
+            ensure_dir(&fd, OWNERS).map_err(HomeError::io("opening", path.join(OWNERS)))?;
+        Ok(Self { fd, owners, path })
+    }
+}
+
+/// Refuses directories that hold other people's things: `/`, `/home`, anybody's home directory.
+pub(super) fn refuse_precious(data_dir: &Path, own_home: Option<&Path>) -> Result<(), HomeError> {
+    let own_home = own_home.and_then(|home| std::fs::canonicalize(home).ok());
+    let reason = if data_dir == Path::new("/") {
+        "it is the root of the file system"
+    } else if data_dir == Path::new("/home") || data_dir == Path::new("/root") {
+        "it holds people's own files"
+    } else if data_dir.parent() == Some(Path::new("/home")) || own_home.as_deref() == Some(data_dir)
+    {
+        "it is a home directory"
+    } else {
+        return Ok(());
+    };
+    Err(HomeError::RefusedRoot {
+        path: data_dir.to_owned(),
+        reason: format!("{reason}; use a directory of its own, such as one inside it"),
+    })
+}
+
+fn create_and_open(data_dir: &Path, name: &str) -> rustix::io::Result<OwnedFd> {
+    let data = rustix::fs::openat(
+        CWD,
+        data_dir,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    ensure_dir(&data, name)
+}
+
+/// Opens `name` directly in `dir`, creating it with mode 0700 when it is missing.
+pub(super) fn ensure_dir(dir: impl AsFd, name: &str) -> rustix::io::Result<OwnedFd> {
+    match beneath::open_dir(dir.as_fd(), Path::new(name)) {
+        Err(Errno::NOENT) => {}
+        outcome => return outcome,
+    }
+    match rustix::fs::mkdirat(dir.as_fd(), name, Mode::RWXU) {
+        Ok(()) => rustix::fs::fsync(dir.as_fd())?,
+        Err(Errno::EXIST) => {}
+        Err(errno) => return Err(errno),
+    }
+    beneath::open_dir(dir, Path::new(name))
+}
+
+/// Whether a directory has no entries but a marker that was being written when the power failed.
+fn is_empty(dir: impl AsFd) -> rustix::io::Result<bool> {
+    has_only(dir, &marker::temporary_name(MARKER))
+}
+
+/// Whether a directory has no entries but, possibly, `allowed`.
+pub(super) fn has_only(dir: impl AsFd, allowed: &str) -> rustix::io::Result<bool> {
+    use std::os::unix::ffi::OsStrExt;
+    for entry in Dir::read_from(dir)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." && name != allowed {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,226 @@
+//! A handle on one user's directory that cannot be led out of it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid as UnixUid};
+use rustix::io::Errno;
+
+use super::beneath;
+use super::error::HomeError;
+use crate::fault;
+use crate::ids::Timestamp;
+
+/// An open user directory. Paths given to it are relative to it, have no `..`, and are resolved
+/// beneath it without following a link, whatever the agent does to the tree meanwhile.
+#[derive(Debug)]
+pub struct UserHome {
+    dir: OwnedFd,
+    path: PathBuf,
+}
+
+impl UserHome {
+    pub(super) fn new(dir: OwnedFd, path: PathBuf) -> Self {
+        Self { dir, path }
+    }
+
+    /// The directory itself, for callers that resolve beneath it on their own.
+    pub fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    /// Whether there is a regular file at `relative`. A link, a directory or a device is none.
+    ///
+    /// # Errors
+    /// [`HomeError::UnsafePath`], [`HomeError::Io`].
+    pub fn file_exists(&self, relative: impl AsRef<Path>) -> Result<bool, HomeError> {
+        Ok(self.stat_file(relative.as_ref())?.is_some())
+    }
+
+    /// When the regular file at `relative` was last written; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`UserHome::file_exists`].
+    pub fn file_modified(
+        &self,
+        relative: impl AsRef<Path>,
+    ) -> Result<Option<Timestamp>, HomeError> {
+        Ok(self.stat_file(relative.as_ref())?.map(|stat| {
+            let millis = i64::try_from(stat.st_mtime_nsec).unwrap_or(0) / 1_000_000;
+            Timestamp::from_millis(stat.st_mtime.saturating_mul(1000).saturating_add(millis))
+        }))
+    }
+
+    /// The bytes of the regular file at `relative`, at most `limit`; `None` when nothing is there.
+    ///
+    /// # Errors
+    /// [`HomeError::TooLarge`] past the limit (no more than that is read), [`HomeError::NotRegular`]
+    /// for anything but a regular file and for a path through a link, [`HomeError::UnsafePath`],
+    /// [`HomeError::Io`].
+    pub fn read(
+        &self,
+        relative: impl AsRef<Path>,
+        limit: u64,
+    ) -> Result<Option<Vec<u8>>, HomeError> {
+        let relative = relative.as_ref();
+        let path = self.checked(relative)?;
+        // Without NONBLOCK opening a fifo would wait for a writer.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = match beneath::open(&self.dir, relative, flags, Mode::empty()) {
+            Ok(fd) => File::from(fd),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(self.refused("opening", relative, errno)),
+        };
+        if !file
+            .metadata()
+            .map_err(HomeError::io("looking at", &path))?
+            .is_file()
+        {
+            return Err(not_regular(relative));
+        }
+        let mut content = Vec::new();
+        let length = file
+            .take(limit.saturating_add(1))
+            .read_to_end(&mut content)
+            .map_err(HomeError::io("reading", &path))?;
+        if length as u64 > limit {
+            return Err(HomeError::TooLarge {
+                path: relative.display().to_string(),
+                limit,
+            });
+        }
+        Ok(Some(content))
+    }
+
+    /// Replaces the file at `relative` by `content` with permission bits `mode`: whoever reads it sees
+    /// the old or the new bytes, never a part, even after a loss of power. Its directory must exist.
+    /// The new file belongs to whom the user's directory belongs to.
+    ///
+    /// # Errors
+    /// [`HomeError::NotRegular`] when the path leads through a link or a directory is in the way,
+    /// [`HomeError::UnsafePath`], [`HomeError::Io`].
+    pub fn write_atomic(
+        &self,
+        relative: impl AsRef<Path>,
+        content: &[u8],
+        mode: u32,
+    ) -> Result<(), HomeError> {
+        let relative = relative.as_ref();
+        let path = self.checked(relative)?;
+        let name = relative.file_name().ok_or_else(|| unsafe_path(relative))?;
+        let parent = match relative.parent().filter(|p| !p.as_os_str().is_empty()) {
+            Some(parent) => Some(
+                beneath::open_dir(&self.dir, parent)
+                    .map_err(|errno| self.refused("opening the directory of", relative, errno))?,
+            ),
+            None => None,
+        };
+        let parent = parent.as_ref().unwrap_or(&self.dir).as_fd();
+        if let Err(error) = self.write_in(parent, name, content, mode) {
+            return Err(match error.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(Errno::ISDIR) => not_regular(relative),
+                _ => HomeError::io("writing", &path)(error),
+            });
+        }
+        Ok(())
+    }
+
+    fn write_in(
+        &self,
+        parent: BorrowedFd<'_>,
+        name: &OsStr,
+        content: &[u8],
+        mode: u32,
+    ) -> io::Result<()> {
+        let temporary = TemporaryFile::create(parent)?;
+        let home = rustix::fs::fstat(&self.dir)?;
+        let made = rustix::fs::fstat(&temporary.file)?;
+        if (home.st_uid, home.st_gid) != (made.st_uid, made.st_gid) {
+            rustix::fs::fchown(
+                &temporary.file,
+                Some(UnixUid::from_raw(home.st_uid)),
+                Some(Gid::from_raw(home.st_gid)),
+            )?;
+        }
+        (&temporary.file).write_all(content)?;
+        rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode & 0o777))?;
+        temporary.file.sync_all()?;
+        fault::point("home.write.before_rename");
+        rustix::fs::renameat(parent, temporary.name.as_str(), parent, name)?;
+        fault::point("home.write.after_rename");
+        Ok(rustix::fs::fsync(parent)?)
+    }
+
+    fn stat_file(&self, relative: &Path) -> Result<Option<Stat>, HomeError> {
+        self.checked(relative)?;
+        match beneath::open(&self.dir, relative, OFlags::PATH, Mode::empty())
+            .and_then(|fd| rustix::fs::fstat(&fd))
+        {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+                Ok(Some(stat))
+            }
+            Ok(_) | Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(self.refused("looking at", relative, errno)),
+        }
+    }
+
+    fn checked(&self, relative: &Path) -> Result<PathBuf, HomeError> {
+        if beneath::is_plain(relative) {
+            Ok(self.path.join(relative))
+        } else {
+            Err(unsafe_path(relative))
+        }
+    }
+
+    fn refused(&self, action: &'static str, relative: &Path, errno: Errno) -> HomeError {
+        match errno {
+            // Links, files in place of directories, sockets and devices without a driver.
+            Errno::LOOP | Errno::NOTDIR | Errno::NXIO | Errno::XDEV => not_regular(relative),
+            errno => HomeError::io(action, self.path.join(relative))(errno),
+        }
+    }
+}
+
+fn unsafe_path(relative: &Path) -> HomeError {
+    HomeError::UnsafePath {
+        path: relative.display().to_string(),
+    }
+}
+
+fn not_regular(relative: &Path) -> HomeError {
+    HomeError::NotRegular {
+        path: relative.display().to_string(),
+    }
+}
+
+/// A new file in a directory of the agent's, removed again unless it was renamed.
+struct TemporaryFile<'a> {
+    parent: BorrowedFd<'a>,
+    name: String,
+    file: File,
+}
+
+impl<'a> TemporaryFile<'a> {
+    fn create(parent: BorrowedFd<'a>) -> io::Result<Self> {
+        // A random name: the agent cannot have planted anything there, and EXCL would notice.
+        let name = format!(".agentyard-{}.tmp", uuid::Uuid::new_v4().simple());
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::openat(parent, name.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
+        Ok(Self {
+            parent,
+            name,
+            file: File::from(file),
+        })
+    }
+}
+
+impl Drop for TemporaryFile<'_> {
+    fn drop(&mut self) {
+        // After the rename the name is free and this does nothing.
+        let _ = rustix::fs::unlinkat(self.parent, self.name.as_str(), AtFlags::empty());
+    }
+}

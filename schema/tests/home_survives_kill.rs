@@ -1,0 +1,87 @@
+//! The same crash points as the unit tests, with a real SIGKILL of a real process.
+#![cfg(feature = "fault-injection")]
+// Helpers of tests may fail like tests.
+#![allow(clippy::unwrap_used)]
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use schema::home::{ArchiveOutcome, HomeState, Homes};
+use schema::ids::{Timestamp, Uid, UserName};
+
+const DATA_DIR: &str = "AGENTYARD_TEST_DATA_DIR";
+const SIGKILL: i32 = 9;
+
+fn alice() -> (UserName, Uid) {
+    ("alice".parse().unwrap(), Uid::from("a".repeat(32)))
+}
+
+fn deleted_at() -> Timestamp {
+    Timestamp::from_secs(1_778_500_000)
+}
+
+fn work(data: &Path) -> ArchiveOutcome {
+    let homes = Homes::open(data, "instance").unwrap();
+    let (name, uid) = alice();
+    if !data.join("made").exists() {
+        let home = homes.ensure(&name, &uid, None).unwrap();
+        home.write_atomic("file", b"content", 0o600).unwrap();
+        std::fs::write(data.join("made"), b"").unwrap();
+    }
+    homes.archive(&name, &uid, deleted_at()).unwrap()
+}
+
+#[test]
+#[ignore = "the child process of the tests below"]
+fn child() {
+    work(Path::new(&std::env::var_os(DATA_DIR).unwrap()));
+}
+
+fn run_child(data: &Path, fault: &str) -> ExitStatus {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--ignored"])
+        .env(DATA_DIR, data)
+        .env("AGENTYARD_FAULT", fault)
+        .output()
+        .unwrap()
+        .status
+}
+
+#[test]
+fn l02_killed_at_any_step_and_run_again_it_ends_the_same() {
+    for fault in [
+        "home.ensure.after_marker",
+        "home.ensure.after_home",
+        "home.ensure.after_part",
+        "home.ensure.after_part:2",
+        "home.write.before_rename",
+        "home.write.after_rename",
+        "home.archive.after_claim",
+        "home.archive.after_rename",
+        "home.archive.before_release",
+        "home.archive.after_release",
+    ] {
+        let data = tempfile::tempdir().unwrap();
+        let status = run_child(data.path(), fault);
+        assert_eq!(status.signal(), Some(SIGKILL), "{fault}: {status}");
+        let outcome = work(data.path());
+        let ArchiveOutcome::Archived { directory, .. } = outcome else {
+            panic!("{fault}: {outcome:?}");
+        };
+        assert_eq!(directory, "alice-20260511T114640Z");
+        let archived = data.path().join("archive").join(directory);
+        assert_eq!(std::fs::read(archived.join("file")).unwrap(), b"content");
+        assert!(archived.join(".agent/workspace").is_dir());
+        let homes = Homes::open(data.path(), "instance").unwrap();
+        let (name, _) = alice();
+        let next = Uid::from("b".repeat(32));
+        assert_eq!(homes.state(&name, &next, None).unwrap(), HomeState::Missing);
+    }
+}
+
+#[test]
+fn without_a_fault_the_child_ends_by_itself() {
+    let data = tempfile::tempdir().unwrap();
+    assert!(run_child(data.path(), "no.such.point").success());
+}
