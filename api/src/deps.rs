@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use schema::clock::SharedClock;
+use schema::db::Db;
+use schema::secrets::MasterKey;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -10,7 +12,9 @@ use tokio_util::task::TaskTracker;
 use crate::auth::login_limit::LoginLimit;
 use crate::auth::password::PasswordPool;
 use crate::auth::{Authenticator, Signer};
-use crate::ports::{ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, Leadership};
+use crate::ports::{
+    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, Leadership, Reconcilers,
+};
 use crate::settings::WebSettings;
 
 /// The service's version, as told by the health check.
@@ -20,6 +24,14 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub struct Dependencies {
     /// Wall-clock time.
     pub clock: SharedClock,
+    /// The database.
+    pub db: Db,
+    /// Seals and opens secrets at rest.
+    pub master_key: Arc<MasterKey>,
+    /// The adapter runs agents as their image's own user, which decides some configuration defaults.
+    pub run_as_image: bool,
+    /// Changes whenever this process has saved a status: whoever waits for an object looks again.
+    pub status_ticks: watch::Receiver<u64>,
     /// The latest snapshot of the settings the HTTP layer obeys.
     pub settings: watch::Receiver<Arc<WebSettings>>,
     /// Whether the service's own listener speaks TLS.
@@ -40,6 +52,8 @@ pub struct Dependencies {
     pub stats: Arc<dyn ContainerStats>,
     /// The engine's state.
     pub engine: Arc<dyn EngineHealth>,
+    /// The reconcilers of this process.
+    pub reconcilers: Arc<dyn Reconcilers>,
     /// The leader.
     pub leadership: Arc<dyn Leadership>,
     /// Tasks that outlive a request; the service waits for them when it stops.

@@ -122,3 +122,24 @@ pub trait Leadership: Send + Sync + 'static {
     /// The latest known state.
     fn leader(&self) -> LeaderState;
 }
+
+/// What an operator sees of the reconcilers of this process, and may ask of them.
+#[async_trait]
+pub trait Reconcilers: Send + Sync + 'static {
+    /// Live numbers, one JSON object for each reconciler, with its `name`.
+    fn summaries(&self) -> Vec<serde_json::Value>;
+    /// What the next pass over an object would do, as JSON (`actions`, `conditions`, …): a dry run.
+    /// `None`: there is no such reconciler, or nothing is desired and nothing is there.
+    ///
+    /// # Errors
+    /// A sentence that says why the object cannot be observed now.
+    async fn dry_run(
+        &self,
+        reconciler: &str,
+        key: &str,
+    ) -> Result<Option<serde_json::Value>, String>;
+    /// Asks for a pass over one object at once, back-off or not.
+    fn retry(&self, reconciler: &str, key: &str);
+    /// Asks one reconciler, or all, to look at everything at once.
+    fn wake(&self, reconciler: Option<&str>);
+}

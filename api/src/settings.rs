@@ -4,31 +4,7 @@ use cidr::IpCidr;
 
 use crate::auth::origin::Origin;
 
-/// Where ordinary users come from.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Default,
-    serde::Serialize,
-    serde::Deserialize,
-    strum::Display,
-    strum::EnumString,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum AuthMode {
-    /// The local user store.
-    #[default]
-    Local,
-    /// A directory server.
-    Ldap,
-    /// An identity provider.
-    Oidc,
-}
+pub use schema::config::AuthMode;
 
 /// A snapshot of the `web.*` configuration keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

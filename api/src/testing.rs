@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use schema::clock::ManualClock;
+use schema::db::{Backend, Db};
 use schema::ids::{Timestamp, Uid};
+use schema::secrets::MasterKey;
 use secrecy::SecretSlice;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +26,7 @@ use crate::error::ApiError;
 use crate::input::{Input, Nothing};
 use crate::ports::{
     ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, LeaderState,
-    Leadership, LogQuery, LogStream, PortError, Usage,
+    Leadership, LogQuery, LogStream, PortError, Reconcilers, Usage,
 };
 use crate::reply::Reply;
 use crate::settings::WebSettings;
@@ -93,15 +95,38 @@ impl Leadership for Nowhere {
     }
 }
 
+#[async_trait]
+impl Reconcilers for Nowhere {
+    fn summaries(&self) -> Vec<serde_json::Value> {
+        Vec::new()
+    }
+
+    async fn dry_run(&self, _: &str, _: &str) -> Result<Option<serde_json::Value>, String> {
+        Ok(None)
+    }
+
+    fn retry(&self, _: &str, _: &str) {}
+
+    fn wake(&self, _: Option<&str>) {}
+}
+
 /// Dependencies and what tests turn on them.
 pub(crate) struct World {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) status_ticks: watch::Sender<u64>,
     pub(crate) deps: Deps,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) settings: watch::Sender<Arc<WebSettings>>,
 }
 
 /// A world with the ordinary user `alice` and the superadmin `root`.
-pub(crate) fn world() -> World {
+pub(crate) async fn world() -> World {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(Backend::Sqlite(dir.path().join("agentyard.db")))
+        .await
+        .unwrap();
+    let master_key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
+    let (status_ticks, ticks) = watch::channel(0);
     let clock = Arc::new(ManualClock::new(NOW));
     let (sender, settings) = watch::channel(Arc::new(WebSettings::default()));
     let secret = SecretSlice::from(b"test-integration-secret".to_vec());
@@ -111,6 +136,11 @@ pub(crate) fn world() -> World {
     ];
     let deps = Arc::new(Dependencies {
         clock: clock.clone(),
+        db,
+        master_key,
+        run_as_image: false,
+        status_ticks: ticks,
+        reconcilers: Arc::new(Nowhere),
         settings,
         tls: false,
         signer: Signer::new(&secret).unwrap(),
@@ -126,6 +156,8 @@ pub(crate) fn world() -> World {
         shutdown: CancellationToken::new(),
     });
     World {
+        dir,
+        status_ticks,
         deps,
         clock,
         settings: sender,

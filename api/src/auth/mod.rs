@@ -17,16 +17,7 @@ pub use signer::Signer;
 use crate::error::ApiError;
 use session::SessionClaims;
 
-/// What an account may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, strum::Display)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Role {
-    /// An ordinary user with a container.
-    User,
-    /// An administrator; always local, has no container.
-    Superadmin,
-}
+pub use schema::user::Role;
 
 /// The account behind a live session.
 #[derive(Debug, Clone, PartialEq, Eq)]

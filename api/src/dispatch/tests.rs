@@ -64,7 +64,7 @@ fn concrete(path: &str) -> String {
 
 #[tokio::test]
 async fn l20_every_route_admits_exactly_whom_the_table_says() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     for case in access::matrix() {
         let name = match case.who {
@@ -109,7 +109,7 @@ async fn l20_every_route_admits_exactly_whom_the_table_says() {
 
 #[tokio::test]
 async fn paths_and_methods_are_told_apart() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     let send = async |method: &str, path: &str| {
         let request = warp::test::request().method(method).path(path);
@@ -157,7 +157,7 @@ async fn paths_and_methods_are_told_apart() {
 
 #[tokio::test]
 async fn every_route_has_its_versioned_twin_and_trailing_slash() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     for route in TABLE.iter().filter(|route| !route.post) {
         let path = concrete(route.path);
@@ -180,7 +180,7 @@ async fn every_route_has_its_versioned_twin_and_trailing_slash() {
 
 #[tokio::test]
 async fn head_is_answered_like_get_without_a_body() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     let body = get(&filter, "/api/health", "").await.body().len();
     let request = warp::test::request().method("HEAD").path("/api/health");
@@ -192,7 +192,7 @@ async fn head_is_answered_like_get_without_a_body() {
 
 #[tokio::test]
 async fn expired_forged_and_ended_sessions_are_nobody() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     let good = world.cookie("alice");
     assert_eq!(get(&filter, "/api/csrf", &good).await.status(), 200);
@@ -212,7 +212,7 @@ async fn expired_forged_and_ended_sessions_are_nobody() {
 
 #[tokio::test]
 async fn sessions_that_cannot_be_looked_up_are_a_server_error_not_a_sign_out() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     let response = get(&filter, "/api/csrf", &world.cookie("broken")).await;
     assert_eq!(status_and_code(&response), (500, "internal".to_owned()));
@@ -221,7 +221,7 @@ async fn sessions_that_cannot_be_looked_up_are_a_server_error_not_a_sign_out() {
 
 #[tokio::test]
 async fn public_routes_never_look_up_a_session() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     let response = get(&filter, "/api/health", &world.cookie("broken")).await;
     assert_eq!(response.status(), 200);
@@ -229,7 +229,7 @@ async fn public_routes_never_look_up_a_session() {
 
 #[tokio::test]
 async fn accounts_are_not_made_by_hand_outside_local_mode() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     let settings = WebSettings {
         auth_mode: AuthMode::Ldap,
@@ -259,7 +259,7 @@ async fn accounts_are_not_made_by_hand_outside_local_mode() {
 
 #[tokio::test]
 async fn a_token_in_the_header_is_as_good_as_in_the_body() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     let send = async |token: &str, body: &str| {
         let request = warp::test::request()
@@ -282,7 +282,7 @@ async fn a_token_in_the_header_is_as_good_as_in_the_body() {
 
 #[tokio::test]
 async fn l20_foreign_origins_are_refused_even_with_a_token_and_at_sign_in() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     for path in ["/api/login", "/api/logout", "/api/user/container/restart"] {
         let send = async |header: &'static str, value: &'static str| {
@@ -316,7 +316,7 @@ async fn l20_foreign_origins_are_refused_even_with_a_token_and_at_sign_in() {
 
 #[tokio::test]
 async fn l53_cors_answers_listed_origins_on_every_api_answer() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     let settings = WebSettings {
         allowed_origins: vec!["chrome-extension://abc".parse().unwrap()],
@@ -368,7 +368,7 @@ const START: &str = "/api/admin/container/start";
 
 #[tokio::test]
 async fn the_three_kinds_of_body_mean_the_same() {
-    let world = world();
+    let world = world().await;
     let filter = echoing(&world);
     let token = world.token("root");
     let form = format!("username=alice&note=a+b%26&wait=0&if_generation=3&csrf_token={token}");
@@ -405,7 +405,7 @@ async fn the_three_kinds_of_body_mean_the_same() {
 
 #[tokio::test]
 async fn parameters_of_a_post_never_come_from_the_query() {
-    let world = world();
+    let world = world().await;
     let filter = echoing(&world);
     let path = format!("{START}?username=alice");
     let body = format!("csrf_token={}", world.token("root"));
@@ -417,7 +417,7 @@ async fn parameters_of_a_post_never_come_from_the_query() {
 
 #[tokio::test]
 async fn l64_hostile_bodies_are_refused_as_such() {
-    let world = world();
+    let world = world().await;
     let filter = echoing(&world);
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(5000), "]".repeat(5000));
     let bodies: [(&str, &[u8], u16); 11] = [
@@ -454,7 +454,7 @@ async fn l64_hostile_bodies_are_refused_as_such() {
 
 #[tokio::test]
 async fn l64_hostile_addresses_are_refused_as_such() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     let root = world.cookie("root");
     for path in [
@@ -486,7 +486,7 @@ async fn l64_hostile_addresses_are_refused_as_such() {
 
 #[tokio::test]
 async fn the_body_limit_is_one_mebibyte() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     let token = format!("csrf_token={}&x=", world.token("root"));
     for (size, status) in [(1024 * 1024, 200), (1024 * 1024 + 1, 413)] {
@@ -509,7 +509,7 @@ fn on_socket(uid: u32) -> RequestContext {
 
 #[tokio::test]
 async fn the_admin_socket_acts_as_superadmin_without_cookie_and_token() {
-    let world = world();
+    let world = world().await;
     let filter = echoing(&world);
     let request = warp::test::request()
         .method("POST")
@@ -530,7 +530,7 @@ async fn the_admin_socket_acts_as_superadmin_without_cookie_and_token() {
 
 #[tokio::test]
 async fn the_listener_for_agents_serves_nothing_else() {
-    let world = world();
+    let world = world().await;
     let filter = reached(&world);
     for route in TABLE {
         let context = RequestContext {
@@ -561,7 +561,7 @@ async fn the_listener_for_agents_serves_nothing_else() {
 
 #[tokio::test]
 async fn l19_a_forged_forwarding_header_does_not_change_the_client() {
-    let world = world();
+    let world = world().await;
     let filter = echoing(&world);
     let send = async |trusted: &[&str]| {
         let settings = WebSettings {
@@ -600,7 +600,7 @@ async fn remember(visitor: Visitor, _: Input<Nothing>, _: Deps) -> Result<Reply,
 
 #[tokio::test]
 async fn a_visitor_may_have_a_session_or_not() {
-    let world = world();
+    let world = world().await;
     let own = Binder::default().bind(Op::Logout, remember);
     let filter = world.api(own, &[Op::Logout]).filter();
     let with = post(&filter, "/api/logout", &world.cookie("alice"), FORM, "").await;

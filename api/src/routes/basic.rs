@@ -114,13 +114,13 @@ mod tests {
     #[tokio::test]
     async fn health_is_a_bare_resource() {
         let expected = json!({"status": "ok", "version": VERSION});
-        assert_eq!(get(&world(), "/api/health").await, expected);
-        assert_eq!(get(&world(), "/healthz").await, "ok\n");
+        assert_eq!(get(&world().await, "/api/health").await, expected);
+        assert_eq!(get(&world().await, "/healthz").await, "ok\n");
     }
 
     #[tokio::test]
     async fn the_mode_is_told_with_what_a_sign_in_page_must_show() {
-        let world = world();
+        let world = world().await;
         let local = get(&world, "/api/login/mode").await;
         assert_eq!(local["auth_mode"], "local");
         assert_eq!(local["provider"]["has_password"], true);
@@ -137,7 +137,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_token_given_is_the_token_taken() {
-        let world = world();
+        let world = world().await;
         let answer = get(&world, "/api/csrf").await;
         assert_eq!(answer["csrf_token"], world.token("alice"));
         assert_eq!(answer["success"], true);

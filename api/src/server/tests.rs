@@ -56,8 +56,8 @@ struct Running {
 }
 
 /// Serves on a listener: `/healthz` panics, `/readyz` streams, `config` is slow, `tasks` never ends.
-fn serve_on(listener: Listener, limits: Limits) -> Running {
-    let world = world();
+async fn serve_on(listener: Listener, limits: Limits) -> Running {
+    let world = world().await;
     let own = Binder::default()
         .bind(Op::Liveness, panics)
         .bind(Op::Readiness, streams)
@@ -90,7 +90,7 @@ fn serve_on(listener: Listener, limits: Limits) -> Running {
 
 async fn serve(limits: Limits) -> Running {
     let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), None, Surface::Public);
-    serve_on(listener.await.unwrap(), limits)
+    serve_on(listener.await.unwrap(), limits).await
 }
 
 impl Running {
@@ -402,7 +402,8 @@ async fn the_admin_socket_is_served() {
     let running = serve_on(
         Listener::admin_socket(&path).await.unwrap(),
         Limits::default(),
-    );
+    )
+    .await;
     let stream = UnixStream::connect(&path).await.unwrap();
     let request = Request::builder()
         .method("POST")
@@ -460,7 +461,7 @@ async fn tls_serves_http1_and_http2_and_takes_a_new_certificate() {
         Surface::Public,
     )
     .await;
-    let running = serve_on(listener.unwrap(), hasty());
+    let running = serve_on(listener.unwrap(), hasty()).await;
     let address = running.address.unwrap();
 
     let stream = tls_connect(address, &first, b"http/1.1").await.unwrap();

@@ -18,10 +18,23 @@ pub const IMAGE_CAPABILITIES: &[&str] = &["CHOWN", "DAC_OVERRIDE", "FOWNER", "SE
 const MIB: u64 = 1024 * 1024;
 
 /// Where ordinary users come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display, strum::EnumString)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Default,
+    serde::Serialize,
+    strum::Display,
+    strum::EnumString,
+)]
+#[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum AuthMode {
     /// Accounts of this service.
+    #[default]
     Local,
     /// A directory server.
     Ldap,

@@ -19,6 +19,7 @@ use crate::object::StatusRow;
     Hash,
     Serialize,
     Deserialize,
+    strum::Display,
     strum::EnumString,
     strum::IntoStaticStr,
 )]
@@ -41,6 +42,7 @@ pub enum Role {
     Hash,
     Serialize,
     Deserialize,
+    strum::Display,
     strum::EnumString,
     strum::IntoStaticStr,
 )]
