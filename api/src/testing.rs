@@ -112,7 +112,8 @@ impl Reconcilers for Nowhere {
 
 /// Dependencies and what tests turn on them.
 pub(crate) struct World {
-    pub(crate) dir: tempfile::TempDir,
+    /// Holds the database for as long as the test runs.
+    pub(crate) _dir: tempfile::TempDir,
     pub(crate) status_ticks: watch::Sender<u64>,
     pub(crate) deps: Deps,
     pub(crate) clock: Arc<ManualClock>,
@@ -156,7 +157,7 @@ pub(crate) async fn world() -> World {
         shutdown: CancellationToken::new(),
     });
     World {
-        dir,
+        _dir: dir,
         status_ticks,
         deps,
         clock,
