@@ -226,7 +226,7 @@ async fn l56_a_lease_lost_in_the_middle_of_a_pass_stops_it_before_the_next_step(
 async fn l56_what_was_observed_under_a_lost_lease_is_not_saved() {
     let set = setting(Thing::new(1, 1));
     set.world
-        .observe_fault("a", Fault::Slow(Duration::from_secs(25)), 1);
+        .observe_fault("a", Fault::Slow(Duration::from_secs(20)), 1);
     let rig = set.replica("first");
     pass_time(1.0).await;
     set.row.hanging.store(true, SeqCst);
