@@ -55,15 +55,41 @@ fn parse(text: &str) -> (String, u64) {
 
 #[cfg(all(test, feature = "fault-injection"))]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
     #[test]
     fn a_fault_names_a_point_and_optionally_the_nth_passage() {
         assert_eq!(
-            super::parse("container.Start.before"),
-            ("container.Start.before".to_owned(), 1)
+            super::parse("mock.Start.before"),
+            ("mock.Start.before".to_owned(), 1)
         );
         assert_eq!(
-            super::parse("container.Start.after:3"),
-            ("container.Start.after".to_owned(), 3)
+            super::parse("mock.Start.after:3"),
+            ("mock.Start.after".to_owned(), 3)
         );
+    }
+
+    /// Run by the next test in a process of its own; by itself it passes three points and lives.
+    #[test]
+    fn passes_three_points() {
+        for _ in 0..3 {
+            super::point_with(|| "mock.Start.before".to_owned());
+        }
+    }
+
+    #[test]
+    fn an_armed_point_kills_the_process_at_its_nth_passage_only() {
+        let run = |fault: &str| {
+            Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "fault::tests::passes_three_points"])
+                .env("AGENTYARD_FAULT", fault)
+                .output()
+                .unwrap()
+                .status
+        };
+        assert_eq!(run("mock.Start.before:3").signal(), Some(9));
+        assert!(run("mock.Start.before:4").success());
+        assert!(run("mock.Start.after").success());
     }
 }

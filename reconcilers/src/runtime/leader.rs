@@ -164,7 +164,10 @@ impl Leadership {
             let until = term.borrow_and_update().and_then(|term| term.until);
             match until {
                 Some((instant, _)) => {
-                    let _ = timeout_at(instant, term.changed()).await;
+                    if let Ok(Err(_)) = timeout_at(instant, term.changed()).await {
+                        // Nobody renews any more: it ends at its time.
+                        sleep_until(instant).await;
+                    }
                 }
                 None => {
                     if term.changed().await.is_err() {

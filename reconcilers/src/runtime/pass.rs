@@ -448,3 +448,22 @@ pub(super) fn variant_name(action: &impl fmt::Debug) -> String {
     let _ = write!(name, "{action:?}");
     name.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::variant_name;
+
+    #[test]
+    fn an_action_is_named_by_its_variant() {
+        #[derive(Debug)]
+        #[allow(dead_code)]
+        enum Step {
+            Start,
+            Remove(u8),
+            CreateNext { name: &'static str },
+        }
+        assert_eq!(variant_name(&Step::Start), "Start");
+        assert_eq!(variant_name(&Step::Remove(1)), "Remove");
+        assert_eq!(variant_name(&Step::CreateNext { name: "x" }), "CreateNext");
+    }
+}

@@ -9,7 +9,7 @@
 //!
 //! # Priorities
 //! A change by a user and an event of the world come before the resync. A key keeps its priority
-//! over its follow-up passes until it settles. One in [`FAIR_SHARE`] passes goes to the resync when
+//! over its follow-up passes until it settles. One in eight passes goes to the resync when
 //! both wait, so that a busy hour cannot starve it.
 
 use std::collections::{BTreeMap, HashMap};
@@ -195,6 +195,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 
     /// The next key that may run, when there is one. Safe to cancel.
+    ///
+    /// Each new key or timer wakes one idle worker, the one that has looked longest ago: so whenever a
+    /// worker leaves to work, every worker that stays idle has looked since, and knows the next timer.
     pub async fn take(&self) -> Job<K> {
         loop {
             let changed = self.changed.notified();
@@ -204,14 +207,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             let next_timer = {
                 let mut state = self.state();
                 state.ring_timers(Instant::now());
-                let job = state.pop();
-                if let Some(job) = job {
-                    let more = state.waiting();
-                    drop(state);
-                    if more {
-                        // Another worker takes over the watch for the rest.
-                        self.changed.notify_one();
-                    }
+                if let Some(job) = state.pop() {
                     return job;
                 }
                 state.timers.keys().next().map(|(at, _)| *at)
@@ -355,10 +351,6 @@ impl<K: Clone + Eq + Hash> State<K> {
             }
             self.make_ready(&key);
         }
-    }
-
-    fn waiting(&self) -> bool {
-        !(self.high.is_empty() && self.low.is_empty() && self.timers.is_empty())
     }
 
     fn pop(&mut self) -> Option<Job<K>> {

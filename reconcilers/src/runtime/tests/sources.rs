@@ -141,12 +141,14 @@ async fn l31_while_nothing_can_be_listed_ready_is_not_claimed() {
         .extend([Fault::Fail(Transient); 100]);
     rig.world.observe_fault("a", Fault::Fail(Transient), 3);
     rig.handle.wake();
+    let started = Instant::now();
     rig.until("doubted", |rig| {
         rig.store
             .ready("a")
             .is_some_and(|ready| ready.status == ConditionStatus::Unknown)
     })
     .await;
+    assert!(started.elapsed() < Duration::from_secs(5));
     rig.until_ready("a").await;
 }
 
