@@ -33,6 +33,8 @@ alive() {
   [ -n "$1" ] && [ -r "/proc/$1/cmdline" ] && tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -qF -- "$2"
 }
 
+zombie() { grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2>/dev/null; }
+
 # wait_gone PID…: until no such process is left. A killed process stays as a zombie until its
 # parent collects it, and the engine refuses to start while its old pid is in /proc.
 wait_gone() {

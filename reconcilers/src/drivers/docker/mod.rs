@@ -63,13 +63,17 @@ pub trait ContainerEngine: Send + Sync + 'static {
     async fn create(&self, name: &str, settings: &ContainerSettings)
     -> Result<String, EngineError>;
 
-    /// Starts a container; success when it already runs.
+    /// Starts a container; success when it already runs, [`EngineError::Conflict`] when it is paused.
+    ///
+    /// Because containers are made with an init process, a program that does not exist is no
+    /// failed start: the container runs and exits with code 127.
     async fn start(&self, id: &str) -> Result<(), EngineError>;
 
-    /// Asks a container to stop and kills it after `grace`; success when it stands or is gone.
+    /// Asks a container to stop and kills it after `grace` (whole seconds, rounded up); success
+    /// when it stands or is gone. Works on a paused container too.
     async fn stop(&self, id: &str, grace: Duration) -> Result<(), EngineError>;
 
-    /// Removes a container, killing it when it runs; success when it is gone.
+    /// Removes a container and its anonymous volumes, killing it when it runs; success when it is gone.
     async fn remove(&self, id: &str) -> Result<(), EngineError>;
 
     /// Gives a container another name; success when it already bears it.
@@ -94,10 +98,13 @@ pub trait ContainerEngine: Send + Sync + 'static {
         credentials: Option<&RegistryCredentials>,
     ) -> Result<(), EngineError>;
 
-    /// Whether a regular file exists at `path` inside a container.
+    /// Whether a regular file (not a link to one) exists at `path` inside a container, which need
+    /// not run: bound directories are visible before the first start. A missing container is
+    /// [`EngineError::NotFound`].
     async fn file_exists(&self, id: &str, path: &str) -> Result<bool, EngineError>;
 
-    /// Reads at most `limit` bytes of one file inside a container that need not run; `None` when there is none.
+    /// Reads at most `limit` bytes of one regular file inside a container that need not run; `None`
+    /// when there is none.
     async fn read_file(
         &self,
         id: &str,
@@ -105,7 +112,8 @@ pub trait ContainerEngine: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Option<Vec<u8>>, EngineError>;
 
-    /// Log lines of a container, oldest first, in bounded pieces.
+    /// Log lines of a container, oldest first, in bounded pieces. Without `follow` the stream ends
+    /// with the log; with it, with the process.
     async fn logs(
         &self,
         id: &str,
@@ -115,8 +123,13 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// One sample of a running container's resource use; `None` when it does not run.
     async fn stats(&self, id: &str) -> Result<Option<Stats>, EngineError>;
 
-    /// Life-cycle events of owned containers from now on. The stream ends or fails when the
-    /// connection is lost; whoever reads it then lists anew before trusting anything.
+    /// Life-cycle events of owned containers from now on: `create`, `start`, `restart`, `die`,
+    /// `oom`, `destroy`, `rename`, `pause`, `unpause`, `update`; never one that a read causes.
+    /// Nothing that happens after this call has returned is missed by a reader that begins to read
+    /// soon: the engine keeps its last 256 events (of all kinds and owners) for one that begins late.
+    /// The stream ends or fails when the connection is lost, and on network
+    /// connections from time to time by itself; whoever reads it then lists anew before trusting
+    /// anything. Changes of a container's networks cause no event.
     async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError>;
 }
 
