@@ -18,6 +18,17 @@ pub fn point(name: &'static str) {
     by_environment::hit(name);
 }
 
+/// The same, with a name that is only computed when the points are compiled in.
+#[cfg(not(feature = "fault-injection"))]
+#[inline(always)]
+pub fn point_with(_name: impl FnOnce() -> String) {}
+
+/// The same, with a name that is only computed when the points are compiled in.
+#[cfg(feature = "fault-injection")]
+pub fn point_with(name: impl FnOnce() -> String) {
+    by_environment::hit(&name());
+}
+
 #[cfg(feature = "fault-injection")]
 mod by_environment {
     use std::sync::OnceLock;
@@ -29,7 +40,7 @@ mod by_environment {
     static TARGET: OnceLock<Option<(String, u64)>> = OnceLock::new();
     static HITS: AtomicU64 = AtomicU64::new(0);
 
-    pub(super) fn hit(name: &'static str) {
+    pub(super) fn hit(name: &str) {
         let target = TARGET.get_or_init(|| parse(&std::env::var(VARIABLE).ok()?));
         let Some((wanted, nth)) = target else { return };
         if wanted == name && HITS.fetch_add(1, Ordering::SeqCst) + 1 == *nth {

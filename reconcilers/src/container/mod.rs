@@ -162,6 +162,10 @@ impl Reconciler for ContainerReconciler {
         plan::plan(snapshot, now)
     }
 
+    fn describe(action: &Action) -> String {
+        action.to_string()
+    }
+
     async fn apply(&self, key: &Uid, action: &Action) -> Result<(), ContainerError> {
         self.apply_one(key, action).await
     }

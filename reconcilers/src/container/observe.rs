@@ -72,6 +72,36 @@ pub struct Seen {
     pub ready: Option<bool>,
     /// How long a replacement may take to become ready.
     pub readiness_timeout: Duration,
+    /// Which limits the engine's host can enforce.
+    pub limits: Limits,
+}
+
+/// Which limits the engine's host can enforce. One that it cannot reads as zero for ever, which is no
+/// drift.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory.
+    pub memory: bool,
+    /// Processor time.
+    pub cpu: bool,
+    /// Number of processes.
+    pub pids: bool,
+}
+
+impl Limits {
+    fn enforceable(self, wanted: &ContainerSettings) -> ContainerSettings {
+        let mut settings = wanted.clone();
+        if !self.memory {
+            settings.memory_bytes = 0;
+        }
+        if !self.cpu {
+            settings.nano_cpus = 0;
+        }
+        if !self.pids {
+            settings.pids_limit = 0;
+        }
+        settings
+    }
 }
 
 impl Seen {
@@ -106,7 +136,10 @@ impl Seen {
             return None;
         }
         let details = self.details.get(&container.id)?;
-        settings::difference(wanted, &details.settings)
+        if let Some(deviation) = details.deviations.first() {
+            return Some(deviation);
+        }
+        settings::difference(&self.limits.enforceable(wanted), &details.settings)
     }
 }
 
@@ -252,6 +285,7 @@ impl ContainerReconciler {
             needs_root: self.options.agent.needs_root(self.options.service_user),
             ready: None,
             readiness_timeout: self.options.readiness_timeout,
+            limits: self.view.limits(),
         };
         let Some(row) = row.filter(|row| row.shall_run()) else {
             return Ok(seen);

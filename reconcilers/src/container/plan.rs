@@ -80,6 +80,30 @@ pub enum Action {
     },
 }
 
+impl std::fmt::Display for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let short = |id: &str| id.get(..12).unwrap_or(id).to_owned();
+        match self {
+            Self::AddFinalizer => f.write_str("take responsibility for cleaning up"),
+            Self::ReleaseFinalizer => f.write_str("cleaning up is done"),
+            Self::SaveFacts(_) => f.write_str("remember what was observed"),
+            Self::StartPull { reference } => write!(f, "pull {reference}"),
+            Self::VerifyDataDir { image } => {
+                write!(f, "probe the data directory with {}", short(image))
+            }
+            Self::Create { name, settings } => {
+                write!(f, "create {name} from {}", short(&settings.image))
+            }
+            Self::Start { container } => write!(f, "start {}", short(container)),
+            Self::Stop { container } => write!(f, "stop {}", short(container)),
+            Self::Remove { container } => write!(f, "remove {}", short(container)),
+            Self::Rename { container, name } => {
+                write!(f, "rename {} to {name}", short(container))
+            }
+        }
+    }
+}
+
 /// An exit this soon after a start counts as a crash.
 pub const CRASH_WINDOW: Duration = Duration::from_secs(10 * 60);
 /// From this many crashes in a row on, it is a crash loop.

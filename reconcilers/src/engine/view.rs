@@ -21,6 +21,7 @@ use schema::ids::Uid;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use crate::container::observe::Limits;
 use crate::drivers::docker::{Container, ContainerEngine, EngineError, LABEL_UID, Network};
 use crate::runtime::WorldEvent;
 
@@ -63,6 +64,8 @@ struct State {
     by_uid: HashMap<String, Vec<Container>>,
     stale: HashSet<String>,
     network: Option<Network>,
+    limits: Limits,
+    version: String,
 }
 
 /// The shared view of one engine.
@@ -95,6 +98,12 @@ impl EngineView {
                 by_uid: HashMap::new(),
                 stale: HashSet::new(),
                 network: None,
+                limits: Limits {
+                    memory: true,
+                    cpu: true,
+                    pids: true,
+                },
+                version: String::new(),
             }),
             connection: watch::Sender::new(connection),
             listing: tokio::sync::Mutex::new(()),
@@ -119,6 +128,16 @@ impl EngineView {
     /// Follows whether the engine can be used.
     pub fn watch_connection(&self) -> watch::Receiver<Connection> {
         self.connection.subscribe()
+    }
+
+    /// Which limits the engine's host can enforce, as last told.
+    pub fn limits(&self) -> Limits {
+        self.state().limits
+    }
+
+    /// The engine's version, as last told; empty before the first contact.
+    pub fn version(&self) -> String {
+        self.state().version.clone()
     }
 
     /// The agents' network as last seen.
@@ -230,6 +249,15 @@ impl EngineView {
         let info = self.engine.info().await.map_err(Failure::Engine)?;
         if info.api_version < OLDEST_API {
             return Err(Failure::TooOld(info.api_version));
+        }
+        {
+            let mut state = self.state();
+            state.limits = Limits {
+                memory: info.limits_memory,
+                cpu: info.limits_cpu,
+                pids: info.limits_pids,
+            };
+            state.version = info.version;
         }
         let containers = self
             .engine

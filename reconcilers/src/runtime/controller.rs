@@ -337,7 +337,7 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
             let (conditions, _) = status::complete(conditions, actions.len());
             Ok(Some(DryRun {
                 generation: R::generation(&snapshot),
-                actions: actions.iter().map(|action| format!("{action:?}")).collect(),
+                actions: actions.iter().map(|action| R::describe(action)).collect(),
                 conditions,
                 requeue_after_ms: match requeue {
                     Requeue::AtResync => None,

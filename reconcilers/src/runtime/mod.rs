@@ -79,6 +79,10 @@ pub trait Reconciler: Send + Sync + 'static {
         key: &Self::Key,
         action: &Self::Action,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+    /// One step in words, for events and dry runs. Never a secret.
+    fn describe(action: &Self::Action) -> String {
+        format!("{action:?}")
+    }
     /// How long one step may take before it is cancelled and counts as failed for a passing reason.
     fn action_timeout(_action: &Self::Action) -> Duration {
         Duration::from_secs(120)

@@ -131,7 +131,7 @@ impl<R: Reconciler> Core<R> {
                 key,
                 Reason::Progressing,
                 &progress.step,
-                format!("{action:?}"),
+                R::describe(action),
             )
             .await;
         }
