@@ -1,0 +1,64 @@
+//! L32: a container that ends again and again is started ever more slowly.
+
+use crate::support::client::ready;
+use crate::support::engine::Happened;
+use crate::support::{Engine, Stage, eventually, seconds};
+
+fn starts(happened: &[Happened]) -> Vec<u64> {
+    let starts = happened.iter().filter(|e| e.action == "start");
+    starts.map(|e| e.at / 1_000_000).collect()
+}
+
+#[tokio::test]
+async fn engine_l32_crash_loop_slows_down_and_a_restart_begins_anew() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    let service = stage.serve_with(engine.host(), "crash").start().await;
+    let admin = service.admin().await;
+    let since = engine.now();
+    let form = [("username", "bob"), ("wait", "0")];
+    let created = admin.post("/api/admin/users/create", &form).await;
+    created.pending();
+
+    let bob = admin.reason("bob", "CrashLoop", seconds(30)).await;
+    assert_eq!(bob["status"], "failed", "{bob}");
+    let message = ready(&bob)["message"].clone();
+    assert!(message.as_str().unwrap().contains("exit code 1"), "{bob}");
+    let seen = eventually("it was started four times", seconds(40), async || {
+        let starts = starts(&engine.happened("bob", &since));
+        if starts.len() >= 4 {
+            Ok(starts)
+        } else {
+            Err(format!("{starts:?}"))
+        }
+    });
+    let (times, _) = seen.await;
+    let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    eprintln!("milliseconds between starts: {gaps:?}");
+    // The second at once, then after two and four seconds, each after the 0.2 s that it ran.
+    assert!(gaps[1] >= 2_000 && gaps[2] >= 4_000, "{gaps:?}");
+    assert!(gaps[0] < gaps[1] && gaps[1] < gaps[2], "{gaps:?}");
+
+    // The next is due in eight seconds; a restart does not wait for it, and counts from the start.
+    admin.reason("bob", "CrashLoop", seconds(10)).await;
+    let since = engine.now();
+    let restart = admin.post("/api/admin/container/restart", &form).await;
+    assert!(restart.status.is_success(), "{}", restart.text());
+    let seen = eventually("it was started twice", seconds(4), async || {
+        let starts = starts(&engine.happened("bob", &since));
+        if starts.len() >= 2 {
+            Ok(())
+        } else {
+            Err(format!("{starts:?}"))
+        }
+    });
+    seen.await;
+    admin.reason("bob", "CrashLoop", seconds(30)).await;
+
+    // A person's stop ends it.
+    let form = [("username", "bob"), ("wait", "30")];
+    let stopped = admin.post("/api/admin/container/stop", &form).await;
+    stopped.converged();
+    assert_eq!(engine.of("bob"), []);
+    admin.status("bob", "stopped", seconds(5)).await;
+}

@@ -1,0 +1,107 @@
+//! L57: the engine's event stream is cut, or silent for ever; what people do with their hands is
+//! repaired all the same.
+
+use crate::support::engine::{FOUND_AGAIN, NETWORK};
+use crate::support::proxy::{Mode, Proxy};
+use crate::support::{Engine, Stage, seconds, until};
+
+const MEGABYTE: u64 = 1024 * 1024;
+
+#[tokio::test]
+async fn engine_l57_silent_event_stream_delays_repair_to_the_resync_or_verification() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    let proxy = Proxy::new(&stage.path().join("proxy.sock"), &engine.socket());
+    let service = stage
+        .serve_at(&proxy.host())
+        .env("AGENTYARD_RESYNC", "3s")
+        .env("AGENTYARD_VERIFY", "12s")
+        .start()
+        .await;
+    let admin = service.admin().await;
+    admin.create_user("bob").await;
+    let first = engine.the_running("bob").id;
+    assert_eq!(proxy.event_streams(), 1);
+    proxy.set(Mode::StallEvents);
+
+    // What a listing shows: one resync, and the time a start takes.
+    engine.docker(&["rm", "-f", "agentyard-bob"]);
+    let took = until("removed: runs again", seconds(9), async || {
+        matches!(engine.of("bob").as_slice(), [one] if one.id != first && one.state == "running")
+    })
+    .await;
+    eprintln!("removed: runs again after {took:?}");
+    admin.status("bob", "running", seconds(20)).await;
+    let second = engine.the_running("bob").id;
+
+    engine.docker(&["network", "disconnect", "-f", NETWORK, "agentyard-bob"]);
+    let is_connected = || {
+        engine.of("bob").len() == 1
+            && engine.the_running("bob").id != second
+            && engine.inspect("agentyard-bob")["NetworkSettings"]["Networks"][NETWORK].is_object()
+    };
+    let took = until("disconnected: connected again", seconds(12), async || {
+        matches!(engine.of("bob").as_slice(), [one] if one.state == "running") && is_connected()
+    })
+    .await;
+    eprintln!("disconnected: mended after {took:?}");
+    admin.status("bob", "running", seconds(20)).await;
+
+    // What only an inspection shows: the next full verification.
+    let memory = || engine.inspect("agentyard-bob")["HostConfig"]["Memory"].clone();
+    let wanted = memory();
+    assert_eq!(wanted, 1024 * MEGABYTE);
+    let other = (200 * MEGABYTE).to_string();
+    engine.docker(&[
+        "update",
+        "--memory",
+        &other,
+        "--memory-swap",
+        &other,
+        "agentyard-bob",
+    ]);
+    assert_eq!(memory(), 200 * MEGABYTE);
+    let took = until("updated: as it should be again", seconds(30), async || {
+        matches!(engine.of("bob").as_slice(), [one] if one.state == "running") && memory() == wanted
+    })
+    .await;
+    eprintln!("updated: mended after {took:?}");
+    assert_eq!(proxy.event_streams(), 1, "the silent stream was never left");
+    admin.status("bob", "running", seconds(20)).await;
+}
+
+#[tokio::test]
+async fn engine_l57_cut_event_stream_is_opened_again_and_what_was_missed_is_found() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    let proxy = Proxy::new(&stage.path().join("proxy.sock"), &engine.socket());
+    // No resync comes to the rescue.
+    let service = stage
+        .serve_at(&proxy.host())
+        .env("AGENTYARD_RESYNC", "1h")
+        .start()
+        .await;
+    let admin = service.admin().await;
+    admin.create_user("bob").await;
+    let first = engine.the_running("bob").id;
+
+    proxy.set(Mode::Refuse);
+    admin.reason("bob", "EngineUnavailable", seconds(10)).await;
+    engine.docker(&["rm", "-f", "agentyard-bob"]);
+    proxy.set(Mode::Pass);
+    until("found again", FOUND_AGAIN, async || {
+        matches!(engine.of("bob").as_slice(), [one] if one.id != first && one.state == "running")
+    })
+    .await;
+    admin.status("bob", "running", seconds(20)).await;
+    assert_eq!(proxy.event_streams(), 1);
+    let second = engine.the_running("bob").id;
+
+    // And events are heard again.
+    engine.docker(&["rm", "-f", "agentyard-bob"]);
+    until("removed: runs again", seconds(10), async || {
+        matches!(engine.of("bob").as_slice(), [one] if one.id != second && one.state == "running")
+    })
+    .await;
+    admin.status("bob", "running", seconds(20)).await;
+}

@@ -1,0 +1,26 @@
+//! The whole program, as a process, on a real database and a real engine.
+//!
+//! Tests named `engine_…` need the test services: `make services-up`, and run inside
+//! `tests/services/in-netns`. Without them they fail; they never skip. `AGENTYARD_TEST_LONG=1` makes
+//! them cover everything instead of a sample.
+
+// Test code, although not every function bears the test attribute.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::print_stderr)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod command_line;
+mod crash_loop;
+mod data_dir;
+mod event_stream;
+mod faults;
+mod fix_point;
+mod foreign;
+mod login;
+mod main_job;
+mod network;
+mod outage;
+mod shutdown;
+mod tls;

@@ -1,0 +1,256 @@
+//! The test engine, as somebody with a shell on the host sees it.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// The label all objects of a service carry.
+pub const LABEL_OWNER: &str = "io.agentyard.owner";
+/// The label with a user's uid.
+pub const LABEL_UID: &str = "io.agentyard.uid";
+/// The agents' network.
+pub const NETWORK: &str = "agentyard";
+
+const HOW: &str = "is not set: this test needs a real engine. Start one with `make services-up` and run the tests inside `tests/services/in-netns`";
+
+/// The test engine, while one test has it. Before and after, nothing of ours is on it.
+pub struct Engine {
+    host: String,
+}
+
+/// A container as `docker ps -a` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    pub id: String,
+    pub name: String,
+    pub state: String,
+}
+
+/// Something that happened on the engine.
+#[derive(Debug, Clone)]
+pub struct Happened {
+    pub kind: String,
+    pub action: String,
+    /// Name of the container, where it was one.
+    pub name: String,
+    /// Nanoseconds since 1970.
+    pub at: u64,
+}
+
+impl Engine {
+    /// Takes the engine: it is started if a failed test left it stopped, and cleaned.
+    pub fn claim() -> Self {
+        let engine = Self {
+            host: variable("AGENTYARD_TEST_DOCKER_HOST"),
+        };
+        engine.start();
+        engine.clean();
+        assert!(
+            engine.ask(&["image", "inspect", "echo:1"]).is_some(),
+            "the test images are missing: run tests/services/echo-image"
+        );
+        engine
+    }
+
+    /// The address, as `--docker-host` takes it.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Path of the engine's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.host.strip_prefix("unix://").unwrap().into()
+    }
+
+    /// Starts the engine, if it does not run.
+    pub fn start(&self) {
+        service("dockerd", &["start"]);
+    }
+
+    /// Stops the engine in order, and its containers with it.
+    pub fn stop(&self) {
+        service("dockerd", &["stop"]);
+    }
+
+    /// Ends the engine as a crash would.
+    pub fn kill9(&self) {
+        service("dockerd", &["kill9"]);
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("docker");
+        command
+            .args(["-H", &self.host])
+            .args(arguments)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a `docker` command; gives what it prints, or `None` when it fails.
+    pub fn ask(&self, arguments: &[&str]) -> Option<String> {
+        let output = self.command(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then_some(text)
+    }
+
+    /// Runs a `docker` command that must succeed.
+    #[track_caller]
+    pub fn docker(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().unwrap();
+        assert!(
+            output.status.success(),
+            "docker {arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Every container whose name begins with `agentyard-`, or that carries an owner.
+    pub fn ours(&self) -> Vec<Seen> {
+        let lines = self.docker(&[
+            "ps",
+            "-a",
+            "--no-trunc",
+            "--format",
+            &format!("{{{{.ID}}}} {{{{.Names}}}} {{{{.State}}}} {{{{.Label \"{LABEL_OWNER}\"}}}}"),
+        ]);
+        lines
+            .lines()
+            .filter_map(|line| {
+                let mut words = line.split(' ').map(str::to_owned);
+                let (id, name, state) = (words.next()?, words.next()?, words.next()?);
+                let owned = words.next().is_some_and(|owner| !owner.is_empty());
+                (owned || name.starts_with("agentyard-")).then_some(Seen { id, name, state })
+            })
+            .collect()
+    }
+
+    /// Every container of a user, whatever it is called; by the name's beginning, not by label.
+    pub fn of(&self, user: &str) -> Vec<Seen> {
+        let base = format!("agentyard-{user}");
+        let mut all = self.ours();
+        all.retain(|seen| seen.name == base || seen.name.starts_with(&format!("{base}.")));
+        all
+    }
+
+    /// The one container of a user, which must run and have the right name.
+    pub fn the_running(&self, user: &str) -> Seen {
+        let all = self.of(user);
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert_eq!(all[0].name, format!("agentyard-{user}"));
+        assert_eq!(all[0].state, "running");
+        all[0].clone()
+    }
+
+    /// `docker inspect` of one container.
+    pub fn inspect(&self, container: &str) -> Value {
+        let text = self.docker(&["inspect", "--type", "container", container]);
+        let list: Value = serde_json::from_str(&text).unwrap();
+        list[0].clone()
+    }
+
+    /// The engine's clock.
+    pub fn now(&self) -> String {
+        self.docker(&["info", "--format", "{{.SystemTime}}"])
+    }
+
+    /// What happened between two moments of the engine's clock.
+    pub fn events(&self, since: &str, until: &str) -> Vec<Happened> {
+        let text = self.docker(&[
+            "events",
+            "--since",
+            since,
+            "--until",
+            until,
+            "--format",
+            "{{json .}}",
+        ]);
+        text.lines()
+            .map(|line| {
+                let event: Value = serde_json::from_str(line).unwrap();
+                Happened {
+                    kind: event["Type"].as_str().unwrap().to_owned(),
+                    action: event["Action"].as_str().unwrap().to_owned(),
+                    name: event["Actor"]["Attributes"]["name"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .to_owned(),
+                    at: event["timeNano"].as_u64().unwrap(),
+                }
+            })
+            .collect()
+    }
+
+    /// What happened to a user's containers since a moment.
+    pub fn happened(&self, user: &str, since: &str) -> Vec<Happened> {
+        let base = format!("agentyard-{user}");
+        let mut events = self.events(since, &self.now());
+        events.retain(|event| event.kind == "container" && event.name.starts_with(&base));
+        events
+    }
+
+    /// Removes everything of ours.
+    fn clean(&self) {
+        let ids: Vec<String> = self.ours().into_iter().map(|seen| seen.id).collect();
+        if !ids.is_empty() {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            self.docker(&[&["rm", "-f", "-v"], ids.as_slice()].concat());
+        }
+        let networks = self.docker(&[
+            "network",
+            "ls",
+            "-q",
+            "--filter",
+            &format!("label={LABEL_OWNER}"),
+        ]);
+        for network in networks.lines() {
+            self.docker(&["network", "rm", network]);
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // What follows must not end the test run itself, whatever state the engine is in.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                self.start();
+                for seen in self.ours() {
+                    eprintln!("left on the engine: {seen:?}");
+                }
+                self.clean();
+            }));
+        } else {
+            self.start();
+            self.clean();
+        }
+    }
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} {HOW}"))
+}
+
+/// Runs one of `tests/services`.
+fn service(script: &str, arguments: &[&str]) {
+    let scripts = PathBuf::from(variable("AGENTYARD_TEST_SERVICES"));
+    let output = Command::new(scripts.join(script))
+        .args(arguments)
+        .env(
+            "AGENTYARD_SERVICES_DIR",
+            variable("AGENTYARD_TEST_SERVICES_DIR"),
+        )
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{script} {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// How long the engine may take to be found again: the service asks every five seconds.
+pub const FOUND_AGAIN: Duration = Duration::from_secs(30);

@@ -1,0 +1,297 @@
+//! The program under test as a child process.
+
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::client::{Client, Target};
+use super::{eventually, seconds};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_agentyard");
+/// How long a start may take, on a busy machine and unoptimised.
+const START: Duration = seconds(60);
+
+/// How to start the program.
+#[derive(Clone)]
+pub struct Launch {
+    data: PathBuf,
+    outputs: PathBuf,
+    /// The superadmin's password, once it was printed.
+    password: Arc<OnceLock<String>>,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+    scheme: &'static str,
+}
+
+/// What a program left that ran to its end.
+pub struct Finished {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Launch {
+    /// On this data directory; what it prints goes to files below `outputs`.
+    pub fn new(data: &Path, outputs: &Path, password: &Arc<OnceLock<String>>) -> Self {
+        Self {
+            data: data.to_owned(),
+            outputs: outputs.to_owned(),
+            password: Arc::clone(password),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            scheme: "http",
+        }
+    }
+
+    pub fn arg(mut self, argument: impl Into<String>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    pub fn args(mut self, arguments: &[&str]) -> Self {
+        self.arguments
+            .extend(arguments.iter().map(|&a| a.to_owned()));
+        self
+    }
+
+    /// A configuration key's first value.
+    pub fn set(self, key: &str, value: &str) -> Self {
+        self.arg("--set").arg(format!("{key}={value}"))
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The service will speak TLS.
+    pub fn tls(mut self, certificate: &Path, key: &Path) -> Self {
+        self.scheme = "https";
+        self.arg("--tls-cert")
+            .arg(certificate.display().to_string())
+            .arg("--tls-key")
+            .arg(key.display().to_string())
+    }
+
+    fn command(&self, subcommand: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        // Nothing of the caller's own settings may leak in.
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("AGENTYARD_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .args(subcommand)
+            .arg("--data-dir")
+            .arg(&self.data)
+            .args(&self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .env("RUST_BACKTRACE", "0")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Starts `serve` and waits until it listens.
+    pub async fn start(self) -> Service {
+        let mut service = self.spawn();
+        service.listening().await;
+        service
+    }
+
+    /// Starts `serve` and does not wait for anything.
+    pub fn spawn(self) -> Service {
+        let number = (0..)
+            .find(|n| !self.outputs.join(format!("{n}.out")).exists())
+            .unwrap();
+        let stdout = self.outputs.join(format!("{number}.out"));
+        let stderr = self.outputs.join(format!("{number}.err"));
+        let child = self
+            .command(&["serve", "--listen", "127.0.0.1:0", "--agent-listen", "off"])
+            .stdout(File::create(&stdout).unwrap())
+            .stderr(File::create(&stderr).unwrap())
+            .spawn()
+            .unwrap();
+        Service {
+            child,
+            launch: self,
+            stdout,
+            stderr,
+            address: None,
+        }
+    }
+
+    /// Runs a subcommand to its end.
+    pub async fn run(&self, subcommand: &[&str]) -> Finished {
+        let command = self.command(subcommand);
+        let mut command = tokio::process::Command::from(command);
+        let running = command.kill_on_drop(true).output();
+        let output = tokio::time::timeout(START, running)
+            .await
+            .expect("it ends by itself")
+            .unwrap();
+        Finished {
+            status: output.status,
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// A running `serve`. Killed when dropped; when the test fails, the end of its log is shown.
+pub struct Service {
+    child: Child,
+    launch: Launch,
+    stdout: PathBuf,
+    stderr: PathBuf,
+    address: Option<std::net::SocketAddr>,
+}
+
+impl Service {
+    /// Waits until it listens; the superadmin has this password since `init`.
+    pub async fn after_init(mut self, password: &str) -> Self {
+        self.launch.password.set(password.to_owned()).unwrap();
+        self.listening().await;
+        self
+    }
+
+    /// What it printed so far.
+    pub fn stdout(&self) -> String {
+        std::fs::read_to_string(&self.stdout).unwrap()
+    }
+
+    /// What it logged so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.stderr).unwrap()
+    }
+
+    /// The value of a printed line `name: value`.
+    pub fn printed(&self, name: &str) -> Option<String> {
+        let stdout = self.stdout();
+        // Only whole lines: the last may still be under way.
+        let whole = stdout.rfind('\n').map_or("", |end| &stdout[..end]);
+        let prefix = format!("{name}: ");
+        whole
+            .lines()
+            .find_map(|line| line.strip_prefix(&prefix))
+            .map(str::to_owned)
+    }
+
+    async fn listening(&mut self) {
+        let scheme = format!("{}://", self.launch.scheme);
+        loop {
+            if let Some(address) = self.printed("address") {
+                let address = address
+                    .strip_prefix(&scheme)
+                    .unwrap_or_else(|| panic!("an address with {scheme}: {address}"));
+                self.address = Some(address.parse().unwrap());
+                break;
+            }
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("the service ended at its start: {status}\n{}", self.log());
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        if self.launch.password.get().is_none() {
+            let (password, _) = eventually("a password is printed", seconds(10), async || {
+                self.printed("password").ok_or_else(|| self.stdout())
+            })
+            .await;
+            self.launch.password.set(password).unwrap();
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> std::net::SocketAddr {
+        self.address.expect("it was waited for")
+    }
+
+    /// A client that is not signed in.
+    pub fn client(&self) -> Client {
+        Client::new(Target::Tcp(self.address()))
+    }
+
+    /// A signed-in superadmin.
+    pub async fn admin(&self) -> Client {
+        let password = self.launch.password.get().expect("was printed").clone();
+        self.client().signed_in("admin", &password).await
+    }
+
+    /// Ends it as a crash would.
+    pub async fn kill9(mut self) {
+        self.child.kill().unwrap();
+        self.ended().await;
+    }
+
+    /// Asks it to end.
+    pub fn terminate(&self) {
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(&mut self) -> ExitStatus {
+        self.ended_within(START).await
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended_within(&mut self, limit: Duration) -> ExitStatus {
+        let child = &mut self.child;
+        let ended = eventually("the service has ended", limit, async || {
+            child
+                .try_wait()
+                .unwrap()
+                .ok_or_else(|| "it runs".to_owned())
+        });
+        ended.await.0
+    }
+
+    /// Waits until it was ended by a fault point.
+    pub async fn died_of_fault(&mut self, point: &str) {
+        let child = &mut self.child;
+        let what = format!("{point} is passed");
+        let ended = eventually(&what, seconds(45), async || {
+            child
+                .try_wait()
+                .unwrap()
+                .ok_or_else(|| "it runs".to_owned())
+        });
+        let status = ended.await.0;
+        assert_eq!(status.signal(), Some(9), "{point}: {status}");
+    }
+
+    /// Waits until `count` more full passes of a reconciler were begun.
+    pub async fn passes(&self, admin: &Client, reconciler: &str, count: usize) {
+        let mut seen = admin.last_resync(reconciler).await;
+        for _ in 0..count {
+            let (at, _) = eventually("another full pass", seconds(60), async || {
+                let at = admin.last_resync(reconciler).await;
+                if at == seen { Err(at) } else { Ok(at) }
+            })
+            .await;
+            seen = at;
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = std::fs::read_to_string(&self.stderr).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            let tail = &lines[lines.len().saturating_sub(80)..];
+            eprintln!("--- end of the service's log ---\n{}\n---", tail.join("\n"));
+        }
+    }
+}

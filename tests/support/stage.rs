@@ -1,0 +1,94 @@
+//! One test's place: a data directory of its own, and what it prints.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use super::Engine;
+use super::service::Launch;
+
+/// The name of the echo agent's image on the test engine.
+pub const IMAGE: &str = "echo";
+
+pub struct Stage {
+    directory: tempfile::TempDir,
+    password: Arc<OnceLock<String>>,
+}
+
+impl Stage {
+    pub fn new() -> Self {
+        let directory = tempfile::Builder::new().prefix("ay-").tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("outputs")).unwrap();
+        Self {
+            directory,
+            password: Arc::default(),
+        }
+    }
+
+    /// A directory for whatever the test needs.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The service's data directory. Nobody has made it yet.
+    pub fn data(&self) -> PathBuf {
+        self.path().join("data")
+    }
+
+    /// The superadmin's password, if it was printed already.
+    pub fn password(&self) -> &str {
+        self.password.get().expect("was printed")
+    }
+
+    fn launch(&self) -> Launch {
+        let outputs = self.path().join("outputs");
+        Launch::new(&self.data(), &outputs, &self.password)
+    }
+
+    /// A subcommand on the data directory.
+    pub fn command(&self) -> Launch {
+        self.launch()
+    }
+
+    /// `serve` without an engine.
+    pub fn alone(&self) -> Launch {
+        let nowhere = self.path().join("no-engine.sock");
+        self.launch()
+            .arg("--docker-host")
+            .arg(format!("unix://{}", nowhere.display()))
+    }
+
+    /// `serve` on the test engine, with the echo image and a short resync.
+    pub fn serve(&self, engine: &Engine) -> Launch {
+        self.serve_at(engine.host())
+    }
+
+    /// The same on an engine at another address.
+    pub fn serve_at(&self, host: &str) -> Launch {
+        self.serve_with(host, "1")
+    }
+
+    /// The same with another tag of the echo image.
+    pub fn serve_with(&self, host: &str, tag: &str) -> Launch {
+        self.launch()
+            .args(&["--docker-host", host])
+            .set("image.name", IMAGE)
+            .set("image.tag", tag)
+            .set("image.pull_policy", "never")
+            .env("AGENTYARD_RESYNC", "2s")
+    }
+
+    /// Names of the archived directories of a user.
+    pub fn archives(&self, user: &str) -> Vec<PathBuf> {
+        let prefix = format!("{user}-");
+        let Ok(entries) = std::fs::read_dir(self.data().join("archive")) else {
+            return Vec::new();
+        };
+        entries
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| {
+                path.file_name()
+                    .is_some_and(|name| name.to_string_lossy().starts_with(&prefix))
+            })
+            .collect()
+    }
+}
