@@ -24,7 +24,7 @@ use reconcilers::engine::EngineReconciler;
 use reconcilers::engine::data_dir::DataDirProbe;
 use reconcilers::engine::view::EngineView;
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
-use reconcilers::runtime::summary::StatusTick;
+use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::{Supervisor, TaskError};
 use reconcilers::runtime::{Context, Controller, Settings as ControllerSettings};
 use reconcilers::stores::{ConfigSource, LeaseRow};
@@ -40,7 +40,8 @@ use tracing::info;
 use crate::prepare::Prepared;
 use crate::settings::{AgentListen, Settings};
 
-type Error = Box<dyn std::error::Error + Send + Sync>;
+/// Whatever keeps the service from starting.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// A running service.
 pub struct Service {
@@ -48,6 +49,8 @@ pub struct Service {
     pub supervisor: Supervisor,
     /// Where people and clients find it, as a URL.
     pub address: String,
+    /// The reconcilers.
+    pub handles: Vec<Arc<dyn ReconcilerHandle>>,
 }
 
 /// How long a replacement may take to become ready.
@@ -63,13 +66,13 @@ pub async fn build(
     settings: &Settings,
     prepared: &Prepared,
     lock: Option<Leadership>,
+    engine: Arc<dyn ContainerEngine>,
     shutdown: CancellationToken,
 ) -> Result<Service, Error> {
     let clock: SharedClock = Arc::new(SystemClock);
     let mut supervisor = Supervisor::new(shutdown.clone());
     let tasks = TaskTracker::new();
     let leadership = lead(prepared, lock, &clock, &mut supervisor);
-    let engine: Arc<dyn ContainerEngine> = Arc::new(connect(settings)?);
     let view = Arc::new(EngineView::new(
         Arc::clone(&engine),
         prepared.instance_id.clone(),
@@ -188,7 +191,7 @@ pub async fn build(
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
         leadership,
-        handles,
+        handles: handles.clone(),
     });
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let deps = Arc::new(Dependencies {
@@ -258,6 +261,7 @@ pub async fn build(
     Ok(Service {
         supervisor,
         address,
+        handles,
     })
 }
 
@@ -323,7 +327,11 @@ fn lead(
     leadership
 }
 
-fn connect(settings: &Settings) -> Result<DockerEngine, Error> {
+/// The engine that the settings name. It is connected to when it is first needed.
+///
+/// # Errors
+/// When the address is not understood.
+pub fn engine(settings: &Settings) -> Result<Arc<dyn ContainerEngine>, Error> {
     let host: DockerHost = settings.docker_host.parse()?;
     let tls = settings
         .docker_cert_path
@@ -333,7 +341,7 @@ fn connect(settings: &Settings) -> Result<DockerEngine, Error> {
             cert: dir.join("cert.pem"),
             key: dir.join("key.pem"),
         });
-    Ok(DockerEngine::new(host, tls))
+    Ok(Arc::new(DockerEngine::new(host, tls)))
 }
 
 /// A duration such as `2s` or `100ms` from the environment; for tests and diagnosis.
