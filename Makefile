@@ -1,4 +1,77 @@
-.PHONY: services-up services-down
+# make run   builds and serves on this machine
+# make test  proves every behaviour at small scale (what CI runs)
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help run release test test-long check deny typos docs each-crate bench services-up services-down tools
+
+DATA ?= data
+export RUST_BACKTRACE ?= 0
+# An incremental cache is of no use on a machine that builds once.
+ifdef CI
+export CARGO_INCREMENTAL = 0
+endif
+CARGO ?= cargo
+NEXTEST = $(CARGO) nextest run --no-fail-fast
+# Tests that need the engine or PostgreSQL run where those are.
+IN_NETNS = tests/services/in-netns
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+	@echo "others: check, test-long, bench, release, services-up, services-down"
+
+# Serves with SQLite in ./$(DATA) and the engine of this machine. Prints address and password.
+run:
+	$(CARGO) run --quiet --bin agentyard -- serve --data-dir $(DATA) $(ARGS)
+
+release:
+	$(CARGO) build --profile dist --bin agentyard
+
+test: tools check services-up
+	$(NEXTEST) --workspace --exclude agentyard -E 'not test(/engine_/)'
+	$(CARGO) nextest run --no-run --workspace --exclude agentyard
+	$(CARGO) nextest run --no-run -p agentyard --features fault-injection
+	$(IN_NETNS) $(NEXTEST) --offline --workspace --exclude agentyard -E 'test(/engine_/)'
+	$(IN_NETNS) $(NEXTEST) --offline -p agentyard --features fault-injection
+	$(MAKE) services-down
+
+# Every behaviour at full count.
+test-long: export AGENTYARD_TEST_LONG = 1
+test-long: test
+
+# Everything that needs no service.
+check: tools
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy -p agentyard --features fault-injection --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
+	$(MAKE) each-crate deny typos
+
+# Each crate builds alone, with no help from its siblings' features.
+each-crate:
+	for crate in schema reconcilers api; do $(CARGO) check --quiet -p $$crate || exit 1; done
+
+deny: tools
+	$(CARGO) deny --all-features check bans licenses sources
+	@$(CARGO) deny --all-features check advisories 2>target/advisories.log \
+	  || { grep -q 'failed to fetch\|unable to fetch\|failed to prepare fetch\|error sending request' target/advisories.log \
+	    && echo "the advisory database cannot be reached from here; advisories were not checked"; } \
+	  || { cat target/advisories.log; exit 1; }
+
+typos: tools
+	target/tools/bin/typos
+
+# What the checks need beyond the toolchain, if it is not there.
+tools:
+	@command -v cargo-nextest >/dev/null || $(CARGO) install --locked cargo-nextest
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
+	@[ -x target/tools/bin/typos ] || { mkdir -p target && python3 -m venv target/tools && target/tools/bin/pip install --quiet typos; }
+
+bench: services-up
+	$(CARGO) build --profile dist --bin agentyard
+	$(CARGO) bench --no-run --profile dist
+	$(IN_NETNS) $(CARGO) bench --offline --profile dist
+	$(MAKE) services-down
 
 # The engine, its test images and PostgreSQL, in a network namespace of their own. Needs root.
 services-up:

@@ -342,6 +342,19 @@ impl EngineView {
         Ok(sorted(containers, false))
     }
 
+    /// Wakes `key` whenever the engine became usable or unusable.
+    pub fn connection_events(&self, key: Uid) -> BoxStream<'static, WorldEvent<Uid>> {
+        let connection = self.connection.subscribe();
+        futures::stream::unfold((connection, key), |(mut connection, key)| async move {
+            // The sender lives as long as the view; once it is gone nothing changes any more.
+            if connection.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            Some((WorldEvent::Key(key.clone()), (connection, key)))
+        })
+        .boxed()
+    }
+
     /// Connects, lists, and then follows the engine's events for ever: each marks its user stale and
     /// wakes the user's key; a lost connection is told, and after each reconnect everything is listed
     /// before anything is trusted.

@@ -1,0 +1,118 @@
+//! `agentyard reset-password`.
+
+use http::Method;
+
+use schema::db::{Backend, Db};
+use schema::ids::UserName;
+use schema::user::{self, Source};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+
+use super::{Failure, admin, init};
+use crate::prepare::say;
+use crate::settings::Settings;
+
+/// Gives an account a new password: through a running server, else directly in the database.
+///
+/// # Errors
+/// When there is no such account, when its password is kept elsewhere, or when the new one breaks the
+/// rules.
+pub async fn reset_password(
+    settings: Settings,
+    username: &str,
+    random: bool,
+) -> Result<(), Failure> {
+    let name: UserName = username
+        .parse()
+        .map_err(|error: schema::ids::InvalidUserName| Failure::Failed(error.to_string()))?;
+    let password = if random {
+        schema::secrets::random_password().map_err(|e| Failure::Failed(e.to_string()))?
+    } else {
+        ask().await?
+    };
+    if admin::server_runs(&settings).await {
+        let body = json!({"username": name.as_str(), "password": password.expose_secret()});
+        let path = "/api/admin/accounts/set-password";
+        admin::json(&settings, Method::POST, path, Some(&body)).await?;
+    } else {
+        directly(&settings, &name, &password).await?;
+    }
+    if random {
+        say(&format!("password: {}", password.expose_secret()));
+    } else {
+        say(&format!(
+            "the password of {name} was changed; its sessions have ended"
+        ));
+    }
+    Ok(())
+}
+
+async fn directly(
+    settings: &Settings,
+    name: &UserName,
+    password: &SecretString,
+) -> Result<(), Failure> {
+    let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
+    let _lock = match &settings.database {
+        Backend::Sqlite(path) if !path.exists() => {
+            return Err(Failure::Failed(format!(
+                "there is no database at {}; name the data directory with --data-dir",
+                path.display()
+            )));
+        }
+        Backend::Sqlite(_) => Some(init::lock(settings)?),
+        Backend::Postgres(_) => None,
+    };
+    api::auth::password::check_rules("password", password).map_err(|e| failed(&e))?;
+    let db =
+        Db::open(settings.database.clone())
+            .await
+            .map_err(|error| match error.is_refusal() {
+                true => Failure::Refused(error.to_string()),
+                false => Failure::Unavailable(reconcilers::runtime::supervise::chain(&error)),
+            })?;
+    let mut tx = db.begin().await.map_err(|e| failed(&e))?;
+    let account = user::find(&mut tx, name)
+        .await
+        .map_err(|e| failed(&e))?
+        .filter(|account| account.deleted_at.is_none())
+        .ok_or_else(|| Failure::Failed(format!("there is no account named {name}")))?;
+    if account.source != Source::Local {
+        return Err(Failure::Failed(format!(
+            "{name} signs in with a password that the directory or identity provider keeps; change it there"
+        )));
+    }
+    let clear = password.clone();
+    let hash = tokio::task::spawn_blocking(move || {
+        api::auth::password::hash_blocking(&clear).map_err(|e| e.to_string())
+    })
+    .await
+    .map_err(|e| failed(&e))?
+    .map_err(Failure::Failed)?;
+    user::set_password(&mut tx, &account.uid, &SecretString::from(hash), None)
+        .await
+        .map_err(|e| failed(&e))?;
+    tx.commit().await.map_err(|e| failed(&e))?;
+    db.close().await;
+    Ok(())
+}
+
+/// Asks twice, without showing what is typed.
+async fn ask() -> Result<SecretString, Failure> {
+    let typed = tokio::task::spawn_blocking(|| {
+        let first = rpassword::prompt_password("New password: ")?;
+        let second = rpassword::prompt_password("Again: ")?;
+        Ok::<_, std::io::Error>((SecretString::from(first), SecretString::from(second)))
+    })
+    .await
+    .map_err(|error| Failure::Failed(error.to_string()))?;
+    let (first, second) = typed.map_err(|error| {
+        Failure::Failed(format!(
+            "the password cannot be asked for ({error}); use --random where there is no terminal"
+        ))
+    })?;
+    if first.expose_secret() != second.expose_secret() {
+        return Err(Failure::Failed("the two passwords differ".to_owned()));
+    }
+    Ok(first)
+}

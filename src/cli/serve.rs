@@ -1,0 +1,74 @@
+//! `agentyard serve`.
+
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::{Failure, init};
+use crate::prepare;
+use crate::settings::Settings;
+use crate::wiring;
+use schema::db::Backend;
+
+/// How long everything may take to end.
+const SHUTDOWN: Duration = Duration::from_secs(10);
+
+/// Serves until it is told to stop.
+///
+/// # Errors
+/// When it cannot start, or one of its tasks has died.
+pub async fn serve(settings: Settings) -> Result<(), Failure> {
+    prepare::data_dir(&settings)?;
+    // Taken before the database is opened: two servers never work on one data directory.
+    let lock = match &settings.database {
+        Backend::Sqlite(_) => Some(init::lock(&settings)?),
+        Backend::Postgres(_) => None,
+    };
+    let prepared = prepare::prepare(&settings).await?;
+    let shutdown = CancellationToken::new();
+    let service = wiring::build(&settings, &prepared, lock, shutdown.clone())
+        .await
+        .map_err(|error| Failure::Failed(reconcilers::runtime::supervise::chain(error.as_ref())))?;
+    prepare::say(&format!("address: {}", service.address));
+    prepare::say_password(&prepared);
+    let stop = on_signal(shutdown.clone());
+    let supervised = service.supervisor.wait(SHUTDOWN);
+    tokio::pin!(supervised);
+    let result = tokio::select! {
+        result = &mut supervised => result,
+        () = stop => {
+            info!("stopping");
+            supervised.await
+        }
+    };
+    prepared.db.close().await;
+    match result {
+        Ok(()) => {
+            info!("stopped");
+            Ok(())
+        }
+        Err(error) => Err(Failure::Failed(reconcilers::runtime::supervise::chain(
+            &error,
+        ))),
+    }
+}
+
+/// Cancels everything at the first SIGTERM or SIGINT.
+async fn on_signal(shutdown: CancellationToken) {
+    let (terminate, interrupt) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    );
+    match (terminate, interrupt) {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+        _ => std::future::pending().await,
+    }
+    shutdown.cancel();
+}

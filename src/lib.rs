@@ -1,0 +1,8 @@
+//! The service as a whole: settings, preparation, wiring, command line. A library so that tests and
+//! benchmarks run it in their own process, on an engine of their choice.
+
+pub mod cli;
+pub mod logging;
+pub mod prepare;
+pub mod settings;
+pub mod wiring;

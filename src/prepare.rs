@@ -1,0 +1,242 @@
+//! Makes a data directory ready: key, database, first superadmin, first configuration. Idempotent.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::sync::Arc;
+
+use schema::clock::{Clock, SystemClock};
+use schema::config::{Config, Problem, parse_patch, query as config};
+use schema::db::Db;
+use schema::error::{DbError, OpenError};
+use schema::ids::{Kind, UserName};
+use schema::secrets::{MasterKey, SecretsError};
+use schema::{meta, object, user};
+use secrecy::{ExposeSecret, SecretSlice, SecretString};
+use serde_json::{Value, json};
+
+use crate::settings::Settings;
+
+/// The first superadmin.
+pub const FIRST_SUPERADMIN: &str = "admin";
+
+/// What is ready.
+pub struct Prepared {
+    /// The database.
+    pub db: Db,
+    /// Seals secrets.
+    pub master_key: Arc<MasterKey>,
+    /// Marks what this installation owns in the world.
+    pub instance_id: String,
+    /// Signs sessions.
+    pub session_secret: SecretSlice<u8>,
+    /// The first superadmin's password, when it was created just now.
+    pub password: Option<SecretString>,
+}
+
+/// Why it could not be made ready.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// The data directory.
+    #[error("the data directory {place} cannot be made: {source}")]
+    DataDir {
+        /// Which.
+        place: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The master key.
+    #[error("{0}")]
+    Secrets(#[from] SecretsError),
+    /// The database could not be opened.
+    #[error("{0}")]
+    Open(#[from] OpenError),
+    /// The database failed.
+    #[error("the database failed")]
+    Db(#[from] DbError),
+    /// A `--set`.
+    #[error("--set {given}: {rule}")]
+    Set {
+        /// The key.
+        given: String,
+        /// What it must be.
+        rule: String,
+    },
+    /// Hashing the first password.
+    #[error("the first password could not be hashed: {0}")]
+    Hash(String),
+}
+
+impl PrepareError {
+    /// Whether the data must not be touched and starting again changes nothing (exit code 78).
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Open(error) => error.is_refusal(),
+            Self::Secrets(_) | Self::Set { .. } => true,
+            Self::DataDir { .. } | Self::Db(_) | Self::Hash(_) => false,
+        }
+    }
+}
+
+/// Makes the data directory, readable by its owner only; leaves an existing one as it is.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn data_dir(settings: &Settings) -> Result<(), PrepareError> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&settings.data_dir)
+        .map_err(|source| PrepareError::DataDir {
+            place: settings.data_dir.display().to_string(),
+            source,
+        })
+}
+
+/// Makes everything ready that is not; repeats change nothing.
+///
+/// # Errors
+/// See [`PrepareError`]; nothing is half done in the database.
+pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
+    let wanted = parse_sets(&settings.set)?;
+    let master_key = Arc::new(MasterKey::load_or_create(&settings.data_dir)?);
+    let db = Db::open(settings.database.clone()).await?;
+    let now = SystemClock.now();
+    let mut tx = db.begin().await?;
+    let instance_id = meta::ensure_instance_id(&mut tx).await?;
+    let session_secret = meta::ensure_session_secret(&mut tx, &master_key).await?;
+    meta::ensure(&mut tx, "adapter", &settings.adapter).await?;
+    let engine = config::engine_uid();
+    if object::get(&mut tx, Kind::Engine, &engine).await?.is_none() {
+        object::insert(&mut tx, Kind::Engine, &engine, "local", now).await?;
+    }
+    let password = if user::superadmin_count(&mut tx).await? == 0 {
+        let password = schema::secrets::random_password()?;
+        let hashed = password.clone();
+        let hash = tokio::task::spawn_blocking(move || {
+            api::auth::password::hash_blocking(&hashed).map_err(|e| e.to_string())
+        })
+        .await
+        .map_err(|e| PrepareError::Hash(e.to_string()))?
+        .map_err(PrepareError::Hash)?;
+        let name: UserName = FIRST_SUPERADMIN.parse().map_err(DbError::InvalidName)?;
+        user::create_superadmin(&mut tx, &name, &SecretString::from(hash), now).await?;
+        Some(password)
+    } else {
+        None
+    };
+    set_missing(&mut tx, &master_key, wanted).await?;
+    tx.commit().await?;
+    Ok(Prepared {
+        db,
+        master_key,
+        instance_id,
+        session_secret: SecretSlice::from(session_secret.to_vec()),
+        password,
+    })
+}
+
+/// Gives keys a value that have none yet.
+async fn set_missing(
+    tx: &mut schema::db::Tx,
+    master_key: &MasterKey,
+    wanted: Vec<(String, Value)>,
+) -> Result<(), PrepareError> {
+    config::lock(tx).await?;
+    let (stored, _) = config::load(tx, master_key).await?;
+    let present = Config::from_stored(stored);
+    for (key, value) in wanted {
+        if present.is_set(&key) {
+            continue;
+        }
+        let refused = |problems: Vec<Problem>| PrepareError::Set {
+            given: key.clone(),
+            rule: problems
+                .into_iter()
+                .map(|problem| problem.message)
+                .collect::<Vec<_>>()
+                .join("; "),
+        };
+        let changes = parse_patch(&json!({ key.as_str(): value }))
+            .and_then(|patch| patch.resolve(&present))
+            .map_err(refused)?;
+        config::save(tx, master_key, &changes, None).await?;
+    }
+    Ok(())
+}
+
+/// Reads `key=value` pairs. A value is JSON where the key is not text, else text as it stands.
+fn parse_sets(sets: &[String]) -> Result<Vec<(String, Value)>, PrepareError> {
+    sets.iter()
+        .map(|set| {
+            let refused = |rule: &str| PrepareError::Set {
+                given: set.split('=').next().unwrap_or_default().to_owned(),
+                rule: rule.to_owned(),
+            };
+            let (key, text) = set
+                .split_once('=')
+                .ok_or_else(|| refused("give it as key=value"))?;
+            let def = schema::config::find(key).ok_or_else(|| refused("there is no such key"))?;
+            let as_text = json!(text);
+            // A text that looks like a number stays text where text is wanted.
+            let value = if parse_patch(&json!({ key: as_text.clone() })).is_ok() || def.is_secret()
+            {
+                as_text
+            } else {
+                serde_json::from_str(text).unwrap_or(as_text)
+            };
+            match parse_patch(&json!({ key: value.clone() })) {
+                Ok(_) => Ok((key.to_owned(), value)),
+                Err(problems) => Err(refused(
+                    &problems
+                        .into_iter()
+                        .map(|problem| problem.message)
+                        .collect::<Vec<_>>()
+                        .join("; "),
+                )),
+            }
+        })
+        .collect()
+}
+
+/// Prints a line on standard output, whose reader may have gone.
+pub fn say(line: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}");
+    let _ = out.flush();
+}
+
+/// Prints the first superadmin's password, once.
+pub fn say_password(prepared: &Prepared) {
+    if let Some(password) = &prepared.password {
+        say(&format!("username: {FIRST_SUPERADMIN}"));
+        say(&format!("password: {}", password.expose_secret()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_read_by_the_type_of_their_key() {
+        let parse = |text: &str| parse_sets(&[text.to_owned()]);
+        assert_eq!(parse("image.tag=1").unwrap()[0].1, json!("1"));
+        assert_eq!(
+            parse("container.memory_limit_mb=256").unwrap()[0].1,
+            json!(256)
+        );
+        assert_eq!(
+            parse("container.autostart=false").unwrap()[0].1,
+            json!(false)
+        );
+        assert_eq!(
+            parse("image.registry_password=0123").unwrap()[0].1,
+            json!("0123")
+        );
+        for bad in ["image.tag", "no.such=1", "container.memory_limit_mb=much"] {
+            let error = parse(bad).unwrap_err();
+            assert!(error.is_refusal());
+            assert!(error.to_string().starts_with("--set"), "{error}");
+        }
+    }
+}

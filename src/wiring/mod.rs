@@ -1,0 +1,355 @@
+//! Builds the service from its parts and hands every task to the supervisor.
+
+mod agent_listener;
+mod agent_profile;
+mod ports;
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::auth::Signer;
+use api::auth::database::DatabaseAuthenticator;
+use api::auth::login_limit::LoginLimit;
+use api::auth::password::PasswordPool;
+use api::deps::Dependencies;
+use api::dispatch::Api;
+use api::server::{Limits, Listener, Server, Surface, Tls};
+use api::settings::WebSettings;
+use reconcilers::container::pull::Pulls;
+use reconcilers::container::{ContainerReconciler, Options, Parts};
+use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
+use reconcilers::engine::EngineReconciler;
+use reconcilers::engine::data_dir::DataDirProbe;
+use reconcilers::engine::view::EngineView;
+use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
+use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
+use reconcilers::runtime::supervise::{Supervisor, TaskError};
+use reconcilers::runtime::{Context, Controller, Settings as ControllerSettings};
+use reconcilers::stores::{ConfigSource, LeaseRow};
+use reconcilers::user::UserReconciler;
+use schema::clock::{SharedClock, SystemClock};
+use schema::home::Homes;
+use schema::ids::Uid;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::info;
+
+use crate::prepare::Prepared;
+use crate::settings::{AgentListen, Settings};
+
+/// Whatever keeps the service from starting.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// A running service.
+pub struct Service {
+    /// Holds every task.
+    pub supervisor: Supervisor,
+    /// Where people and clients find it, as a URL.
+    pub address: String,
+    /// The reconcilers.
+    pub handles: Vec<Arc<dyn ReconcilerHandle>>,
+}
+
+/// How long a replacement may take to become ready.
+const READINESS_TIMEOUT: Duration = Duration::from_secs(120);
+/// How often each container is compared in full.
+const VERIFY_EVERY: Duration = Duration::from_secs(600);
+
+/// Builds everything and starts it.
+///
+/// # Errors
+/// When a listener cannot be bound or a setting cannot be used.
+pub async fn build(
+    settings: &Settings,
+    prepared: &Prepared,
+    lock: Option<Leadership>,
+    engine: Arc<dyn ContainerEngine>,
+    shutdown: CancellationToken,
+) -> Result<Service, Error> {
+    let clock: SharedClock = Arc::new(SystemClock);
+    let mut supervisor = Supervisor::new(shutdown.clone());
+    let tasks = TaskTracker::new();
+    let leadership = lead(prepared, lock, &clock, &mut supervisor);
+    let view = Arc::new(EngineView::new(
+        Arc::clone(&engine),
+        prepared.instance_id.clone(),
+    ));
+    let adapter = agent_profile::adapter(&settings.adapter)?;
+    let agent = Arc::new(agent_profile::profile(&adapter));
+    let run_as_image = agent_profile::run_as_image(&adapter);
+
+    let tick = StatusTick::default();
+    let context = Context {
+        leadership: leadership.clone(),
+        clock: Arc::clone(&clock),
+        tick: tick.clone(),
+        bell: prepared.db.bell(),
+        shutdown: shutdown.clone(),
+    };
+    let config = Arc::new(ConfigSource::new(
+        prepared.db.clone(),
+        Arc::clone(&prepared.master_key),
+        run_as_image,
+    ));
+    let homes = Arc::new(Homes::open(&settings.data_dir, &prepared.instance_id)?);
+    let service_user = (
+        rustix::process::getuid().as_raw(),
+        rustix::process::getgid().as_raw(),
+    );
+    let home_owner = agent_profile::home_owner(&agent, service_user);
+    let probe = Arc::new(DataDirProbe::new(
+        Arc::clone(&engine),
+        prepared.instance_id.clone(),
+        &settings.data_dir,
+        settings.engine_data_dir.clone(),
+    ));
+    let pulls = Arc::new(Pulls::new(
+        Arc::clone(&engine),
+        Arc::clone(&clock),
+        tasks.clone(),
+        shutdown.clone(),
+    ));
+    let controller_settings = ControllerSettings {
+        resync: duration_from_env("AGENTYARD_RESYNC")?,
+        ..ControllerSettings::default()
+    };
+
+    let mut handles = Vec::new();
+    let engine_reconciler = EngineReconciler::new(
+        prepared.db.clone(),
+        Arc::clone(&view),
+        Arc::clone(&config),
+        Arc::clone(&probe),
+    );
+    let store = Arc::new(engine_reconciler.status_store(Arc::clone(&clock)));
+    let controller = Controller::new(
+        engine_reconciler,
+        store,
+        view.connection_events(schema::config::query::engine_uid()),
+        context.clone(),
+        controller_settings.clone(),
+    );
+    handles.push(controller.handle());
+    controller.spawn(&mut supervisor);
+
+    let users = UserReconciler::new(
+        prepared.db.clone(),
+        Arc::clone(&homes),
+        home_owner,
+        Arc::clone(&clock),
+    );
+    let store = Arc::new(users.status_store());
+    let controller = Controller::new(
+        users,
+        store,
+        Box::pin(futures::stream::pending()),
+        context.clone(),
+        controller_settings.clone(),
+    );
+    handles.push(controller.handle());
+    controller.spawn(&mut supervisor);
+
+    let containers = ContainerReconciler::new(
+        Parts {
+            db: prepared.db.clone(),
+            view: Arc::clone(&view),
+            homes,
+            config,
+            probe,
+            pulls,
+        },
+        Arc::clone(&clock),
+        Options {
+            agent,
+            engine_data_dir: settings.engine_data_dir.clone(),
+            service_user,
+            home_owner,
+            readiness_timeout: READINESS_TIMEOUT,
+            verify_every: duration_from_env("AGENTYARD_VERIFY")?.unwrap_or(VERIFY_EVERY),
+        },
+    );
+    let store = Arc::new(containers.status_store());
+    let controller = Controller::new(
+        containers,
+        store,
+        Arc::clone(&view).events(),
+        context,
+        controller_settings,
+    );
+    handles.push(controller.handle());
+    controller.spawn(&mut supervisor);
+
+    let web = Arc::new(WebSettings::default());
+    let (web_sender, web_settings) = watch::channel(web);
+    let tls = match &settings.tls {
+        Some((cert, key)) => Some(Tls::load(cert.clone(), key.clone())?),
+        None => None,
+    };
+    let ports = Arc::new(ports::Ports {
+        view: Arc::clone(&view),
+        leadership,
+        handles: handles.clone(),
+    });
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let deps = Arc::new(Dependencies {
+        clock: Arc::clone(&clock),
+        db: prepared.db.clone(),
+        master_key: Arc::clone(&prepared.master_key),
+        run_as_image,
+        status_ticks: tick.subscribe(),
+        settings: web_settings,
+        settings_sender: web_sender.clone(),
+        tls: tls.is_some(),
+        signer: Signer::new(&prepared.session_secret)?,
+        authenticator: Arc::new(DatabaseAuthenticator::new(prepared.db.clone())),
+        passwords: PasswordPool::new(cores)?,
+        login_limit: LoginLimit::new(Arc::clone(&clock)),
+        logs: ports.clone(),
+        inspect: ports.clone(),
+        stats: ports.clone(),
+        engine: ports.clone(),
+        leadership: ports.clone(),
+        reconcilers: ports,
+        tasks: tasks.clone(),
+        shutdown: shutdown.clone(),
+    });
+    api::settings::refresh(&deps).await?;
+    supervise_api(&mut supervisor, &deps, prepared);
+    let api = Api::new(api::routes::registry()?, deps)?;
+    let server = Server::new(api, Limits::default());
+
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let listener = Listener::tcp(settings.listen, tls, Surface::Public).await?;
+    let address = match listener.local_addr() {
+        Some(address) => format!("{scheme}://{address}"),
+        None => format!("{scheme}://{}", settings.listen),
+    };
+    serve(&mut supervisor, "api", server.clone(), listener, &shutdown);
+    let socket = Listener::admin_socket(&settings.admin_socket).await?;
+    serve(
+        &mut supervisor,
+        "admin-socket",
+        server.clone(),
+        socket,
+        &shutdown,
+    );
+    match settings.agent_listen {
+        AgentListen::Off => {}
+        AgentListen::At(at) => {
+            let listener = Listener::tcp(at, None, Surface::Agent).await?;
+            serve(&mut supervisor, "agent-api", server, listener, &shutdown);
+        }
+        AgentListen::Auto => {
+            let view = Arc::clone(&view);
+            let token = shutdown.clone();
+            supervisor.spawn("agent-api", async move {
+                agent_listener::follow_gateway(view, server, token).await;
+                Ok(())
+            });
+        }
+    }
+    supervisor.spawn("background", async move {
+        shutdown.cancelled().await;
+        tasks.close();
+        tasks.wait().await;
+        Ok(())
+    });
+    info!(address, data = %settings.data_dir.display(), "serving");
+    Ok(Service {
+        supervisor,
+        address,
+        handles,
+    })
+}
+
+/// Tasks that keep the API's view of the database fresh, and the database small.
+fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared: &Prepared) {
+    let following = Arc::clone(deps);
+    supervisor.spawn("settings", async move {
+        api::settings::follow(following).await;
+        Ok(())
+    });
+    let keeping = Arc::clone(deps);
+    supervisor.spawn("housekeeping", async move {
+        api::housekeeping::run(keeping).await;
+        Ok(())
+    });
+    let db = prepared.db.clone();
+    let shutdown = deps.shutdown.clone();
+    supervisor.spawn("bell", async move {
+        // On SQLite nobody else can ring, so there is nothing to listen to.
+        if matches!(db.backend(), schema::db::Backend::Postgres(_)) {
+            let _ = shutdown.run_until_cancelled(db.listen()).await;
+        } else {
+            shutdown.cancelled().await;
+        }
+        Ok(())
+    });
+}
+
+fn serve(
+    supervisor: &mut Supervisor,
+    name: &'static str,
+    server: Server,
+    listener: Listener,
+    shutdown: &CancellationToken,
+) {
+    let shutdown = shutdown.clone();
+    supervisor.spawn(name, async move {
+        server.run(listener, shutdown).await;
+        Ok(())
+    });
+}
+
+/// Who runs the reconcilers: the holder of the data directory's lock, or of the lease row.
+fn lead(
+    prepared: &Prepared,
+    lock: Option<Leadership>,
+    clock: &SharedClock,
+    supervisor: &mut Supervisor,
+) -> Leadership {
+    if let Some(leadership) = lock {
+        return leadership;
+    }
+    let (leadership, keeper) = leader::lease(
+        Arc::new(LeaseRow(prepared.db.clone())),
+        Uid::random().to_string(),
+        LeaseTiming::default(),
+        Arc::clone(clock),
+    );
+    let shutdown = supervisor.shutdown();
+    supervisor.spawn("lease", async move {
+        Ok::<(), TaskError>(keeper.run(shutdown).await?)
+    });
+    leadership
+}
+
+/// The engine that the settings name. It is connected to when it is first needed.
+///
+/// # Errors
+/// When the address is not understood.
+pub fn engine(settings: &Settings) -> Result<Arc<dyn ContainerEngine>, Error> {
+    let host: DockerHost = settings.docker_host.parse()?;
+    let tls = settings
+        .docker_cert_path
+        .as_deref()
+        .map(|dir: &Path| TlsFiles {
+            ca: dir.join("ca.pem"),
+            cert: dir.join("cert.pem"),
+            key: dir.join("key.pem"),
+        });
+    Ok(Arc::new(DockerEngine::new(host, tls)))
+}
+
+/// A duration such as `2s` or `100ms` from the environment; for tests and diagnosis.
+fn duration_from_env(name: &str) -> Result<Option<Duration>, Error> {
+    match std::env::var(name) {
+        Ok(text) => Ok(Some(
+            humantime::parse_duration(&text).map_err(|error| format!("{name}: {error}"))?,
+        )),
+        Err(_) => Ok(None),
+    }
+}

@@ -1,0 +1,207 @@
+//! The API's ports, implemented on the drivers and on the runtime.
+
+use std::sync::Arc;
+
+use api::ports::{
+    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, LeaderState,
+    Leadership as LeadershipPort, LogQuery, LogStream, PortError, Reconcilers, Usage,
+};
+use async_trait::async_trait;
+use futures::StreamExt;
+use reconcilers::drivers::docker::{Container, ContainerState, EngineError, LogOptions};
+use reconcilers::engine::view::{Connection, EngineView, Sight};
+use reconcilers::runtime::leader::Leadership;
+use reconcilers::runtime::summary::ReconcilerHandle;
+use schema::ids::Uid;
+use serde_json::{Value, json};
+
+/// Everything the API may ask of the world.
+pub struct Ports {
+    /// The shared view of the engine.
+    pub view: Arc<EngineView>,
+    /// Whether this process leads.
+    pub leadership: Leadership,
+    /// The reconcilers.
+    pub handles: Vec<Arc<dyn ReconcilerHandle>>,
+}
+
+fn port_error(error: EngineError) -> PortError {
+    match error {
+        EngineError::Unavailable(_) | EngineError::Timeout(_) => {
+            PortError::EngineUnavailable(Box::new(error))
+        }
+        other => PortError::Failed(Box::new(other)),
+    }
+}
+
+impl Ports {
+    /// The container that a person means: the one that runs, else the one in use.
+    async fn container(&self, user: &Uid) -> Result<Option<Container>, PortError> {
+        match self.view.look(user).await.map_err(port_error)? {
+            Sight::Unavailable(_, why) => Err(PortError::EngineUnavailable(why.into())),
+            Sight::Containers { containers, .. } => {
+                let running = containers
+                    .iter()
+                    .find(|c| c.state == ContainerState::Running);
+                // Sorted by name, so that the one in use comes before its replacement.
+                Ok(running.or_else(|| containers.first()).cloned())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl ContainerLogs for Ports {
+    async fn logs(&self, user: &Uid, query: LogQuery) -> Result<Option<LogStream>, PortError> {
+        let Some(container) = self.container(user).await? else {
+            return Ok(None);
+        };
+        let options = LogOptions {
+            tail: query.tail,
+            since: query.since,
+            follow: query.follow,
+            timestamps: true,
+        };
+        match self.view.engine().logs(&container.id, &options).await {
+            Ok(stream) => {
+                let bytes = stream.map(|piece| match piece {
+                    Ok(chunk) => Ok(chunk.bytes),
+                    Err(error) => Err(port_error(error)),
+                });
+                Ok(Some(bytes.boxed()))
+            }
+            Err(EngineError::NotFound(_)) => Ok(None),
+            Err(error) => Err(port_error(error)),
+        }
+    }
+}
+
+#[async_trait]
+impl ContainerInspect for Ports {
+    async fn inspect(&self, user: &Uid) -> Result<Option<Value>, PortError> {
+        let Some(container) = self.container(user).await? else {
+            return Ok(None);
+        };
+        let details = self
+            .view
+            .engine()
+            .inspect(&container.id)
+            .await
+            .map_err(port_error)?;
+        let Some(details) = details else {
+            return Ok(None);
+        };
+        let settings = &details.settings;
+        let binds: Vec<Value> = settings
+            .binds
+            .iter()
+            .map(|bind| json!({"source": bind.source, "target": bind.target, "read_only": bind.read_only}))
+            .collect();
+        // Names of environment variables only: values may be secrets.
+        let environment: Vec<&String> = settings.environment.keys().collect();
+        Ok(Some(json!({
+            "id": details.container.id,
+            "name": details.container.name,
+            "state": details.container.state.to_string(),
+            "created_at": details.container.created_at,
+            "started_at": details.started_at,
+            "finished_at": details.finished_at,
+            "exit_code": details.exit_code,
+            "oom_killed": details.oom_killed,
+            "error": details.error,
+            "image": settings.image,
+            "command": settings.command,
+            "environment": environment,
+            "user": settings.user,
+            "hostname": settings.hostname,
+            "mounts": binds,
+            "networks": details.container.networks,
+            "cpu_limit_nanos": settings.nano_cpus,
+            "memory_limit_bytes": settings.memory_bytes,
+            "pids_limit": settings.pids_limit,
+            "capabilities": settings.capabilities,
+            "labels": details.container.labels,
+        })))
+    }
+}
+
+#[async_trait]
+impl ContainerStats for Ports {
+    async fn stats(&self, user: &Uid) -> Result<Option<Usage>, PortError> {
+        let Some(container) = self.container(user).await? else {
+            return Ok(None);
+        };
+        let stats = self
+            .view
+            .engine()
+            .stats(&container.id)
+            .await
+            .map_err(port_error)?;
+        Ok(stats.map(|stats| Usage {
+            cpu_percent: stats.cpu_percent,
+            memory_bytes: stats.memory_bytes,
+            memory_limit_bytes: stats.memory_limit_bytes,
+            pids: stats.pids,
+            network_rx_bytes: stats.network_rx_bytes,
+            network_tx_bytes: stats.network_tx_bytes,
+        }))
+    }
+}
+
+impl EngineHealth for Ports {
+    fn engine(&self) -> EngineState {
+        match self.view.connection() {
+            Connection::Up => EngineState {
+                available: true,
+                message: self.view.version(),
+            },
+            Connection::Unavailable(message) | Connection::Unusable(_, message) => EngineState {
+                available: false,
+                message,
+            },
+        }
+    }
+}
+
+impl LeadershipPort for Ports {
+    fn leader(&self) -> LeaderState {
+        LeaderState {
+            leading: self.leadership.is_leader(),
+            holder: None,
+        }
+    }
+}
+
+#[async_trait]
+impl Reconcilers for Ports {
+    fn summaries(&self) -> Vec<Value> {
+        self.handles
+            .iter()
+            .map(|handle| json!(handle.summary()))
+            .collect()
+    }
+
+    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Value>, String> {
+        let Some(handle) = self.handles.iter().find(|h| h.name() == reconciler) else {
+            return Ok(None);
+        };
+        match handle.dry_run(key).await {
+            Ok(plan) => Ok(plan.map(|plan| json!(plan))),
+            Err(error) => Err(error.message),
+        }
+    }
+
+    fn retry(&self, reconciler: &str, key: &str) {
+        for handle in self.handles.iter().filter(|h| h.name() == reconciler) {
+            handle.retry(key);
+        }
+    }
+
+    fn wake(&self, reconciler: Option<&str>) {
+        for handle in &self.handles {
+            if reconciler.is_none_or(|name| name == handle.name()) {
+                handle.wake();
+            }
+        }
+    }
+}
