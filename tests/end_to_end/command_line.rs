@@ -71,7 +71,7 @@ async fn second_serve_on_the_same_data_is_refused_with_a_sentence() {
     // The first one did not notice.
     admin.get("/api/user/info").await.expect(200);
     let status = stage.command().run(&["status"]).await;
-    assert!(status.status.success(), "{}", status.stderr);
+    assert!(status.stdout.contains("container"), "{}", status.stderr);
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn l7_password_reset_without_a_server_takes_effect_and_ends_sessions() {
 
     let service = stage.alone().start().await;
     let answer = old.at(&service.client()).get("/api/user/info").await;
-    answer.refused(401, "unauthorized");
+    answer.refused(401, "not_signed_in");
     let mut browser = service.client();
     browser.sign_in("admin", stage.password()).await.expect(401);
     service.client().signed_in("admin", &password).await;
@@ -117,7 +117,7 @@ async fn l7_password_reset_beside_a_running_server_takes_effect_at_once() {
         assert!(reset.status.success(), "{}", reset.stderr);
         let password = value(&reset.stdout, "password");
         let answer = session.get("/api/user/info").await;
-        answer.refused(401, "unauthorized");
+        answer.refused(401, "not_signed_in");
         service.client().signed_in(name, password).await;
     }
     let nobody = stage
@@ -133,12 +133,14 @@ async fn l7_password_reset_beside_a_running_server_takes_effect_at_once() {
 async fn status_speaks_of_a_running_server_and_says_when_there_is_none() {
     let stage = Stage::new();
     let none = stage.command().run(&["status"]).await;
-    assert!(!none.status.success());
-    assert!(!none.stderr.is_empty());
+    assert_eq!(none.status.code(), Some(69), "{}", none.stderr);
+    assert!(none.stderr.contains("agentyard serve"), "{}", none.stderr);
+    assert_eq!(none.stdout, "");
 
     let service = stage.alone().start().await;
     let status = stage.command().run(&["status"]).await;
-    assert!(status.status.success(), "{}", status.stderr);
+    // It answers, and says by its code that something is missing: the engine.
+    assert_eq!(status.status.code(), Some(69), "{}", status.stderr);
     for word in ["engine", "container", "user"] {
         assert!(status.stdout.contains(word), "{word}: {}", status.stdout);
     }
@@ -149,7 +151,11 @@ async fn status_speaks_of_a_running_server_and_says_when_there_is_none() {
         .arg(socket.display().to_string())
         .run(&["status"])
         .await;
-    assert!(by_socket.status.success(), "{}", by_socket.stderr);
+    assert_eq!(by_socket.status.code(), Some(69), "{}", by_socket.stderr);
+    assert_eq!(
+        by_socket.stdout.lines().count(),
+        status.stdout.lines().count()
+    );
 
     // The socket is the administrator's, without cookie or token.
     let operator = Client::new(Target::Unix(socket));

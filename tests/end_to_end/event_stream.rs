@@ -7,7 +7,7 @@ use crate::support::{Engine, Stage, seconds, until};
 
 const MEGABYTE: u64 = 1024 * 1024;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn engine_l57_silent_event_stream_delays_repair_to_the_resync_or_verification() {
     let engine = Engine::claim();
     let stage = Stage::new();
@@ -70,7 +70,7 @@ async fn engine_l57_silent_event_stream_delays_repair_to_the_resync_or_verificat
     admin.status("bob", "running", seconds(20)).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn engine_l57_cut_event_stream_is_opened_again_and_what_was_missed_is_found() {
     let engine = Engine::claim();
     let stage = Stage::new();

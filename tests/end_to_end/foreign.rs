@@ -61,7 +61,7 @@ async fn engine_l30_foreign_network_of_our_name_is_told_and_never_touched() {
     assert_ne!(created.status, 200, "{}", created.text());
     service.passes(&admin, "engine", 2).await;
     let object = admin
-        .get("/api/admin/reconcile/objects/engine/engine")
+        .get("/api/admin/reconcile/objects/engine/local")
         .await
         .expect(200);
     assert!(object.to_string().contains("NameConflict"), "{object}");

@@ -13,7 +13,7 @@ async fn wrong(browser: &mut Client, name: &str) -> u16 {
 /// The eleventh attempt is refused, and says when to come back.
 async fn is_refused(service: &Service, browser: &mut Client, name: &str, password: &str) {
     let answer = browser.sign_in(name, password).await;
-    answer.refused(429, "too_many_requests");
+    answer.refused(429, "too_many_attempts");
     let after = answer.headers["retry-after"].to_str().unwrap();
     let seconds: u64 = after.parse().unwrap();
     assert!((1..=300).contains(&seconds), "{seconds}");

@@ -18,6 +18,7 @@ mod event_stream;
 mod faults;
 mod fix_point;
 mod foreign;
+mod harness;
 mod login;
 mod main_job;
 mod network;

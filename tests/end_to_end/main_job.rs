@@ -168,11 +168,15 @@ async fn engine_main_job() {
     assert_eq!(archives.len(), 1, "{archives:?}");
     let note = std::fs::read_to_string(archives[0].join(".agent/workspace/note.txt")).unwrap();
     assert_eq!(note, "from the first bob");
-    own.get("/api/user/info").await.refused(401, "unauthorized");
+    own.get("/api/user/info")
+        .await
+        .refused(401, "not_signed_in");
 
     let second = admin.create_user("bob").await;
     assert_ne!(second, password);
-    own.get("/api/user/info").await.refused(401, "unauthorized");
+    own.get("/api/user/info")
+        .await
+        .refused(401, "not_signed_in");
     service.client().sign_in("bob", &password).await.expect(401);
     assert!(!home.join(".agent/workspace/note.txt").exists());
     let host = engine.inspect(&engine.the_running("bob").id)["HostConfig"].clone();
