@@ -23,8 +23,7 @@ pub async fn run() {
         .unwrap_or(50);
     let host = std::env::var("AGENTYARD_TEST_DOCKER_HOST")
         .expect("no engine: run `make bench`, which starts one");
-    let engine: Arc<dyn ContainerEngine> =
-        Arc::new(DockerEngine::new(host.parse().unwrap(), None));
+    let engine: Arc<dyn ContainerEngine> = Arc::new(DockerEngine::new(host.parse().unwrap(), None));
 
     println!("converge: {users} stopped users shall run");
     let mut best = Duration::MAX;
@@ -83,7 +82,11 @@ async fn wait_running(bench: &Bench, users: usize) {
             .await
             .unwrap();
         drop(connection);
-        let idle = bench.service.handles.iter().all(|h| h.summary().queue_depth == 0);
+        let idle = bench
+            .service
+            .handles
+            .iter()
+            .all(|h| h.summary().queue_depth == 0);
         if dirty.is_empty() && idle {
             return;
         }

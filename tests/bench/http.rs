@@ -57,10 +57,8 @@ async fn cookie(bench: &Bench) -> String {
         .unwrap();
     tx.commit().await.unwrap();
     let signer = api::auth::Signer::new(&bench.prepared.session_secret).unwrap();
-    let claims = api::auth::session::SessionClaims::new(
-        name,
-        schema::ids::Timestamp::from_secs(issued),
-    );
+    let claims =
+        api::auth::session::SessionClaims::new(name, schema::ids::Timestamp::from_secs(issued));
     format!("session={}", claims.to_cookie_value(&signer))
 }
 

@@ -21,7 +21,10 @@ pub async fn run() {
     println!("no-op pass: {USERS} users");
     let begin = Instant::now();
     bench.all_ready(USERS).await;
-    println!("  first pass (statuses saved, directories made) {}", seconds(begin.elapsed()));
+    println!(
+        "  first pass (statuses saved, directories made) {}",
+        seconds(begin.elapsed())
+    );
 
     let handle = bench
         .service
@@ -52,7 +55,10 @@ pub async fn run() {
         bare = bare.min(begin.elapsed());
         assert_eq!((listed.len(), rows.len()), (0, USERS));
     }
-    println!("  one listing and one scan                      {}", seconds(bare));
+    println!(
+        "  one listing and one scan                      {}",
+        seconds(bare)
+    );
     println!(
         "  agentyard                                     {}   ratio {:.2}",
         seconds(best),
