@@ -166,6 +166,13 @@ impl Reconciler for ContainerReconciler {
         action.to_string()
     }
 
+    fn is_event(action: &Action) -> bool {
+        !matches!(
+            action,
+            Action::AddFinalizer | Action::ReleaseFinalizer | Action::SaveFacts(_)
+        )
+    }
+
     async fn apply(&self, key: &Uid, action: &Action) -> Result<(), ContainerError> {
         self.apply_one(key, action).await
     }

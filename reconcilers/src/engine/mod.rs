@@ -173,6 +173,19 @@ impl Reconciler for EngineReconciler {
         plan::plan(snapshot)
     }
 
+    fn describe(action: &Action) -> String {
+        match action {
+            Action::CreateNetwork(settings) => {
+                format!(
+                    "create network {} with subnet {}",
+                    settings.name, settings.subnet
+                )
+            }
+            Action::RemoveNetwork { .. } => "remove the network, to make it anew".to_owned(),
+            Action::ProbeDataDir { .. } => "probe the data directory".to_owned(),
+        }
+    }
+
     async fn apply(&self, _key: &Uid, action: &Action) -> Result<(), EngineReconcilerError> {
         let engine = self.view.engine();
         let result = match action {

@@ -83,6 +83,10 @@ pub trait Reconciler: Send + Sync + 'static {
     fn describe(action: &Self::Action) -> String {
         format!("{action:?}")
     }
+    /// Whether a step is worth an event; mere bookkeeping is not.
+    fn is_event(_action: &Self::Action) -> bool {
+        true
+    }
     /// How long one step may take before it is cancelled and counts as failed for a passing reason.
     fn action_timeout(_action: &Self::Action) -> Duration {
         Duration::from_secs(120)

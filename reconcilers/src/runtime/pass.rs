@@ -127,13 +127,11 @@ impl<R: Reconciler> Core<R> {
             }
             fault::point_with(|| point("after"));
             tracing::info!(action = %progress.step, "applied");
-            self.event(
-                key,
-                Reason::Progressing,
-                &progress.step,
-                R::describe(action),
-            )
-            .await;
+            if R::is_event(action) {
+                let text = R::describe(action);
+                self.event(key, Reason::Progressing, &progress.step, text)
+                    .await;
+            }
         }
         Ok(if actions.is_empty() {
             Outcome::Converged(requeue)

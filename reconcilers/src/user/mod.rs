@@ -209,6 +209,19 @@ impl Reconciler for UserReconciler {
         plan::plan(snapshot)
     }
 
+    fn describe(action: &Action) -> String {
+        match action {
+            Action::AddFinalizer => "take responsibility for cleaning up".to_owned(),
+            Action::EnsureHome { name } => format!("make the directory of {name}"),
+            Action::ArchiveHome { name, .. } => format!("archive the directory of {name}"),
+            Action::Purge => "remove the last trace".to_owned(),
+        }
+    }
+
+    fn is_event(action: &Action) -> bool {
+        !matches!(action, Action::AddFinalizer | Action::Purge)
+    }
+
     async fn apply(&self, key: &Uid, action: &Action) -> Result<(), UserError> {
         match action {
             Action::AddFinalizer => {

@@ -337,7 +337,7 @@ async fn a_container_of_another_installation_is_nobodys_orphan() {
         .await
         .unwrap();
     let orphan = schema::ids::Uid::from("f00".to_owned());
-    assert_eq!(keys, [orphan.clone()]);
+    assert_eq!(keys, std::slice::from_ref(&orphan));
     assert_eq!(yard.settled(&orphan).await, None);
     assert_eq!(yard.names(), ["theirs"]);
 }

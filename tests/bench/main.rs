@@ -1,0 +1,38 @@
+//! What the service costs, as ratios against the same work done bare beside it.
+//!
+//! `make bench` runs it on the real engine of the test services. Nothing here is a timed test: it
+//! prints, and people read. `AGENTYARD_BENCH_USERS` changes the number of users (50).
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods
+)]
+
+mod converge;
+mod http;
+mod no_op;
+mod service;
+
+fn main() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    // `cargo bench` hands over a flag; a word that is left chooses one benchmark.
+    let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let chosen = |name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+    if chosen("http") {
+        runtime.block_on(http::run());
+    }
+    if chosen("no_op") {
+        runtime.block_on(no_op::run());
+    }
+    if chosen("converge") {
+        runtime.block_on(converge::run());
+    }
+}

@@ -1,0 +1,125 @@
+//! The whole service in this process, on an engine of the benchmark's choice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentyard::prepare::{self, Prepared};
+use agentyard::settings::{CommonArgs, InitArgs, ServeArgs, Settings};
+use agentyard::wiring::{self, Service};
+use reconcilers::drivers::docker::ContainerEngine;
+use schema::clock::{Clock, SystemClock};
+use schema::container::{self, Desired};
+use schema::ids::Uid;
+use schema::user::{self, NewUser, Source};
+use secrecy::SecretString;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+pub struct Bench {
+    pub dir: TempDir,
+    pub prepared: Prepared,
+    pub service: Service,
+    pub shutdown: CancellationToken,
+}
+
+impl Bench {
+    /// Starts a service whose users run `echo:1` with the adapter `echo`.
+    pub async fn start(engine: Arc<dyn ContainerEngine>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let common = CommonArgs {
+            data_dir: Some(dir.path().to_owned()),
+            ..CommonArgs::default()
+        };
+        let init = InitArgs {
+            set: vec!["image.name=echo".to_owned(), "image.tag=1".to_owned()],
+            adapter: Some("echo".to_owned()),
+        };
+        let serve = ServeArgs {
+            listen: "127.0.0.1:0".parse().ok(),
+            agent_listen: Some(agentyard::settings::AgentListen::Off),
+            ..ServeArgs::default()
+        };
+        let settings = Settings::resolve(&common, &init, &serve).unwrap();
+        let clock = Arc::new(SystemClock);
+        let lock = reconcilers::runtime::file_lock::acquire(dir.path(), clock).unwrap();
+        let prepared = prepare::prepare(&settings).await.unwrap();
+        let shutdown = CancellationToken::new();
+        let service = wiring::build(&settings, &prepared, Some(lock), engine, shutdown.clone())
+            .await
+            .unwrap();
+        Self {
+            dir,
+            prepared,
+            service,
+            shutdown,
+        }
+    }
+
+    /// Records users in one transaction.
+    pub async fn create_users(&self, count: usize, desired: Desired) -> Vec<Uid> {
+        let now = SystemClock.now();
+        let mut tx = self.prepared.db.begin().await.unwrap();
+        let mut uids = Vec::with_capacity(count);
+        for number in 0..count {
+            let uid = Uid::random();
+            let new = NewUser {
+                uid: uid.clone(),
+                name: format!("bench{number}").parse().unwrap(),
+                source: Source::Local,
+                password_hash: Some(SecretString::from("x")),
+                image_ref: "echo:1".to_owned(),
+                desired,
+            };
+            user::create(&mut tx, &new, now).await.unwrap();
+            uids.push(uid);
+        }
+        tx.commit().await.unwrap();
+        uids
+    }
+
+    /// Records that all of them shall run, or stop, in one transaction.
+    pub async fn set_all(&self, uids: &[Uid], desired: Desired) {
+        let mut tx = self.prepared.db.begin().await.unwrap();
+        for uid in uids {
+            container::set_desired(&mut tx, uid, desired, false, None)
+                .await
+                .unwrap();
+        }
+        tx.commit().await.unwrap();
+    }
+
+    /// Waits until every user and container is ready and nobody works.
+    pub async fn all_ready(&self, users: usize) {
+        loop {
+            let done = self.service.handles.iter().all(|handle| {
+                let summary = handle.summary();
+                let wanted = if summary.name == "engine" { 1 } else { users };
+                summary.ready == wanted && summary.queue_depth == 0 && summary.in_flight == 0
+            });
+            let mut connection = self.prepared.db.read().await.unwrap();
+            let dirty = schema::object::dirty(&mut connection, schema::ids::Kind::Container)
+                .await
+                .unwrap();
+            if done && dirty.is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        self.service
+            .supervisor
+            .wait(Duration::from_secs(30))
+            .await
+            .unwrap();
+        self.prepared.db.close().await;
+        drop(self.dir);
+    }
+}
+
+/// Seconds, for people.
+pub fn seconds(duration: Duration) -> String {
+    format!("{:.3} s", duration.as_secs_f64())
+}
