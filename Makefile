@@ -12,7 +12,8 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 CARGO ?= cargo
-NEXTEST = $(CARGO) nextest run --no-fail-fast
+# One build for all tests, with the named points at which a test can end the process.
+NEXTEST = $(CARGO) nextest run --workspace --features agentyard/fault-injection
 # Tests that need the engine or PostgreSQL run where those are.
 IN_NETNS = tests/services/in-netns
 
@@ -28,11 +29,8 @@ release:
 	$(CARGO) build --profile dist --bin agentyard
 
 test: tools check services-up
-	$(NEXTEST) --workspace --exclude agentyard -E 'not test(/engine_/)'
-	$(CARGO) nextest run --no-run --workspace --exclude agentyard
-	$(CARGO) nextest run --no-run -p agentyard --features fault-injection
-	$(IN_NETNS) $(NEXTEST) --offline --workspace --exclude agentyard -E 'test(/engine_/)'
-	$(IN_NETNS) $(NEXTEST) --offline -p agentyard --features fault-injection
+	$(NEXTEST) --no-run
+	$(IN_NETNS) $(NEXTEST) --offline --no-fail-fast
 	$(MAKE) services-down
 
 # Every behaviour at full count.

@@ -3,6 +3,7 @@
 //! This crate talks to no service. Reconcilers and the API never see each other; they meet in
 //! the tables defined here.
 
+pub mod adapter;
 pub mod bell;
 pub mod clock;
 pub mod condition;

@@ -67,6 +67,31 @@ pub(super) fn open_dir(dir: impl AsFd, path: &Path) -> rustix::io::Result<OwnedF
     open(dir, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
 }
 
+/// Opens a directory beneath `dir`, giving the owner the permissions `needed` on it when the agent took
+/// them away. Root needs none and changes nothing.
+pub(super) fn open_dir_unlocked(
+    dir: impl AsFd,
+    path: &Path,
+    needed: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    let dir = dir.as_fd();
+    let fd = match open_dir(dir, path) {
+        Err(Errno::ACCESS) => {
+            make_usable(dir, path, Mode::RWXU)?;
+            open_dir(dir, path)?
+        }
+        outcome => outcome?,
+    };
+    if !rustix::process::geteuid().is_root() {
+        let mode = Mode::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
+        if !mode.contains(needed) {
+            // Somebody else's directory stays as it is; what follows then says what it lacks.
+            let _ = rustix::fs::fchmod(&fd, mode | needed);
+        }
+    }
+    Ok(fd)
+}
+
 /// Gives the owner back the permissions on a file or directory beneath `dir` that the agent took
 /// away, so that a service which is not root can open it.
 pub(super) fn make_usable(dir: impl AsFd, path: &Path, mode: Mode) -> rustix::io::Result<()> {

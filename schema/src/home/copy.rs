@@ -196,12 +196,10 @@ fn open_at(dir: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
 
 /// The same for the original, where the agent may have taken the permissions away.
 fn open_unlocked(dir: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
-    match open_at(dir, path) {
-        Err(Errno::ACCESS) => {
-            beneath::make_usable(dir, path, Mode::RWXU)?;
-            open_at(dir, path)
-        }
-        outcome => outcome,
+    if path.as_os_str().is_empty() {
+        open_at(dir, path)
+    } else {
+        beneath::open_dir_unlocked(dir, path, Mode::RUSR | Mode::XUSR)
     }
 }
 

@@ -164,13 +164,15 @@ impl Homes {
         }
     }
 
-    /// The same, with the permissions given back that the agent took from its own home.
+    /// The same, with the permissions given back that the agent took from its own home: without
+    /// them it can neither be read nor renamed.
     pub(super) fn found_unlocked(&self, name: &UserName) -> Result<Found, HomeError> {
         match self.found(name)? {
-            Found::Locked => {
-                beneath::make_usable(&self.users.fd, Path::new(name.as_str()), Mode::RWXU)
-                    .map_err(HomeError::io("unlocking", self.path_of(name)))?;
-                self.found(name)
+            Found::Locked | Found::Directory(_) => {
+                let name = Path::new(name.as_str());
+                beneath::open_dir_unlocked(&self.users.fd, name, Mode::RWXU)
+                    .map(Found::Directory)
+                    .map_err(HomeError::io("unlocking", self.users.path.join(name)))
             }
             found => Ok(found),
         }
@@ -184,12 +186,9 @@ fn ensure_part(
     owner: Option<Owner>,
     path: &PathBuf,
 ) -> Result<OwnedFd, HomeError> {
-    let opened = match beneath::open_dir(dir, relative) {
-        Ok(fd) => Ok(fd),
+    let opened = match beneath::open_dir_unlocked(dir, relative, Mode::RWXU) {
         Err(Errno::NOENT) => make_part(dir, relative),
-        Err(Errno::ACCESS) => beneath::make_usable(dir, relative, Mode::RWXU)
-            .and_then(|()| beneath::open_dir(dir, relative)),
-        Err(errno) => Err(errno),
+        outcome => outcome,
     };
     let fd = match opened {
         Ok(fd) => fd,

@@ -38,20 +38,11 @@ fn empty(
     directory: &Path,
     directories: &mut Vec<PathBuf>,
 ) -> rustix::io::Result<()> {
-    let fd = match beneath::open_dir(root, directory) {
+    // Entries of a read-only directory cannot be removed.
+    let fd = match beneath::open_dir_unlocked(root, directory, Mode::RWXU) {
         Err(Errno::NOENT) => return Ok(()),
-        // The agent took the permissions away; it is ours to remove all the same.
-        Err(Errno::ACCESS) => {
-            beneath::make_usable(root, directory, Mode::RWXU)?;
-            beneath::open_dir(root, directory)?
-        }
         outcome => outcome?,
     };
-    let stat = rustix::fs::fstat(&fd)?;
-    if stat.st_mode & 0o700 != 0o700 {
-        // Entries of a read-only directory cannot be removed. Root does not care and may fail here.
-        let _ = rustix::fs::fchmod(&fd, Mode::RWXU);
-    }
     for (name, kind) in entries(&fd)? {
         if kind == FileType::Directory {
             directories.push(directory.join(name));

@@ -65,6 +65,22 @@ impl Filled {
     }
 }
 
+/// Without write permission on every directory nobody but root could remove the world again.
+impl Drop for Filled {
+    fn drop(&mut self) {
+        fn unlock(directory: &Path) {
+            let _ = fs::set_permissions(directory, fs::Permissions::from_mode(0o700));
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    unlock(&entry.path());
+                }
+            }
+        }
+        unlock(self.world.data.path());
+        unlock(self.archive_root());
+    }
+}
+
 fn archived(directory: &str) -> ArchiveOutcome {
     ArchiveOutcome::Archived {
         directory: directory.to_owned(),
@@ -184,7 +200,7 @@ fn l02_what_is_not_the_accounts_is_never_archived() {
 fn l25_a_link_at_the_accounts_place_is_a_conflict() {
     let filled = Filled::new();
     let place = filled.world.users("alice");
-    fs::remove_dir_all(&place).unwrap();
+    fs::rename(&place, filled.world.data.path().join("elsewhere")).unwrap();
     symlink(filled.outside.path(), &place).unwrap();
     let outcome = filled
         .world
@@ -327,6 +343,42 @@ fn holes_and_depth_do_not_stop_a_copy() {
     let bottom = copy.join(deep.strip_prefix(&home).unwrap()).join("bottom");
     assert_eq!(fs::read(bottom).unwrap(), b"here");
     assert!(!home.exists());
+}
+
+/// Only a service that is not root is stopped by permissions; root passes here in any case.
+#[rstest::rstest]
+#[case::rename(Method::Automatic, 0o000)]
+#[case::rename_read_only(Method::Automatic, 0o555)]
+#[case::copy(Method::Copy, 0o000)]
+fn what_the_agent_made_unreadable_is_archived_too(#[case] method: Method, #[case] home_mode: u32) {
+    let world = World::new();
+    world.homes.ensure(&name("alice"), &uid('a'), None).unwrap();
+    let home = world.users("alice");
+    fs::create_dir(home.join("locked")).unwrap();
+    fs::write(home.join("locked/file"), b"kept").unwrap();
+    fs::create_dir(home.join("listed-only")).unwrap();
+    fs::write(home.join("listed-only/file"), b"too").unwrap();
+    for (path, mode) in [
+        ("locked/file", 0o000),
+        ("locked", 0o000),
+        ("listed-only", 0o400),
+        (".agent", 0o000),
+        ("", home_mode),
+    ] {
+        fs::set_permissions(home.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let homes = &world.homes;
+    let outcome = homes.archive_by(&name("alice"), &uid('a'), deleted_at(), method);
+    assert_eq!(outcome.unwrap(), archived(&alices()));
+    assert!(!home.exists());
+    let copy = world.archive(&alices());
+    for path in ["", "locked", "locked/file", "listed-only"] {
+        fs::set_permissions(copy.join(path), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    assert_eq!(fs::read(copy.join("locked/file")).unwrap(), b"kept");
+    assert_eq!(fs::read(copy.join("listed-only/file")).unwrap(), b"too");
+    // So that the temporary directory can be removed.
+    fs::set_permissions(copy.join(".agent"), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
 #[test]

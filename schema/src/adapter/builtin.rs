@@ -1,0 +1,31 @@
+//! The packages in the binary. They are data like any other: the folder `adapters` of this crate.
+
+/// The names of the embedded adapters: the default one first; `echo` is the agent of the tests.
+pub const BUILTIN: &[&str] = &["picoclaw", "echo"];
+
+type EmbeddedFile = (&'static str, &'static [u8]);
+
+const PICOCLAW: &[EmbeddedFile] = &[
+    ("hash", include_bytes!("../../adapters/picoclaw/hash")),
+    (
+        "index.json",
+        include_bytes!("../../adapters/picoclaw/index.json"),
+    ),
+];
+
+const ECHO: &[EmbeddedFile] = &[
+    ("hash", include_bytes!("../../adapters/echo/hash")),
+    (
+        "index.json",
+        include_bytes!("../../adapters/echo/index.json"),
+    ),
+];
+
+/// The files of an embedded adapter.
+pub(super) fn files(name: &str) -> Option<&'static [EmbeddedFile]> {
+    match name {
+        "picoclaw" => Some(PICOCLAW),
+        "echo" => Some(ECHO),
+        _ => None,
+    }
+}

@@ -1,0 +1,143 @@
+//! Adapters: packages that say how a family of agent images is configured.
+//!
+//! A package is a set of files: `index.json`, `hash`, and the JSON files that the index names. It
+//! comes embedded in the binary, as a folder, or as a zip; all three go through the same checks,
+//! and every problem is reported with its file and place.
+
+mod builtin;
+mod index;
+mod model;
+mod package;
+mod reader;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod version;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+pub use builtin::BUILTIN;
+pub use model::{Agent, AgentVersion, AgentVersions, Index, MigrationFile, Readiness, RunAs};
+pub use version::{AdapterVersion, Version};
+
+/// Something wrong with a package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The file, as a path inside the package; empty when it is about the package as a whole.
+    pub file: String,
+    /// The place in the file as a JSON pointer (RFC 6901); empty for the whole file.
+    pub pointer: String,
+    /// A sentence for a person.
+    pub message: String,
+}
+
+impl Problem {
+    fn new(file: &str, pointer: &str, message: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            pointer: pointer.to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
+/// A package that cannot be used, with everything that is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidPackage(pub Vec<Problem>);
+
+impl fmt::Display for InvalidPackage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the adapter package is not valid")?;
+        for (at, problem) in self.0.iter().enumerate() {
+            let before = if at == 0 { ": " } else { "; " };
+            write!(f, "{before}{}", problem.file)?;
+            if !problem.pointer.is_empty() {
+                write!(f, "#{}", problem.pointer)?;
+            }
+            write!(f, " {}", problem.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for InvalidPackage {}
+
+/// A valid package.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Adapter {
+    /// What `index.json` says, with defaults filled in.
+    pub index: Index,
+    /// The parsed JSON files that the index names, by path.
+    pub documents: BTreeMap<String, Value>,
+    /// SHA-256 over paths and contents, as 64 hex digits: equal packages have equal digests,
+    /// however they were packed.
+    pub digest: String,
+}
+
+impl Adapter {
+    /// Reads an adapter that is embedded in the binary; `None` when there is none of this name
+    /// (see [`BUILTIN`]).
+    ///
+    /// # Errors
+    /// [`InvalidPackage`]: built-in packages go through the same checks as uploaded ones.
+    pub fn builtin(name: &str) -> Option<Result<Self, InvalidPackage>> {
+        builtin::files(name).map(|files| Self::from_files(package::from_memory(files)?))
+    }
+
+    /// Reads an adapter from a folder. Blocks.
+    ///
+    /// # Errors
+    /// [`InvalidPackage`], also when the folder cannot be read.
+    pub fn from_folder(folder: &Path) -> Result<Self, InvalidPackage> {
+        Self::from_files(package::from_folder(folder)?)
+    }
+
+    /// Reads an adapter from the bytes of a zip. Takes as long as unpacking up to 64 MiB does.
+    ///
+    /// # Errors
+    /// [`InvalidPackage`].
+    pub fn from_zip(bytes: &[u8]) -> Result<Self, InvalidPackage> {
+        Self::from_files(package::from_zip(bytes)?)
+    }
+
+    fn from_files(files: package::Files) -> Result<Self, InvalidPackage> {
+        let mut problems = Vec::new();
+        package::verify_hashes(&files, &mut problems);
+        let documents = package::parse(&files, &mut problems);
+        let index = index::read(&documents, &mut problems);
+        match index {
+            Some(index) if problems.is_empty() => Ok(Self {
+                index,
+                digest: package::digest(&files),
+                documents,
+            }),
+            _ => Err(InvalidPackage(problems)),
+        }
+    }
+
+    /// The declared agent version that an image with this tag is treated as. Never fails, so that
+    /// no tag makes a container unstartable:
+    /// - a declared version, with or without `v` and with any suffix (`v0.2.9-alpine`): that one;
+    /// - an older one that is not declared: the next older declared one, or the oldest;
+    /// - a newer one, `latest`, no tag (empty text) and everything else: `untagged`.
+    pub fn resolve_agent_version(&self, tag: &str) -> &AgentVersion {
+        let versions = &self.index.agent_versions;
+        let Some(wanted) =
+            Version::of_tag(tag).filter(|wanted| *wanted <= versions.newest().version)
+        else {
+            return versions
+                .find(self.index.untagged)
+                .unwrap_or_else(|| versions.newest());
+        };
+        versions
+            .iter()
+            .rev()
+            .find(|declared| declared.version <= wanted)
+            .unwrap_or_else(|| versions.oldest())
+    }
+}

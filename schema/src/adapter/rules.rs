@@ -1,0 +1,108 @@
+//! The rules for texts in `index.json`: each error is the rest of the sentence "`<field>` …".
+
+use std::path::Path;
+
+use super::model::RunAs;
+use super::version::{AdapterVersion, Version};
+
+fn check(fits: bool, otherwise: &'static str) -> Result<(), &'static str> {
+    if fits { Ok(()) } else { Err(otherwise) }
+}
+
+pub(super) fn adapter_version(text: &str) -> Result<(), &'static str> {
+    check(
+        text.parse::<AdapterVersion>().is_ok(),
+        "must be dotted numbers such as 1.4 or 2026.05.1",
+    )
+}
+
+pub(super) fn version(text: &str) -> Result<(), &'static str> {
+    check(
+        text.parse::<Version>().is_ok(),
+        "must be a version such as 1.2.3 or v1.2.3",
+    )
+}
+
+pub(super) fn line(text: &str) -> Result<(), &'static str> {
+    let fits = !text.trim().is_empty() && text.len() <= 128 && !text.chars().any(char::is_control);
+    check(fits, "must be one line of 1 to 128 bytes")
+}
+
+pub(super) fn argument(text: &str) -> Result<(), &'static str> {
+    check(!text.contains('\0'), "must not contain a NUL character")
+}
+
+pub(super) fn word(text: &str) -> Result<(), &'static str> {
+    let fits = (1..=64).contains(&text.len())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    check(fits, "must be 1 to 64 characters of A-Z a-z 0-9 _ -")
+}
+
+pub(super) fn setting_path(text: &str) -> Result<(), &'static str> {
+    let fits = text.len() <= 255
+        && !text.chars().any(char::is_control)
+        && text.split('.').all(|part| !part.is_empty());
+    check(fits, "must be names separated by dots")
+}
+
+fn is_plain(text: &str) -> bool {
+    // Path::components() hides "." and "//".
+    text.len() <= 255
+        && !text.chars().any(char::is_control)
+        && text
+            .split('/')
+            .all(|part| !part.is_empty() && part != "." && part != "..")
+}
+
+pub(super) fn plain_path(text: &str) -> Result<(), &'static str> {
+    check(
+        is_plain(text),
+        "must be a plain path relative to the agent directory",
+    )
+}
+
+pub(super) fn home_path(text: &str) -> Result<(), &'static str> {
+    let system = [
+        "/proc", "/sys", "/dev", "/etc", "/bin", "/sbin", "/lib", "/usr",
+    ];
+    let path = Path::new(text);
+    let fits = text.strip_prefix('/').is_some_and(is_plain)
+        && !text.contains(':')
+        && !system.iter().any(|system| path.starts_with(system));
+    check(
+        fits,
+        "must be an absolute path in the container such as /root, not one of the system's",
+    )
+}
+
+pub(super) fn url_path(text: &str) -> Result<(), &'static str> {
+    let fits = text.starts_with('/')
+        && text.len() <= 255
+        && text.bytes().all(|b| b.is_ascii_graphic())
+        && !text.contains('#');
+    check(fits, "must be the path of an address, with / in front")
+}
+
+pub(super) fn run_as(text: &str) -> Result<RunAs, &'static str> {
+    let id = |text: &str| {
+        text.bytes()
+            .all(|b| b.is_ascii_digit())
+            .then(|| text.parse::<u32>().ok())
+            .flatten()
+    };
+    match text {
+        "service" => Ok(RunAs::Service),
+        "image" => Ok(RunAs::Image),
+        _ => text
+            .split_once(':')
+            .and_then(|(user, group)| Some(RunAs::Ids(id(user)?, id(group)?)))
+            .ok_or("must be service, image, or two numbers as uid:gid"),
+    }
+}
+
+pub(super) fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
