@@ -219,7 +219,7 @@ async fn settings_that_make_no_sense_are_refused_by_name() {
         (["--listen", "nowhere"], "nowhere"),
         (["--docker-host", "ftp://x"], "ftp"),
     ] {
-        let refused = stage.alone().args(&arguments).run(&["serve"]).await;
+        let refused = stage.command().args(&arguments).run(&["serve"]).await;
         assert!(!refused.status.success(), "{arguments:?}");
         assert!(refused.stderr.contains(word), "{word}: {}", refused.stderr);
         assert!(!refused.stderr.contains("panicked"), "{}", refused.stderr);

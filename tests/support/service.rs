@@ -193,7 +193,7 @@ impl Service {
                 break;
             }
             if let Some(status) = self.child.try_wait().unwrap() {
-                panic!("the service ended at its start: {status}\n{}", self.log());
+                panic!("the service ended at its start: {status}");
             }
             sleep(Duration::from_millis(20)).await;
         }
