@@ -8,6 +8,7 @@ pub mod auth;
 pub mod deps;
 pub mod dispatch;
 pub mod error;
+pub mod housekeeping;
 pub mod input;
 pub mod ports;
 pub mod reply;
