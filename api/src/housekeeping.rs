@@ -52,3 +52,62 @@ async fn round(db: &Db, clock: &SharedClock, master_key: &MasterKey) -> Result<(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use schema::condition::Reason;
+    use schema::ids::{Kind, Uid};
+    use schema::user;
+
+    use super::*;
+    use crate::testing::{NOW, world};
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    #[tokio::test]
+    async fn what_is_too_old_is_forgotten_and_nothing_else() {
+        let world = world().await;
+        let (db, clock) = (&world.deps.db, &world.clock);
+        let uid = Uid::singleton("local");
+        let mut tx = db.begin().await.unwrap();
+        let (name, hash) = ("root".parse().unwrap(), "hash".into());
+        let root = user::create_superadmin(&mut tx, &name, &hash, NOW)
+            .await
+            .unwrap();
+        for at in [NOW, NOW.plus(DAY)] {
+            session::issue(&mut tx, &root, at, "", "web").await.unwrap();
+            event::record(&mut tx, Kind::Engine, &uid, Reason::Failed, "", "m", at)
+                .await
+                .unwrap();
+        }
+        tx.commit().await.unwrap();
+        let left = async || {
+            let mut connection = db.read().await.unwrap();
+            let sessions = session::list(&mut connection, &root, 0).await.unwrap();
+            let events = event::list(&mut connection, None, None, NOW, 10).await;
+            (sessions.len(), events.unwrap().len())
+        };
+        // The first round is at once; the service may have been down for long.
+        let shutdown = CancellationToken::new();
+        let key = &world.deps.master_key;
+        let task = run(db.clone(), clock.clone(), key.clone(), shutdown.clone());
+        clock.advance(DAY);
+        let test = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            shutdown.cancel();
+        };
+        tokio::join!(task, test);
+        assert_eq!(left().await, (2, 2), "just valid");
+        let shared: SharedClock = clock.clone();
+        for (later, expected) in [
+            (DAY, (1, 2)),
+            (28 * DAY, (0, 2)),
+            (Duration::from_secs(1), (0, 1)),
+            (DAY, (0, 0)),
+        ] {
+            clock.advance(later);
+            round(db, &shared, key).await.unwrap();
+            assert_eq!(left().await, expected);
+        }
+    }
+}

@@ -10,6 +10,7 @@ pub mod dispatch;
 pub mod error;
 pub mod housekeeping;
 pub mod input;
+pub mod page;
 pub mod ports;
 pub mod reply;
 pub mod routes;

@@ -101,7 +101,10 @@ pub async fn follow(
             Err(error) if !failing => {
                 failing = true;
                 let error = chain(&error);
-                tracing::warn!(error, "the configuration can't be read; the last settings stay");
+                tracing::warn!(
+                    error,
+                    "the configuration can't be read; the last settings stay"
+                );
             }
             Err(_) => {}
         }
