@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use schema::error::DbError;
 use schema::ids::Generation;
 use serde_json::{Map, Value, json};
 
@@ -337,6 +338,27 @@ impl ApiError {
     }
 }
 
+/// What a failed read or write of the database means to the client.
+impl From<DbError> for ApiError {
+    fn from(error: DbError) -> Self {
+        match error {
+            DbError::NotFound(what) => Self::not_found(format!("this {what}")),
+            DbError::StaleGeneration { actual } => Self::Stale {
+                generation: Some(Generation(actual)),
+            },
+            DbError::NameTaken => Self::AlreadyExists {
+                what: "an account of this name".to_owned(),
+            },
+            DbError::NameBeingRemoved => Self::NameBeingRemoved,
+            DbError::LastSuperadmin => Self::LastSuperadmin,
+            DbError::InvalidName(_)
+            | DbError::Corrupt(_)
+            | DbError::Sealed(_)
+            | DbError::Sqlx(_) => Self::internal(error),
+        }
+    }
+}
+
 /// An error and all its sources on one line.
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -375,6 +397,29 @@ mod tests {
         assert_eq!(extra["object"], "container/alice");
         assert_eq!(extra["generation"], 7);
         assert_eq!(error.status(), StatusCode::CONFLICT);
+    }
+
+    #[test]
+    fn refusals_of_the_database_have_their_own_answers() {
+        for (error, status, code) in [
+            (DbError::NotFound("superadmin"), 404, "not_found"),
+            (
+                DbError::StaleGeneration { actual: 3 },
+                412,
+                "stale_generation",
+            ),
+            (DbError::NameTaken, 409, "already_exists"),
+            (DbError::NameBeingRemoved, 409, "name_being_removed"),
+            (DbError::LastSuperadmin, 409, "last_superadmin"),
+            (DbError::Corrupt("secret".to_owned()), 500, "internal"),
+            (DbError::Sealed("secret".to_owned()), 500, "internal"),
+        ] {
+            let error = ApiError::from(error);
+            assert_eq!((error.status().as_u16(), error.code()), (status, code));
+            assert!(!error.to_string().contains("secret"));
+        }
+        let stale = ApiError::from(DbError::StaleGeneration { actual: 3 });
+        assert_eq!(stale.extra()["generation"], 3);
     }
 
     #[test]
