@@ -227,3 +227,6 @@ async fn find(deps: &Deps, name: &UserName) -> Result<User, ApiError> {
     let mut connection = deps.db.read().await?;
     ordinary_user(user::find(&mut connection, name).await?, name)
 }
+
+#[cfg(test)]
+mod tests;

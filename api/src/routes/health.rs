@@ -67,7 +67,49 @@ fn leadership(state: &LeaderState) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::ports::EngineHealth;
+    use crate::routes::test_support::fleet;
+
+    struct Up;
+
+    impl EngineHealth for Up {
+        fn engine(&self) -> EngineState {
+            EngineState {
+                available: true,
+                message: "28.5.2".to_owned(),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn l33_readiness_names_what_is_missing() {
+        let mut fleet = fleet().await;
+        let answer = fleet.get("/readyz").await;
+        assert_eq!(answer.status, 503);
+        let lines: Vec<_> = answer.text.lines().collect();
+        let expected = [
+            "database: ok",
+            "engine: unavailable",
+            "leadership: no leader known",
+        ];
+        assert_eq!(lines, expected);
+        fleet = crate::routes::test_support::fleet().await;
+        fleet.deps().engine = Arc::new(Up);
+        let answer = fleet.get("/readyz").await;
+        assert_eq!(answer.status, 200);
+        assert!(answer.text.contains("engine: ok\n"));
+        fleet.world.deps.db.close().await;
+        let answer = fleet.get("/readyz").await;
+        assert_eq!(answer.status, 503);
+        assert!(
+            answer.text.starts_with("database: failed\nengine: ok\n"),
+            "{}",
+            answer.text
+        );
+    }
 
     #[test]
     fn a_reason_of_several_lines_stays_on_one() {
