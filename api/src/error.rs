@@ -103,6 +103,14 @@ pub enum ApiError {
     /// The agent network is in use (409 `network_in_use`).
     #[error("the network can't be changed while containers exist")]
     NetworkInUse,
+    /// Something else stands in the way now (409, own code).
+    #[error("{message}")]
+    Conflict {
+        /// The stable code, such as `account_disabled`.
+        code: &'static str,
+        /// The sentence.
+        message: String,
+    },
     /// The object changed since the client looked (412 `stale_generation`).
     #[error("the object has changed meanwhile; read it again")]
     Stale {
@@ -206,7 +214,8 @@ impl ApiError {
             Self::AlreadyExists { .. }
             | Self::NameBeingRemoved
             | Self::LastSuperadmin
-            | Self::NetworkInUse => StatusCode::CONFLICT,
+            | Self::NetworkInUse
+            | Self::Conflict { .. } => StatusCode::CONFLICT,
             Self::Stale { .. } => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -245,6 +254,7 @@ impl ApiError {
             Self::NameBeingRemoved => "name_being_removed",
             Self::LastSuperadmin => "last_superadmin",
             Self::NetworkInUse => "network_in_use",
+            Self::Conflict { code, .. } => code,
             Self::Stale { .. } => "stale_generation",
             Self::TooLarge { .. } => "too_large",
             Self::UnsupportedMediaType(_) => "unsupported_media_type",
@@ -302,6 +312,7 @@ impl ApiError {
             | Self::NameBeingRemoved
             | Self::LastSuperadmin
             | Self::NetworkInUse
+            | Self::Conflict { .. }
             | Self::UnsupportedMediaType(_)
             | Self::TooManyAttempts { .. }
             | Self::Remote { .. }

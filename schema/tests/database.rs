@@ -449,7 +449,7 @@ async fn dirty_lists_what_no_pass_has_seen(fixture: Fixture) {
         object::dirty(&mut tx, Kind::Container).await.unwrap().len(),
         2
     );
-    let (page, total) = object::list(&mut tx, Some(Kind::Container), Some("True"), 10, 0)
+    let (page, total) = object::list(&mut tx, Some(Kind::Container), Some("True"), "LIC", 10, 0)
         .await
         .unwrap();
     assert_eq!((page.len(), total), (1, 1));
@@ -581,6 +581,10 @@ async fn repeated_events_are_one_event(fixture: Fixture) {
     );
     assert_eq!(events[0].message.len(), event::MAX_MESSAGE);
     assert_eq!(events[4].object, "container/alice");
+    let named = event::list_by_name(&mut tx, Kind::Container, "Alice", NOW, 100)
+        .await
+        .unwrap();
+    assert_eq!(named, events);
     assert_eq!(
         event::prune(&mut tx, NOW.plus(Duration::from_secs(61)))
             .await
@@ -657,7 +661,9 @@ async fn progress_is_computed_from_the_objects(fixture: Fixture) {
         (3, 1, 1, 1)
     );
     assert_eq!(targets[1].message, "no such image");
-    assert_eq!(operation::list(&mut tx, 10).await.unwrap()[0].id, id);
+    let (operations, total) = operation::list(&mut tx, 10, 0).await.unwrap();
+    assert_eq!((operations[0].id.as_str(), total), (id.as_str(), 1));
+    assert_eq!(operation::list(&mut tx, 10, 1).await.unwrap().0, []);
     assert!(operation::get(&mut tx, "nothing").await.unwrap().is_none());
 }
 

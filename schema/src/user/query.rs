@@ -10,7 +10,7 @@ use crate::container;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid, UserName};
-use crate::statement::statements;
+use crate::statement::{like_pattern, statements};
 use crate::{meta, object, session};
 
 /// Columns of an account.
@@ -345,17 +345,4 @@ pub async fn list(
         .map(UserListing::try_from)
         .collect::<Result<_, _>>()?;
     Ok((rows, total))
-}
-
-/// A LIKE pattern that finds `search` as a plain substring.
-fn like_pattern(search: &str) -> String {
-    let mut pattern = String::from("%");
-    for c in search.to_ascii_lowercase().chars() {
-        if matches!(c, '%' | '_' | '!') {
-            pattern.push('!');
-        }
-        pattern.push(c);
-    }
-    pattern.push('%');
-    pattern
 }
