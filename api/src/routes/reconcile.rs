@@ -193,6 +193,17 @@ pub struct EventFilter {
     limit: Option<i64>,
 }
 
+impl EventFilter {
+    fn limit(&self) -> Result<i64, ApiError> {
+        let limit = self.limit.unwrap_or(DEFAULT_EVENTS);
+        if (1..=MAX_EVENTS).contains(&limit) {
+            return Ok(limit);
+        }
+        let rule = format!("limit is a whole number from 1 to {MAX_EVENTS}");
+        Err(ApiError::invalid("limit", rule))
+    }
+}
+
 /// `GET /api/admin/events`: what happened to objects, newest first.
 ///
 /// # Errors
@@ -204,11 +215,7 @@ pub async fn events(
 ) -> Result<Reply, ApiError> {
     let since = params::moment("since", input.params.since.as_deref())?;
     let since = since.unwrap_or(Timestamp::from_millis(0));
-    let limit = input.params.limit.unwrap_or(DEFAULT_EVENTS);
-    if !(1..=MAX_EVENTS).contains(&limit) {
-        let rule = format!("limit is a whole number from 1 to {MAX_EVENTS}");
-        return Err(ApiError::invalid("limit", rule));
-    }
+    let limit = input.params.limit()?;
     let mut connection = deps.db.read().await?;
     let events = match input
         .params

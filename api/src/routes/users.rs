@@ -130,10 +130,7 @@ pub async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result
         password,
         image_tag,
     } = input.params;
-    let image_tag = image_tag.filter(|tag| !tag.is_empty());
-    if let Some(tag) = &image_tag {
-        by_rule_of("image.tag", "image_tag", &json!(tag))?;
-    }
+    let image_tag = checked_tag(image_tag)?;
     let password = chosen_or_random(password)?;
     let hash = deps.passwords.slot().await?.hash(password.clone()).await?;
     let mut tx = deps.db.begin().await?;
@@ -151,6 +148,14 @@ pub async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result
     Ok(reply
         .with("username", &username)
         .with("password", password.expose_secret()))
+}
+
+fn checked_tag(tag: Option<String>) -> Result<Option<String>, ApiError> {
+    let tag = tag.filter(|tag| !tag.is_empty());
+    if let Some(tag) = &tag {
+        by_rule_of("image.tag", "image_tag", &json!(tag))?;
+    }
+    Ok(tag)
 }
 
 fn chosen_or_random(password: Option<SecretString>) -> Result<SecretString, ApiError> {

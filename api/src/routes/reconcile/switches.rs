@@ -89,21 +89,7 @@ fn change(row: &ObjectRow, kind: Kind) -> Change {
 pub async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Reply, ApiError> {
     let leading = deps.leadership.leader().leading;
     match input.params.scope()? {
-        Scope::Object(kind, name) => {
-            let mut row = find(&deps, kind, &name).await?;
-            if leading {
-                deps.reconcilers.retry(kind.as_str(), row.uid.as_str());
-            } else {
-                // The leader is elsewhere; a new generation is what it looks at without delay.
-                let mut tx = deps.db.begin().await?;
-                row.generation = object::bump(&mut tx, kind, &row.uid, None).await?;
-                tx.commit().await?;
-            }
-            let change = change(&row, kind);
-            Ok(Reply::ok("it is looked at now")
-                .with("object", change.object())
-                .with("generation", change.generation))
-        }
+        Scope::Object(kind, name) => retry_object(&deps, leading, (kind, &name)).await,
         Scope::All | Scope::Reconciler(_) if !leading => Err(ApiError::Conflict {
             code: "not_leader",
             message: "this replica runs no reconcilers; ask the leader".to_owned(),
@@ -117,6 +103,26 @@ pub async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Re
             Ok(Reply::ok(format!("every {kind} is looked at now")))
         }
     }
+}
+
+async fn retry_object(
+    deps: &Deps,
+    leading: bool,
+    (kind, name): (Kind, &str),
+) -> Result<Reply, ApiError> {
+    let mut row = find(deps, kind, name).await?;
+    if leading {
+        deps.reconcilers.retry(kind.as_str(), row.uid.as_str());
+    } else {
+        // The leader is elsewhere; a new generation is what it looks at without delay.
+        let mut tx = deps.db.begin().await?;
+        row.generation = object::bump(&mut tx, kind, &row.uid, None).await?;
+        tx.commit().await?;
+    }
+    let change = change(&row, kind);
+    Ok(Reply::ok("it is looked at now")
+        .with("object", change.object())
+        .with("generation", change.generation))
 }
 
 /// `POST /api/admin/reconcile/pause`: no passes until it is resumed.

@@ -1,7 +1,8 @@
 //! Creating many users at once.
 
+use schema::db::Tx;
 use schema::error::DbError;
-use schema::ids::{Kind, UserName};
+use schema::ids::{Timestamp, UserName};
 use schema::operation;
 use schema::secrets::random_password;
 use schema::user;
@@ -30,7 +31,7 @@ pub struct Names {
 }
 
 /// What became of one name.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct Outcome {
     username: String,
     success: bool,
@@ -161,30 +162,9 @@ async fn record(
     let template = Template::read(&mut tx, deps, None).await?;
     let (mut results, mut objects) = (Vec::with_capacity(candidates.len()), Vec::new());
     for candidate in candidates {
-        let (name, password, hash) = match candidate {
-            Candidate::Refused(outcome) => {
-                results.push(outcome);
-                continue;
-            }
-            Candidate::Ready {
-                name,
-                password,
-                hash,
-            } => (name, password, hash),
-        };
-        results.push(match template.create(&mut tx, &name, hash, now).await {
-            Ok(Change {
-                uid, generation, ..
-            }) => {
-                objects.push((Kind::Container, uid, name.to_string(), generation));
-                created(&name, &password)
-            }
-            Err(DbError::NameTaken) => Outcome::refused(name.as_str(), &already_exists(&name)),
-            Err(DbError::NameBeingRemoved) => {
-                Outcome::refused(name.as_str(), &ApiError::NameBeingRemoved)
-            }
-            Err(error) => return Err(error.into()),
-        });
+        let (outcome, change) = record_one(&mut tx, &template, candidate, now).await?;
+        results.push(outcome);
+        objects.extend(change.map(|c| (c.kind, c.uid, c.name, c.generation)));
     }
     let task = if objects.is_empty() {
         None
@@ -193,6 +173,29 @@ async fn record(
     };
     tx.commit().await?;
     Ok((results, task))
+}
+
+async fn record_one(
+    tx: &mut Tx,
+    template: &Template,
+    candidate: Candidate,
+    now: Timestamp,
+) -> Result<(Outcome, Option<Change>), DbError> {
+    let (name, password, hash) = match candidate {
+        Candidate::Refused(outcome) => return Ok((outcome, None)),
+        Candidate::Ready {
+            name,
+            password,
+            hash,
+        } => (name, password, hash),
+    };
+    let refused = match template.create(tx, &name, hash, now).await {
+        Ok(change) => return Ok((created(&name, &password), Some(change))),
+        Err(DbError::NameTaken) => already_exists(&name),
+        Err(DbError::NameBeingRemoved) => ApiError::NameBeingRemoved,
+        Err(error) => return Err(error),
+    };
+    Ok((Outcome::refused(name.as_str(), &refused), None))
 }
 
 fn created(name: &UserName, password: &SecretString) -> Outcome {
