@@ -264,17 +264,32 @@ fn coming_back(mode: AuthMode) -> &'static str {
     }
 }
 
-/// `POST /api/admin/users/reset-password`: a new random password, told once; all sessions end.
+/// The form of `POST /api/admin/users/reset-password`.
+#[derive(Debug, Deserialize)]
+pub struct ResetForm {
+    username: UserName,
+    /// The new password; a random one when absent.
+    password: Option<SecretString>,
+}
+
+/// `POST /api/admin/users/reset-password`: sets a new password; all sessions end. A random one is told
+/// once; one that was given is not repeated.
 ///
 /// # Errors
-/// 404 without such a user, 403 when its password is kept elsewhere, 409 while it is being removed.
+/// 404 without such a user, 403 when its password is kept elsewhere, 409 while it is being removed,
+/// 400 for a given password that breaks the rules.
 pub async fn reset_password(
     _: Superadmin,
-    input: Input<Who>,
+    input: Input<ResetForm>,
     deps: Deps,
 ) -> Result<Reply, ApiError> {
-    let name = &input.params.username;
-    let password = random_password().map_err(ApiError::internal)?;
+    let ResetForm { username, password } = input.params;
+    let name = &username;
+    let (password, random) = match password {
+        Some(given) => (given, false),
+        None => (random_password().map_err(ApiError::internal)?, true),
+    };
+    check_rules("password", &password)?;
     let hash = deps.passwords.slot().await?.hash(password.clone()).await?;
     let mut tx = deps.db.begin().await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
@@ -283,9 +298,12 @@ pub async fn reset_password(
     }
     user::set_password(&mut tx, &user.uid, &hash.into(), None).await?;
     tx.commit().await?;
-    Ok(Reply::ok("the password was reset and all sessions ended")
-        .with("username", &user.name)
-        .with("password", password.expose_secret()))
+    let reply =
+        Reply::ok("the password was reset and all sessions ended").with("username", &user.name);
+    if random {
+        return Ok(reply.with("password", password.expose_secret()));
+    }
+    Ok(reply)
 }
 
 /// `POST /api/admin/users/disable`: no sign-in, no session, no running container.
