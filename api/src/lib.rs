@@ -11,7 +11,6 @@ pub mod error;
 pub mod explain;
 pub mod housekeeping;
 pub mod input;
-pub mod page;
 pub mod ports;
 pub mod reply;
 pub mod routes;

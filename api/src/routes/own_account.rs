@@ -16,9 +16,10 @@ use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Session};
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
-use crate::page::page_of;
 use crate::reply::Reply;
 use crate::settings::AuthMode;
+
+use super::page;
 
 /// `GET /api/user/info`.
 ///
@@ -153,10 +154,12 @@ pub async fn sessions(
     let rows = session::list(&mut connection, &session.account.uid, oldest).await?;
     let current = session.claims.issued_at;
     let own = rows.into_iter().map(|row| OwnSession::of(row, current));
-    let page = page_of(own.collect(), input.paging.as_ref(), |own, search| {
+    let paging = input.paging.as_ref();
+    let (page, total) = page::cut(own.collect(), paging, |own, search| {
         own.address.contains(search) || own.client.contains(search)
     });
-    Ok(Reply::ok("own sessions").with_all(page.into_fields("sessions")))
+    let reply = Reply::ok("own sessions").with("sessions", page);
+    Ok(page::with_page(reply, paging, total))
 }
 
 /// The form of `POST /api/user/sessions/revoke`.

@@ -59,6 +59,27 @@ pub(super) fn search(paging: Option<&Paging>) -> &str {
     paging.map_or("", |paging| &paging.search)
 }
 
+/// Cuts the page out of a list that is short enough to be read as a whole; with the total of what
+/// fits. `matches` is asked with the search text in lower case.
+pub(super) fn cut<T>(
+    mut items: Vec<T>,
+    paging: Option<&Paging>,
+    matches: impl Fn(&T, &str) -> bool,
+) -> (Vec<T>, i64) {
+    let wanted = search(paging).to_lowercase();
+    items.retain(|item| wanted.is_empty() || matches(item, &wanted));
+    let total = i64::try_from(items.len()).unwrap_or(i64::MAX);
+    let asked = Window::of(paging);
+    let window = asked.corrected(paging, total).unwrap_or(asked);
+    let count = |n: i64| usize::try_from(n).unwrap_or(usize::MAX);
+    let page = items
+        .into_iter()
+        .skip(count(window.offset))
+        .take(count(window.limit))
+        .collect();
+    (page, total)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +104,24 @@ mod tests {
         assert_eq!(Window::of(Some(&paging(3))), third);
         assert_eq!(third.corrected(Some(&paging(3)), 41), None);
         assert_eq!(Window::of(None).corrected(None, 41), None);
+    }
+
+    #[test]
+    fn a_short_list_is_searched_and_cut() {
+        let names = || (0..45).map(|n| format!("Name{n:02}")).collect::<Vec<_>>();
+        let cut = |page, search: &str| {
+            let paging = Paging {
+                search: search.to_owned(),
+                ..paging(page)
+            };
+            super::cut(names(), Some(&paging), |name, search| {
+                name.to_lowercase().contains(search)
+            })
+        };
+        assert_eq!(super::cut(names(), None, |_, _| false).0.len(), 45);
+        assert_eq!(cut(2, "").0[0], "Name20");
+        assert_eq!((cut(9, "").0.len(), cut(9, "").1), (5, 45));
+        assert_eq!(cut(1, "NAME4").1, 5);
+        assert_eq!(cut(1, "nobody"), (Vec::new(), 0));
     }
 }

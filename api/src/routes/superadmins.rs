@@ -12,8 +12,9 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
-use crate::page::page_of;
 use crate::reply::Reply;
+
+use super::page;
 
 /// A superadmin as listings show it.
 #[derive(Debug, Serialize)]
@@ -34,17 +35,15 @@ pub async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Re
         created_at: account.created_at,
         last_login_at: account.last_login_at,
     });
-    let page = page_of(items.collect(), input.paging.as_ref(), |item, search| {
+    let paging = input.paging.as_ref();
+    let (items, total) = page::cut(items.collect(), paging, |item, search| {
         item.username.key().contains(search)
     });
-    let names: Vec<UserName> = page
-        .items
-        .iter()
-        .map(|item| item.username.clone())
-        .collect();
-    Ok(Reply::ok("superadmins")
+    let names: Vec<UserName> = items.iter().map(|item| item.username.clone()).collect();
+    let reply = Reply::ok("superadmins")
         .with("admins", names)
-        .with_all(page.into_fields("items")))
+        .with("items", items);
+    Ok(page::with_page(reply, paging, total))
 }
 
 /// The form that names an account.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::access::Op;
 use crate::deps::Dependencies;
 use crate::dispatch::Binder;
-use crate::routes::bind_fleet;
+use crate::routes::fleet::bind_fleet;
 use crate::testing::{NOW, World, world};
 
 /// The routes of [`bind_fleet`].
