@@ -34,6 +34,8 @@ pub struct Dependencies {
     pub status_ticks: watch::Receiver<u64>,
     /// The latest snapshot of the settings the HTTP layer obeys.
     pub settings: watch::Receiver<Arc<WebSettings>>,
+    /// Takes new settings at once when they are saved here (see [`crate::settings::publish`]).
+    pub settings_sender: watch::Sender<Arc<WebSettings>>,
     /// Whether the service's own listener speaks TLS.
     pub tls: bool,
     /// Signs sessions and CSRF tokens.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use schema::error::DbError;
 use schema::ids::Generation;
 use serde_json::{Map, Value, json};
 
@@ -102,6 +103,14 @@ pub enum ApiError {
     /// The agent network is in use (409 `network_in_use`).
     #[error("the network can't be changed while containers exist")]
     NetworkInUse,
+    /// Something else stands in the way now (409, own code).
+    #[error("{message}")]
+    Conflict {
+        /// The stable code, such as `account_disabled`.
+        code: &'static str,
+        /// The sentence.
+        message: String,
+    },
     /// The object changed since the client looked (412 `stale_generation`).
     #[error("the object has changed meanwhile; read it again")]
     Stale {
@@ -205,7 +214,8 @@ impl ApiError {
             Self::AlreadyExists { .. }
             | Self::NameBeingRemoved
             | Self::LastSuperadmin
-            | Self::NetworkInUse => StatusCode::CONFLICT,
+            | Self::NetworkInUse
+            | Self::Conflict { .. } => StatusCode::CONFLICT,
             Self::Stale { .. } => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -244,6 +254,7 @@ impl ApiError {
             Self::NameBeingRemoved => "name_being_removed",
             Self::LastSuperadmin => "last_superadmin",
             Self::NetworkInUse => "network_in_use",
+            Self::Conflict { code, .. } => code,
             Self::Stale { .. } => "stale_generation",
             Self::TooLarge { .. } => "too_large",
             Self::UnsupportedMediaType(_) => "unsupported_media_type",
@@ -301,6 +312,7 @@ impl ApiError {
             | Self::NameBeingRemoved
             | Self::LastSuperadmin
             | Self::NetworkInUse
+            | Self::Conflict { .. }
             | Self::UnsupportedMediaType(_)
             | Self::TooManyAttempts { .. }
             | Self::Remote { .. }
@@ -333,6 +345,27 @@ impl ApiError {
     pub fn log(&self) {
         if let Self::Internal(cause) = self {
             tracing::error!(error = %chain(cause.as_ref()), "request failed");
+        }
+    }
+}
+
+/// What a failed read or write of the database means to the client.
+impl From<DbError> for ApiError {
+    fn from(error: DbError) -> Self {
+        match error {
+            DbError::NotFound(what) => Self::not_found(format!("this {what}")),
+            DbError::StaleGeneration { actual } => Self::Stale {
+                generation: Some(Generation(actual)),
+            },
+            DbError::NameTaken => Self::AlreadyExists {
+                what: "an account of this name".to_owned(),
+            },
+            DbError::NameBeingRemoved => Self::NameBeingRemoved,
+            DbError::LastSuperadmin => Self::LastSuperadmin,
+            DbError::InvalidName(_)
+            | DbError::Corrupt(_)
+            | DbError::Sealed(_)
+            | DbError::Sqlx(_) => Self::internal(error),
         }
     }
 }
@@ -375,6 +408,29 @@ mod tests {
         assert_eq!(extra["object"], "container/alice");
         assert_eq!(extra["generation"], 7);
         assert_eq!(error.status(), StatusCode::CONFLICT);
+    }
+
+    #[test]
+    fn refusals_of_the_database_have_their_own_answers() {
+        for (error, status, code) in [
+            (DbError::NotFound("superadmin"), 404, "not_found"),
+            (
+                DbError::StaleGeneration { actual: 3 },
+                412,
+                "stale_generation",
+            ),
+            (DbError::NameTaken, 409, "already_exists"),
+            (DbError::NameBeingRemoved, 409, "name_being_removed"),
+            (DbError::LastSuperadmin, 409, "last_superadmin"),
+            (DbError::Corrupt("secret".to_owned()), 500, "internal"),
+            (DbError::Sealed("secret".to_owned()), 500, "internal"),
+        ] {
+            let error = ApiError::from(error);
+            assert_eq!((error.status().as_u16(), error.code()), (status, code));
+            assert!(!error.to_string().contains("secret"));
+        }
+        let stale = ApiError::from(DbError::StaleGeneration { actual: 3 });
+        assert_eq!(stale.extra()["generation"], 3);
     }
 
     #[test]

@@ -8,12 +8,15 @@ pub mod auth;
 pub mod deps;
 pub mod dispatch;
 pub mod error;
+pub mod explain;
+pub mod housekeeping;
 pub mod input;
 pub mod ports;
 pub mod reply;
 pub mod routes;
 pub mod server;
 pub mod settings;
+pub mod wait;
 
 #[cfg(test)]
 mod testing;

@@ -62,6 +62,7 @@ pub struct Reply {
     status: StatusCode,
     headers: HeaderMap,
     payload: Payload,
+    pretty: bool,
 }
 
 impl Reply {
@@ -79,6 +80,13 @@ impl Reply {
             Ok(value) => Payload::Json(value),
             Err(error) => Payload::Broken(error),
         })
+    }
+
+    /// JSON over several lines with indentation: for people who read it as it is.
+    #[must_use]
+    pub fn pretty(mut self) -> Self {
+        self.pretty = true;
+        self
     }
 
     /// Plain UTF-8 text.
@@ -104,6 +112,7 @@ impl Reply {
             status: StatusCode::OK,
             headers: HeaderMap::new(),
             payload,
+            pretty: false,
         }
     }
 
@@ -148,7 +157,12 @@ impl Reply {
     pub(crate) fn into_response(self, shutdown: &CancellationToken) -> Result<Response, ApiError> {
         let mut response = match self.payload {
             Payload::Json(value) => {
-                let bytes = serde_json::to_vec(&value).map_err(ApiError::internal)?;
+                let bytes = if self.pretty {
+                    serde_json::to_vec_pretty(&value)
+                } else {
+                    serde_json::to_vec(&value)
+                }
+                .map_err(ApiError::internal)?;
                 typed(bytes, "application/json")
             }
             Payload::Text(text) => typed(text.into_bytes(), "text/plain; charset=utf-8"),

@@ -1,14 +1,31 @@
-//! The settings that the HTTP layer itself obeys, as typed values.
+//! The settings that the HTTP layer itself obeys, as typed values, and how they follow the
+//! configuration.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use cidr::IpCidr;
+use schema::config::{self, Config};
+use schema::db::Db;
+use schema::error::DbError;
+use schema::secrets::MasterKey;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::auth::origin::Origin;
+use crate::error::chain;
 
 pub use schema::config::AuthMode;
+
+/// How often the configuration's generation is looked at when no bell rings: another replica's bell
+/// may be lost.
+const POLL: Duration = Duration::from_secs(10);
 
 /// A snapshot of the `web.*` configuration keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WebSettings {
+    /// The configuration's generation they were read at; 0 before the first reading.
+    pub generation: i64,
     /// `web.auth_mode`.
     pub auth_mode: AuthMode,
     /// The origin of `web.public_url`, when set.
@@ -19,4 +36,101 @@ pub struct WebSettings {
     pub trusted_proxies: Vec<IpCidr>,
     /// `web.desktop_user_agents`: substrings that mark a desktop client.
     pub desktop_user_agents: Vec<String>,
+}
+
+impl WebSettings {
+    /// The settings of a configuration at its generation.
+    pub fn of(config: &Config, generation: i64) -> Self {
+        Self {
+            generation,
+            auth_mode: config.auth_mode(),
+            public_origin: config.public_url().as_deref().and_then(Origin::of_url),
+            allowed_origins: config
+                .allowed_origins()
+                .iter()
+                .filter_map(|origin| origin.parse().ok())
+                .collect(),
+            trusted_proxies: config.trusted_proxies(),
+            desktop_user_agents: config.desktop_user_agents(),
+        }
+    }
+}
+
+/// Makes settings the present ones, unless those of a newer generation are already: readers and
+/// writers of the configuration may overtake each other between commit and here.
+pub fn publish(sender: &watch::Sender<Arc<WebSettings>>, settings: WebSettings) {
+    sender.send_if_modified(|present| {
+        let newer = settings.generation > present.generation;
+        if newer {
+            *present = Arc::new(settings);
+        }
+        newer
+    });
+}
+
+/// Reads the configuration in effect and its generation, as of one moment.
+///
+/// # Errors
+/// When the database cannot be read or a secret cannot be opened.
+pub async fn read(
+    db: &Db,
+    master_key: &MasterKey,
+    run_as_image: bool,
+) -> Result<(Config, i64), DbError> {
+    let mut snapshot = db.snapshot().await?;
+    let (values, generation) = config::query::load(&mut snapshot, master_key).await?;
+    let config = Config::from_stored(values).with_run_as_image(run_as_image);
+    Ok((config, generation))
+}
+
+/// Keeps the settings up to date until `shutdown`: looks when the bell rings, and now and then in
+/// any case. While the configuration cannot be read, the last settings stay.
+pub async fn follow(
+    db: Db,
+    master_key: Arc<MasterKey>,
+    run_as_image: bool,
+    sender: watch::Sender<Arc<WebSettings>>,
+    shutdown: CancellationToken,
+) {
+    let mut bell = db.bell();
+    let mut failing = false;
+    loop {
+        bell.listen();
+        match refresh(&db, &master_key, run_as_image, &sender).await {
+            Ok(()) => failing = false,
+            Err(error) if !failing => {
+                failing = true;
+                let error = chain(&error);
+                tracing::warn!(
+                    error,
+                    "the configuration can't be read; the last settings stay"
+                );
+            }
+            Err(_) => {}
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            // A closed bell disables this branch; the poll remains.
+            Ok(()) = bell.rung() => {}
+            () = tokio::time::sleep(POLL) => {}
+        }
+    }
+}
+
+/// Reads the settings if the configuration has changed since they were read.
+async fn refresh(
+    db: &Db,
+    master_key: &MasterKey,
+    run_as_image: bool,
+    sender: &watch::Sender<Arc<WebSettings>>,
+) -> Result<(), DbError> {
+    let generation = config::query::generation(&mut *db.read().await?).await?;
+    if generation > sender.borrow().generation {
+        let (config, generation) = read(db, master_key, run_as_image).await?;
+        for problem in config.problems() {
+            tracing::warn!(key = problem.key, problem = problem.message, "ignored");
+        }
+        publish(sender, WebSettings::of(&config, generation));
+    }
+    Ok(())
 }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::{Access, Op, TABLE};
+use crate::auth::database::DatabaseAuthenticator;
 use crate::auth::login_limit::LoginLimit;
 use crate::auth::password::PasswordPool;
 use crate::auth::session::SessionClaims;
@@ -143,6 +144,7 @@ pub(crate) async fn world() -> World {
         status_ticks: ticks,
         reconcilers: Arc::new(Nowhere),
         settings,
+        settings_sender: sender.clone(),
         tls: false,
         signer: Signer::new(&secret).unwrap(),
         authenticator: Arc::new(Accounts(accounts.into())),
@@ -166,6 +168,14 @@ pub(crate) async fn world() -> World {
 }
 
 impl World {
+    /// The same world, but sessions are those of its database.
+    pub(crate) fn with_database_sessions(mut self) -> Self {
+        let deps = Arc::get_mut(&mut self.deps).unwrap();
+        let sessions = DatabaseAuthenticator::new(deps.db.clone(), deps.settings.clone());
+        deps.authenticator = Arc::new(sessions);
+        self
+    }
+
     /// The `Cookie` header of a session issued now.
     pub(crate) fn cookie(&self, name: &str) -> String {
         let claims = SessionClaims::new(name.parse().unwrap(), NOW);

@@ -27,6 +27,9 @@ statements! {
     /// Newest first; empty kind or uid = all.
     LIST = "SELECT id, kind, uid, name, reason, action, message, count, first_at, last_at FROM events \
             WHERE ($1 = '' OR kind = $1) AND ($2 = '' OR uid = $2) AND last_at >= $3 ORDER BY last_at DESC, id DESC LIMIT $4";
+    /// Newest first, of the objects that have or had a name.
+    LIST_BY_NAME = "SELECT id, kind, uid, name, reason, action, message, count, first_at, last_at FROM events \
+                    WHERE kind = $1 AND lower(name) = $2 AND last_at >= $3 ORDER BY last_at DESC, id DESC LIMIT $4";
     /// Forgets old events.
     PRUNE = "DELETE FROM events WHERE last_at < $1";
 }
@@ -129,6 +132,25 @@ pub async fn list(
     let raws: Vec<RawEvent> = sqlx::query_as(LIST)
         .bind(kind.map_or("", Kind::as_str))
         .bind(uid.map_or("", Uid::as_str))
+        .bind(since.as_millis())
+        .bind(limit)
+        .fetch_all(connection)
+        .await?;
+    Ok(raws.into_iter().map(Event::from).collect())
+}
+
+/// Events of the objects of a kind that have or had this name (case-insensitively), newest first:
+/// what happened to an object that is gone can still be told.
+pub async fn list_by_name(
+    connection: &mut AnyConnection,
+    kind: Kind,
+    name: &str,
+    since: Timestamp,
+    limit: i64,
+) -> Result<Vec<Event>, DbError> {
+    let raws: Vec<RawEvent> = sqlx::query_as(LIST_BY_NAME)
+        .bind(kind.as_str())
+        .bind(name.to_ascii_lowercase())
         .bind(since.as_millis())
         .bind(limit)
         .fetch_all(connection)

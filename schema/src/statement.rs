@@ -13,6 +13,19 @@ macro_rules! statements {
 }
 pub(crate) use statements;
 
+/// A LIKE pattern (escape character `!`) that finds `search` as a plain substring of a lower-case column.
+pub(crate) fn like_pattern(search: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in search.to_ascii_lowercase().chars() {
+        if matches!(c, '%' | '_' | '!') {
+            pattern.push('!');
+        }
+        pattern.push(c);
+    }
+    pattern.push('%');
+    pattern
+}
+
 /// Every statement of the service, as (name, text).
 pub fn all() -> Vec<(&'static str, &'static str)> {
     [

@@ -28,6 +28,9 @@ on_both_databases!(
     l9_two_superadmins_cannot_remove_each_other,
     l6_cookies_of_a_former_bearer_of_a_name_never_live_again,
     sessions_end_by_logout_password_and_disabling,
+    a_password_is_replaced_only_if_it_is_the_one_that_was_verified,
+    changes_tell_how_many_containers_they_restart,
+    the_network_is_in_use_while_a_container_is_or_shall_be,
     guarded_update_tells_stale_from_gone,
     status_never_moves_back,
     dirty_lists_what_no_pass_has_seen,
@@ -299,6 +302,73 @@ async fn sessions_end_by_logout_password_and_disabling(fixture: Fixture) {
     );
 }
 
+async fn a_password_is_replaced_only_if_it_is_the_one_that_was_verified(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    for _ in 0..3 {
+        session::issue(&mut tx, &uid, NOW, "", "web").await.unwrap();
+    }
+    let [old, new] = ["hash", "new"].map(SecretString::from);
+    let mut replace = async |old, new| {
+        let keep = NOW.as_secs();
+        user::replace_password(&mut tx, &uid, old, new, keep)
+            .await
+            .unwrap()
+    };
+    assert_eq!(replace(&old, &new).await, Some(2));
+    assert_eq!(replace(&old, &new).await, None);
+    assert_eq!(replace(&new, &old).await, Some(0));
+}
+
+async fn changes_tell_how_many_containers_they_restart(fixture: Fixture) {
+    let limited = create(&fixture, "alice").await.unwrap();
+    let stopped = create(&fixture, "bob").await.unwrap();
+    let leaving = create(&fixture, "carol").await.unwrap();
+    create(&fixture, "dave").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    container::set_limits(&mut tx, &limited, None, Some(64), None)
+        .await
+        .unwrap();
+    container::set_desired(&mut tx, &stopped, Desired::Stopped, false, None)
+        .await
+        .unwrap();
+    user::delete(&mut tx, &leaving, NOW).await.unwrap();
+    for (key, expected) in [
+        ("container.pids_limit", 2),
+        ("container.cpu_limit", 2),
+        ("container.memory_limit_mb", 1),
+        ("image.tag", 0),
+    ] {
+        let changes = changes(&[(key, json!(1))]);
+        assert_eq!(
+            config::restarts(&mut tx, &changes).await.unwrap(),
+            expected,
+            "{key}"
+        );
+    }
+}
+
+async fn the_network_is_in_use_while_a_container_is_or_shall_be(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    assert_eq!(container::count_on_network(&mut tx).await.unwrap(), 1);
+    container::set_desired(&mut tx, &uid, Desired::Stopped, false, None)
+        .await
+        .unwrap();
+    assert_eq!(container::count_on_network(&mut tx).await.unwrap(), 0);
+    let facts = ContainerFacts {
+        engine_id: Some("id".to_owned()),
+        ..ContainerFacts::default()
+    };
+    container::save_facts(&mut tx, &uid, &facts).await.unwrap();
+    assert_eq!(container::count_on_network(&mut tx).await.unwrap(), 1);
+    // The engine object comes with the first start; saving does not depend on it.
+    let subnet = changes(&[("container.network_subnet", json!("10.99.0.0/16"))]);
+    config::save(&mut tx, &fixture.key, &subnet, None)
+        .await
+        .unwrap();
+}
+
 async fn guarded_update_tells_stale_from_gone(fixture: Fixture) {
     let uid = create(&fixture, "alice").await.unwrap();
     let mut tx = fixture.db.begin().await.unwrap();
@@ -379,7 +449,7 @@ async fn dirty_lists_what_no_pass_has_seen(fixture: Fixture) {
         object::dirty(&mut tx, Kind::Container).await.unwrap().len(),
         2
     );
-    let (page, total) = object::list(&mut tx, Some(Kind::Container), Some("True"), 10, 0)
+    let (page, total) = object::list(&mut tx, Some(Kind::Container), Some("True"), "LIC", 10, 0)
         .await
         .unwrap();
     assert_eq!((page.len(), total), (1, 1));
@@ -511,6 +581,10 @@ async fn repeated_events_are_one_event(fixture: Fixture) {
     );
     assert_eq!(events[0].message.len(), event::MAX_MESSAGE);
     assert_eq!(events[4].object, "container/alice");
+    let named = event::list_by_name(&mut tx, Kind::Container, "Alice", NOW, 100)
+        .await
+        .unwrap();
+    assert_eq!(named, events);
     assert_eq!(
         event::prune(&mut tx, NOW.plus(Duration::from_secs(61)))
             .await
@@ -587,7 +661,9 @@ async fn progress_is_computed_from_the_objects(fixture: Fixture) {
         (3, 1, 1, 1)
     );
     assert_eq!(targets[1].message, "no such image");
-    assert_eq!(operation::list(&mut tx, 10).await.unwrap()[0].id, id);
+    let (operations, total) = operation::list(&mut tx, 10, 0).await.unwrap();
+    assert_eq!((operations[0].id.as_str(), total), (id.as_str(), 1));
+    assert_eq!(operation::list(&mut tx, 10, 1).await.unwrap().0, []);
     assert!(operation::get(&mut tx, "nothing").await.unwrap().is_none());
 }
 

@@ -79,7 +79,15 @@ pub async fn json(
     body: Option<&Value>,
 ) -> Result<Value, Failure> {
     let (status, text) = send(settings, method, path, body).await?;
-    let value: Value = serde_json::from_str(&text)
+    judge(status, &text)
+}
+
+/// Reads an answer in JSON; a failure is the server's own sentence.
+///
+/// # Errors
+/// When the server refused, or did not answer in JSON.
+pub fn judge(status: u16, text: &str) -> Result<Value, Failure> {
+    let value: Value = serde_json::from_str(text)
         .map_err(|_| Failure::Failed(format!("the server answered {status} without JSON")))?;
     if status >= 400 {
         let said = value.get("error").and_then(Value::as_str);

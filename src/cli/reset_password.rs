@@ -32,8 +32,7 @@ pub async fn reset_password(
     };
     if admin::server_runs(&settings).await {
         let body = json!({"username": name.as_str(), "password": password.expose_secret()});
-        let path = "/api/admin/accounts/set-password";
-        admin::json(&settings, Method::POST, path, Some(&body)).await?;
+        through_server(&settings, &body).await?;
     } else {
         directly(&settings, &name, &password).await?;
     }
@@ -45,6 +44,18 @@ pub async fn reset_password(
         ));
     }
     Ok(())
+}
+
+/// The server knows which kind of account it is: users first, then superadmins.
+async fn through_server(settings: &Settings, body: &serde_json::Value) -> Result<(), Failure> {
+    let users = "/api/admin/users/reset-password";
+    let (status, text) = admin::send(settings, Method::POST, users, Some(body)).await?;
+    if status == 404 {
+        let superadmins = "/api/admin/superadmins/reset";
+        admin::json(settings, Method::POST, superadmins, Some(body)).await?;
+        return Ok(());
+    }
+    admin::judge(status, &text).map(drop)
 }
 
 async fn directly(

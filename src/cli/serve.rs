@@ -28,9 +28,13 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     };
     let prepared = prepare::prepare(&settings).await?;
     let shutdown = CancellationToken::new();
-    let service = wiring::build(&settings, &prepared, lock, shutdown.clone())
+    let failed = |error: wiring::Error| {
+        Failure::Failed(reconcilers::runtime::supervise::chain(error.as_ref()))
+    };
+    let engine = wiring::engine(&settings).map_err(failed)?;
+    let service = wiring::build(&settings, &prepared, lock, engine, shutdown.clone())
         .await
-        .map_err(|error| Failure::Failed(reconcilers::runtime::supervise::chain(error.as_ref())))?;
+        .map_err(failed)?;
     prepare::say(&format!("address: {}", service.address));
     prepare::say_password(&prepared);
     let stop = on_signal(shutdown.clone());

@@ -182,8 +182,10 @@ pub async fn build(
     handles.push(controller.handle());
     controller.spawn(&mut supervisor);
 
-    let web = Arc::new(WebSettings::default());
-    let (web_sender, web_settings) = watch::channel(web);
+    // The first answers already obey the stored configuration.
+    let (stored, generation) =
+        api::settings::read(&prepared.db, &prepared.master_key, run_as_image).await?;
+    let (web_sender, web_settings) = watch::channel(Arc::new(WebSettings::of(&stored, generation)));
     let tls = match &settings.tls {
         Some((cert, key)) => Some(Tls::load(cert.clone(), key.clone())?),
         None => None,
@@ -200,11 +202,14 @@ pub async fn build(
         master_key: Arc::clone(&prepared.master_key),
         run_as_image,
         status_ticks: tick.subscribe(),
-        settings: web_settings,
+        settings: web_settings.clone(),
         settings_sender: web_sender.clone(),
         tls: tls.is_some(),
         signer: Signer::new(&prepared.session_secret)?,
-        authenticator: Arc::new(DatabaseAuthenticator::new(prepared.db.clone())),
+        authenticator: Arc::new(DatabaseAuthenticator::new(
+            prepared.db.clone(),
+            web_settings.clone(),
+        )),
         passwords: PasswordPool::new(cores)?,
         login_limit: LoginLimit::new(Arc::clone(&clock)),
         logs: ports.clone(),
@@ -216,7 +221,6 @@ pub async fn build(
         tasks: tasks.clone(),
         shutdown: shutdown.clone(),
     });
-    api::settings::refresh(&deps).await?;
     supervise_api(&mut supervisor, &deps, prepared);
     let api = Api::new(api::routes::registry()?, deps)?;
     let server = Server::new(api, Limits::default());
@@ -267,14 +271,25 @@ pub async fn build(
 
 /// Tasks that keep the API's view of the database fresh, and the database small.
 fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared: &Prepared) {
-    let following = Arc::clone(deps);
+    let following = api::settings::follow(
+        deps.db.clone(),
+        Arc::clone(&deps.master_key),
+        deps.run_as_image,
+        deps.settings_sender.clone(),
+        deps.shutdown.clone(),
+    );
     supervisor.spawn("settings", async move {
-        api::settings::follow(following).await;
+        following.await;
         Ok(())
     });
-    let keeping = Arc::clone(deps);
+    let keeping = api::housekeeping::run(
+        deps.db.clone(),
+        Arc::clone(&deps.clock),
+        Arc::clone(&deps.master_key),
+        deps.shutdown.clone(),
+    );
     supervisor.spawn("housekeeping", async move {
-        api::housekeeping::run(keeping).await;
+        keeping.await;
         Ok(())
     });
     let db = prepared.db.clone();

@@ -155,7 +155,12 @@ impl EngineHealth for Ports {
                 available: true,
                 message: self.view.version(),
             },
-            Connection::Unavailable(message) | Connection::Unusable(_, message) => EngineState {
+            // Told to everybody by `/readyz`: addresses and paths stay in the engine's conditions.
+            Connection::Unavailable(_) => EngineState {
+                available: false,
+                message: "the container engine cannot be reached".to_owned(),
+            },
+            Connection::Unusable(_, message) => EngineState {
                 available: false,
                 message,
             },

@@ -2,7 +2,9 @@
 
 pub mod client_address;
 pub mod cors;
+pub mod credentials;
 pub mod csrf;
+pub mod database;
 pub mod login_limit;
 pub mod origin;
 pub mod password;

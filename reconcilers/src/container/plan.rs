@@ -82,7 +82,12 @@ pub enum Action {
 
 impl std::fmt::Display for Action {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let short = |id: &str| id.get(..12).unwrap_or(id).to_owned();
+        // Ids are long; names are told in full.
+        let short = |id: &str| {
+            let digits = id.strip_prefix("sha256:").unwrap_or(id);
+            let is_id = digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+            digits.get(..12).filter(|_| is_id).unwrap_or(id).to_owned()
+        };
         match self {
             Self::AddFinalizer => f.write_str("take responsibility for cleaning up"),
             Self::ReleaseFinalizer => f.write_str("cleaning up is done"),

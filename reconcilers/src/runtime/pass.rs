@@ -166,6 +166,10 @@ impl<R: Reconciler> Core<R> {
         };
         tracing::debug!(outcome = ?judgement.outcome, "pass ended");
         if judgement.outcome == Outcome::Gone {
+            // Whoever waits for the object to be gone looks now.
+            if before != ObjectStatus::default() {
+                self.tick.bump();
+            }
             self.memories.forget(key);
             return judgement.verdict;
         }

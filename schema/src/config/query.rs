@@ -26,6 +26,11 @@ statements! {
            ON CONFLICT (key) DO UPDATE SET value = excluded.value, sealed = excluded.sealed";
     /// Returns a key to its default.
     RESET = "DELETE FROM config_values WHERE key = $1";
+    /// How many containers that shall run are made with a configured value: `$1` = 1 any of them, `$2` = 1
+    /// those without their own processor limit, `$3` = 1 those without their own memory limit.
+    MADE_WITH = "SELECT count(*) FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
+                 WHERE c.desired = 'running' AND u.disabled = 0 AND o.deleted_at IS NULL AND (CAST($1 AS BIGINT) = 1 \
+                 OR (CAST($2 AS BIGINT) = 1 AND c.cpu_limit IS NULL) OR (CAST($3 AS BIGINT) = 1 AND c.memory_limit_mb IS NULL))";
 }
 
 /// Keys with a value, secrets opened.
@@ -130,10 +135,33 @@ pub async fn save(
         object::bump_all(tx, Kind::Container).await?;
     }
     if changes.0.contains_key("container.network_subnet") {
-        object::bump(tx, Kind::Engine, &engine_uid(), None).await?;
+        match object::bump(tx, Kind::Engine, &engine_uid(), None).await {
+            // Before the first start there is no engine object yet; it begins with what is saved.
+            Ok(_) | Err(DbError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
     }
     tx.ring_on_commit();
     Ok(generation)
+}
+
+/// How many containers that shall run would be made anew by these changes.
+pub async fn restarts(connection: &mut AnyConnection, changes: &Changes) -> Result<i64, DbError> {
+    let (mut any, mut cpu, mut memory) = (false, false, false);
+    for key in changes.0.keys().filter(|key| is_container_input(key)) {
+        match *key {
+            "container.cpu_limit" => cpu = true,
+            "container.memory_limit_mb" => memory = true,
+            _ => any = true,
+        }
+    }
+    let (n,): (i64,) = sqlx::query_as(MADE_WITH)
+        .bind(i64::from(any))
+        .bind(i64::from(cpu))
+        .bind(i64::from(memory))
+        .fetch_one(connection)
+        .await?;
+    Ok(n)
 }
 
 /// Whether every container is made with this key's value.

@@ -5,4 +5,6 @@ pub(crate) mod query;
 
 pub use model::{ContainerFacts, ContainerRow, Desired, StatusWord, status_word};
 pub(crate) use query::create;
-pub use query::{all, get, purge, request_restart, save_facts, set_desired, set_limits};
+pub use query::{
+    all, count_on_network, get, purge, request_restart, save_facts, set_desired, set_limits,
+};

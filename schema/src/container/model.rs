@@ -79,7 +79,7 @@ impl ContainerRow {
 }
 
 /// What the container reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ContainerFacts {
     /// The engine's id of the container last seen ready.
     pub engine_id: Option<String>,

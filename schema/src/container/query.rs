@@ -39,6 +39,10 @@ statements! {
     SET_RESTART_TOKEN = "UPDATE containers SET desired = 'running', debug = $3, restart_token = $2 WHERE uid = $1";
     /// Own limits; NULL = as configured for everybody.
     SET_LIMITS = "UPDATE containers SET cpu_limit = $2, memory_limit_mb = $3 WHERE uid = $1";
+    /// How many containers the agent network has, or is about to have.
+    COUNT_ON_NETWORK = "SELECT count(*) FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
+                        LEFT JOIN container_facts f ON f.uid = c.uid \
+                        WHERE f.engine_id IS NOT NULL OR (c.desired = 'running' AND u.disabled = 0 AND o.deleted_at IS NULL)";
     /// Removes the row.
     DELETE = "DELETE FROM containers WHERE uid = $1";
     /// What the reconciler remembers.
@@ -138,6 +142,14 @@ pub async fn set_limits(
         .execute(&mut **tx)
         .await?;
     Ok(generation)
+}
+
+/// How many containers the agent network has, or is about to have because they shall run.
+pub async fn count_on_network(connection: &mut AnyConnection) -> Result<i64, DbError> {
+    let (n,): (i64,) = sqlx::query_as(COUNT_ON_NETWORK)
+        .fetch_one(connection)
+        .await?;
+    Ok(n)
 }
 
 /// Removes a deleted container's rows, if no finalizer is left. Returns whether it did.

@@ -7,7 +7,7 @@ use crate::condition::{self, ConditionType};
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Epoch, Generation, Kind, Timestamp, Uid};
-use crate::statement::statements;
+use crate::statement::{like_pattern, statements};
 
 /// Columns of an object with its status.
 macro_rules! select_object {
@@ -28,14 +28,14 @@ statements! {
     GET = select_object!("WHERE o.kind = $1 AND o.uid = $2");
     /// Finds an object by its name.
     FIND_BY_NAME = select_object!("WHERE o.kind = $1 AND lower(o.name) = $2");
-    /// Lists objects; empty `$1` = every kind, empty `$2` = ready or not.
+    /// Lists objects; empty `$1` = every kind, empty `$2` = ready or not; `$3` is a LIKE pattern on the lower-case name.
     LIST = select_object!(
-        "WHERE ($1 = '' OR o.kind = $1) AND ($2 = '' OR coalesce(s.ready, 'Unknown') = $2) \
-         ORDER BY o.kind, lower(o.name) LIMIT $3 OFFSET $4"
+        "WHERE ($1 = '' OR o.kind = $1) AND ($2 = '' OR coalesce(s.ready, 'Unknown') = $2) AND lower(o.name) LIKE $3 ESCAPE '!' \
+         ORDER BY o.kind, lower(o.name) LIMIT $4 OFFSET $5"
     );
     /// Counts what `LIST` would list.
     COUNT = "SELECT count(*) FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
-             WHERE ($1 = '' OR o.kind = $1) AND ($2 = '' OR coalesce(s.ready, 'Unknown') = $2)";
+             WHERE ($1 = '' OR o.kind = $1) AND ($2 = '' OR coalesce(s.ready, 'Unknown') = $2) AND lower(o.name) LIKE $3 ESCAPE '!'";
     /// All uids of a kind.
     UIDS = "SELECT uid FROM objects WHERE kind = $1";
     /// Everything known of a kind, in one scan.
@@ -129,24 +129,29 @@ pub async fn find_by_name(
     raw.map(ObjectRow::try_from).transpose()
 }
 
-/// Lists objects, one page, with the total. `ready` is `True`, `False` or `Unknown`.
+/// Lists objects, one page, with the total. `ready` is `True`, `False` or `Unknown`; `search` is a
+/// case-insensitive substring of the name.
 pub async fn list(
     connection: &mut AnyConnection,
     kind: Option<Kind>,
     ready: Option<&str>,
+    search: &str,
     limit: i64,
     offset: i64,
 ) -> Result<(Vec<ObjectRow>, i64), DbError> {
     let kind = kind.map_or("", Kind::as_str);
     let ready = ready.unwrap_or_default();
+    let pattern = like_pattern(search);
     let (total,): (i64,) = sqlx::query_as(COUNT)
         .bind(kind)
         .bind(ready)
+        .bind(&pattern)
         .fetch_one(&mut *connection)
         .await?;
     let raws: Vec<RawObject> = sqlx::query_as(LIST)
         .bind(kind)
         .bind(ready)
+        .bind(&pattern)
         .bind(limit)
         .bind(offset)
         .fetch_all(connection)

@@ -18,7 +18,9 @@ statements! {
     /// Reads one operation.
     GET = "SELECT id, type, actor, created_at, finished_at, cancelled_at FROM operations WHERE id = $1";
     /// Operations, newest first.
-    LIST = "SELECT id, type, actor, created_at, finished_at, cancelled_at FROM operations ORDER BY created_at DESC, id DESC LIMIT $1";
+    LIST = "SELECT id, type, actor, created_at, finished_at, cancelled_at FROM operations ORDER BY created_at DESC, id DESC LIMIT $1 OFFSET $2";
+    /// How many there are.
+    COUNT = "SELECT count(*) FROM operations";
     /// Objects of an operation with their states.
     TARGETS = "SELECT t.kind, t.name, t.generation, o.uid, s.observed_generation, s.conditions, s.failures, s.next_attempt_at \
                FROM operation_targets t LEFT JOIN objects o ON o.kind = t.kind AND o.uid = t.uid \
@@ -82,6 +84,8 @@ pub struct Target {
     pub state: TargetState,
     /// Its condition's message.
     pub message: String,
+    /// Since when its condition has its status; `None` before the first pass and once it is gone.
+    pub since: Option<Timestamp>,
 }
 
 #[derive(FromRow)]
@@ -119,6 +123,7 @@ impl TryFrom<RawTarget> for Target {
             object: format!("{}/{}", raw.kind, raw.name),
             state,
             message: ready.map(|c| c.message.clone()).unwrap_or_default(),
+            since: ready.map(|c| c.last_transition_at),
         })
     }
 }
@@ -176,13 +181,19 @@ pub async fn get(connection: &mut AnyConnection, id: &str) -> Result<Option<Oper
     Ok(raw.map(Operation::from))
 }
 
-/// Operations, newest first.
-pub async fn list(connection: &mut AnyConnection, limit: i64) -> Result<Vec<Operation>, DbError> {
+/// Operations, newest first, one page, with the total.
+pub async fn list(
+    connection: &mut AnyConnection,
+    limit: i64,
+    offset: i64,
+) -> Result<(Vec<Operation>, i64), DbError> {
+    let (total,): (i64,) = sqlx::query_as(COUNT).fetch_one(&mut *connection).await?;
     let raws: Vec<RawOperation> = sqlx::query_as(LIST)
         .bind(limit)
+        .bind(offset)
         .fetch_all(connection)
         .await?;
-    Ok(raws.into_iter().map(Operation::from).collect())
+    Ok((raws.into_iter().map(Operation::from).collect(), total))
 }
 
 /// Objects of an operation with their states.

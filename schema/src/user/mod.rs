@@ -8,6 +8,6 @@ pub(crate) mod query;
 
 pub use model::{NewUser, Role, Source, User, UserListing, UserRow};
 pub use query::{
-    create, create_superadmin, delete, delete_superadmin, find, list, list_superadmins, purge, row,
-    rows, set_disabled, set_last_login, set_password, superadmin_count,
+    create, create_superadmin, delete, delete_superadmin, find, list, list_superadmins, purge,
+    replace_password, row, rows, set_disabled, set_last_login, set_password, superadmin_count,
 };

@@ -10,7 +10,7 @@ use crate::container;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid, UserName};
-use crate::statement::statements;
+use crate::statement::{like_pattern, statements};
 use crate::{meta, object, session};
 
 /// Columns of an account.
@@ -53,6 +53,8 @@ statements! {
               VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce((SELECT last_session_at FROM retired_names WHERE name_key = $3), 0))";
     /// Sets the password.
     SET_PASSWORD = "UPDATE users SET password_hash = $2 WHERE uid = $1";
+    /// Sets the password, only if the caller verified the present one.
+    REPLACE_PASSWORD = "UPDATE users SET password_hash = $3 WHERE uid = $1 AND password_hash = $2";
     /// Notes a sign-in.
     SET_LAST_LOGIN = "UPDATE users SET last_login_at = $2 WHERE uid = $1";
     /// Allows or forbids signing in.
@@ -242,6 +244,27 @@ pub async fn set_password(
     Ok(())
 }
 
+/// Sets the password if `old` is still the stored hash, and ends the account's sessions except
+/// `keep`. `None` when the password was changed meanwhile, or else how many sessions ended.
+pub async fn replace_password(
+    tx: &mut Tx,
+    uid: &Uid,
+    old: &SecretString,
+    new: &SecretString,
+    keep: i64,
+) -> Result<Option<u64>, DbError> {
+    let result = sqlx::query(REPLACE_PASSWORD)
+        .bind(uid.as_str())
+        .bind(old.expose_secret())
+        .bind(new.expose_secret())
+        .execute(&mut **tx)
+        .await?;
+    if result.rows_affected() == 0 {
+        return Ok(None);
+    }
+    session::revoke_all(tx, uid, Some(keep)).await.map(Some)
+}
+
 /// Notes a sign-in, and a new hash when the parameters of hashing changed.
 pub async fn set_last_login(
     tx: &mut Tx,
@@ -322,17 +345,4 @@ pub async fn list(
         .map(UserListing::try_from)
         .collect::<Result<_, _>>()?;
     Ok((rows, total))
-}
-
-/// A LIKE pattern that finds `search` as a plain substring.
-fn like_pattern(search: &str) -> String {
-    let mut pattern = String::from("%");
-    for c in search.to_ascii_lowercase().chars() {
-        if matches!(c, '%' | '_' | '!') {
-            pattern.push('!');
-        }
-        pattern.push(c);
-    }
-    pattern.push('%');
-    pattern
 }

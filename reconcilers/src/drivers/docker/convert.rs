@@ -56,7 +56,9 @@ pub(super) fn container_body(settings: &ContainerSettings) -> ContainerCreateBod
     ]);
     ContainerCreateBody {
         image: Some(settings.image.clone()),
-        cmd: settings.command.clone(),
+        // The whole command line: an image's own entry point must not stand in front of it. With an
+        // entry point given, the engine leaves the image's arguments out as well.
+        entrypoint: settings.command.clone(),
         env: Some(environment),
         labels: Some(settings.labels.clone().into_iter().collect()),
         user: settings.user.clone(),
@@ -251,7 +253,14 @@ fn settings(answer: &ContainerInspectResponse) -> ContainerSettings {
     };
     ContainerSettings {
         image: answer.image.clone().unwrap_or_default(),
-        command: config.cmd.filter(|command| !command.is_empty()),
+        command: Some(
+            [config.entrypoint, config.cmd]
+                .into_iter()
+                .flatten()
+                .flatten()
+                .collect::<Vec<_>>(),
+        )
+        .filter(|command| !command.is_empty()),
         environment,
         labels: sorted(config.labels),
         user: text(config.user),

@@ -223,7 +223,8 @@ pub struct ContainerDetails {
 pub struct ContainerSettings {
     /// Image id (`sha256:…`), so that a moved tag changes nothing.
     pub image: String,
-    /// Command, replacing the image's; `None` keeps it. (`inspect` reads back the one in force.)
+    /// The whole command line, replacing the image's entry point and arguments; `None` keeps both.
+    /// (`inspect` reads back the one in force.)
     pub command: Option<Vec<String>>,
     /// Environment set by us, on top of the image's.
     pub environment: BTreeMap<String, String>,

@@ -1,0 +1,113 @@
+//! What has to be forgotten now and then: sessions that are too old, and old events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::clock::SharedClock;
+use schema::db::Db;
+use schema::error::DbError;
+use schema::secrets::MasterKey;
+use schema::{event, session};
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::session::VALIDITY;
+use crate::error::chain;
+use crate::settings;
+
+/// Time between two rounds.
+const INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// Forgets what is too old, every hour until `shutdown`. Several replicas may do so at once.
+pub async fn run(
+    db: Db,
+    clock: SharedClock,
+    master_key: Arc<MasterKey>,
+    shutdown: CancellationToken,
+) {
+    loop {
+        if let Err(error) = round(&db, &clock, &master_key).await {
+            let error = chain(&error);
+            tracing::warn!(error, "old sessions and events could not be removed");
+        }
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+    }
+}
+
+async fn round(db: &Db, clock: &SharedClock, master_key: &MasterKey) -> Result<(), DbError> {
+    // No key that matters here depends on how the adapter runs agents.
+    let (config, _) = settings::read(db, master_key, false).await?;
+    let now = clock.now();
+    let mut tx = db.begin().await?;
+    let sessions = session::prune(&mut tx, now.minus(VALIDITY).as_secs()).await?;
+    let events = match config.events_retention() {
+        Some(retention) => event::prune(&mut tx, now.minus(retention)).await?,
+        None => 0,
+    };
+    tx.commit().await?;
+    if sessions + events > 0 {
+        tracing::info!(sessions, events, "removed old sessions and events");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::condition::Reason;
+    use schema::ids::{Kind, Uid};
+    use schema::user;
+
+    use super::*;
+    use crate::testing::{NOW, world};
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    #[tokio::test]
+    async fn what_is_too_old_is_forgotten_and_nothing_else() {
+        let world = world().await;
+        let (db, clock) = (&world.deps.db, &world.clock);
+        let uid = Uid::singleton("local");
+        let mut tx = db.begin().await.unwrap();
+        let (name, hash) = ("root".parse().unwrap(), "hash".into());
+        let root = user::create_superadmin(&mut tx, &name, &hash, NOW)
+            .await
+            .unwrap();
+        for at in [NOW, NOW.plus(DAY)] {
+            session::issue(&mut tx, &root, at, "", "web").await.unwrap();
+            event::record(&mut tx, Kind::Engine, &uid, Reason::Failed, "", "m", at)
+                .await
+                .unwrap();
+        }
+        tx.commit().await.unwrap();
+        let left = async || {
+            let mut connection = db.read().await.unwrap();
+            let sessions = session::list(&mut connection, &root, 0).await.unwrap();
+            let events = event::list(&mut connection, None, None, NOW, 10).await;
+            (sessions.len(), events.unwrap().len())
+        };
+        // The first round is at once; the service may have been down for long.
+        let shutdown = CancellationToken::new();
+        let key = &world.deps.master_key;
+        let task = run(db.clone(), clock.clone(), key.clone(), shutdown.clone());
+        clock.advance(DAY);
+        let test = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            shutdown.cancel();
+        };
+        tokio::join!(task, test);
+        assert_eq!(left().await, (2, 2), "just valid");
+        let shared: SharedClock = clock.clone();
+        for (later, expected) in [
+            (DAY, (1, 2)),
+            (28 * DAY, (0, 2)),
+            (Duration::from_secs(1), (0, 1)),
+            (DAY, (0, 0)),
+        ] {
+            clock.advance(later);
+            round(db, &shared, key).await.unwrap();
+            assert_eq!(left().await, expected);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Reading and saving the configuration.
+
+use http::HeaderValue;
+use http::header::{ETAG, HeaderName};
+use schema::config::{self, Changes, Config, Patch, Problem, ProblemCode, parse_patch};
+use schema::container;
+use schema::db::Tx;
+use schema::ids::Generation;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::deps::{Dependencies, Deps};
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::{Input, Nothing};
+use crate::reply::Reply;
+use crate::settings::{self, WebSettings};
+
+const GENERATION: HeaderName = HeaderName::from_static("x-config-generation");
+
+/// `GET /api/config`: all keys as one nested document, secrets masked, without envelope. The
+/// generation that `if_generation` of a save compares with is in the headers `ETag` and
+/// `X-Config-Generation`.
+///
+/// # Errors
+/// None of its own.
+pub async fn read(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+    let (config, generation) =
+        settings::read(&deps.db, &deps.master_key, deps.run_as_image).await?;
+    let tag = HeaderValue::try_from(format!("\"{generation}\"")).map_err(ApiError::internal)?;
+    Ok(Reply::resource(&config.to_document(true))
+        .pretty()
+        .header(ETAG, tag)
+        .header(GENERATION, HeaderValue::from(generation)))
+}
+
+/// The form of `POST /api/config`.
+#[derive(Debug, Deserialize)]
+pub struct ConfigForm {
+    /// A full or partial document as JSON text; it may hold secrets.
+    config: SecretString,
+    /// Only tell what would happen.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// `POST /api/config`: keys that are not sent stay as they are, a masked secret too, `null` returns
+/// a key to its default. Two writers of different keys lose nothing; two of the same key tell each
+/// other apart by `if_generation`.
+///
+/// # Errors
+/// 400 when `config` is no JSON, 422 with every problem in `problems`, 412, 409 `network_in_use`.
+pub async fn save(
+    Superadmin(actor): Superadmin,
+    input: Input<ConfigForm>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let Input {
+        params,
+        if_generation,
+        ..
+    } = input;
+    let patch = parse(&params.config)?;
+    let mut tx = deps.db.begin().await?;
+    config::query::lock(&mut tx).await?;
+    let draft = draft(&mut tx, &deps, patch, if_generation).await?;
+    if params.dry_run {
+        return Ok(draft.reply("nothing was saved", draft.generation));
+    }
+    let generation = config::query::save(&mut tx, &deps.master_key, &draft.changes, None).await?;
+    tx.commit().await?;
+    let settings = WebSettings::of(&draft.after, generation);
+    settings::publish(&deps.settings_sender, settings);
+    let changed = &draft.changes;
+    tracing::info!(%actor, ?changed, generation, "configuration saved");
+    Ok(draft.reply("configuration saved", generation))
+}
+
+fn parse(document: &SecretString) -> Result<Patch, ApiError> {
+    let document: Value = serde_json::from_str(document.expose_secret())
+        .map_err(|_| ApiError::invalid("config", "config is not valid JSON"))?;
+    parse_patch(&document).map_err(refused)
+}
+
+/// What a request would change.
+struct Draft {
+    changes: Changes,
+    /// The configuration with the changes.
+    after: Config,
+    /// The present generation.
+    generation: i64,
+    /// How many containers would be made anew.
+    restarts: i64,
+}
+
+impl Draft {
+    fn reply(&self, message: &str, generation: i64) -> Reply {
+        let changed: Vec<&str> = self.changes.0.keys().copied().collect();
+        Reply::ok(message)
+            .with("changed", changed)
+            .with("restarts", self.restarts)
+            .with("generation", generation)
+    }
+}
+
+/// Compares a request with the configuration in effect, which the transaction has locked.
+async fn draft(
+    tx: &mut Tx,
+    deps: &Dependencies,
+    patch: Patch,
+    expected: Option<Generation>,
+) -> Result<Draft, ApiError> {
+    let (values, generation) = config::query::load(tx, &deps.master_key).await?;
+    if expected.is_some_and(|expected| expected.0 != generation) {
+        return Err(ApiError::Stale {
+            generation: Some(Generation(generation)),
+        });
+    }
+    let present = Config::from_stored(values).with_run_as_image(deps.run_as_image);
+    let changes = patch.resolve(&present).map_err(refused)?;
+    if changes.0.contains_key("container.network_subnet")
+        && container::count_on_network(tx).await? > 0
+    {
+        return Err(ApiError::NetworkInUse);
+    }
+    Ok(Draft {
+        restarts: config::query::restarts(tx, &changes).await?,
+        after: present.apply(&changes),
+        changes,
+        generation,
+    })
+}
+
+fn refused(problems: Vec<Problem>) -> ApiError {
+    let not_yet = problems
+        .iter()
+        .all(|problem| problem.code == ProblemCode::NotAvailableYet);
+    let mut message = "the configuration was not saved".to_owned();
+    for (at, problem) in problems.iter().take(3).enumerate() {
+        message.push_str(if at == 0 { ": " } else { "; " });
+        message.push_str(&problem.message);
+    }
+    if problems.len() > 3 {
+        message.push_str(&format!("; and {} more", problems.len() - 3));
+    }
+    let mut extra = Map::new();
+    extra.insert("problems".to_owned(), json!(problems));
+    ApiError::Unprocessable {
+        code: if not_yet {
+            "not_available_yet"
+        } else {
+            "invalid_config"
+        },
+        message,
+        extra,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,411 @@
+//! The configuration, against a real database.
+
+use std::time::Duration;
+
+use schema::container::ContainerFacts;
+use schema::ids::Kind;
+use schema::{object, user};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::routes::accounts::testing::{Answer, House, house};
+
+const PATH: &str = "/api/config";
+const MASK: &str = "********";
+
+struct Admin {
+    house: House,
+    cookie: String,
+}
+
+async fn admin() -> Admin {
+    let house = house().await;
+    let cookie = house.sign_in("root").await;
+    Admin { house, cookie }
+}
+
+impl Admin {
+    async fn read(&self) -> Answer {
+        let answer = self.house.get(PATH).with("root", &self.cookie).send().await;
+        assert_eq!(answer.status, 200);
+        answer
+    }
+
+    async fn save_with(&self, config: &Value, more: &[(&str, &str)]) -> Answer {
+        let text = config.to_string();
+        let form: Vec<_> = [("config", text.as_str())]
+            .into_iter()
+            .chain(more.iter().copied())
+            .collect();
+        self.house
+            .post(PATH, &form)
+            .with("root", &self.cookie)
+            .send()
+            .await
+    }
+
+    async fn save(&self, config: &Value) -> Answer {
+        self.save_with(config, &[]).await
+    }
+
+    async fn stored(&self, key: &str) -> Option<Value> {
+        let deps = &self.house.world.deps;
+        let mut connection = deps.db.read().await.unwrap();
+        let (values, _) = config::query::load(&mut connection, &deps.master_key)
+            .await
+            .unwrap();
+        values.get(key).cloned()
+    }
+}
+
+#[tokio::test]
+async fn all_keys_are_read_as_one_pretty_document_with_its_generation() {
+    let admin = admin().await;
+    let answer = admin.read().await;
+    assert!(answer.text.starts_with("{\n  "), "{}", answer.text);
+    assert!(answer.body.get("success").is_none());
+    assert_eq!(answer.body["web"]["auth_mode"], "local");
+    assert_eq!(answer.body["container"]["memory_limit_mb"], 1024);
+    assert_eq!(answer.headers[ETAG], "\"1\"");
+    assert_eq!(answer.headers[GENERATION], "1");
+    let saved = admin
+        .save(&json!({"web": {"public_url": "https://a.example"}}))
+        .await;
+    assert_eq!(saved.body["generation"], 2);
+    assert_eq!(admin.read().await.headers[GENERATION], "2");
+}
+
+#[tokio::test]
+async fn l21_secrets_never_come_back_and_masks_keep_them() {
+    let admin = admin().await;
+    let secrets = json!({
+        "ldap.bind_password": "hunter2",
+        "security": {"channels": {"token": "hunter3"}},
+        "agent": {"model": {"api_key": "hunter4", "name": "large"}},
+    });
+    let saved = admin.save(&secrets).await;
+    assert_eq!(saved.status, 200, "{saved:?}");
+    assert!(!saved.text.contains("hunter"));
+    let mut document = admin.read().await;
+    assert!(!document.text.contains("hunter"), "{}", document.text);
+    assert_eq!(document.body["ldap"]["bind_password"], MASK);
+    assert_eq!(document.body["security"]["channels"]["token"], MASK);
+    // What a form does: it sends everything back, with one thing changed.
+    document.body["agent"]["model"]["name"] = json!("small");
+    let again = admin.save(&document.body).await;
+    assert_eq!(again.body["changed"], json!(["agent"]), "{again:?}");
+    assert_eq!(
+        admin.stored("ldap.bind_password").await,
+        Some(json!("hunter2"))
+    );
+    let agent = admin.stored("agent").await.unwrap();
+    assert_eq!(
+        agent["model"],
+        json!({"api_key": "hunter4", "name": "small"})
+    );
+    let unchanged = admin.save(&admin.read().await.body).await;
+    assert_eq!(
+        (&unchanged.body["changed"], &unchanged.body["generation"]),
+        (&json!([]), &json!(3))
+    );
+    let cleared = admin.save(&json!({"ldap.bind_password": null})).await;
+    assert_eq!(cleared.body["changed"], json!(["ldap.bind_password"]));
+    assert_eq!(admin.stored("ldap.bind_password").await, None);
+}
+
+#[tokio::test]
+async fn l21_a_secret_is_sealed_in_the_database() {
+    let admin = admin().await;
+    admin.save(&json!({"oidc.client_secret": "hunter2"})).await;
+    admin.house.world.deps.db.close().await;
+    for entry in std::fs::read_dir(admin.house.world._dir.path()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        assert!(!bytes.windows(7).any(|window| window == b"hunter2"));
+    }
+}
+
+#[tokio::test]
+async fn l21_passwords_that_look_like_numbers_stay_texts() {
+    let admin = admin().await;
+    for password in [
+        "0012",
+        "1e3",
+        "true",
+        "null",
+        "[1]",
+        "123456789012345678901234567890",
+    ] {
+        let answer = admin
+            .save(&json!({"ldap": {"bind_password": password}}))
+            .await;
+        assert_eq!(answer.status, 200, "{password}");
+        assert_eq!(
+            admin.stored("ldap.bind_password").await,
+            Some(json!(password))
+        );
+    }
+    // The same through a JSON body whose `config` is an object instead of a text.
+    let body = json!({"config": {"ldap": {"bind_password": "00"}}});
+    let ask = admin
+        .house
+        .post_json(PATH, &body)
+        .with("root", &admin.cookie);
+    assert_eq!(ask.send().await.status, 200);
+    assert_eq!(admin.stored("ldap.bind_password").await, Some(json!("00")));
+    let number = admin.save(&json!({"ldap": {"bind_password": 12}})).await;
+    assert_eq!(number.verdict(), (422, "invalid_config"));
+}
+
+#[tokio::test]
+async fn l21_writers_of_different_keys_lose_nothing() {
+    let admin = admin().await;
+    let keys = [
+        "web.public_url",
+        "oidc.client_id",
+        "ldap.base_dn",
+        "image.registry_username",
+    ];
+    let documents: Vec<_> = keys
+        .iter()
+        .map(|key| json!({*key: "https://a.example"}))
+        .collect();
+    let answers = futures::future::join_all(documents.iter().map(|d| admin.save(d))).await;
+    let mut generations: Vec<_> = answers
+        .iter()
+        .map(|a| a.body["generation"].as_i64())
+        .collect();
+    generations.sort_unstable();
+    assert_eq!(generations, [Some(2), Some(3), Some(4), Some(5)]);
+    for key in keys {
+        assert_eq!(
+            admin.stored(key).await,
+            Some(json!("https://a.example")),
+            "{key}"
+        );
+    }
+    let settings = admin.house.world.deps.settings();
+    assert_eq!(
+        settings.generation, 5,
+        "the newest is in effect, whoever came last"
+    );
+    assert!(settings.public_origin.is_some());
+}
+
+#[tokio::test]
+async fn of_two_writers_who_saw_the_same_generation_one_is_told() {
+    let admin = admin().await;
+    let (first, second) = (json!({"image.tag": "a"}), json!({"image.tag": "b"}));
+    let both = [("if_generation", "1")];
+    let (first, second) = tokio::join!(
+        admin.save_with(&first, &both),
+        admin.save_with(&second, &both)
+    );
+    let mut verdicts = [first.verdict(), second.verdict()];
+    verdicts.sort_unstable();
+    assert_eq!(verdicts, [(200, ""), (412, "stale_generation")]);
+    let dry = admin
+        .save_with(&json!({}), &[("if_generation", "1"), ("dry_run", "1")])
+        .await;
+    assert_eq!(
+        (dry.verdict(), &dry.body["generation"]),
+        ((412, "stale_generation"), &json!(2))
+    );
+}
+
+#[tokio::test]
+async fn every_problem_is_told_and_nothing_is_saved() {
+    let admin = admin().await;
+    let answer = admin
+        .save(&json!({
+            "web": {"public_url": "https://a.example", "colour": "red"},
+            "container": {"pids_limit": "many"},
+            "image.tag": "not a tag",
+            "ldap.timeout": "0",
+        }))
+        .await;
+    assert_eq!(answer.verdict(), (422, "invalid_config"));
+    let problems = answer.body["problems"].as_array().unwrap();
+    let mut keys: Vec<_> = problems
+        .iter()
+        .map(|p| p["key"].as_str().unwrap())
+        .collect();
+    keys.sort_unstable();
+    assert_eq!(
+        keys,
+        [
+            "container.pids_limit",
+            "image.tag",
+            "ldap.timeout",
+            "web.colour"
+        ]
+    );
+    assert!(
+        answer.body["error"]
+            .as_str()
+            .unwrap()
+            .ends_with("and 1 more"),
+        "{answer:?}"
+    );
+    assert_eq!(admin.stored("web.public_url").await, None);
+    assert_eq!(admin.read().await.headers[GENERATION], "1");
+    let mask = admin.save(&json!({"security": {"token": MASK}})).await;
+    assert_eq!(mask.verdict(), (422, "invalid_config"));
+    for text in ["", "{", "not json"] {
+        let ask = admin
+            .house
+            .post(PATH, &[("config", text)])
+            .with("root", &admin.cookie);
+        let answer = ask.send().await;
+        assert_eq!(answer.verdict(), (400, "invalid_parameter"), "{text}");
+        assert_eq!(answer.body["field"], "config");
+    }
+    assert_eq!(
+        admin.save(&json!([1])).await.verdict(),
+        (422, "invalid_config")
+    );
+}
+
+#[tokio::test]
+async fn modes_to_come_are_refused_as_such() {
+    let admin = admin().await;
+    let answer = admin.save(&json!({"web": {"auth_mode": "ldap"}})).await;
+    assert_eq!(answer.verdict(), (422, "not_available_yet"));
+    let unknown = admin.save(&json!({"web": {"auth_mode": "magic"}})).await;
+    assert_eq!(unknown.verdict(), (422, "invalid_config"));
+}
+
+#[tokio::test]
+async fn the_next_request_obeys_new_settings() {
+    let admin = admin().await;
+    let foreign = |path| {
+        let ask = admin
+            .house
+            .post(path, &[])
+            .header("origin", "https://tools.example");
+        ask.send()
+    };
+    assert_eq!(
+        foreign("/api/logout").await.verdict(),
+        (403, "csrf_invalid")
+    );
+    admin
+        .save(&json!({"web.allowed_origins": ["https://tools.example"]}))
+        .await;
+    assert_eq!(foreign("/api/logout").await.status, 200);
+}
+
+async fn generation(admin: &Admin, name: &str) -> i64 {
+    let mut connection = admin.house.world.deps.db.read().await.unwrap();
+    let object = object::find_by_name(&mut connection, Kind::Container, name).await;
+    object.unwrap().unwrap().generation.0
+}
+
+#[tokio::test]
+async fn a_dry_run_tells_what_would_restart_and_saves_nothing() {
+    let admin = admin().await;
+    let limited = admin.house.find("bob").await.unwrap().uid;
+    let disabled = admin.house.create_user("disabled").await;
+    let mut tx = admin.house.tx().await;
+    container::set_limits(&mut tx, &limited, Some(2.0), None, None)
+        .await
+        .unwrap();
+    user::set_disabled(&mut tx, &disabled, true, None)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let before = generation(&admin, "alice").await;
+    for (config, restarts) in [
+        (json!({"container.pids_limit": 100}), 2),
+        (json!({"container.cpu_limit": 1}), 1),
+        (
+            json!({"container": {"cpu_limit": 1, "memory_limit_mb": 512}}),
+            2,
+        ),
+        (json!({"container.memory_limit_mb": 1024}), 0),
+        (json!({"image.tag": "2"}), 0),
+    ] {
+        let answer = admin.save_with(&config, &[("dry_run", "1")]).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.body["restarts"], restarts, "{config}");
+    }
+    let config = json!({"image.tag": "2", "web.public_url": null});
+    let dry = admin.save_with(&config, &[("dry_run", "true")]);
+    assert_eq!(dry.await.body["changed"], json!(["image.tag"]));
+    assert_eq!(admin.read().await.headers[GENERATION], "1");
+    assert_eq!(generation(&admin, "alice").await, before);
+    admin.save(&json!({"container.pids_limit": 100})).await;
+    assert_eq!(generation(&admin, "alice").await, before + 1);
+}
+
+#[tokio::test]
+async fn the_network_stays_while_containers_exist() {
+    let admin = admin().await;
+    let change = json!({"container.network_subnet": "10.99.0.0/16"});
+    assert_eq!(admin.save(&change).await.verdict(), (409, "network_in_use"));
+    let dry = admin.save_with(&change, &[("dry_run", "1")]).await;
+    assert_eq!(dry.verdict(), (409, "network_in_use"));
+    let same = json!({"container.network_subnet": "10.88.0.0/16"});
+    assert_eq!(admin.save(&same).await.status, 200);
+    let mut uids = Vec::new();
+    for name in ["alice", "bob"] {
+        let uid = admin.house.find(name).await.unwrap().uid;
+        let mut tx = admin.house.tx().await;
+        let stopped = container::Desired::Stopped;
+        container::set_desired(&mut tx, &uid, stopped, false, None)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        uids.push(uid);
+    }
+    let mut facts = ContainerFacts {
+        engine_id: Some("still there".to_owned()),
+        ..ContainerFacts::default()
+    };
+    for expected in [(409, "network_in_use"), (200, "")] {
+        let mut tx = admin.house.tx().await;
+        container::save_facts(&mut tx, &uids[0], &facts)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(admin.save(&change).await.verdict(), expected);
+        facts.engine_id = None;
+    }
+}
+
+#[tokio::test]
+async fn settings_follow_what_others_save() {
+    let admin = admin().await;
+    let deps = &admin.house.world.deps;
+    let shutdown = CancellationToken::new();
+    let (sender, mut settings) = tokio::sync::watch::channel(Default::default());
+    let key = deps.master_key.clone();
+    let follow = settings::follow(deps.db.clone(), key, false, sender, shutdown.clone());
+    let test = async {
+        settings.changed().await.unwrap();
+        assert_eq!(settings.borrow_and_update().generation, 1);
+        admin
+            .save(&json!({"web.desktop_user_agents": ["Desk"]}))
+            .await;
+        let changed = tokio::time::timeout(Duration::from_secs(5), settings.changed()).await;
+        changed.expect("the bell wakes it").unwrap();
+        assert_eq!(settings.borrow_and_update().desktop_user_agents, ["Desk"]);
+        deps.db.close().await;
+        let stays = tokio::time::timeout(Duration::from_millis(50), settings.changed()).await;
+        assert!(stays.is_err());
+        shutdown.cancel();
+    };
+    tokio::join!(follow, test);
+}
+
+#[test]
+fn older_settings_never_replace_newer_ones() {
+    let (sender, receiver) = tokio::sync::watch::channel(Default::default());
+    for generation in [2, 5, 3, 5, 4] {
+        let settings = WebSettings {
+            generation,
+            ..WebSettings::default()
+        };
+        settings::publish(&sender, settings);
+    }
+    assert_eq!(receiver.borrow().generation, 5);
+}

@@ -1,0 +1,102 @@
+//! Live reads of one user's container: what administrators and the user themselves see alike.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use schema::ids::{Uid, UserName};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::{log_lines, params};
+use crate::deps::Deps;
+use crate::error::ApiError;
+use crate::ports::{LogQuery, LogStream, PortError};
+use crate::reply::{Event, Reply};
+
+/// Lines shown when the client names no number.
+const DEFAULT_TAIL: u32 = 100;
+/// Most text of one answer, in bytes.
+pub(super) const MAX_LOG: usize = 1024 * 1024;
+/// Longest time to read a log that is not followed.
+const READ_TIME: Duration = Duration::from_secs(30);
+
+/// Which part of a log is asked for.
+#[derive(Debug, Default, Deserialize)]
+pub struct LogParams {
+    /// Number of newest lines (default 100), or `all`.
+    pub tail: Option<String>,
+    /// Only lines from this moment on.
+    pub since: Option<String>,
+    /// Answer with an event stream that goes on with new lines.
+    pub follow: Option<bool>,
+}
+
+impl LogParams {
+    fn query(&self) -> Result<LogQuery, ApiError> {
+        let tail = match self.tail.as_deref() {
+            None | Some("") => Some(DEFAULT_TAIL),
+            Some("all") => None,
+            Some(number) => Some(number.parse().map_err(|_| {
+                ApiError::invalid("tail", "tail is a whole number of lines, or all")
+            })?),
+        };
+        Ok(LogQuery {
+            tail,
+            since: params::moment("since", self.since.as_deref())?,
+            follow: self.follow.unwrap_or(false),
+        })
+    }
+}
+
+/// The log of a user's container: as text, or line by line as an event stream.
+pub(super) async fn logs(
+    deps: &Deps,
+    (uid, name): (&Uid, &UserName),
+    params: &LogParams,
+) -> Result<Reply, ApiError> {
+    let query = params.query()?;
+    let log = deps.logs.logs(uid, query).await?;
+    let log = log.ok_or_else(|| no_container(name))?;
+    if query.follow {
+        return Ok(follow(log));
+    }
+    let (text, truncated) = timeout(READ_TIME, log_lines::newest(log, MAX_LOG))
+        .await
+        .map_err(|_| ApiError::EngineUnavailable)??;
+    Ok(Reply::ok("log of the container")
+        .with("username", name)
+        .with("logs", text)
+        .with("truncated", truncated))
+}
+
+/// One event for each line; `end` when the log has ended, `error` when reading failed.
+fn follow(log: LogStream) -> Reply {
+    let lines = log_lines::lines(log).map(|line| match line {
+        Ok(data) => Event {
+            data,
+            ..Event::default()
+        },
+        Err(error) => failure(error),
+    });
+    let end = Event {
+        name: Some("end".to_owned()),
+        ..Event::default()
+    };
+    Reply::events(lines.chain(futures::stream::iter([end])))
+}
+
+fn failure(error: PortError) -> Event {
+    let error = ApiError::from(error);
+    error.log();
+    Event {
+        name: Some("error".to_owned()),
+        id: None,
+        data: json!({ "error": error.to_string(), "code": error.code() }).to_string(),
+    }
+}
+
+/// There is a user, but nothing to read from.
+pub(super) fn no_container(name: &UserName) -> ApiError {
+    ApiError::not_found(format!("a running container of user {name}"))
+}

@@ -1,0 +1,171 @@
+//! Signing in and out.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::{SET_COOKIE, USER_AGENT};
+use schema::error::DbError;
+use schema::ids::Timestamp;
+use schema::session::{self, Live};
+use schema::user::{self, Role, User};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use crate::auth::credentials;
+use crate::auth::origin;
+use crate::auth::password::needs_rehash;
+use crate::auth::session::{SessionClaims, clear_cookie};
+use crate::deps::{Dependencies, Deps};
+use crate::dispatch::{Anyone, Visitor};
+use crate::error::ApiError;
+use crate::input::{Input, Meta, Nothing};
+use crate::reply::Reply;
+use crate::settings::WebSettings;
+
+/// How long a sign-in may wait for a core to renew an outdated hash. It has waited for one already,
+/// and must answer within 5 s.
+const REHASH_PATIENCE: Duration = Duration::from_millis(500);
+
+/// What somebody signs in with.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, strum::Display, strum::IntoStaticStr,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Client {
+    /// The web console.
+    #[default]
+    Web,
+    /// The browser extension.
+    Extension,
+    /// The desktop client.
+    Desktop,
+}
+
+impl Client {
+    /// What it really is: a claim to be the web console does not count against the signs of the
+    /// other two.
+    fn detect(claimed: Self, headers: &HeaderMap, settings: &WebSettings) -> Self {
+        if claimed != Self::Web {
+            return claimed;
+        }
+        if matches!(origin::of_request(headers), Ok(Some(origin)) if origin.is_extension()) {
+            return Self::Extension;
+        }
+        let agents = headers.get_all(USER_AGENT).iter();
+        let agents: Vec<_> = agents
+            .map(|agent| String::from_utf8_lossy(agent.as_bytes()).to_lowercase())
+            .collect();
+        let mut marks = settings.desktop_user_agents.iter();
+        if marks.any(|mark| {
+            let mark = mark.to_lowercase();
+            agents.iter().any(|agent| agent.contains(&mark))
+        }) {
+            return Self::Desktop;
+        }
+        Self::Web
+    }
+}
+
+/// The form of `POST /api/login`.
+#[derive(Debug, Deserialize)]
+pub struct LoginForm {
+    /// As the person wrote it; whatever is no name belongs to nobody.
+    username: String,
+    password: SecretString,
+    #[serde(default)]
+    client: Client,
+}
+
+/// `POST /api/login`. Never waits for a container.
+///
+/// # Errors
+/// 401 with one text for all causes, 403 `superadmin_client` once the password was verified, 429 and
+/// 503 with `Retry-After`.
+pub async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError> {
+    let Input { params, meta, .. } = input;
+    let (name, password) = (&params.username, params.password);
+    let account = credentials::verify(&deps, meta.client, name, password.clone())
+        .await?
+        .ok_or(ApiError::BadCredentials)?;
+    let client = Client::detect(params.client, &meta.headers, &deps.settings());
+    if account.role == Role::Superadmin && client != Client::Web {
+        return Err(ApiError::SuperadminClient);
+    }
+    let rehashed = rehash(&deps, &account, password).await;
+    let live = start_session(&deps, &account, client, &meta, rehashed.as_ref()).await?;
+    let claims = SessionClaims::new(live.name.clone(), Timestamp::from_secs(live.issued_at));
+    tracing::info!(account = %live.name, %client, "signed in");
+    Ok(Reply::ok("signed in")
+        .with("username", live.name)
+        .with("role", live.role)
+        .with("initializing", live.initializing)
+        .header(SET_COOKIE, claims.set_cookie(&deps.signer, meta.secure)?))
+}
+
+/// A new hash when the stored one was made with other parameters than today's. Not getting one is
+/// no failure: the next sign-in tries again.
+async fn rehash(
+    deps: &Dependencies,
+    account: &User,
+    password: SecretString,
+) -> Option<SecretString> {
+    let stored = account.password_hash.as_ref()?;
+    if !needs_rehash(stored.expose_secret()) {
+        return None;
+    }
+    let slot = tokio::time::timeout(REHASH_PATIENCE, deps.passwords.slot()).await;
+    let hash = slot.ok()?.ok()?.hash(password).await;
+    hash.ok().map(SecretString::from)
+}
+
+/// Records the session and the sign-in, in one transaction.
+async fn start_session(
+    deps: &Dependencies,
+    verified: &User,
+    client: Client,
+    meta: &Meta,
+    rehashed: Option<&SecretString>,
+) -> Result<Live, ApiError> {
+    let now = deps.clock.now();
+    let address = meta.client.map(|ip| ip.to_string()).unwrap_or_default();
+    let mut tx = deps.db.begin().await?;
+    // This comes first because it locks the account's row, so that what is read afterwards stays
+    // true until the commit, and a password change that comes later ends this session, too.
+    let issued_at = match session::issue(&mut tx, &verified.uid, now, &address, client.into()).await
+    {
+        Err(DbError::NotFound(_)) => return Err(ApiError::BadCredentials),
+        issued_at => issued_at?,
+    };
+    let present = user::find(&mut tx, &verified.name).await?;
+    if !credentials::is_unchanged(verified, present.as_ref()) {
+        return Err(ApiError::BadCredentials);
+    }
+    user::set_last_login(&mut tx, &verified.uid, now, rehashed).await?;
+    let live = session::find_live(&mut tx, &verified.name, issued_at)
+        .await?
+        .ok_or(ApiError::BadCredentials)?;
+    tx.commit().await?;
+    Ok(live)
+}
+
+/// `POST /api/logout`: ends the session and clears the cookie.
+///
+/// # Errors
+/// [`ApiError::Internal`] when the session could not be ended.
+pub async fn logout(
+    Visitor(session): Visitor,
+    input: Input<Nothing>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    if let Some(session) = session {
+        let mut tx = deps.db.begin().await?;
+        let issued_at = session.claims.issued_at.as_secs();
+        session::revoke(&mut tx, &session.account.uid, issued_at).await?;
+        tx.commit().await?;
+    }
+    Ok(Reply::ok("signed out").header(SET_COOKIE, clear_cookie(input.meta.secure)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,382 @@
+//! Signing in and out, against a real database.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{RETRY_AFTER, SET_COOKIE};
+use schema::condition::{Condition, Reason};
+use schema::ids::{Epoch, Generation, Kind};
+use schema::object::{self, StatusRow};
+use schema::{session, user};
+use secrecy::ExposeSecret;
+use serde_json::json;
+
+use super::*;
+use crate::auth::login_limit::WINDOW;
+use crate::routes::accounts::testing::{House, PASSWORD, from_address, house};
+use crate::settings::AuthMode;
+use crate::testing::NOW;
+
+#[tokio::test]
+async fn signing_in_answers_who_one_is_and_sets_the_cookie() {
+    let house = house().await;
+    let answer = house.login("Alice", PASSWORD).send().await;
+    assert_eq!(
+        answer.body,
+        json!({"success": true, "message": "signed in", "username": "alice", "role": "user", "initializing": true})
+    );
+    let cookie = answer.headers[SET_COOKIE].to_str().unwrap();
+    assert!(cookie.starts_with("session=alice:1778500000:"), "{cookie}");
+    assert!(cookie.ends_with("; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax"));
+    assert!(house.lives(&answer.cookie()).await);
+    let account = house.find("alice").await.unwrap();
+    assert_eq!(account.last_login_at, Some(NOW));
+    let root = house.login("root", PASSWORD).send().await;
+    assert_eq!(
+        (&root.body["role"], &root.body["initializing"]),
+        (&json!("superadmin"), &json!(false))
+    );
+}
+
+#[tokio::test]
+async fn two_sign_ins_in_one_second_are_two_sessions() {
+    let house = house().await;
+    let (first, second) = (house.sign_in("alice").await, house.sign_in("alice").await);
+    assert_ne!(first, second);
+    assert!(house.lives(&first).await && house.lives(&second).await);
+}
+
+#[tokio::test]
+async fn a_ready_container_is_not_initializing() {
+    let house = house().await;
+    let uid = house.find("alice").await.unwrap().uid;
+    let status = StatusRow {
+        observed_generation: Generation(1),
+        conditions: vec![Condition::ready(Reason::Running, "")],
+        ..StatusRow::default()
+    };
+    let mut tx = house.tx().await;
+    object::save_status(&mut tx, Kind::Container, &uid, &status, Epoch(1))
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let answer = house.login("alice", PASSWORD).send().await;
+    assert_eq!(answer.body["initializing"], false);
+}
+
+#[tokio::test]
+async fn json_and_the_versioned_path_are_taken_too() {
+    let house = house().await;
+    let body = json!({"username": "alice", "password": PASSWORD});
+    let ask = house.post_json("/api/v1/login/", &body);
+    assert_eq!(ask.send().await.status, 200);
+}
+
+#[tokio::test]
+async fn l5_every_refusal_is_the_same() {
+    let house = house().await;
+    let disabled = house.create_user("disabled").await;
+    let leaving = house.create_user("leaving").await;
+    let mut tx = house.tx().await;
+    user::set_disabled(&mut tx, &disabled, true, None)
+        .await
+        .unwrap();
+    user::delete(&mut tx, &leaving, NOW).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    for (at, (name, password)) in [
+        ("alice", "wrong password"),
+        ("nobody", PASSWORD),
+        ("root", "wrong password"),
+        ("", PASSWORD),
+        ("not a name:", PASSWORD),
+        ("alice", ""),
+        ("disabled", PASSWORD),
+        ("leaving", PASSWORD),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // The address varies, so that the limit stays out of this.
+        let context = from_address(&format!("10.0.0.{at}:1"));
+        let answer = house.login(name, password).context(context).send().await;
+        assert_eq!(answer.verdict(), (401, "bad_credentials"), "{name}");
+        assert!(!answer.headers.contains_key(SET_COOKIE));
+        seen.insert(answer.text);
+    }
+    assert_eq!(seen.len(), 1, "{seen:?}");
+}
+
+#[tokio::test]
+async fn l5_the_client_matters_only_after_the_password() {
+    let house = house().await;
+    let settings = WebSettings {
+        desktop_user_agents: vec!["AgentDesktop".to_owned()],
+        ..WebSettings::default()
+    };
+    house.world.settings.send(Arc::new(settings)).unwrap();
+    let form = |name: &'static str, client: &'static str| {
+        vec![
+            ("username", name),
+            ("password", PASSWORD),
+            ("client", client),
+        ]
+    };
+    let web = |name, header: Option<(&'static str, &'static str)>| {
+        let ask = house.post("/api/login", &form(name, "web"));
+        match header {
+            Some((header, value)) => ask.header(header, value),
+            None => ask,
+        }
+    };
+    let refused = (403, "superadmin_client");
+    for client in ["extension", "desktop"] {
+        let answer = house.post("/api/login", &form("root", client)).send().await;
+        assert_eq!(answer.verdict(), refused, "{client}");
+        assert!(!answer.headers.contains_key(SET_COOKIE));
+    }
+    for header in [
+        ("origin", "chrome-extension://abc"),
+        ("user-agent", "Mozilla/5.0 agentdesktop/1.2"),
+    ] {
+        let root = web("root", Some(header)).send().await;
+        assert_eq!(root.verdict(), refused, "{header:?}");
+        let alice = web("alice", Some(header)).send().await;
+        assert_eq!(alice.status, 200, "{header:?}");
+        let wrong = house
+            .login("root", "wrong password")
+            .header(header.0, header.1);
+        assert_eq!(wrong.send().await.verdict(), (401, "bad_credentials"));
+    }
+    assert_eq!(web("root", None).send().await.status, 200);
+    let unknown = house.post(
+        "/api/login",
+        &[("username", "a"), ("password", "b"), ("client", "x")],
+    );
+    assert_eq!(unknown.send().await.verdict(), (400, "invalid_parameter"));
+}
+
+#[tokio::test]
+async fn the_session_remembers_what_it_was_started_with() {
+    let house = house().await;
+    let form = [("username", "alice"), ("password", PASSWORD)];
+    let ask = house
+        .post("/api/login", &form)
+        .header("origin", "moz-extension://abc")
+        .context(from_address("192.0.2.7:1"));
+    assert_eq!(ask.send().await.status, 200);
+    let uid = house.find("alice").await.unwrap().uid;
+    let mut connection = house.world.deps.db.read().await.unwrap();
+    let rows = session::list(&mut connection, &uid, 0).await.unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(
+        (rows[0].address.as_str(), rows[0].client.as_str()),
+        ("192.0.2.7", "extension")
+    );
+}
+
+#[tokio::test]
+async fn l19_the_eleventh_attempt_is_refused_whatever_headers_say() {
+    let house = house().await;
+    for n in 0..10 {
+        let context = from_address("192.0.2.7:1");
+        let ask = house
+            .login("alice", "wrong password")
+            .header("x-forwarded-for", &format!("198.51.100.{n}"))
+            .context(context);
+        assert_eq!(ask.send().await.verdict(), (401, "bad_credentials"));
+    }
+    let eleventh = |name, ip| house.login(name, PASSWORD).context(from_address(ip)).send();
+    let answer = eleventh("alice", "192.0.2.7:2").await;
+    assert_eq!(answer.verdict(), (429, "too_many_attempts"));
+    assert_eq!(answer.headers[RETRY_AFTER], "300");
+    assert_eq!(eleventh("root", "192.0.2.7:2").await.status, 429);
+    assert_eq!(eleventh("alice", "192.0.2.8:2").await.status, 200);
+    house.world.clock.advance(WINDOW);
+    assert_eq!(eleventh("alice", "192.0.2.7:2").await.status, 200);
+}
+
+#[tokio::test]
+async fn l19_successful_attempts_count_for_the_name_but_not_for_the_address() {
+    let house = house().await;
+    for _ in 0..10 {
+        house.sign_in("alice").await;
+    }
+    let alice = house.login("alice", PASSWORD).send().await;
+    assert_eq!(alice.verdict(), (429, "too_many_attempts"));
+    house.sign_in("bob").await;
+}
+
+#[tokio::test]
+async fn the_cookie_is_secure_when_a_trusted_proxy_speaks_https() {
+    let house = house().await;
+    let settings = WebSettings {
+        trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
+        ..WebSettings::default()
+    };
+    house.world.settings.send(Arc::new(settings)).unwrap();
+    for (address, secure) in [("10.0.0.1:1", true), ("192.0.2.1:1", false)] {
+        let ask = house
+            .login("alice", PASSWORD)
+            .header("x-forwarded-proto", "https")
+            .context(from_address(address));
+        let answer = ask.send().await;
+        let cookie = answer.headers[SET_COOKIE].to_str().unwrap();
+        assert_eq!(cookie.ends_with("; Secure"), secure, "{address}");
+    }
+}
+
+#[tokio::test]
+async fn an_outdated_hash_is_renewed_at_sign_in() {
+    let house = house().await;
+    let uid = house.find("alice").await.unwrap().uid;
+    let params = argon2::Params::new(64, 1, 1, None).unwrap();
+    let weak = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, params);
+    let weak = argon2::PasswordHasher::hash_password(&weak, PASSWORD.as_bytes()).unwrap();
+    let mut tx = house.tx().await;
+    user::set_password(&mut tx, &uid, &weak.to_string().into(), None)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    house.sign_in("alice").await;
+    let renewed = house.find("alice").await.unwrap().password_hash.unwrap();
+    assert!(!needs_rehash(renewed.expose_secret()));
+    house.sign_in("alice").await;
+}
+
+#[tokio::test]
+async fn l7_a_password_changed_while_it_was_verified_starts_no_session() {
+    let house = house().await;
+    let verified = house.find("alice").await.unwrap();
+    let mut tx = house.tx().await;
+    user::set_password(&mut tx, &verified.uid, &"another hash".into(), None)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let error = attempt(&house, &verified).await.unwrap_err();
+    assert_eq!(error.code(), "bad_credentials");
+    let mut connection = house.world.deps.db.read().await.unwrap();
+    assert_eq!(
+        session::list(&mut connection, &verified.uid, 0)
+            .await
+            .unwrap(),
+        []
+    );
+}
+
+#[tokio::test]
+async fn l6_an_account_gone_while_its_password_was_verified_starts_no_session() {
+    let house = house().await;
+    house.create_superadmin("other").await;
+    let verified = house.find("other").await.unwrap();
+    let mut tx = house.tx().await;
+    user::delete_superadmin(&mut tx, &verified.name)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let gone = attempt(&house, &verified).await.unwrap_err();
+    assert_eq!(gone.code(), "bad_credentials");
+    house.create_superadmin("other").await;
+    let another = attempt(&house, &verified).await.unwrap_err();
+    assert_eq!(another.code(), "bad_credentials");
+}
+
+async fn attempt(house: &House, verified: &User) -> Result<Live, ApiError> {
+    let meta = Meta {
+        request_id: Default::default(),
+        client: None,
+        secure: false,
+        headers: Arc::default(),
+    };
+    start_session(&house.world.deps, verified, Client::Web, &meta, None).await
+}
+
+#[tokio::test]
+async fn l7_signing_out_ends_that_session_only() {
+    let house = house().await;
+    let (first, second) = (house.sign_in("alice").await, house.sign_in("alice").await);
+    let logout = |cookie| {
+        house
+            .post("/api/logout", &[])
+            .header("cookie", cookie)
+            .send()
+    };
+    let answer = logout(&first).await;
+    assert_eq!(answer.status, 200);
+    assert!(
+        answer.headers[SET_COOKIE]
+            .to_str()
+            .unwrap()
+            .contains("Max-Age=0")
+    );
+    assert!(!house.lives(&first).await && house.lives(&second).await);
+    assert_eq!(
+        logout(&first).await.status,
+        200,
+        "nobody is signed in any more"
+    );
+    assert_eq!(logout("").await.status, 200);
+}
+
+#[tokio::test]
+async fn signing_out_needs_no_body() {
+    let house = house().await;
+    let cookie = house.sign_in("alice").await;
+    let request = house
+        .get("/api/logout")
+        .method("POST")
+        .header("cookie", &cookie);
+    assert_eq!(request.send().await.status, 200);
+    assert!(!house.lives(&cookie).await);
+}
+
+#[tokio::test]
+async fn l7_a_session_ends_after_24_hours_and_with_its_account() {
+    let house = house().await;
+    let alice = house.sign_in("alice").await;
+    let bob = house.sign_in("bob").await;
+    let uid = house.find("bob").await.unwrap().uid;
+    let mut tx = house.tx().await;
+    user::set_disabled(&mut tx, &uid, true, None).await.unwrap();
+    user::set_disabled(&mut tx, &uid, false, None)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    assert!(house.lives(&alice).await && !house.lives(&bob).await);
+    house.world.clock.advance(Duration::from_secs(86_400));
+    assert!(house.lives(&alice).await);
+    house.world.clock.advance(Duration::from_millis(1));
+    assert!(!house.lives(&alice).await);
+}
+
+#[tokio::test]
+async fn accounts_of_another_mode_neither_sign_in_nor_stay() {
+    let house = house().await;
+    let (alice, root) = (house.sign_in("alice").await, house.sign_in("root").await);
+    let settings = WebSettings {
+        auth_mode: AuthMode::Ldap,
+        ..WebSettings::default()
+    };
+    house.world.settings.send(Arc::new(settings)).unwrap();
+    assert!(!house.lives(&alice).await && house.lives(&root).await);
+    assert_eq!(
+        house.login("alice", PASSWORD).send().await.verdict(),
+        (401, "bad_credentials")
+    );
+    house.sign_in("root").await;
+}
+
+#[tokio::test]
+async fn a_broken_database_is_no_missing_session() {
+    let house = house().await;
+    let cookie = house.sign_in("alice").await;
+    house.world.deps.db.close().await;
+    let answer = house
+        .get("/api/user/info")
+        .header("cookie", &cookie)
+        .send()
+        .await;
+    assert_eq!(answer.verdict(), (500, "internal"));
+    let answer = house.login("alice", PASSWORD).send().await;
+    assert_eq!(answer.verdict(), (500, "internal"));
+}

@@ -1,0 +1,197 @@
+//! What everybody may see and change of their own account.
+
+use http::header::SET_COOKIE;
+use schema::condition::{self, ConditionStatus, ConditionType};
+use schema::container::{self, ContainerRow, StatusWord, status_word};
+use schema::ids::{Kind, Timestamp};
+use schema::object::ObjectRow;
+use schema::session::SessionRow;
+use schema::{object, session, user};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+use crate::auth::session::{VALIDITY, clear_cookie};
+use crate::auth::{credentials, password};
+use crate::deps::Deps;
+use crate::dispatch::{OrdinaryUser, Session};
+use crate::error::ApiError;
+use crate::input::{Input, Nothing};
+use crate::reply::Reply;
+use crate::settings::AuthMode;
+
+use super::page;
+
+/// `GET /api/user/info`.
+///
+/// # Errors
+/// 401 when the session has ended meanwhile.
+pub async fn info(session: Session, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+    let mut connection = deps.db.read().await?;
+    let issued_at = session.claims.issued_at.as_secs();
+    let live = session::find_live(&mut connection, &session.account.name, issued_at)
+        .await?
+        .ok_or(ApiError::NotSignedIn)?;
+    let mode = deps.settings().auth_mode;
+    Ok(Reply::ok("the present session")
+        .with("username", live.name)
+        .with("role", live.role)
+        .with("auth_mode", mode)
+        .with("unified_auth", mode != AuthMode::Local)
+        .with("initializing", live.initializing))
+}
+
+/// `GET /api/user/init-status`: what a page shows while the first container starts.
+///
+/// # Errors
+/// 401 when the account has gone meanwhile.
+pub async fn init_status(
+    OrdinaryUser(session): OrdinaryUser,
+    _: Input<Nothing>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let uid = &session.account.uid;
+    let mut snapshot = deps.db.snapshot().await?;
+    let row = container::get(&mut snapshot, uid).await?;
+    let container = object::get(&mut snapshot, Kind::Container, uid).await?;
+    let home = object::get(&mut snapshot, Kind::User, uid).await?;
+    drop(snapshot);
+    let (row, container) = row.zip(container).ok_or(ApiError::NotSignedIn)?;
+    let word = word(&row, &container);
+    Ok(Reply::ok("state of the own container")
+        .with("ready", word == StatusWord::Running)
+        .with("status", word)
+        .with("image_ready", row.facts.image_id.is_some())
+        .with("has_config", home.as_ref().is_some_and(is_ready))
+        .with("conditions", container.status.conditions))
+}
+
+fn word(row: &ContainerRow, container: &ObjectRow) -> StatusWord {
+    let deleted = row.deleted_at.is_some();
+    status_word(row.shall_run(), deleted, row.generation, &container.status)
+}
+
+fn is_ready(object: &ObjectRow) -> bool {
+    condition::find(&object.status.conditions, ConditionType::Ready)
+        .is_some_and(|ready| ready.status == ConditionStatus::True)
+}
+
+/// The form of `POST /api/user/password`.
+#[derive(Debug, Deserialize)]
+pub struct PasswordForm {
+    old_password: SecretString,
+    new_password: SecretString,
+}
+
+/// `POST /api/user/password`: changes the own password and ends all other sessions. A wrong old
+/// password counts as a failed sign-in, so that a stolen session is no way to guess faster.
+///
+/// # Errors
+/// 400 for a new password that breaks the rules, 401 `wrong_password`, 429 and 503 as for signing in.
+pub async fn change_password(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<PasswordForm>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let Input { params, meta, .. } = input;
+    password::check_rules("new_password", &params.new_password)?;
+    let name = session.account.name.as_str();
+    let verified = credentials::verify(&deps, meta.client, name, params.old_password)
+        .await?
+        .filter(|verified| verified.uid == session.account.uid)
+        .ok_or(ApiError::WrongPassword)?;
+    let old = verified.password_hash.ok_or(ApiError::WrongPassword)?;
+    let new = deps.passwords.slot().await?.hash(params.new_password);
+    let new = SecretString::from(new.await?);
+    let keep = session.claims.issued_at.as_secs();
+    let mut tx = deps.db.begin().await?;
+    let ended = user::replace_password(&mut tx, &verified.uid, &old, &new, keep)
+        .await?
+        .ok_or(ApiError::WrongPassword)?;
+    tx.commit().await?;
+    tracing::info!(account = %verified.name, "password changed");
+    Ok(Reply::ok("password changed; other sessions have ended").with("sessions_ended", ended))
+}
+
+/// One of the own sessions.
+#[derive(Debug, Serialize)]
+struct OwnSession {
+    /// Unix seconds; names the session when it is to be ended.
+    issued_at: i64,
+    created_at: Timestamp,
+    expires_at: Timestamp,
+    address: String,
+    client: String,
+    /// It is the one that asks.
+    current: bool,
+}
+
+impl OwnSession {
+    fn of(row: SessionRow, current: Timestamp) -> Self {
+        let created_at = Timestamp::from_secs(row.issued_at);
+        Self {
+            issued_at: row.issued_at,
+            created_at,
+            expires_at: created_at.plus(VALIDITY),
+            address: row.address,
+            client: row.client,
+            current: created_at == current,
+        }
+    }
+}
+
+/// `GET /api/user/sessions`: the own live sessions, newest first. `search` finds addresses and
+/// clients.
+///
+/// # Errors
+/// None of its own.
+pub async fn sessions(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<Nothing>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let oldest = deps.clock.now().minus(VALIDITY).as_secs();
+    let mut connection = deps.db.read().await?;
+    let rows = session::list(&mut connection, &session.account.uid, oldest).await?;
+    let current = session.claims.issued_at;
+    let own = rows.into_iter().map(|row| OwnSession::of(row, current));
+    let paging = input.paging.as_ref();
+    let (page, total) = page::cut(own.collect(), paging, |own, search| {
+        own.address.contains(search) || own.client.contains(search)
+    });
+    let reply = Reply::ok("own sessions").with("sessions", page);
+    Ok(page::with_page(reply, paging, total))
+}
+
+/// The form of `POST /api/user/sessions/revoke`.
+#[derive(Debug, Deserialize)]
+pub struct RevokeForm {
+    /// Which session; without it, all but the one that asks.
+    issued_at: Option<i64>,
+}
+
+/// `POST /api/user/sessions/revoke`: ends one of the own sessions, or all others. Ending one that
+/// has ended is no failure: `revoked` tells how many there were.
+///
+/// # Errors
+/// None of its own.
+pub async fn revoke_sessions(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<RevokeForm>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let (uid, current) = (&session.account.uid, session.claims.issued_at.as_secs());
+    let mut tx = deps.db.begin().await?;
+    let revoked = match input.params.issued_at {
+        Some(one) => u64::from(session::revoke(&mut tx, uid, one).await?),
+        None => session::revoke_all(&mut tx, uid, Some(current)).await?,
+    };
+    tx.commit().await?;
+    let reply = Reply::ok("sessions ended").with("revoked", revoked);
+    if input.params.issued_at == Some(current) {
+        return Ok(reply.header(SET_COOKIE, clear_cookie(input.meta.secure)));
+    }
+    Ok(reply)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Pages of lists.
+
+use crate::input::Paging;
+use crate::reply::Reply;
+
+/// The part of a list to read: LIMIT and OFFSET.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) limit: i64,
+    pub(super) offset: i64,
+}
+
+impl Window {
+    /// The page asked for; everything when none was.
+    pub(super) fn of(paging: Option<&Paging>) -> Self {
+        match paging {
+            None => Self {
+                limit: i64::MAX,
+                offset: 0,
+            },
+            Some(paging) => Self::at(paging, paging.page),
+        }
+    }
+
+    fn at(paging: &Paging, page: u32) -> Self {
+        let limit = i64::from(paging.page_size);
+        Self {
+            limit,
+            offset: limit.saturating_mul(i64::from(page.saturating_sub(1))),
+        }
+    }
+
+    /// The last page, when the one asked for lies past the end of `total` entries.
+    pub(super) fn corrected(self, paging: Option<&Paging>, total: i64) -> Option<Self> {
+        let paging = paging?;
+        let (page, _) = paging.clamp(entries(total));
+        (page != paging.page).then(|| Self::at(paging, page))
+    }
+}
+
+fn entries(total: i64) -> u64 {
+    u64::try_from(total).unwrap_or(0)
+}
+
+/// Adds `page`, `page_size`, `total` and `total_pages`. Without a page, everything is one.
+pub(super) fn with_page(reply: Reply, paging: Option<&Paging>, total: i64) -> Reply {
+    let total = entries(total);
+    let (page, total_pages) = paging.map_or((1, 1), |paging| paging.clamp(total));
+    let page_size = paging.map_or(total, |paging| u64::from(paging.page_size));
+    reply
+        .with("page", page)
+        .with("page_size", page_size)
+        .with("total", total)
+        .with("total_pages", total_pages)
+}
+
+/// The `search` of a list; empty matches all.
+pub(super) fn search(paging: Option<&Paging>) -> &str {
+    paging.map_or("", |paging| &paging.search)
+}
+
+/// Cuts the page out of a list that is short enough to be read as a whole; with the total of what
+/// fits. `matches` is asked with the search text in lower case.
+pub(super) fn cut<T>(
+    mut items: Vec<T>,
+    paging: Option<&Paging>,
+    matches: impl Fn(&T, &str) -> bool,
+) -> (Vec<T>, i64) {
+    let wanted = search(paging).to_lowercase();
+    items.retain(|item| wanted.is_empty() || matches(item, &wanted));
+    let total = i64::try_from(items.len()).unwrap_or(i64::MAX);
+    let asked = Window::of(paging);
+    let window = asked.corrected(paging, total).unwrap_or(asked);
+    let count = |n: i64| usize::try_from(n).unwrap_or(usize::MAX);
+    let page = items
+        .into_iter()
+        .skip(count(window.offset))
+        .take(count(window.limit))
+        .collect();
+    (page, total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paging(page: u32) -> Paging {
+        Paging {
+            page,
+            page_size: 20,
+            search: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_window_past_the_end_moves_to_the_last_page() {
+        let third = Window {
+            limit: 20,
+            offset: 40,
+        };
+        let asked = paging(9);
+        let window = Window::of(Some(&asked));
+        assert_eq!(window.corrected(Some(&asked), 41), Some(third));
+        assert_eq!(Window::of(Some(&paging(3))), third);
+        assert_eq!(third.corrected(Some(&paging(3)), 41), None);
+        assert_eq!(Window::of(None).corrected(None, 41), None);
+    }
+
+    #[test]
+    fn a_short_list_is_searched_and_cut() {
+        let names = || (0..45).map(|n| format!("Name{n:02}")).collect::<Vec<_>>();
+        let cut = |page, search: &str| {
+            let paging = Paging {
+                search: search.to_owned(),
+                ..paging(page)
+            };
+            super::cut(names(), Some(&paging), |name, search| {
+                name.to_lowercase().contains(search)
+            })
+        };
+        assert_eq!(super::cut(names(), None, |_, _| false).0.len(), 45);
+        assert_eq!(cut(2, "").0[0], "Name20");
+        assert_eq!((cut(9, "").0.len(), cut(9, "").1), (5, 45));
+        assert_eq!(cut(1, "NAME4").1, 5);
+        assert_eq!(cut(1, "nobody"), (Vec::new(), 0));
+    }
+}

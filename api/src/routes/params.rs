@@ -1,0 +1,150 @@
+//! Parameters that several routes take, and their rules.
+
+use schema::config;
+use schema::error::DbError;
+use schema::ids::{Kind, Timestamp, UserName};
+use schema::user::{Role, User};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::ApiError;
+
+/// A request about one account.
+#[derive(Debug, Deserialize)]
+pub struct Who {
+    /// Its name.
+    pub username: UserName,
+}
+
+/// An ordinary user that was looked up by name, unless there is none. One that is being removed is
+/// there.
+pub(super) fn ordinary_user(found: Option<User>, name: &UserName) -> Result<User, ApiError> {
+    found
+        .filter(|user| user.role == Role::User)
+        .ok_or_else(|| ApiError::not_found(format!("user {name}")))
+}
+
+/// An ordinary user that can be worked with: there, and not being removed.
+pub(super) fn present_user(found: Option<User>, name: &UserName) -> Result<User, ApiError> {
+    let user = ordinary_user(found, name)?;
+    if user.deleted_at.is_some() {
+        return Err(ApiError::Conflict {
+            code: "name_being_removed",
+            message: format!("user {name} is being removed"),
+        });
+    }
+    Ok(user)
+}
+
+/// A user whose container may be told to run.
+pub(super) fn enabled(user: User) -> Result<User, ApiError> {
+    if user.disabled {
+        return Err(ApiError::Conflict {
+            code: "account_disabled",
+            message: format!("user {} is disabled; enable the account first", user.name),
+        });
+    }
+    Ok(user)
+}
+
+/// Checks a value by the rule of a configuration key; `field` is to blame for what breaks it.
+pub(super) fn by_rule_of(key: &str, field: &str, value: &Value) -> Result<(), ApiError> {
+    let def = config::find(key).ok_or_else(|| ApiError::internal(DbError::NotFound("key")))?;
+    match def.check(value) {
+        Ok(_) => Ok(()),
+        Err(problem) => Err(ApiError::invalid(
+            field,
+            problem.message.replace(key, field),
+        )),
+    }
+}
+
+/// A moment: RFC 3339, or whole Unix seconds. An empty text is none.
+pub(super) fn moment(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, ApiError> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let seconds = text.parse::<u32>().ok().map(i64::from);
+    let moment = match seconds {
+        Some(seconds) => Some(Timestamp::from_secs(seconds)),
+        None => Timestamp::parse_rfc3339(text),
+    };
+    moment.map(Some).ok_or_else(|| {
+        ApiError::invalid(
+            field,
+            format!("{field} is a time such as 2026-05-11T11:46:40Z, or Unix seconds"),
+        )
+    })
+}
+
+/// An object as `kind/name`.
+pub(super) fn object_address(field: &str, text: &str) -> Result<(Kind, String), ApiError> {
+    text.split_once('/')
+        .and_then(|(kind, name)| Some((kind.parse().ok()?, name.to_owned())))
+        .filter(|(_, name)| !name.is_empty())
+        .ok_or_else(|| {
+            ApiError::invalid(
+                field,
+                format!("{field} is kind/name, such as container/alice"),
+            )
+        })
+}
+
+/// Names from a list, or from a text that separates them by commas or line breaks.
+pub(super) fn names(texts: &[String]) -> Vec<&str> {
+    texts
+        .iter()
+        .flat_map(|text| text.split([',', '\n', '\r']))
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_are_separated_by_commas_or_line_breaks() {
+        let texts = ["a, b\r\nc,,\n".to_owned(), "d".to_owned()];
+        assert_eq!(names(&texts), ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn a_moment_is_rfc_3339_or_unix_seconds() {
+        let expected = Some(Timestamp::from_secs(1_778_500_000));
+        for text in [
+            "1778500000",
+            "2026-05-11T11:46:40Z",
+            "2026-05-11T13:46:40+02:00",
+        ] {
+            assert_eq!(moment("since", Some(text)).unwrap(), expected, "{text}");
+        }
+        assert_eq!(moment("since", Some("")).unwrap(), None);
+        for text in ["yesterday", "-1", "99999999999999999999"] {
+            assert!(moment("since", Some(text)).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_broken_rule_names_the_parameter_not_the_key() {
+        let error = by_rule_of("image.tag", "image_tag", &json!("a b")).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("image_tag") && !text.contains("image.tag"),
+            "{text}"
+        );
+        assert!(by_rule_of("image.tag", "image_tag", &json!("v1.2")).is_ok());
+    }
+
+    #[test]
+    fn objects_are_named_by_kind_and_name() {
+        let alice = (Kind::Container, "alice".to_owned());
+        assert_eq!(object_address("object", "container/alice").unwrap(), alice);
+        for text in ["alice", "pod/alice", "container/", ""] {
+            assert!(object_address("object", text).is_err(), "{text}");
+        }
+    }
+}

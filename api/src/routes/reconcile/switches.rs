@@ -1,0 +1,243 @@
+//! Retry, pause, resume.
+
+use schema::ids::Kind;
+use schema::object::{self, ObjectRow};
+use serde::Deserialize;
+use strum::VariantArray;
+
+use super::{ALL, find};
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::reply::Reply;
+use crate::routes::params;
+use crate::wait::{self, Change};
+
+/// What a switch is on: `object=kind/name`, or `kind` and `name`, or `reconciler`, or `all=true`.
+#[derive(Debug, Deserialize)]
+pub struct Target {
+    object: Option<String>,
+    kind: Option<String>,
+    name: Option<String>,
+    reconciler: Option<String>,
+    all: Option<bool>,
+}
+
+/// What a switch is on.
+#[derive(Debug, PartialEq, Eq)]
+enum Scope {
+    All,
+    Reconciler(Kind),
+    Object(Kind, String),
+}
+
+impl Target {
+    /// Exactly one way to say it: a request that is understood differently than it was meant must
+    /// not stop everything.
+    fn scope(&self) -> Result<Scope, ApiError> {
+        let text = |field: &Option<String>| field.clone().filter(|text| !text.is_empty());
+        let all = self.all.unwrap_or(false);
+        match (
+            text(&self.object),
+            text(&self.kind),
+            text(&self.name),
+            text(&self.reconciler),
+            all,
+        ) {
+            (Some(object), None, None, None, false) => {
+                let (kind, name) = params::object_address("object", &object)?;
+                Ok(Scope::Object(kind, name))
+            }
+            (None, Some(kind), Some(name), None, false) => {
+                Ok(Scope::Object(kind_named("kind", &kind)?, name))
+            }
+            (None, None, None, Some(name), false) if name == ALL => Ok(Scope::All),
+            (None, None, None, Some(name), false) => {
+                Ok(Scope::Reconciler(kind_named("reconciler", &name)?))
+            }
+            (None, None, None, None, true) => Ok(Scope::All),
+            _ => Err(ApiError::InvalidParameter {
+                field: None,
+                message: "name one object (object=kind/name), one reconciler, or all=true"
+                    .to_owned(),
+            }),
+        }
+    }
+}
+
+fn kind_named(field: &str, name: &str) -> Result<Kind, ApiError> {
+    name.parse().map_err(|_| {
+        let kinds: Vec<&str> = Kind::VARIANTS.iter().map(|kind| kind.as_str()).collect();
+        ApiError::invalid(field, format!("{field} is one of {}", kinds.join(", ")))
+    })
+}
+
+fn change(row: &ObjectRow, kind: Kind) -> Change {
+    Change {
+        kind,
+        uid: row.uid.clone(),
+        name: row.name.clone(),
+        generation: row.generation,
+    }
+}
+
+/// `POST /api/admin/reconcile/retry`: a pass at once, back-off or not.
+///
+/// # Errors
+/// 404 without such an object; 409 `not_leader` for a reconciler on a standby, which runs none.
+pub async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Reply, ApiError> {
+    let leading = deps.leadership.leader().leading;
+    match input.params.scope()? {
+        Scope::Object(kind, name) => retry_object(&deps, leading, (kind, &name)).await,
+        Scope::All | Scope::Reconciler(_) if !leading => Err(ApiError::Conflict {
+            code: "not_leader",
+            message: "this replica runs no reconcilers; ask the leader".to_owned(),
+        }),
+        Scope::All => {
+            deps.reconcilers.wake(None);
+            Ok(Reply::ok("everything is looked at now"))
+        }
+        Scope::Reconciler(kind) => {
+            deps.reconcilers.wake(Some(kind.as_str()));
+            Ok(Reply::ok(format!("every {kind} is looked at now")))
+        }
+    }
+}
+
+async fn retry_object(
+    deps: &Deps,
+    leading: bool,
+    (kind, name): (Kind, &str),
+) -> Result<Reply, ApiError> {
+    let mut row = find(deps, kind, name).await?;
+    if leading {
+        deps.reconcilers.retry(kind.as_str(), row.uid.as_str());
+    } else {
+        // The leader is elsewhere; a new generation is what it looks at without delay.
+        let mut tx = deps.db.begin().await?;
+        row.generation = object::bump(&mut tx, kind, &row.uid, None).await?;
+        tx.commit().await?;
+    }
+    let change = change(&row, kind);
+    Ok(Reply::ok("it is looked at now")
+        .with("object", change.object())
+        .with("generation", change.generation))
+}
+
+/// `POST /api/admin/reconcile/pause`: no passes until it is resumed.
+///
+/// # Errors
+/// 400 unless exactly one thing is named; 404 without such an object; 412 for a stale `if_generation`.
+pub async fn pause(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Reply, ApiError> {
+    let Some((kind, name)) = reconcilers_paused(&input, &deps, true).await? else {
+        return Ok(Reply::ok("paused"));
+    };
+    let change = object_paused(&input, &deps, (kind, &name), true).await?;
+    let settled = wait::settle_pause(&deps, &change, input.wait).await;
+    let done = format!("{} is paused", change.object());
+    wait::reply(
+        &change,
+        settled,
+        done,
+        "accepted; a pass under way may still end",
+    )
+}
+
+/// `POST /api/admin/reconcile/resume`: passes go on.
+///
+/// # Errors
+/// As [`pause`]; what the object fails with.
+pub async fn resume(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Reply, ApiError> {
+    let Some((kind, name)) = reconcilers_paused(&input, &deps, false).await? else {
+        return Ok(Reply::ok("resumed"));
+    };
+    let change = object_paused(&input, &deps, (kind, &name), false).await?;
+    let done = format!("{} is resumed and as desired", change.object());
+    wait::answer(&deps, &change, input.wait, done).await
+}
+
+/// Switches a reconciler or all of them; gives the object back when one is named instead.
+async fn reconcilers_paused(
+    input: &Input<Target>,
+    deps: &Deps,
+    paused: bool,
+) -> Result<Option<(Kind, String)>, ApiError> {
+    let name = match input.params.scope()? {
+        Scope::Object(kind, name) => return Ok(Some((kind, name))),
+        Scope::Reconciler(kind) => kind.as_str(),
+        Scope::All => ALL,
+    };
+    let mut tx = deps.db.begin().await?;
+    object::set_reconciler_paused(&mut tx, name, paused).await?;
+    tx.commit().await?;
+    if !paused {
+        // What was parked meanwhile is looked at without waiting for the resync.
+        deps.reconcilers.wake((name != ALL).then_some(name));
+    }
+    Ok(None)
+}
+
+async fn object_paused(
+    input: &Input<Target>,
+    deps: &Deps,
+    (kind, name): (Kind, &str),
+    paused: bool,
+) -> Result<Change, ApiError> {
+    let mut row = find(deps, kind, name).await?;
+    let mut tx = deps.db.begin().await?;
+    if input.if_generation.is_some() {
+        object::bump(&mut tx, kind, &row.uid, input.if_generation).await?;
+    }
+    row.generation = object::set_paused(&mut tx, kind, &row.uid, paused).await?;
+    tx.commit().await?;
+    Ok(change(&row, kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(fields: &[(&str, &str)]) -> Target {
+        let field = |name: &str| {
+            fields
+                .iter()
+                .find(|(field, _)| *field == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
+        Target {
+            object: field("object"),
+            kind: field("kind"),
+            name: field("name"),
+            reconciler: field("reconciler"),
+            all: field("all").map(|all| all == "true"),
+        }
+    }
+
+    #[test]
+    fn a_switch_is_on_one_thing() {
+        let alice = || Scope::Object(Kind::Container, "alice".to_owned());
+        let good: [(&[(&str, &str)], Scope); 5] = [
+            (&[("object", "container/alice")], alice()),
+            (&[("kind", "container"), ("name", "alice")], alice()),
+            (&[("reconciler", "user")], Scope::Reconciler(Kind::User)),
+            (&[("reconciler", "*")], Scope::All),
+            (&[("all", "true")], Scope::All),
+        ];
+        for (fields, scope) in good {
+            assert_eq!(target(fields).scope().unwrap(), scope, "{fields:?}");
+        }
+        let bad: [&[(&str, &str)]; 7] = [
+            &[],
+            &[("all", "false")],
+            &[("kind", "container")],
+            &[("name", "alice")],
+            &[("object", "container/alice"), ("all", "true")],
+            &[("reconciler", "user"), ("object", "container/alice")],
+            &[("reconciler", "pods")],
+        ];
+        for fields in bad {
+            assert!(target(fields).scope().is_err(), "{fields:?}");
+        }
+    }
+}

@@ -1,0 +1,389 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
+use schema::event;
+
+use super::*;
+use crate::ports::{LeaderState, Leadership, Reconcilers};
+use crate::routes::test_support::{Fleet, fleet};
+use crate::testing::NOW;
+
+/// Reconcilers that note what they are asked.
+#[derive(Default)]
+struct Asked {
+    standby: bool,
+    broken: bool,
+    notes: Mutex<Vec<String>>,
+}
+
+impl Asked {
+    fn note(&self, text: String) {
+        self.notes.lock().unwrap().push(text);
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.notes.lock().unwrap())
+    }
+}
+
+impl Leadership for Asked {
+    fn leader(&self) -> LeaderState {
+        LeaderState {
+            leading: !self.standby,
+            holder: Some("one".to_owned()),
+        }
+    }
+}
+
+#[async_trait]
+impl Reconcilers for Asked {
+    fn summaries(&self) -> Vec<Value> {
+        vec![json!({ "name": "container", "queue_depth": 7, "objects": 0, "paused": false })]
+    }
+
+    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Value>, String> {
+        if self.broken {
+            return Err("the engine can't be reached".to_owned());
+        }
+        Ok(Some(json!({ "actions": [format!("{reconciler} {key}")] })))
+    }
+
+    fn retry(&self, reconciler: &str, key: &str) {
+        self.note(format!("retry {reconciler} {key}"));
+    }
+
+    fn wake(&self, reconciler: Option<&str>) {
+        self.note(format!("wake {}", reconciler.unwrap_or("all")));
+    }
+}
+
+async fn with(asked: Asked) -> (Fleet, Arc<Asked>) {
+    let mut fleet = fleet().await;
+    let asked = Arc::new(asked);
+    fleet.deps().reconcilers = asked.clone();
+    fleet.deps().leadership = asked.clone();
+    (fleet, asked)
+}
+
+#[tokio::test]
+async fn the_overview_merges_live_and_stored_numbers() {
+    let (fleet, _) = with(Asked::default()).await;
+    let uid = fleet.user("alice").await;
+    fleet.user("bob").await;
+    fleet
+        .saw(
+            Kind::Container,
+            &uid,
+            1,
+            Condition::ready(Reason::Running, ""),
+        )
+        .await;
+    fleet
+        .post("/api/admin/reconcile/pause", "reconciler=user")
+        .await
+        .is(200);
+    let body = fleet.get("/api/admin/reconcile").await.is(200);
+    assert_eq!(
+        (&body["leader"]["leading"], &body["paused"]),
+        (&json!(true), &json!(false))
+    );
+    let expected = json!({
+        "name": "container", "queue_depth": 7, "objects": 2, "ready": 1, "not_ready": 1,
+        "failing": 0, "paused": false,
+    });
+    assert_eq!(body["reconcilers"][0], expected);
+    let user = &body["reconcilers"][1];
+    assert_eq!(
+        (&user["name"], &user["paused"], &user["objects"]),
+        (&json!("user"), &json!(true), &json!(2))
+    );
+    assert_eq!(
+        body["reconcilers"].as_array().unwrap().len(),
+        Kind::VARIANTS.len()
+    );
+}
+
+fn objects_of(body: &Value) -> Vec<&str> {
+    let objects = body["objects"].as_array().unwrap();
+    objects
+        .iter()
+        .map(|object| object["object"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn l60_objects_are_filtered_and_paged() {
+    let (fleet, _) = with(Asked::default()).await;
+    let alice = fleet.user("alice").await;
+    fleet.user("bob").await;
+    let missing = Condition::not_ready(Reason::ImageMissing, "no such image");
+    fleet.saw(Kind::Container, &alice, 1, missing).await;
+    let list = |query: &'static str| {
+        let fleet = &fleet;
+        async move {
+            fleet
+                .get(&format!("/api/admin/reconcile/objects?{query}"))
+                .await
+        }
+    };
+    let all = list("").await.is(200);
+    assert_eq!(
+        objects_of(&all),
+        ["container/alice", "container/bob", "user/alice", "user/bob"]
+    );
+    let failing = list("reconciler=container&ready=false").await.is(200);
+    assert_eq!(objects_of(&failing), ["container/alice"]);
+    let condition = &failing["objects"][0]["conditions"][0];
+    assert_eq!(condition["remedy"], Reason::ImageMissing.remedy());
+    assert_eq!(
+        objects_of(&list("ready=unknown&search=BO").await.is(200)),
+        ["container/bob", "user/bob"]
+    );
+    let last = list("page=9&page_size=3").await.is(200);
+    assert_eq!(
+        (objects_of(&last), &last["page"]),
+        (vec!["user/bob"], &json!(2))
+    );
+    list("ready=maybe").await.fails(400, "invalid_parameter");
+    list("reconciler=pods")
+        .await
+        .fails(400, "invalid_parameter");
+}
+
+#[tokio::test]
+async fn an_object_is_told_in_full() {
+    let (fleet, _) = with(Asked::default()).await;
+    let uid = fleet.user("alice").await;
+    fleet
+        .saw(
+            Kind::Container,
+            &uid,
+            1,
+            Condition::ready(Reason::Running, ""),
+        )
+        .await;
+    let mut tx = fleet.world.deps.db.begin().await.unwrap();
+    event::record(
+        &mut tx,
+        Kind::Container,
+        &uid,
+        Reason::Progressing,
+        "Start",
+        "started",
+        NOW,
+    )
+    .await
+    .unwrap();
+    object::add_finalizer(&mut tx, Kind::Container, &uid, "container")
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let body = fleet
+        .get("/api/admin/reconcile/objects/container/Alice")
+        .await
+        .is(200);
+    assert_eq!(
+        (&body["object"], &body["observed_generation"]),
+        (&json!("container/alice"), &json!(1))
+    );
+    assert_eq!(
+        (&body["desired"]["running"], &body["desired"]["image"]),
+        (&json!(true), &json!("registry:5000/agent:v1"))
+    );
+    assert_eq!(body["observed"]["crash_count"], 0);
+    assert_eq!(body["plan"], json!({ "actions": ["container alice"] }));
+    assert_eq!(body["finalizers"], json!(["container"]));
+    assert_eq!(body["events"][0]["message"], "started");
+    let user = fleet
+        .get("/api/admin/reconcile/objects/user/alice")
+        .await
+        .is(200);
+    assert_eq!(user["desired"]["directory"], "users/alice");
+    for path in ["container/nobody", "pod/alice"] {
+        let path = format!("/api/admin/reconcile/objects/{path}");
+        fleet.get(&path).await.fails(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_observed_says_why() {
+    let broken = Asked {
+        broken: true,
+        ..Asked::default()
+    };
+    let (fleet, _) = with(broken).await;
+    fleet.user("alice").await;
+    let body = fleet
+        .get("/api/admin/reconcile/objects/container/alice")
+        .await
+        .is(200);
+    assert_eq!(
+        body["plan"],
+        json!({ "error": "the engine can't be reached" })
+    );
+}
+
+#[tokio::test]
+async fn a_retry_is_passed_to_the_reconciler() {
+    let (fleet, asked) = with(Asked::default()).await;
+    let uid = fleet.user("alice").await;
+    let path = "/api/admin/reconcile/retry";
+    let body = fleet.post(path, "object=container/alice").await.is(200);
+    assert_eq!(
+        (&body["object"], &body["generation"]),
+        (&json!("container/alice"), &json!(1))
+    );
+    fleet.post(path, "reconciler=user").await.is(200);
+    fleet.post(path, "all=true").await.is(200);
+    assert_eq!(
+        asked.take(),
+        ["retry container alice", "wake user", "wake all"]
+    );
+    assert_eq!(fleet.container(&uid).await.generation.0, 1);
+    fleet.post(path, "").await.fails(400, "invalid_parameter");
+    fleet
+        .post(path, "object=container/nobody")
+        .await
+        .fails(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_retry_on_a_standby_reaches_the_leader_through_the_database() {
+    let standby = Asked {
+        standby: true,
+        ..Asked::default()
+    };
+    let (fleet, asked) = with(standby).await;
+    let uid = fleet.user("alice").await;
+    let path = "/api/admin/reconcile/retry";
+    let body = fleet.post(path, "object=container/alice").await.is(200);
+    assert_eq!(body["generation"], 2);
+    assert_eq!(fleet.container(&uid).await.generation.0, 2);
+    fleet.post(path, "all=true").await.fails(409, "not_leader");
+    assert!(asked.take().is_empty());
+}
+
+#[tokio::test]
+async fn an_object_is_paused_when_a_pass_has_seen_it() {
+    let (fleet, _) = with(Asked::default()).await;
+    let uid = fleet.user("alice").await;
+    let seen = async {
+        while !fleet.object(Kind::Container, &uid).await.unwrap().paused {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let paused = Condition::new(
+            ConditionType::Paused,
+            ConditionStatus::True,
+            Reason::PausedByOperator,
+            "",
+        );
+        fleet.saw(Kind::Container, &uid, 1, paused).await;
+    };
+    let pause = fleet.post(
+        "/api/admin/reconcile/pause",
+        "object=container/alice&wait=20",
+    );
+    let (answer, ()) = tokio::join!(pause, seen);
+    assert_eq!(answer.is(200)["state"], "converged");
+    // Whoever changes it meanwhile is told, and the change is recorded.
+    let body = fleet
+        .post("/api/admin/container/stop", "username=alice")
+        .await;
+    let body = body.fails(409, "paused_by_operator");
+    assert_eq!(
+        (&body["state"], &body["generation"]),
+        (&json!("failed"), &json!(3))
+    );
+    let resume = "kind=container&name=alice&wait=0";
+    let body = fleet
+        .post("/api/admin/reconcile/resume", resume)
+        .await
+        .is(202);
+    assert_eq!(body["generation"], 4);
+    assert!(!fleet.object(Kind::Container, &uid).await.unwrap().paused);
+    let stale = "object=container/alice&if_generation=1";
+    fleet
+        .post("/api/admin/reconcile/pause", stale)
+        .await
+        .fails(412, "stale_generation");
+    assert!(!fleet.object(Kind::Container, &uid).await.unwrap().paused);
+}
+
+#[tokio::test]
+async fn everything_is_paused_and_resumed_at_once() {
+    let (fleet, asked) = with(Asked::default()).await;
+    fleet.user("alice").await;
+    fleet
+        .post("/api/admin/reconcile/pause", "all=true")
+        .await
+        .is(200);
+    assert_eq!(
+        fleet.get("/api/admin/reconcile").await.is(200)["paused"],
+        true
+    );
+    let stop = fleet
+        .post("/api/admin/container/stop", "username=alice")
+        .await;
+    stop.fails(409, "paused_by_operator");
+    fleet
+        .post("/api/admin/reconcile/resume", "all=true")
+        .await
+        .is(200);
+    assert_eq!(asked.take(), ["wake all"]);
+    let body = fleet.get("/api/admin/reconcile").await.is(200);
+    assert_eq!(
+        (&body["paused"], &body["reconcilers"][0]["paused"]),
+        (&json!(false), &json!(false))
+    );
+}
+
+#[tokio::test]
+async fn events_outlive_their_object() {
+    let (fleet, _) = with(Asked::default()).await;
+    let uid = fleet.user("alice").await;
+    let mut tx = fleet.world.deps.db.begin().await.unwrap();
+    for (second, message) in ["first", "second"].into_iter().enumerate() {
+        let at = NOW.plus(Duration::from_secs(second as u64));
+        event::record(
+            &mut tx,
+            Kind::User,
+            &uid,
+            Reason::Progressing,
+            "Archive",
+            message,
+            at,
+        )
+        .await
+        .unwrap();
+    }
+    tx.commit().await.unwrap();
+    fleet
+        .post("/api/admin/users/delete", "username=alice&wait=0")
+        .await
+        .is(202);
+    fleet.purge(&uid).await;
+    let events = |query: &'static str| {
+        let fleet = &fleet;
+        async move { fleet.get(&format!("/api/admin/events?{query}")).await }
+    };
+    let body = events("object=user/alice").await.is(200);
+    let messages: Vec<_> = body["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| &e["message"])
+        .collect();
+    assert_eq!(messages, ["second", "first"]);
+    let since = events("since=1778500001&limit=5").await.is(200);
+    assert_eq!(since["events"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        events("object=container/alice").await.is(200)["events"],
+        json!([])
+    );
+    for bad in ["object=alice", "since=x", "limit=0", "limit=1001"] {
+        let answer = events(bad).await;
+        answer.fails(400, "invalid_parameter");
+    }
+}

@@ -1,0 +1,179 @@
+//! Superadmins: always local, at least one.
+
+use schema::error::DbError;
+use schema::ids::{Timestamp, UserName};
+use schema::secrets::random_password;
+use schema::user::{self, Role, User};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+
+use crate::auth::password;
+use crate::deps::{Dependencies, Deps};
+use crate::dispatch::{Actor, Superadmin};
+use crate::error::ApiError;
+use crate::input::{Input, Nothing};
+use crate::reply::Reply;
+
+use super::page;
+
+/// A superadmin as listings show it.
+#[derive(Debug, Serialize)]
+struct Item {
+    username: UserName,
+    created_at: Timestamp,
+    last_login_at: Option<Timestamp>,
+}
+
+/// `GET /api/admin/superadmins`: names under `admins`, more under `items`.
+///
+/// # Errors
+/// None of its own.
+pub async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+    let all = user::list_superadmins(&mut *deps.db.read().await?).await?;
+    let items = all.into_iter().map(|account| Item {
+        username: account.name,
+        created_at: account.created_at,
+        last_login_at: account.last_login_at,
+    });
+    let paging = input.paging.as_ref();
+    let (items, total) = page::cut(items.collect(), paging, |item, search| {
+        item.username.key().contains(search)
+    });
+    let names: Vec<UserName> = items.iter().map(|item| item.username.clone()).collect();
+    let reply = Reply::ok("superadmins")
+        .with("admins", names)
+        .with("items", items);
+    Ok(page::with_page(reply, paging, total))
+}
+
+/// The form that names an account.
+#[derive(Debug, Deserialize)]
+pub struct NameForm {
+    username: UserName,
+}
+
+/// `POST /api/admin/superadmins/create`: the random password is told once.
+///
+/// # Errors
+/// 409 when the name is taken, by an ordinary user or one being removed too.
+pub async fn create(
+    Superadmin(actor): Superadmin,
+    input: Input<NameForm>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let username = input.params.username;
+    let password = random_password().map_err(ApiError::internal)?;
+    let hash = hash(&deps, password.clone()).await?;
+    let mut tx = deps.db.begin().await?;
+    user::create_superadmin(&mut tx, &username, &hash, deps.clock.now()).await?;
+    tx.commit().await?;
+    tracing::info!(%actor, superadmin = %username, "superadmin created");
+    Ok(Reply::ok(format!("superadmin {username} created"))
+        .with("username", username)
+        .with("password", password.expose_secret()))
+}
+
+/// `POST /api/admin/superadmins/delete`: ends the account and its sessions.
+///
+/// # Errors
+/// 404; 409 `last_superadmin`, decided before anything else; 400 for the own account.
+pub async fn delete(
+    Superadmin(actor): Superadmin,
+    input: Input<NameForm>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let username = input.params.username;
+    let mut tx = deps.db.begin().await?;
+    user::delete_superadmin(&mut tx, &username)
+        .await
+        .map_err(|error| named(error, &username))?;
+    if is_own(&actor, &username) {
+        // The transaction is dropped, so nothing has happened.
+        return Err(ApiError::invalid(
+            "username",
+            "a superadmin can't delete the own account; another one can",
+        ));
+    }
+    tx.commit().await?;
+    tracing::info!(%actor, superadmin = %username, "superadmin deleted");
+    Ok(Reply::ok(format!("superadmin {username} deleted")))
+}
+
+/// The form of `POST /api/admin/superadmins/reset`.
+#[derive(Debug, Deserialize)]
+pub struct ResetForm {
+    username: UserName,
+    /// The new password; a random one when absent.
+    password: Option<SecretString>,
+}
+
+/// `POST /api/admin/superadmins/reset`: sets a new password and ends all sessions of the account
+/// (but the one that asks). A random password is told once; one that was given is not repeated.
+///
+/// # Errors
+/// 404; 400 for a given password that breaks the rules.
+pub async fn reset(
+    Superadmin(actor): Superadmin,
+    input: Input<ResetForm>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let ResetForm { username, password } = input.params;
+    let (password, random) = match password {
+        Some(given) => (given, false),
+        None => (random_password().map_err(ApiError::internal)?, true),
+    };
+    password::check_rules("password", &password)?;
+    let hash = hash(&deps, password.clone()).await?;
+    set_password(&deps, &actor, &username, &hash).await?;
+    tracing::info!(%actor, superadmin = %username, "superadmin's password reset");
+    let reply = Reply::ok(format!("superadmin {username} has a new password"));
+    if random {
+        return Ok(reply.with("password", password.expose_secret()));
+    }
+    Ok(reply)
+}
+
+async fn set_password(
+    deps: &Dependencies,
+    actor: &Actor,
+    username: &UserName,
+    hash: &SecretString,
+) -> Result<(), ApiError> {
+    let keep = match actor {
+        Actor::Session(session) if is_own(actor, username) => {
+            Some(session.claims.issued_at.as_secs())
+        }
+        Actor::Session(_) | Actor::Socket { .. } => None,
+    };
+    let mut tx = deps.db.begin().await?;
+    let account = user::find(&mut tx, username)
+        .await?
+        .filter(|account: &User| account.role == Role::Superadmin)
+        .ok_or_else(|| ApiError::not_found(format!("superadmin {username}")))?;
+    user::set_password(&mut tx, &account.uid, hash, keep).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Names are compared as they are unique: without case.
+fn is_own(actor: &Actor, username: &UserName) -> bool {
+    match actor {
+        Actor::Session(session) => session.account.name.key() == username.key(),
+        Actor::Socket { .. } => false,
+    }
+}
+
+fn named(error: DbError, username: &UserName) -> ApiError {
+    match error {
+        DbError::NotFound(_) => ApiError::not_found(format!("superadmin {username}")),
+        other => other.into(),
+    }
+}
+
+async fn hash(deps: &Dependencies, password: SecretString) -> Result<SecretString, ApiError> {
+    let hash = deps.passwords.slot().await?.hash(password).await?;
+    Ok(SecretString::from(hash))
+}
+
+#[cfg(test)]
+mod tests;

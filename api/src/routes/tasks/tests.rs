@@ -1,0 +1,125 @@
+use schema::condition::{Condition, Reason};
+use schema::ids::{Generation, Kind, Uid};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::routes::test_support::{Fleet, fleet};
+use crate::testing::NOW;
+
+async fn operation(fleet: &Fleet, uids: &[Uid]) -> String {
+    let objects: Vec<_> = uids
+        .iter()
+        .map(|uid| (Kind::Container, uid.clone(), uid.to_string(), Generation(1)))
+        .collect();
+    let mut tx = fleet.world.deps.db.begin().await.unwrap();
+    let id = operation::create(&mut tx, "batch_create", "root", &objects, NOW)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    id
+}
+
+#[tokio::test]
+async fn without_any_operation_the_status_is_idle() {
+    let fleet = fleet().await;
+    let expected = json!({
+        "id": "", "type": "", "total": 0, "done": 0, "failed": 0, "running": 0, "pending": 0,
+        "message": "idle", "started_at": null, "finished_at": null,
+    });
+    assert_eq!(fleet.get("/api/admin/task/status").await.is(200), expected);
+    let unknown = fleet.get("/api/admin/task/status?task_id=x").await;
+    unknown.fails(404, "not_found");
+    let tasks = fleet.get("/api/admin/tasks").await.is(200);
+    assert_eq!(
+        (&tasks["tasks"], &tasks["page_size"]),
+        (&json!([]), &json!(20))
+    );
+}
+
+#[tokio::test]
+async fn l41_progress_is_what_the_objects_say() {
+    let fleet = fleet().await;
+    let uids = [fleet.user("alice").await, fleet.user("bob").await];
+    let id = operation(&fleet, &uids).await;
+    let mut running = Condition::ready(Reason::Running, "");
+    running.last_transition_at = NOW.plus(std::time::Duration::from_secs(5));
+    fleet.saw(Kind::Container, &uids[0], 1, running).await;
+    let status = fleet.get("/api/admin/task/status").await.is(200);
+    assert_eq!(
+        (&status["id"], &status["type"]),
+        (&json!(id), &json!("batch_create"))
+    );
+    assert_eq!(
+        (&status["total"], &status["done"], &status["pending"]),
+        (&json!(2), &json!(1), &json!(1))
+    );
+    assert_eq!(status["finished_at"], Value::Null);
+    let failed = Condition::not_ready(Reason::ImageMissing, "no such image");
+    fleet.saw(Kind::Container, &uids[1], 1, failed).await;
+    let status = fleet
+        .get(&format!("/api/admin/task/status?task_id={id}"))
+        .await
+        .is(200);
+    assert_eq!(status["message"], "finished: 1 of 2 done, 1 failed");
+    let finished = NOW.plus(std::time::Duration::from_secs(5)).to_rfc3339();
+    assert_eq!(status["finished_at"], finished);
+}
+
+#[tokio::test]
+async fn l60_operations_come_in_pages_with_failures_first() {
+    let fleet = fleet().await;
+    let uids = [fleet.user("alice").await, fleet.user("bob").await];
+    let failed = Condition::not_ready(Reason::ImageMissing, "no such image");
+    fleet.saw(Kind::Container, &uids[1], 1, failed).await;
+    let first = operation(&fleet, &uids).await;
+    let second = operation(&fleet, &uids[..1]).await;
+    let tasks = fleet.get("/api/admin/tasks").await.is(200);
+    assert_eq!(
+        (&tasks["tasks"][0]["id"], &tasks["tasks"][1]["id"]),
+        (&json!(second), &json!(first))
+    );
+    let results = &tasks["tasks"][1]["results"];
+    assert_eq!(
+        (&results[0]["object"], &results[0]["state"]),
+        (&json!("container/bob"), &json!("failed"))
+    );
+    assert_eq!(
+        (&tasks["tasks"][1]["actor"], &tasks["total"]),
+        (&json!("root"), &json!(2))
+    );
+    let last = fleet
+        .get("/api/admin/tasks?page=7&page_size=1")
+        .await
+        .is(200);
+    assert_eq!(
+        (&last["page"], &last["tasks"][0]["id"]),
+        (&json!(2), &json!(first))
+    );
+}
+
+#[test]
+fn an_operation_over_many_objects_shows_the_most_urgent() {
+    let target = |n: usize, state| Target {
+        object: format!("container/{n}"),
+        state,
+        message: String::new(),
+        since: None,
+    };
+    let mut targets: Vec<Target> = (0..MAX_RESULTS)
+        .map(|n| target(n, TargetState::Done))
+        .collect();
+    targets.push(target(MAX_RESULTS, TargetState::Failed));
+    let operation = Operation {
+        id: "1".to_owned(),
+        kind: "batch_create".to_owned(),
+        actor: "root".to_owned(),
+        created_at: NOW,
+    };
+    let task = Task::new(operation, targets);
+    assert_eq!(
+        (task.results.len(), task.results_truncated),
+        (MAX_RESULTS, true)
+    );
+    assert_eq!(task.results[0].state, TargetState::Failed);
+    assert_eq!(task.status.progress.total, MAX_RESULTS + 1);
+}

@@ -1,0 +1,366 @@
+//! Ordinary users, as administrators manage them.
+
+use schema::condition::Condition;
+use schema::config::Config;
+use schema::config::query as config_query;
+use schema::container::{Desired, StatusWord, status_word};
+use schema::db::Tx;
+use schema::error::DbError;
+use schema::ids::{Generation, Kind, Timestamp, Uid, UserName};
+use schema::object;
+use schema::secrets::random_password;
+use schema::session;
+use schema::user::{self, NewUser, Role, Source, User, UserListing};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::page::{Window, search, with_page};
+use super::params::{Who, by_rule_of, ordinary_user, present_user};
+use crate::auth::password::check_rules;
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::{Input, Nothing};
+use crate::reply::Reply;
+use crate::settings::AuthMode;
+use crate::wait::{self, Change};
+
+mod batch;
+
+pub use batch::batch_create;
+
+/// A user with its container, in a list.
+#[derive(Debug, Serialize)]
+struct Item {
+    username: String,
+    source: String,
+    role: Role,
+    disabled: bool,
+    status: StatusWord,
+    image: String,
+    image_tag: String,
+    /// The image was found on the engine.
+    image_ready: bool,
+    ip: Option<String>,
+    groups: Vec<String>,
+    desired: Desired,
+    generation: Generation,
+    observed_generation: Generation,
+    conditions: Vec<Condition>,
+    created_at: Timestamp,
+    last_login_at: Option<Timestamp>,
+}
+
+impl From<UserListing> for Item {
+    fn from(user: UserListing) -> Self {
+        let desired = user.desired.unwrap_or(Desired::Stopped);
+        let shall_run = desired == Desired::Running && !user.disabled;
+        let deleted = user.deleted_at.is_some();
+        Self {
+            status: status_word(shall_run, deleted, user.generation, &user.status),
+            username: user.name,
+            source: user.source,
+            role: Role::User,
+            disabled: user.disabled,
+            image_tag: tag_of(&user.image_ref).to_owned(),
+            image: user.image_ref,
+            image_ready: user.facts.image_id.is_some(),
+            ip: user.facts.ip,
+            groups: Vec::new(),
+            desired,
+            generation: user.generation,
+            observed_generation: user.status.observed_generation,
+            conditions: user.status.conditions,
+            created_at: user.created_at,
+            last_login_at: user.last_login_at,
+        }
+    }
+}
+
+/// The tag of an image reference; empty when it has none. A registry's port is no tag.
+fn tag_of(reference: &str) -> &str {
+    let name = reference.split('@').next().unwrap_or_default();
+    let last = name.rsplit('/').next().unwrap_or_default();
+    last.split_once(':').map_or("", |(_, tag)| tag)
+}
+
+/// `GET /api/admin/users`: everybody, or one page; no engine is asked.
+///
+/// # Errors
+/// Only when the database fails.
+pub async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+    let paging = input.paging.as_ref();
+    let mut window = Window::of(paging);
+    let mut connection = deps.db.snapshot().await?;
+    let (mut users, total) =
+        user::list(&mut connection, search(paging), window.limit, window.offset).await?;
+    if let Some(last) = window.corrected(paging, total) {
+        window = last;
+        (users, _) =
+            user::list(&mut connection, search(paging), window.limit, window.offset).await?;
+    }
+    drop(connection);
+    let items: Vec<Item> = users.into_iter().map(Item::from).collect();
+    let mode = deps.settings().auth_mode;
+    let reply = Reply::ok("users and their containers")
+        .with("users", items)
+        .with("auth_mode", mode)
+        .with("unified_auth", mode != AuthMode::Local);
+    Ok(with_page(reply, paging, total))
+}
+
+/// A user to create.
+#[derive(Debug, Deserialize)]
+pub struct Creation {
+    username: UserName,
+    /// Random when absent or empty.
+    password: Option<SecretString>,
+    /// Another tag of the configured image.
+    image_tag: Option<String>,
+}
+
+/// `POST /api/admin/users/create`: answers name and password, once.
+///
+/// # Errors
+/// 400 for a bad name, password or tag; 409 when the name is taken or still being removed.
+pub async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Reply, ApiError> {
+    let Creation {
+        username,
+        password,
+        image_tag,
+    } = input.params;
+    let image_tag = checked_tag(image_tag)?;
+    let password = chosen_or_random(password)?;
+    let hash = deps.passwords.slot().await?.hash(password.clone()).await?;
+    let mut tx = deps.db.begin().await?;
+    let template = Template::read(&mut tx, &deps, image_tag.as_deref()).await?;
+    let change = template
+        .create(&mut tx, &username, hash.into(), deps.clock.now())
+        .await?;
+    tx.commit().await?;
+    let settled = wait::settle(&deps, &change, input.wait).await;
+    let (done, under_way) = ("user created", "user created; the container is on its way");
+    // Whatever became of the container, the account exists and this is the only time its password
+    // is told.
+    let reply =
+        wait::reply(&change, settled, done, under_way).unwrap_or_else(|failed| failed.to_reply());
+    Ok(reply
+        .with("username", &username)
+        .with("password", password.expose_secret()))
+}
+
+fn checked_tag(tag: Option<String>) -> Result<Option<String>, ApiError> {
+    let tag = tag.filter(|tag| !tag.is_empty());
+    if let Some(tag) = &tag {
+        by_rule_of("image.tag", "image_tag", &json!(tag))?;
+    }
+    Ok(tag)
+}
+
+fn chosen_or_random(password: Option<SecretString>) -> Result<SecretString, ApiError> {
+    match password.filter(|password| !password.expose_secret().is_empty()) {
+        None => random_password().map_err(ApiError::internal),
+        Some(password) => {
+            check_rules("password", &password)?;
+            Ok(password)
+        }
+    }
+}
+
+/// What new users get from the configuration.
+struct Template {
+    image_ref: String,
+    desired: Desired,
+}
+
+impl Template {
+    async fn read(tx: &mut Tx, deps: &Deps, tag: Option<&str>) -> Result<Self, DbError> {
+        let (values, _) = config_query::load(tx, &deps.master_key).await?;
+        let config = Config::from_stored(values).with_run_as_image(deps.run_as_image);
+        Ok(Self {
+            image_ref: match tag {
+                Some(tag) => format!("{}:{tag}", config.text("image.name")),
+                None => config.image_reference(),
+            },
+            desired: if config.autostart() {
+                Desired::Running
+            } else {
+                Desired::Stopped
+            },
+        })
+    }
+
+    /// Records a local user with its container.
+    async fn create(
+        &self,
+        tx: &mut Tx,
+        name: &UserName,
+        password_hash: SecretString,
+        now: Timestamp,
+    ) -> Result<Change, DbError> {
+        let new = NewUser {
+            uid: Uid::random(),
+            name: name.clone(),
+            source: Source::Local,
+            password_hash: Some(password_hash),
+            image_ref: self.image_ref.clone(),
+            desired: self.desired,
+        };
+        let generation = user::create(tx, &new, now).await?;
+        Ok(Change {
+            kind: Kind::Container,
+            uid: new.uid,
+            name: name.to_string(),
+            generation,
+        })
+    }
+}
+
+/// `POST /api/admin/users/delete`: the container goes, the directory is archived, the name becomes
+/// free. Asking again for what is under way waits for the same removal.
+///
+/// # Errors
+/// 404 without such a user, 412 when its container's generation is not `if_generation`; what the
+/// removal fails with.
+pub async fn delete(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply, ApiError> {
+    let name = &input.params.username;
+    let mut tx = deps.db.begin().await?;
+    let user = ordinary_user(user::find(&mut tx, name).await?, name)?;
+    if user.deleted_at.is_none() && input.if_generation.is_some() {
+        object::bump(&mut tx, Kind::Container, &user.uid, input.if_generation).await?;
+    }
+    let generation = removal_of(&mut tx, &user, deps.clock.now()).await?;
+    tx.commit().await?;
+    let change = Change {
+        kind: Kind::User,
+        uid: user.uid,
+        name: user.name.to_string(),
+        generation,
+    };
+    let settled = wait::settle_removal(&deps, &change, input.wait).await;
+    let back = coming_back(deps.settings().auth_mode);
+    let done = format!("user {name} is removed and the directory archived; {back}");
+    let under_way = format!("user {name} is being removed; once that is done, {back}");
+    wait::reply(&change, settled, done, under_way)
+}
+
+/// Records the removal, or finds the one that is under way. Returns the user's generation.
+async fn removal_of(tx: &mut Tx, user: &User, now: Timestamp) -> Result<Generation, DbError> {
+    match user::delete(tx, &user.uid, now).await {
+        Err(DbError::NotFound(_)) => {
+            let row = object::get(tx, Kind::User, &user.uid).await?;
+            Ok(row.ok_or(DbError::NotFound("user"))?.generation)
+        }
+        other => other,
+    }
+}
+
+fn coming_back(mode: AuthMode) -> &'static str {
+    match mode {
+        AuthMode::Local => "the name is free for a new user",
+        AuthMode::Ldap => "the person comes back by signing in or by the next sync",
+        AuthMode::Oidc => "the person comes back by signing in",
+    }
+}
+
+/// The form of `POST /api/admin/users/reset-password`.
+#[derive(Debug, Deserialize)]
+pub struct ResetForm {
+    username: UserName,
+    /// The new password; a random one when absent.
+    password: Option<SecretString>,
+}
+
+/// `POST /api/admin/users/reset-password`: sets a new password; all sessions end. A random one is told
+/// once; one that was given is not repeated.
+///
+/// # Errors
+/// 404 without such a user, 403 when its password is kept elsewhere, 409 while it is being removed,
+/// 400 for a given password that breaks the rules.
+pub async fn reset_password(
+    _: Superadmin,
+    input: Input<ResetForm>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let ResetForm { username, password } = input.params;
+    let name = &username;
+    let (password, random) = match password {
+        Some(given) => (given, false),
+        None => (random_password().map_err(ApiError::internal)?, true),
+    };
+    check_rules("password", &password)?;
+    let hash = deps.passwords.slot().await?.hash(password.clone()).await?;
+    let mut tx = deps.db.begin().await?;
+    let user = present_user(user::find(&mut tx, name).await?, name)?;
+    if user.source != Source::Local {
+        return Err(ApiError::ModeForbidden("the password is kept elsewhere"));
+    }
+    user::set_password(&mut tx, &user.uid, &hash.into(), None).await?;
+    tx.commit().await?;
+    let reply =
+        Reply::ok("the password was reset and all sessions ended").with("username", &user.name);
+    if random {
+        return Ok(reply.with("password", password.expose_secret()));
+    }
+    Ok(reply)
+}
+
+/// `POST /api/admin/users/disable`: no sign-in, no session, no running container.
+///
+/// # Errors
+/// 404 without such a user, 409 while it is being removed, 412 for a stale `if_generation`; what
+/// stopping the container fails with.
+pub async fn disable(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply, ApiError> {
+    set_disabled(input, deps, true).await
+}
+
+/// `POST /api/admin/users/enable`: signing in is possible again, and the container is as desired.
+///
+/// # Errors
+/// As [`disable`].
+pub async fn enable(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply, ApiError> {
+    set_disabled(input, deps, false).await
+}
+
+async fn set_disabled(input: Input<Who>, deps: Deps, disabled: bool) -> Result<Reply, ApiError> {
+    let name = &input.params.username;
+    let mut tx = deps.db.begin().await?;
+    let user = present_user(user::find(&mut tx, name).await?, name)?;
+    let generation = user::set_disabled(&mut tx, &user.uid, disabled, input.if_generation).await?;
+    tx.commit().await?;
+    let done = format!(
+        "user {name} is {}",
+        if disabled { "disabled" } else { "enabled" }
+    );
+    wait::answer(
+        &deps,
+        &Change::of_container(&user, generation),
+        input.wait,
+        done,
+    )
+    .await
+}
+
+/// `POST /api/admin/users/sessions/revoke`: ends all sessions of an account, superadmins included.
+///
+/// # Errors
+/// 404 without such an account.
+pub async fn revoke_sessions(
+    _: Superadmin,
+    input: Input<Who>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let name = &input.params.username;
+    let mut tx = deps.db.begin().await?;
+    let account = user::find(&mut tx, name).await?;
+    let account = account.ok_or_else(|| ApiError::not_found(format!("account {name}")))?;
+    let ended = session::revoke_all(&mut tx, &account.uid, None).await?;
+    tx.commit().await?;
+    Ok(Reply::ok(format!("sessions of {name} ended"))
+        .with("username", &account.name)
+        .with("ended", ended))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! Creating many users at once.
+
+use schema::db::Tx;
+use schema::error::DbError;
+use schema::ids::{Timestamp, UserName};
+use schema::operation;
+use schema::secrets::random_password;
+use schema::user;
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+
+use super::Template;
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::reply::Reply;
+use crate::routes::params::names;
+use crate::wait::{self, Change};
+
+/// Most names of one request: each costs a hash of some 20 ms.
+const MAX_NAMES: usize = 500;
+/// How often a place in the line for hashing is asked for, with the pool's own pause in between.
+const HASH_ATTEMPTS: u32 = 10;
+
+/// The users to create.
+#[derive(Debug, Deserialize)]
+pub struct Names {
+    /// A list, or a text that separates them by commas or line breaks.
+    usernames: Vec<String>,
+}
+
+/// What became of one name.
+#[derive(Serialize)]
+struct Outcome {
+    username: String,
+    success: bool,
+    /// Told this once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    password: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+}
+
+impl Outcome {
+    fn refused(username: &str, error: &ApiError) -> Self {
+        Self {
+            // A name that breaks the rule may be of any length.
+            username: username.chars().take(64).collect(),
+            success: false,
+            password: None,
+            error: Some(error.to_string()),
+            code: Some(error.code().to_owned()),
+        }
+    }
+}
+
+/// One name on its way.
+enum Candidate {
+    Refused(Outcome),
+    Ready {
+        name: UserName,
+        password: SecretString,
+        hash: SecretString,
+    },
+}
+
+/// `POST /api/admin/users/batch-create`: each name by itself; the containers of all that were
+/// created are one operation.
+///
+/// # Errors
+/// 400 without names or with more than 500; what befalls one name is told in its result.
+pub async fn batch_create(
+    Superadmin(actor): Superadmin,
+    input: Input<Names>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let names = names(&input.params.usernames);
+    if names.is_empty() || names.len() > MAX_NAMES {
+        let rule = format!("usernames holds 1 to {MAX_NAMES} names");
+        return Err(ApiError::invalid("usernames", rule));
+    }
+    let mut candidates = Vec::with_capacity(names.len());
+    for name in names {
+        candidates.push(candidate(&deps, name).await?);
+    }
+    let (results, task) = record(&deps, candidates, &actor.to_string()).await?;
+    let created = results.iter().filter(|result| result.success).count();
+    let message = format!("{created} of {} users created", results.len());
+    let reply = Reply::ok(message)
+        .with("results", results)
+        .with("task_id", &task)
+        .with("total", created);
+    match task {
+        None => Ok(reply),
+        Some(task) => {
+            let progress = wait::settle_operation(&deps, &task, input.wait).await;
+            Ok(wait::with_progress(reply, progress))
+        }
+    }
+}
+
+/// Checks a name and hashes its password. Only a failing service is an error.
+async fn candidate(deps: &Deps, text: &str) -> Result<Candidate, ApiError> {
+    let refused = |error: &ApiError| Ok(Candidate::Refused(Outcome::refused(text, error)));
+    let name: UserName = match text.parse() {
+        Ok(name) => name,
+        Err(rule) => return refused(&ApiError::invalid("usernames", format!("{rule}"))),
+    };
+    // Decided once more when it is recorded; here it only saves a hash.
+    if is_taken(deps, &name).await? {
+        return refused(&already_exists(&name));
+    }
+    let password = random_password().map_err(ApiError::internal)?;
+    match hash(deps, &password).await {
+        Ok(hash) => Ok(Candidate::Ready {
+            name,
+            password,
+            hash,
+        }),
+        Err(busy @ ApiError::Busy { .. }) => refused(&busy),
+        Err(error) => Err(error),
+    }
+}
+
+async fn is_taken(deps: &Deps, name: &UserName) -> Result<bool, DbError> {
+    let mut connection = deps.db.read().await?;
+    let holder = user::find(&mut connection, name).await?;
+    Ok(holder.is_some_and(|holder| holder.deleted_at.is_none()))
+}
+
+fn already_exists(name: &UserName) -> ApiError {
+    ApiError::AlreadyExists {
+        what: format!("user {name}"),
+    }
+}
+
+/// Hashes a password; sign-ins go first, so a full line is waited for.
+async fn hash(deps: &Deps, password: &SecretString) -> Result<SecretString, ApiError> {
+    for _ in 1..HASH_ATTEMPTS {
+        match deps.passwords.slot().await {
+            Ok(slot) => return Ok(slot.hash(password.clone()).await?.into()),
+            Err(ApiError::Busy { retry_after }) => tokio::time::sleep(retry_after).await,
+            Err(error) => return Err(error),
+        }
+    }
+    let slot = deps.passwords.slot().await?;
+    Ok(slot.hash(password.clone()).await?.into())
+}
+
+/// Records all users and the operation in one transaction. Returns the results in the order of the
+/// names, and the operation's id unless nobody was created.
+async fn record(
+    deps: &Deps,
+    candidates: Vec<Candidate>,
+    actor: &str,
+) -> Result<(Vec<Outcome>, Option<String>), ApiError> {
+    let now = deps.clock.now();
+    let mut tx = deps.db.begin().await?;
+    let template = Template::read(&mut tx, deps, None).await?;
+    let (mut results, mut objects) = (Vec::with_capacity(candidates.len()), Vec::new());
+    for candidate in candidates {
+        let (outcome, change) = record_one(&mut tx, &template, candidate, now).await?;
+        results.push(outcome);
+        objects.extend(change.map(|c| (c.kind, c.uid, c.name, c.generation)));
+    }
+    let task = if objects.is_empty() {
+        None
+    } else {
+        Some(operation::create(&mut tx, "batch_create", actor, &objects, now).await?)
+    };
+    tx.commit().await?;
+    Ok((results, task))
+}
+
+async fn record_one(
+    tx: &mut Tx,
+    template: &Template,
+    candidate: Candidate,
+    now: Timestamp,
+) -> Result<(Outcome, Option<Change>), DbError> {
+    let (name, password, hash) = match candidate {
+        Candidate::Refused(outcome) => return Ok((outcome, None)),
+        Candidate::Ready {
+            name,
+            password,
+            hash,
+        } => (name, password, hash),
+    };
+    let refused = match template.create(tx, &name, hash, now).await {
+        Ok(change) => return Ok((created(&name, &password), Some(change))),
+        Err(DbError::NameTaken) => already_exists(&name),
+        Err(DbError::NameBeingRemoved) => ApiError::NameBeingRemoved,
+        Err(error) => return Err(error),
+    };
+    Ok((Outcome::refused(name.as_str(), &refused), None))
+}
+
+fn created(name: &UserName, password: &SecretString) -> Outcome {
+    Outcome {
+        username: name.to_string(),
+        success: true,
+        password: Some(password.expose_secret().to_owned()),
+        error: None,
+        code: None,
+    }
+}

@@ -1,0 +1,392 @@
+//! Accepted, then converged: holding an answer back until the reconcilers have made it so.
+//!
+//! A change is committed before anybody waits, and stays recorded whatever the wait ends with. So
+//! nothing here fails a request because of the world: what cannot be read now is looked at again,
+//! and at the end of the time the answer is "pending".
+
+use std::time::Duration;
+
+use http::StatusCode;
+use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
+use schema::error::DbError;
+use schema::ids::{Generation, Kind, Uid};
+use schema::object::{self, ObjectRow};
+use schema::operation::{self, Progress};
+use schema::user::User;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::deps::{Dependencies, Deps};
+use crate::error::{ApiError, FailureClass};
+use crate::explain::explained;
+use crate::reply::Reply;
+
+/// How long an answer about one object is held back when the client says nothing.
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
+/// Other replicas' saves ring no bell here: look this often all the same.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Many objects may converge at once; no waiter looks more often than this.
+const LOOK_GAP: Duration = Duration::from_millis(50);
+
+/// A committed change of one object's desired state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Kind of object.
+    pub kind: Kind,
+    /// Its identity.
+    pub uid: Uid,
+    /// Its name, for display.
+    pub name: String,
+    /// The generation that the change made.
+    pub generation: Generation,
+}
+
+impl Change {
+    /// A change of a user's container.
+    pub fn of_container(user: &User, generation: Generation) -> Self {
+        Self {
+            kind: Kind::Container,
+            uid: user.uid.clone(),
+            name: user.name.to_string(),
+            generation,
+        }
+    }
+
+    /// The object as answers name it, such as `container/alice`.
+    pub fn object(&self) -> String {
+        format!("{}/{}", self.kind, self.name)
+    }
+}
+
+/// What a wait ended with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Settled {
+    /// The generation was observed and the object is as desired.
+    Converged,
+    /// Not yet; with what is known so far.
+    Pending(Vec<Condition>),
+    /// A person must act first.
+    Failed {
+        /// Why, for programs.
+        reason: Reason,
+        /// Why, for people.
+        message: String,
+    },
+}
+
+/// Waits for one change, at most `wait` ([`DEFAULT_WAIT`] when the client said nothing).
+pub async fn settle(deps: &Deps, change: &Change, wait: Option<Duration>) -> Settled {
+    let mut watch = Watch::new(deps, wait.unwrap_or(DEFAULT_WAIT));
+    loop {
+        let seen = match look(deps, change).await {
+            Ok(Settled::Pending(conditions)) => conditions,
+            Ok(settled) => return settled,
+            Err(error) => unreadable(&error),
+        };
+        if !watch.next().await {
+            return Settled::Pending(seen);
+        }
+    }
+}
+
+/// Waits until a deleted user is purged: container gone, directory archived, name free.
+pub async fn settle_removal(deps: &Deps, user: &Change, wait: Option<Duration>) -> Settled {
+    let mut watch = Watch::new(deps, wait.unwrap_or(DEFAULT_WAIT));
+    loop {
+        let seen = match look_for_removal(deps, user).await {
+            Ok(Settled::Pending(conditions)) => conditions,
+            Ok(settled) => return settled,
+            Err(error) => unreadable(&error),
+        };
+        if !watch.next().await {
+            return Settled::Pending(seen);
+        }
+    }
+}
+
+/// Waits until a pass has seen that an object is paused.
+pub async fn settle_pause(deps: &Deps, change: &Change, wait: Option<Duration>) -> Settled {
+    let mut watch = Watch::new(deps, wait.unwrap_or(DEFAULT_WAIT));
+    loop {
+        let seen = match read(deps, change.kind, &change.uid).await {
+            Ok(row) => row.map(|row| row.status.conditions).unwrap_or_default(),
+            Err(error) => unreadable(&error),
+        };
+        if is_true(&seen, ConditionType::Paused) {
+            return Settled::Converged;
+        }
+        if !watch.next().await {
+            return Settled::Pending(seen);
+        }
+    }
+}
+
+/// Waits until no object of an operation is under way any more, at most `wait` (by default not at
+/// all). Returns how far it is then.
+pub async fn settle_operation(deps: &Deps, id: &str, wait: Option<Duration>) -> Progress {
+    let mut watch = Watch::new(deps, wait.unwrap_or(Duration::ZERO));
+    loop {
+        let progress = match progress_of(deps, id).await {
+            Ok(progress) => progress,
+            Err(error) => unreadable(&error),
+        };
+        let done = progress.total > 0 && progress.pending + progress.running == 0;
+        if done || !watch.next().await {
+            return progress;
+        }
+    }
+}
+
+/// Waits for one change and says how it went: 200 `converged` with the message given, 202 `pending`,
+/// or the failure that a person has to mend.
+///
+/// # Errors
+/// [`ApiError::ObjectFailed`].
+pub async fn answer(
+    deps: &Deps,
+    change: &Change,
+    wait: Option<Duration>,
+    done: impl Into<String>,
+) -> Result<Reply, ApiError> {
+    let settled = settle(deps, change, wait).await;
+    reply(change, settled, done, "accepted; the change is under way")
+}
+
+/// Says how a wait ended.
+///
+/// # Errors
+/// [`ApiError::ObjectFailed`].
+pub fn reply(
+    change: &Change,
+    settled: Settled,
+    done: impl Into<String>,
+    under_way: impl Into<String>,
+) -> Result<Reply, ApiError> {
+    let (reply, state) = match settled {
+        Settled::Converged => (Reply::ok(done), "converged"),
+        Settled::Pending(conditions) => {
+            let reply = Reply::ok(under_way).status(StatusCode::ACCEPTED);
+            (reply.with("conditions", explained(&conditions)), "pending")
+        }
+        Settled::Failed { reason, message } => return Err(failure(change, reason, message)),
+    };
+    Ok(reply
+        .with("state", state)
+        .with("object", change.object())
+        .with("generation", change.generation))
+}
+
+/// Says how far an operation is: 200 `converged`, 202 `pending`, or 200 `failed` when some of its
+/// objects need a person; which ones, its task tells.
+pub fn with_progress(reply: Reply, progress: Progress) -> Reply {
+    let under_way = progress.total == 0 || progress.pending + progress.running > 0;
+    let (state, status) = match (under_way, progress.failed) {
+        (true, _) => ("pending", StatusCode::ACCEPTED),
+        (false, 0) => ("converged", StatusCode::OK),
+        (false, _) => ("failed", StatusCode::OK),
+    };
+    reply
+        .status(status)
+        .with("state", state)
+        .with("progress", progress)
+}
+
+fn failure(change: &Change, reason: Reason, message: String) -> ApiError {
+    ApiError::ObjectFailed {
+        class: class(reason),
+        code: snake_case(reason.as_str()),
+        message,
+        object: change.object(),
+        generation: change.generation,
+    }
+}
+
+/// How the failure of an object is told in HTTP.
+fn class(reason: Reason) -> FailureClass {
+    match reason {
+        Reason::ImageMissing | Reason::NeedsRoot | Reason::InvalidSettings => FailureClass::Refused,
+        Reason::NameConflict
+        | Reason::HomeConflict
+        | Reason::NetworkInUse
+        | Reason::PausedByOperator
+        | Reason::Terminating => FailureClass::Conflict,
+        // The registry, or the agent itself, is what failed behind this service.
+        Reason::ImagePullFailed | Reason::CrashLoop | Reason::ReplacementFailed => {
+            FailureClass::Remote
+        }
+        Reason::EngineTooOld
+        | Reason::DataDirMismatch
+        | Reason::NetworkFull
+        | Reason::StorageFull
+        | Reason::EngineUnavailable => FailureClass::Engine,
+        Reason::Failed
+        | Reason::Pending
+        | Reason::Running
+        | Reason::Stopped
+        | Reason::Converged
+        | Reason::Progressing
+        | Reason::NotReady
+        | Reason::NetworkMissing
+        | Reason::ImagePulling
+        | Reason::HomeMissing
+        | Reason::Exited
+        | Reason::Retrying
+        | Reason::Panicked
+        | Reason::NoProgress => FailureClass::Other,
+    }
+}
+
+/// `ImagePullFailed` → `image_pull_failed`.
+fn snake_case(word: &str) -> String {
+    let mut code = String::with_capacity(word.len() + 4);
+    for (at, c) in word.char_indices() {
+        if c.is_ascii_uppercase() && at > 0 {
+            code.push('_');
+        }
+        code.push(c.to_ascii_lowercase());
+    }
+    code
+}
+
+/// Paces the looks of one waiter.
+struct Watch {
+    ticks: watch::Receiver<u64>,
+    deadline: Instant,
+    shutdown: CancellationToken,
+}
+
+impl Watch {
+    /// Takes note of all saves so far: one that comes after leads to another look.
+    fn new(deps: &Dependencies, wait: Duration) -> Self {
+        let mut ticks = deps.status_ticks.clone();
+        ticks.borrow_and_update();
+        Self {
+            ticks,
+            deadline: Instant::now() + wait,
+            shutdown: deps.shutdown.clone(),
+        }
+    }
+
+    /// Waits for a reason to look again. False when the time is up or the service stops.
+    async fn next(&mut self) -> bool {
+        let now = Instant::now();
+        if now >= self.deadline || self.shutdown.is_cancelled() {
+            return false;
+        }
+        let earliest = self.deadline.min(now + LOOK_GAP);
+        let latest = self.deadline.min(now + LOOK_EVERY);
+        let tick = async {
+            sleep_until(earliest).await;
+            if self.ticks.changed().await.is_err() {
+                // Nobody saves here any more; the clock still ticks.
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = tick => true,
+            () = sleep_until(latest) => true,
+            () = self.shutdown.cancelled() => false,
+        }
+    }
+}
+
+/// A look that failed says nothing: it is logged, and the next one may succeed.
+fn unreadable<T: Default>(error: &DbError) -> T {
+    let error = crate::error::chain(error);
+    tracing::warn!(%error, "cannot see how far a change is; looking again");
+    T::default()
+}
+
+async fn read(deps: &Deps, kind: Kind, uid: &Uid) -> Result<Option<ObjectRow>, DbError> {
+    let mut connection = deps.db.read().await?;
+    object::get(&mut connection, kind, uid).await
+}
+
+async fn progress_of(deps: &Deps, id: &str) -> Result<Progress, DbError> {
+    let mut connection = deps.db.read().await?;
+    let targets = operation::targets(&mut connection, id).await?;
+    Ok(operation::progress(&targets))
+}
+
+async fn look(deps: &Deps, change: &Change) -> Result<Settled, DbError> {
+    let mut connection = deps.db.read().await?;
+    let row = object::get(&mut connection, change.kind, &change.uid).await?;
+    let paused = object::paused_reconcilers(&mut connection).await?;
+    Ok(judge(change, row, &paused))
+}
+
+/// How far a change is, from the object's row and the names of paused reconcilers.
+fn judge(change: &Change, row: Option<ObjectRow>, paused: &[String]) -> Settled {
+    let row = match row {
+        Some(row) if row.deleted_at.is_none() => row,
+        // Somebody deleted it meanwhile; this change will never be seen.
+        Some(_) | None => {
+            return Settled::Failed {
+                reason: Reason::Terminating,
+                message: format!("{} was deleted meanwhile", change.object()),
+            };
+        }
+    };
+    let seen = row.status.observed_generation >= change.generation;
+    if seen && is_true(&row.status.conditions, ConditionType::Ready) {
+        return Settled::Converged;
+    }
+    failed(&row, seen, paused).unwrap_or(Settled::Pending(row.status.conditions))
+}
+
+async fn look_for_removal(deps: &Deps, user: &Change) -> Result<Settled, DbError> {
+    let mut connection = deps.db.snapshot().await?;
+    let row = object::get(&mut connection, Kind::User, &user.uid).await?;
+    let container = object::get(&mut connection, Kind::Container, &user.uid).await?;
+    let paused = object::paused_reconcilers(&mut connection).await?;
+    Ok(judge_removal(row, container, &paused))
+}
+
+/// How far a removal is. The user goes last; what holds it up may be its container.
+fn judge_removal(
+    user: Option<ObjectRow>,
+    container: Option<ObjectRow>,
+    paused: &[String],
+) -> Settled {
+    let Some(user) = user else {
+        return Settled::Converged;
+    };
+    let held_up = [container.as_ref(), Some(&user)]
+        .into_iter()
+        .flatten()
+        .find_map(|row| {
+            failed(
+                row,
+                row.status.observed_generation >= row.generation,
+                paused,
+            )
+        });
+    held_up.unwrap_or_else(|| Settled::Pending(container.unwrap_or(user).status.conditions))
+}
+
+/// Whether an object waits for a person. What was `seen` of an older generation does not count.
+fn failed(row: &ObjectRow, seen: bool, paused: &[String]) -> Option<Settled> {
+    let object = format!("{}/{}", row.kind, row.name);
+    if row.paused || paused.iter().any(|name| name == "*" || *name == row.kind) {
+        return Some(Settled::Failed {
+            reason: Reason::PausedByOperator,
+            message: format!(
+                "{object} is paused; the change is recorded and waits until it is resumed"
+            ),
+        });
+    }
+    let ready = condition::find(&row.status.conditions, ConditionType::Ready)?;
+    let stuck = seen && ready.status != ConditionStatus::True && ready.reason.needs_person();
+    stuck.then(|| Settled::Failed {
+        reason: ready.reason,
+        message: ready.message.clone(),
+    })
+}
+
+fn is_true(conditions: &[Condition], kind: ConditionType) -> bool {
+    condition::find(conditions, kind).is_some_and(|c| c.status == ConditionStatus::True)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+use schema::ids::Timestamp;
+use schema::object::StatusRow;
+use strum::VariantArray;
+
+use super::*;
+use crate::routes::test_support::{Fleet, fleet};
+
+const LONG: Option<Duration> = Some(Duration::from_secs(20));
+
+fn row(kind: Kind, generation: i64, observed: i64, conditions: Vec<Condition>) -> ObjectRow {
+    ObjectRow {
+        kind: kind.to_string(),
+        uid: Uid::from("alice".to_owned()),
+        name: "alice".to_owned(),
+        generation: Generation(generation),
+        paused: false,
+        created_at: Timestamp::default(),
+        deleted_at: None,
+        status: StatusRow {
+            observed_generation: Generation(observed),
+            conditions,
+            ..StatusRow::default()
+        },
+    }
+}
+
+fn container(observed: i64, condition: Condition) -> Option<ObjectRow> {
+    Some(row(Kind::Container, 3, observed, vec![condition]))
+}
+
+fn change(generation: i64) -> Change {
+    Change {
+        kind: Kind::Container,
+        uid: Uid::from("alice".to_owned()),
+        name: "alice".to_owned(),
+        generation: Generation(generation),
+    }
+}
+
+fn reason(settled: Settled) -> Option<Reason> {
+    match settled {
+        Settled::Failed { reason, .. } => Some(reason),
+        Settled::Converged | Settled::Pending(_) => None,
+    }
+}
+
+#[test]
+fn l59_readiness_of_an_older_generation_is_not_ours() {
+    let running = Condition::ready(Reason::Running, "");
+    let old = judge(&change(3), container(2, running.clone()), &[]);
+    assert_eq!(old, Settled::Pending(vec![running.clone()]));
+    let ours = judge(&change(3), container(3, running), &[]);
+    assert_eq!(ours, Settled::Converged);
+}
+
+#[test]
+fn a_failure_of_an_older_generation_is_not_ours() {
+    let missing = Condition::not_ready(Reason::ImageMissing, "no such image");
+    assert_eq!(
+        reason(judge(&change(3), container(2, missing.clone()), &[])),
+        None
+    );
+    let settled = judge(&change(3), container(3, missing), &[]);
+    assert_eq!(reason(settled), Some(Reason::ImageMissing));
+}
+
+#[test]
+fn l33_an_engine_that_is_away_is_no_failure() {
+    let away = Condition::unknown(Reason::EngineUnavailable, "connection refused");
+    let settled = judge(&change(3), container(3, away.clone()), &[]);
+    assert_eq!(settled, Settled::Pending(vec![away]));
+}
+
+#[test]
+fn what_is_paused_or_deleted_is_not_waited_for() {
+    let running = || Condition::ready(Reason::Running, "");
+    for paused in ["*", "container"] {
+        let settled = judge(&change(3), container(2, running()), &[paused.to_owned()]);
+        assert_eq!(reason(settled), Some(Reason::PausedByOperator), "{paused}");
+    }
+    let other = judge(&change(3), container(2, running()), &["user".to_owned()]);
+    assert_eq!(reason(other), None);
+    let mut paused = container(2, running());
+    paused.as_mut().unwrap().paused = true;
+    assert_eq!(
+        reason(judge(&change(3), paused, &[])),
+        Some(Reason::PausedByOperator)
+    );
+    assert_eq!(
+        reason(judge(&change(3), None, &[])),
+        Some(Reason::Terminating)
+    );
+}
+
+#[test]
+fn a_removal_has_converged_when_the_user_is_purged() {
+    let going = || Condition::not_ready(Reason::Terminating, "removing");
+    let user = Some(row(Kind::User, 2, 2, vec![going()]));
+    assert_eq!(judge_removal(None, None, &[]), Settled::Converged);
+    let pending = judge_removal(user.clone(), container(3, going()), &[]);
+    assert_eq!(pending, Settled::Pending(vec![going()]));
+    // The user waits for its container, so the container's failure is the removal's.
+    let stuck = Condition::not_ready(Reason::Failed, "cannot remove the container");
+    let settled = judge_removal(user.clone(), container(3, stuck.clone()), &[]);
+    assert_eq!(reason(settled), Some(Reason::Failed));
+    // Of before the deletion.
+    assert_eq!(reason(judge_removal(user, container(2, stuck), &[])), None);
+    let conflict = Condition::not_ready(Reason::HomeConflict, "not a directory");
+    let user = Some(row(Kind::User, 2, 2, vec![conflict]));
+    assert_eq!(
+        reason(judge_removal(user, None, &[])),
+        Some(Reason::HomeConflict)
+    );
+}
+
+#[test]
+fn every_failure_has_a_status_and_a_code() {
+    for reason in Reason::VARIANTS
+        .iter()
+        .filter(|reason| reason.needs_person())
+    {
+        let error = failure(&change(1), *reason, "x".to_owned());
+        let expected = match reason {
+            Reason::ImageMissing | Reason::NeedsRoot | Reason::InvalidSettings => 422,
+            Reason::NameConflict
+            | Reason::HomeConflict
+            | Reason::NetworkInUse
+            | Reason::PausedByOperator => 409,
+            Reason::ImagePullFailed | Reason::CrashLoop | Reason::ReplacementFailed => 502,
+            Reason::EngineTooOld
+            | Reason::DataDirMismatch
+            | Reason::NetworkFull
+            | Reason::StorageFull => 503,
+            Reason::Failed => 500,
+            other => panic!("{other} needs a status"),
+        };
+        assert_eq!(error.status().as_u16(), expected, "{reason}");
+    }
+    assert_eq!(snake_case("ImagePullFailed"), "image_pull_failed");
+    assert_eq!(snake_case("NeedsRoot"), "needs_root");
+}
+
+/// Saves `Ready=True` for generation 1 of alice's container a little later.
+async fn soon(fleet: &Fleet, uid: &Uid) {
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let running = Condition::ready(Reason::Running, "");
+    fleet.saw(Kind::Container, uid, 1, running).await;
+}
+
+#[tokio::test]
+async fn a_waiter_hears_of_a_save_at_once() {
+    let fleet = fleet().await;
+    let uid = fleet.user("alice").await;
+    let began = Instant::now();
+    let (settled, ()) = tokio::join!(
+        async {
+            let settled = settle(&fleet.world.deps, &change(1), LONG).await;
+            (settled, began.elapsed())
+        },
+        soon(&fleet, &uid)
+    );
+    assert_eq!(settled.0, Settled::Converged);
+    assert!(settled.1 < LOOK_EVERY, "{:?}", settled.1);
+}
+
+#[tokio::test]
+async fn a_save_of_another_replica_is_found_without_a_tick() {
+    let mut fleet = fleet().await;
+    // This process's own saves tick elsewhere.
+    let (silent, receiver) = watch::channel(0);
+    fleet.deps().status_ticks = receiver;
+    let uid = fleet.user("alice").await;
+    let began = Instant::now();
+    let deps = fleet.world.deps.clone();
+    let change = change(1);
+    let (settled, ()) = tokio::join!(settle(&deps, &change, LONG), soon(&fleet, &uid));
+    assert_eq!(settled, Settled::Converged);
+    assert!(began.elapsed() < LOOK_EVERY * 3);
+    drop(silent);
+}
+
+#[tokio::test]
+async fn when_the_time_is_up_or_the_service_stops_the_change_is_pending() {
+    let fleet = fleet().await;
+    fleet.user("alice").await;
+    let deps = &fleet.world.deps;
+    let short = Some(Duration::from_millis(200));
+    assert_eq!(
+        settle(deps, &change(1), short).await,
+        Settled::Pending(vec![])
+    );
+    let began = Instant::now();
+    let change = change(1);
+    let (settled, ()) = tokio::join!(settle(deps, &change, LONG), async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        deps.shutdown.cancel();
+    });
+    assert_eq!(settled, Settled::Pending(vec![]));
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn looks_are_paced_whatever_the_ticks() {
+    let fleet = fleet().await;
+    let mut watch = Watch::new(&fleet.world.deps, Duration::from_secs(60));
+    tokio::time::pause();
+    let began = Instant::now();
+    fleet.world.status_ticks.send_modify(|ticks| *ticks += 1);
+    assert!(watch.next().await);
+    assert!((LOOK_GAP..LOOK_EVERY).contains(&began.elapsed()));
+    // Nobody is left who could tick.
+    let (gone, receiver) = watch::channel(0);
+    drop(gone);
+    watch.ticks = receiver;
+    let began = Instant::now();
+    assert!(watch.next().await);
+    assert!(began.elapsed() >= LOOK_EVERY);
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_read_leaves_the_change_pending() {
+    let fleet = fleet().await;
+    fleet.user("alice").await;
+    fleet.world.deps.db.close().await;
+    let short = Some(Duration::from_millis(100));
+    let settled = settle(&fleet.world.deps, &change(1), short).await;
+    assert_eq!(settled, Settled::Pending(vec![]));
+}
