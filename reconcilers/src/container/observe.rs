@@ -25,6 +25,7 @@ use crate::drivers::docker::{
     LABEL_SPEC_DIGEST,
 };
 use crate::engine::data_dir::ProbeState;
+use crate::engine::plan::NetworkState;
 use crate::engine::view::{NETWORK, Sight};
 
 /// Desired and observed state of one user's container.
@@ -60,8 +61,8 @@ pub struct Seen {
     pub pull_policy: PullPolicy,
     /// What became of pulling the user's image.
     pub pull: PullState,
-    /// Whether the agents' network is there.
-    pub network_ready: bool,
+    /// The agents' network; looked at only before a container is made.
+    pub network: NetworkState,
     /// The user's directory; `None` when it does not matter now.
     pub home: Option<HomeState>,
     /// Whether engine and service see the same data directory.
@@ -279,7 +280,7 @@ impl ContainerReconciler {
             pin: None,
             pull_policy: PullPolicy::Missing,
             pull: PullState::Idle,
-            network_ready: self.view.network().is_some(),
+            network: NetworkState::Missing,
             home: None,
             data_dir: self.probe.state(),
             needs_root: self.options.agent.needs_root(self.options.service_user),
@@ -368,6 +369,13 @@ impl ContainerReconciler {
         }
         // From here on a container is going to be made.
         seen.home = Some(self.home_state(row).await?);
+        // The network's own configuration is no input of containers, so theirs may be older.
+        let newest = self.config.newest().await?;
+        seen.network = NetworkState::of(
+            self.view.network().as_ref(),
+            self.view.owner(),
+            &newest.text("container.network_subnet"),
+        );
         seen.pull = self.pulls.state(&row.image_ref);
         if let Some(image_id) = pinned
             && self.view.engine().image(image_id).await?.is_some()

@@ -27,6 +27,7 @@ use crate::drivers::docker::{
     LABEL_SPEC_DIGEST,
 };
 use crate::engine::data_dir::ProbeState;
+use crate::engine::plan::{NetworkState, foreign_network};
 use crate::engine::view::NETWORK;
 use crate::runtime::{Plan, Requeue};
 
@@ -466,12 +467,25 @@ impl Running<'_> {
                 Requeue::AtResync,
             );
         }
-        if !self.seen.network_ready {
-            return wait(
-                Reason::NetworkMissing,
-                "the agents' network is not there yet",
-                Requeue::After(SHORT),
-            );
+        match self.seen.network {
+            NetworkState::AsWanted => {}
+            NetworkState::Missing => {
+                return wait(
+                    Reason::NetworkMissing,
+                    "the agents' network is not there yet",
+                    Requeue::After(SHORT),
+                );
+            }
+            NetworkState::Outdated => {
+                return wait(
+                    Reason::NetworkMissing,
+                    "the agents' network has to be made anew first",
+                    Requeue::After(Duration::from_secs(1)),
+                );
+            }
+            NetworkState::Foreign => {
+                return wait(Reason::NameConflict, &foreign_network(), Requeue::AtResync);
+            }
         }
         match &self.seen.home {
             Some(HomeState::Missing) => wait(

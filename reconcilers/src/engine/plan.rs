@@ -46,6 +46,44 @@ pub enum Action {
     },
 }
 
+/// How the agents' network is, compared with what it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkState {
+    /// There is none.
+    Missing,
+    /// There is one of that name, but it is not ours.
+    Foreign,
+    /// It is ours, and has to be made anew.
+    Outdated,
+    /// It is ours and as configured.
+    AsWanted,
+}
+
+impl NetworkState {
+    /// Compares a network of our name with what `owner` wants.
+    pub fn of(network: Option<&Network>, owner: &str, subnet: &str) -> Self {
+        let Some(network) = network else {
+            return Self::Missing;
+        };
+        if network.labels.get(LABEL_OWNER).map(String::as_str) != Some(owner) {
+            return Self::Foreign;
+        }
+        let as_wanted = network.subnet.as_deref() == Some(subnet)
+            && network.driver == "bridge"
+            && !network.inter_container_traffic;
+        if as_wanted {
+            Self::AsWanted
+        } else {
+            Self::Outdated
+        }
+    }
+}
+
+/// What is wrong with a network that only bears our name.
+pub fn foreign_network() -> String {
+    format!("a network named {NETWORK} exists that Agentyard does not own")
+}
+
 /// The plan for the engine.
 pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
     let say = |condition| Plan {
@@ -73,16 +111,14 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
         };
         return act(Action::CreateNetwork(settings), "creating the network");
     };
-    if network.labels.get(LABEL_OWNER) != Some(&snapshot.owner) {
+    let state = NetworkState::of(Some(network), &snapshot.owner, &snapshot.subnet);
+    if state == NetworkState::Foreign {
         return say(Condition::not_ready(
             Reason::NameConflict,
-            format!("a network named {NETWORK} exists that Agentyard does not own"),
+            foreign_network(),
         ));
     }
-    let as_wanted = network.subnet.as_deref() == Some(snapshot.subnet.as_str())
-        && network.driver == "bridge"
-        && !network.inter_container_traffic;
-    if !as_wanted {
+    if state != NetworkState::AsWanted {
         if snapshot.containers > 0 || !network.containers.is_empty() {
             return say(Condition::not_ready(
                 Reason::NetworkInUse,

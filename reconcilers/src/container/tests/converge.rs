@@ -12,7 +12,7 @@ use crate::container::plan::{CRASH_WINDOW, crash_delay};
 use crate::container::settings::{Readiness, RunAs};
 use crate::drivers::docker::fake::{Run, Verb};
 use crate::drivers::docker::{
-    ContainerSettings, ContainerState, EngineError, LABEL_OWNER, LABEL_UID,
+    ContainerSettings, ContainerState, EngineError, LABEL_OWNER, LABEL_UID, NetworkSettings,
 };
 use crate::engine::view::NETWORK;
 
@@ -40,6 +40,42 @@ async fn a_new_user_gets_exactly_one_ready_container() {
             .is_dir()
     );
     yard.assert_nothing_to_do(&uid).await;
+}
+
+#[tokio::test]
+async fn l30_l40_a_foreign_network_of_our_name_is_told_and_not_used() {
+    let mut yard = Yard::new().await;
+    // Everything as we would have it, but it is not ours: who made it may open it any time.
+    let foreign = NetworkSettings {
+        name: NETWORK.to_owned(),
+        subnet: "10.88.0.0/16".to_owned(),
+        labels: [(LABEL_OWNER.to_owned(), "another".to_owned())].into(),
+    };
+    yard.fake.hand_create_network(&foreign).unwrap();
+    let uid = yard.create_user("alice").await;
+    assert_eq!(reason(yard.settled(&uid).await), Reason::NameConflict);
+    assert!(yard.names().is_empty());
+    yard.fake.hand_remove_network(NETWORK).unwrap();
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+}
+
+#[tokio::test]
+async fn a_container_is_not_made_on_a_network_that_is_about_to_be_made_anew() {
+    let mut yard = Yard::new().await;
+    let uid = yard.create_user("alice").await;
+    yard.settled(&uid).await;
+    yard.set_desired(&uid, Desired::Stopped, false).await;
+    yard.settled(&uid).await;
+    yard.configure("container.network_subnet", json!("10.77.0.0/24"))
+        .await;
+    yard.set_desired(&uid, Desired::Running, false).await;
+    // Before the engine reconciler comes to it.
+    let pass = yard.pass(&uid).await.unwrap().unwrap();
+    assert_eq!(pass.acted, 0);
+    assert_eq!(reason(pass.condition), Reason::NetworkMissing);
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    let network = yard.fake.network_by_name(NETWORK).unwrap();
+    assert_eq!(network.subnet.as_deref(), Some("10.77.0.0/24"));
 }
 
 #[tokio::test]
