@@ -16,7 +16,7 @@ pub struct CommonArgs {
     /// Directory for database, keys, users' files and archives [default: ./data]
     #[arg(long, env = "AGENTYARD_DATA_DIR", value_name = "DIR", global = true)]
     pub data_dir: Option<PathBuf>,
-    /// Database: sqlite:<path> or postgres://… [default: sqlite:<data>/agentyard.db]
+    /// Database: sqlite:PATH or postgres://… [default: agentyard.db in the data directory]
     #[arg(
         long,
         env = "AGENTYARD_DATABASE_URL",
@@ -25,7 +25,7 @@ pub struct CommonArgs {
         global = true
     )]
     pub database_url: Option<String>,
-    /// Unix socket for administration on this machine [default: <data>/admin.sock]
+    /// Unix socket for administration on this machine [default: admin.sock in the data directory]
     #[arg(
         long,
         env = "AGENTYARD_ADMIN_SOCKET",

@@ -1,7 +1,7 @@
 //! Named SQL statements.
 //!
-//! Every statement of the service is a named constant made by [`statements!`], portable between
-//! SQLite and PostgreSQL, and listed in [`all`], so that a test can prepare each on both.
+//! Every statement of the service is a named constant made by `statements!`, portable between
+//! SQLite and PostgreSQL, and listed in [`all()`], so that a test can prepare each on both.
 
 /// Declares named statements and the list of them.
 macro_rules! statements {

@@ -1,7 +1,7 @@
 //! The table of routes: every method and path with who may use it, and how.
 //!
 //! The table is the only place that grants access. The dispatcher reads it, the handler registry
-//! refuses a handler whose caller type does not fit its row, and [`matrix`] derives the test of
+//! refuses a handler whose caller type does not fit its row, and [`matrix()`] derives the test of
 //! every route against every role and CSRF state from it.
 
 mod matrix;

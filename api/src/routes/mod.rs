@@ -35,3 +35,69 @@ pub fn registry() -> Result<Registry, RegistryError> {
         .bind(Op::Csrf, basic::csrf);
     fleet::bind_fleet(accounts::bind(binder)).build()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use crate::access::{Expect, Token, Who, matrix};
+    use crate::dispatch::Api;
+    use crate::testing::world;
+
+    /// The access matrix against the real handlers: whoever must be refused is refused by them too,
+    /// and whoever is let in gets an answer, never a server error, even without any parameter.
+    #[tokio::test]
+    async fn every_route_refuses_whom_the_table_refuses() {
+        let world = world().await;
+        let registry = super::registry().unwrap();
+        let filter = Api::new(registry, world.deps.clone()).unwrap().filter();
+        let mut reached = 0;
+        for case in matrix() {
+            let name = match case.who {
+                Who::Anonymous => None,
+                Who::OrdinaryUser => Some("alice"),
+                Who::Superadmin => Some("root"),
+            };
+            let path = case
+                .route
+                .path
+                .replace("{kind}", "user")
+                .replace("{name}", "alice");
+            let mut request = warp::test::request()
+                .method(case.route.method().as_str())
+                .path(&path);
+            if case.route.post {
+                let token = match case.token {
+                    Token::Valid => world.token(name.unwrap_or("alice")),
+                    Token::Wrong => world.token("somebody"),
+                    Token::Missing | Token::InQuery => String::new(),
+                };
+                request = request
+                    .header("content-type", "application/x-www-form-urlencoded")
+                    .body(format!("csrf_token={token}&wait=0"));
+            }
+            if let Some(name) = name {
+                request = request.header("cookie", world.cookie(name));
+            }
+            let response = request.reply(&filter).await;
+            let status = response.status().as_u16();
+            let body: Value = serde_json::from_slice(response.body()).unwrap_or_default();
+            let code = body["code"].as_str().unwrap_or_default();
+            match case.expect {
+                Expect::NotSignedIn => {
+                    assert_eq!((status, code), (401, "not_signed_in"), "{case:?}")
+                }
+                Expect::WrongRole => assert_eq!((status, code), (403, "wrong_role"), "{case:?}"),
+                Expect::CsrfInvalid => {
+                    assert_eq!((status, code), (403, "csrf_invalid"), "{case:?}")
+                }
+                Expect::Handler => {
+                    reached += 1;
+                    assert!(status < 500 || status == 503, "{case:?}: {status} {body}");
+                    assert!(!["wrong_role", "csrf_invalid"].contains(&code), "{case:?}");
+                }
+            }
+        }
+        assert!(reached > 60, "only {reached} requests reached a handler");
+    }
+}

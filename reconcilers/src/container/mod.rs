@@ -12,7 +12,7 @@
 //! - what the engine did not tell is not assumed: no listing, no action.
 //!
 //! Layout: [`settings`] says what a container is made of, [`observe`] reads, [`plan`] decides,
-//! [`apply`](mod@apply) does, [`readiness`] and [`pull`] watch what takes time.
+//! `apply` does, [`readiness`] and [`pull`] watch what takes time.
 
 mod apply;
 mod names;
