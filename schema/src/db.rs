@@ -84,6 +84,12 @@ impl Db {
         let db = match &backend {
             Backend::Sqlite(path) => {
                 refuse_foreign_file(path, &backend).await?;
+                create_private(path)
+                    .await
+                    .map_err(|error| OpenError::Unreadable {
+                        place: backend.place(),
+                        detail: error.to_string(),
+                    })?;
                 let url = sqlite_url(path, "rwc");
                 let writer = sqlite_pool(&url, 1)
                     .await
@@ -290,6 +296,21 @@ fn unreadable(backend: &Backend, error: &sqlx::Error) -> OpenError {
     }
 }
 
+/// Makes an empty file that only its owner can read, unless there is one. SQLite gives its other files
+/// the same mode.
+async fn create_private(path: &Path) -> std::io::Result<()> {
+    let created = tokio::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .await;
+    match created {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Looks at an existing file without any chance of changing it, before it is opened for writing.
 async fn refuse_foreign_file(path: &Path, backend: &Backend) -> Result<(), OpenError> {
     match tokio::fs::metadata(path).await {
@@ -309,8 +330,19 @@ async fn refuse_foreign_file(path: &Path, backend: &Backend) -> Result<(), OpenE
             });
         }
     }
-    // `immutable=1` creates neither log nor shared-memory file beside the database.
-    let url = format!("{}&immutable=1", sqlite_url(path, "ro"));
+    // What a killed process has left in the log is part of the database: without it, pages may be
+    // missing that were on their way from the log to the file.
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let has_log = tokio::fs::metadata(&log)
+        .await
+        .is_ok_and(|meta| meta.len() > 0);
+    let url = if has_log {
+        sqlite_url(path, "ro")
+    } else {
+        // `immutable=1` creates neither log nor shared-memory file beside the database.
+        format!("{}&immutable=1", sqlite_url(path, "ro"))
+    };
     let mut connection = AnyConnection::connect(&url)
         .await
         .map_err(|e| unreadable(backend, &e))?;

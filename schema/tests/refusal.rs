@@ -100,6 +100,67 @@ async fn l3_another_programs_database_is_refused() {
     refused_untouched(&path).await;
 }
 
+/// Numbers of the pages that a write-ahead log holds: a header of 32 bytes, then frames of 24 bytes
+/// and a page each.
+fn logged_pages(log: &[u8]) -> Vec<usize> {
+    let size = u32::from_be_bytes(log[8..12].try_into().unwrap()) as usize;
+    let frames = log[32..].chunks_exact(24 + size);
+    frames
+        .map(|frame| u32::from_be_bytes(frame[..4].try_into().unwrap()) as usize)
+        .collect()
+}
+
+#[tokio::test]
+async fn l3_a_database_whose_process_was_killed_while_it_emptied_the_log_is_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("agentyard.db");
+    healthy(&path).await;
+    let db = open(&path).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    let id = schema::meta::ensure_instance_id(&mut tx).await.unwrap();
+    for number in 0..500 {
+        let value = "x".repeat(200);
+        schema::meta::ensure(&mut tx, &format!("key{number}"), &value)
+            .await
+            .unwrap();
+    }
+    tx.commit().await.unwrap();
+    // The files as a kill leaves them, with one of many pages half written.
+    let copy = tempfile::tempdir().unwrap();
+    let copied = copy.path().join("agentyard.db");
+    let mut bytes = fs::read(&path).unwrap();
+    let log = fs::read(dir.path().join("agentyard.db-wal")).unwrap();
+    db.close().await;
+    let page = u16::from_be_bytes([bytes[16], bytes[17]]) as usize;
+    let torn = logged_pages(&log)
+        .into_iter()
+        .find(|&number| number > 1 && number * page <= bytes.len())
+        .unwrap();
+    bytes[(torn - 1) * page..torn * page - 100].fill(0xAA);
+    fs::write(&copied, &bytes).unwrap();
+    refused_untouched(&copied).await;
+
+    fs::write(copy.path().join("agentyard.db-wal"), &log).unwrap();
+    let db = open(&copied).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    assert_eq!(schema::meta::ensure_instance_id(&mut tx).await.unwrap(), id);
+}
+
+#[tokio::test]
+async fn a_new_database_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(&dir.path().join("agentyard.db")).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    schema::meta::ensure_instance_id(&mut tx).await.unwrap();
+    tx.commit().await.unwrap();
+    for entry in fs::read_dir(dir.path()).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{entry:?}: {mode:o}");
+    }
+}
+
 #[tokio::test]
 async fn a_directory_is_refused_and_a_reopened_database_is_the_same() {
     let dir = tempfile::tempdir().unwrap();

@@ -208,6 +208,8 @@ impl Engine {
         for network in networks.lines() {
             self.docker(&["network", "rm", network]);
         }
+        // One that a test made to stand in the way.
+        self.ask(&["network", "rm", NETWORK]);
     }
 }
 
