@@ -2,7 +2,9 @@
 //!
 //! Without the cargo feature `fault-injection` a point is an empty function. With it, the
 //! environment variable `AGENTYARD_FAULT=<name>[:<nth>]` makes the process kill itself at the
-//! nth hit (default: the first) of that point. Never part of a release.
+//! nth hit (default: the first) of that point; `AGENTYARD_FAULT_LOG=<file>` makes it append the name
+//! of each point it passes, so that a test can tell whether it knows them all. Never part of a
+//! release.
 
 /// A point between two steps of something that must survive being killed there.
 #[cfg(not(any(test, feature = "fault-injection")))]
@@ -31,16 +33,34 @@ pub fn point_with(name: impl FnOnce() -> String) {
 
 #[cfg(feature = "fault-injection")]
 mod by_environment {
+    use std::fs::{File, OpenOptions};
+    use std::io::Write;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// The variable that names the point.
     const VARIABLE: &str = "AGENTYARD_FAULT";
+    /// The variable that names the file to which passed points are appended.
+    const LOG_VARIABLE: &str = "AGENTYARD_FAULT_LOG";
 
     static TARGET: OnceLock<Option<(String, u64)>> = OnceLock::new();
     static HITS: AtomicU64 = AtomicU64::new(0);
 
+    static LOG: OnceLock<Option<File>> = OnceLock::new();
+
+    fn log(name: &str) {
+        let log = LOG.get_or_init(|| {
+            let path = std::env::var_os(LOG_VARIABLE)?;
+            OpenOptions::new().create(true).append(true).open(path).ok()
+        });
+        if let Some(mut log) = log.as_ref() {
+            // One write, so that lines of several threads stay whole.
+            let _ = log.write_all(format!("{name}\n").as_bytes());
+        }
+    }
+
     pub(super) fn hit(name: &str) {
+        log(name);
         let target = TARGET.get_or_init(|| parse(&std::env::var(VARIABLE).ok()?));
         let Some((wanted, nth)) = target else { return };
         if wanted == name && HITS.fetch_add(1, Ordering::SeqCst) + 1 == *nth {
