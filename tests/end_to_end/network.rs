@@ -51,7 +51,7 @@ async fn engine_l29_more_users_than_addresses_wait_until_one_is_free() {
     // The one that waits says so to who asks.
     let form = [("username", waiting[0].as_str()), ("wait", "30")];
     let start = admin.post("/api/admin/container/start", &form).await;
-    let body = start.expect(409);
+    let body = start.refused(503, "network_full");
     assert_eq!(body["state"], "failed", "{body}");
 
     let leaving = names.iter().find(|name| **name != waiting[0]).unwrap();
