@@ -30,8 +30,7 @@ release:
 
 test: tools check services-up
 	$(NEXTEST) --no-run
-	$(IN_NETNS) $(NEXTEST) --offline --no-fail-fast
-	$(MAKE) services-down
+	trap 'tests/services/down' EXIT; $(IN_NETNS) $(NEXTEST) --offline --no-fail-fast
 
 # Every behaviour at full count.
 test-long: export AGENTYARD_TEST_LONG = 1
@@ -66,10 +65,8 @@ tools:
 	@[ -x target/tools/bin/typos ] || { mkdir -p target && python3 -m venv target/tools && target/tools/bin/pip install --quiet typos; }
 
 bench: services-up
-	$(CARGO) build --profile dist --bin agentyard
 	$(CARGO) bench --no-run --profile dist
-	$(IN_NETNS) $(CARGO) bench --offline --profile dist
-	$(MAKE) services-down
+	trap 'tests/services/down' EXIT; $(IN_NETNS) $(CARGO) bench --offline --profile dist
 
 # The engine, its test images and PostgreSQL, in a network namespace of their own. Needs root.
 services-up:

@@ -24,6 +24,8 @@ pub struct Prepared {
     pub db: Db,
     /// Seals secrets.
     pub master_key: Arc<MasterKey>,
+    /// The adapter that this installation began with.
+    pub adapter: String,
     /// Marks what this installation owns in the world.
     pub instance_id: String,
     /// Signs sessions.
@@ -97,13 +99,18 @@ pub fn data_dir(settings: &Settings) -> Result<(), PrepareError> {
 /// See [`PrepareError`]; nothing is half done in the database.
 pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     let wanted = parse_sets(&settings.set)?;
-    let master_key = Arc::new(MasterKey::load_or_create(&settings.data_dir)?);
     let db = Db::open(settings.database.clone()).await?;
     let now = SystemClock.now();
     let mut tx = db.begin().await?;
+    // A key that is missing where secrets are sealed under it is lost, not new.
+    let master_key = Arc::new(if meta::has_sealed(&mut tx).await? {
+        MasterKey::load(&settings.data_dir)?
+    } else {
+        MasterKey::load_or_create(&settings.data_dir)?
+    });
     let instance_id = meta::ensure_instance_id(&mut tx).await?;
     let session_secret = meta::ensure_session_secret(&mut tx, &master_key).await?;
-    meta::ensure(&mut tx, "adapter", &settings.adapter).await?;
+    let adapter = meta::ensure(&mut tx, "adapter", &settings.adapter).await?;
     let engine = config::engine_uid();
     if object::get(&mut tx, Kind::Engine, &engine).await?.is_none() {
         object::insert(&mut tx, Kind::Engine, &engine, "local", now).await?;
@@ -128,6 +135,7 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     Ok(Prepared {
         db,
         master_key,
+        adapter,
         instance_id,
         session_secret: SecretSlice::from(session_secret.to_vec()),
         password,

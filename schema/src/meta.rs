@@ -19,6 +19,8 @@ statements! {
     INSERT_META = "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     /// Reads one sealed secret.
     GET_SEALED = "SELECT value FROM sealed WHERE name = $1";
+    /// Whether anything was ever sealed.
+    COUNT_SEALED = "SELECT count(*) FROM sealed";
     /// Writes a sealed secret once.
     INSERT_SEALED = "INSERT INTO sealed (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     /// Takes a guard row: a second transaction waits here until the first has ended.
@@ -75,6 +77,12 @@ pub async fn get(connection: &mut AnyConnection, name: &str) -> Result<Option<St
         .fetch_optional(connection)
         .await?;
     Ok(row.map(|(value,)| value))
+}
+
+/// Whether the database holds secrets that were sealed under a master key.
+pub async fn has_sealed(connection: &mut AnyConnection) -> Result<bool, DbError> {
+    let (n,): (i64,) = sqlx::query_as(COUNT_SEALED).fetch_one(connection).await?;
+    Ok(n > 0)
 }
 
 /// The secret that signs sessions: made once, sealed under the master key, so that sessions stay

@@ -1,8 +1,12 @@
 //! `agentyard init`.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use reconcilers::runtime::file_lock;
+use reconcilers::runtime::leader::Leadership;
 use schema::clock::SystemClock;
 use schema::db::Backend;
-use std::sync::Arc;
 
 use super::Failure;
 use crate::prepare;
@@ -14,10 +18,7 @@ use crate::settings::Settings;
 /// When it cannot be prepared.
 pub async fn init(settings: Settings) -> Result<(), Failure> {
     prepare::data_dir(&settings)?;
-    let _lock = match &settings.database {
-        Backend::Sqlite(_) => Some(lock(&settings)?),
-        Backend::Postgres(_) => None,
-    };
+    let _lock = lock(&settings)?;
     let prepared = prepare::prepare(&settings).await?;
     match prepared.password {
         Some(_) => prepare::say_password(&prepared),
@@ -27,11 +28,31 @@ pub async fn init(settings: Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes sure that no other process uses the data directory.
+/// Keeps other processes away while it lives.
+pub struct Lock {
+    /// From the data directory; it also says who leads.
+    pub data_dir: Leadership,
+    /// From the database file's own directory, when that is another.
+    pub database: Option<Leadership>,
+}
+
+/// Makes sure that no other process uses the data directory or the database file. On PostgreSQL
+/// several may, and a lease decides who leads.
 ///
 /// # Errors
 /// When one does.
-pub fn lock(settings: &Settings) -> Result<reconcilers::runtime::leader::Leadership, Failure> {
-    reconcilers::runtime::file_lock::acquire(&settings.data_dir, Arc::new(SystemClock))
-        .map_err(|error| Failure::Unavailable(error.to_string()))
+pub fn lock(settings: &Settings) -> Result<Option<Lock>, Failure> {
+    let Backend::Sqlite(path) = &settings.database else {
+        return Ok(None);
+    };
+    let acquire = |directory: &Path| {
+        file_lock::acquire(directory, Arc::new(SystemClock))
+            .map_err(|error| Failure::Unavailable(error.to_string()))
+    };
+    let data_dir = acquire(&settings.data_dir)?;
+    let elsewhere = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty() && *parent != settings.data_dir);
+    let database = elsewhere.map(acquire).transpose()?;
+    Ok(Some(Lock { data_dir, database }))
 }

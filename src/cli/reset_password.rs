@@ -71,8 +71,7 @@ async fn directly(
                 path.display()
             )));
         }
-        Backend::Sqlite(_) => Some(init::lock(settings)?),
-        Backend::Postgres(_) => None,
+        Backend::Sqlite(_) | Backend::Postgres(_) => init::lock(settings)?,
     };
     api::auth::password::check_rules("password", password).map_err(|e| failed(&e))?;
     let db =

@@ -10,10 +10,9 @@ use super::{Failure, init};
 use crate::prepare;
 use crate::settings::Settings;
 use crate::wiring;
-use schema::db::Backend;
 
-/// How long everything may take to end.
-const SHUTDOWN: Duration = Duration::from_secs(10);
+/// How long tasks may take to end; with closing the database it all stays below ten seconds.
+const SHUTDOWN: Duration = Duration::from_secs(9);
 
 /// Serves until it is told to stop.
 ///
@@ -22,9 +21,10 @@ const SHUTDOWN: Duration = Duration::from_secs(10);
 pub async fn serve(settings: Settings) -> Result<(), Failure> {
     prepare::data_dir(&settings)?;
     // Taken before the database is opened: two servers never work on one data directory.
-    let lock = match &settings.database {
-        Backend::Sqlite(_) => Some(init::lock(&settings)?),
-        Backend::Postgres(_) => None,
+    let lock = init::lock(&settings)?;
+    let (lock, _database_lock) = match lock {
+        Some(lock) => (Some(lock.data_dir), lock.database),
+        None => (None, None),
     };
     let prepared = prepare::prepare(&settings).await?;
     let shutdown = CancellationToken::new();

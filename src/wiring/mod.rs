@@ -77,7 +77,7 @@ pub async fn build(
         Arc::clone(&engine),
         prepared.instance_id.clone(),
     ));
-    let adapter = agent_profile::adapter(&settings.adapter)?;
+    let adapter = agent_profile::adapter(&prepared.adapter)?;
     let agent = Arc::new(agent_profile::profile(&adapter));
     let run_as_image = agent_profile::run_as_image(&adapter);
 

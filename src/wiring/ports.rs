@@ -37,7 +37,7 @@ fn port_error(error: EngineError) -> PortError {
 impl Ports {
     /// The container that a person means: the one that runs, else the one in use.
     async fn container(&self, user: &Uid) -> Result<Option<Container>, PortError> {
-        match self.view.look(user).await.map_err(port_error)? {
+        match self.view.peek(user).await.map_err(port_error)? {
             Sight::Unavailable(_, why) => Err(PortError::EngineUnavailable(why.into())),
             Sight::Containers { containers, .. } => {
                 let running = containers

@@ -10,6 +10,7 @@ use schema::ids::{Kind, Uid};
 use schema::object;
 
 use super::ContainerReconciler;
+use super::names::Names;
 use super::plan::Action;
 use super::settings;
 use crate::drivers::docker::{ContainerSettings, EngineError, RegistryCredentials};
@@ -32,6 +33,9 @@ pub enum ContainerError {
     /// A container that was listed a moment ago is gone.
     #[error("the container vanished while it was looked at")]
     Vanished,
+    /// A replacement could not be started; the previous container waits to be put back.
+    #[error("the replacement cannot be started: {0}")]
+    ReplacementRefused(String),
     /// A container of that name exists that is not ours.
     #[error("a container named {name} exists that Agentyard does not own")]
     NameConflict {
@@ -83,7 +87,7 @@ impl Classify for ContainerError {
             Self::Db(_) | Self::Blocking(_) => ErrorClass::Transient,
             Self::Home(error) => classify_home(error).0,
             Self::Engine(error) => classify_engine(error).0,
-            Self::Vanished => ErrorClass::Conflict,
+            Self::Vanished | Self::ReplacementRefused(_) => ErrorClass::Conflict,
             Self::NameConflict { .. } => ErrorClass::Terminal,
             Self::DataDir(error) => error.class(),
         }
@@ -94,6 +98,7 @@ impl Classify for ContainerError {
             Self::Db(_) | Self::Vanished | Self::Blocking(_) => Reason::Retrying,
             Self::Engine(error) => classify_engine(error).1,
             Self::NameConflict { .. } => Reason::NameConflict,
+            Self::ReplacementRefused(_) => Reason::ReplacementFailed,
             Self::Home(error) => classify_home(error).1,
             Self::DataDir(error) => error.reason(),
         }
@@ -106,7 +111,7 @@ impl ContainerReconciler {
         // Whatever happened, what was known of this user is no longer trusted.
         match action {
             Action::AddFinalizer | Action::ReleaseFinalizer | Action::SaveFacts(_) => {
-                self.desired.mark_stale(uid);
+                self.desired.mark(uid);
             }
             Action::StartPull { .. } | Action::VerifyDataDir { .. } => {}
             Action::Create { .. }
@@ -130,7 +135,7 @@ impl ContainerReconciler {
             Action::StartPull { reference } => self.start_pull(reference).await,
             Action::VerifyDataDir { image } => Ok(self.probe.run(image).await?),
             Action::Create { name, settings } => self.create(uid, name, settings).await,
-            Action::Start { container } => self.start(container).await,
+            Action::Start { container } => self.start(uid, container).await,
             Action::Stop { container } => Ok(engine.stop(container, STOP_GRACE).await?),
             Action::Remove { container } => Ok(engine.remove(container).await?),
             Action::Rename { container, name } => match engine.rename(container, name).await {
@@ -197,7 +202,7 @@ impl ContainerReconciler {
         }
     }
 
-    async fn start(&self, container: &str) -> Result<(), ContainerError> {
+    async fn start(&self, uid: &Uid, container: &str) -> Result<(), ContainerError> {
         let engine = self.view.engine();
         match engine.start(container).await {
             // Something it was made with is gone, such as the network: it can only be made anew.
@@ -205,7 +210,23 @@ impl ContainerReconciler {
                 engine.remove(container).await?;
                 Err(EngineError::NotFound(what).into())
             }
+            // With the previous container aside, the next pass must not wait: it puts that one back.
+            Err(EngineError::Refused(why)) if self.previous_waits(uid).await => {
+                Err(ContainerError::ReplacementRefused(why))
+            }
             other => Ok(other?),
+        }
+    }
+
+    async fn previous_waits(&self, uid: &Uid) -> bool {
+        match self
+            .view
+            .engine()
+            .list(self.view.owner(), Some(uid.as_str()))
+            .await
+        {
+            Ok(containers) => containers.iter().any(|c| Names::is_previous(&c.name)),
+            Err(_) => false,
         }
     }
 }

@@ -36,7 +36,7 @@ use schema::ids::{Generation, Kind, Timestamp, Uid};
 use crate::engine::data_dir::DataDirProbe;
 use crate::engine::view::EngineView;
 use crate::runtime::{Plan, Reconciler};
-use crate::stores::{ConfigSource, DbStatusStore, Desired, DirtyObserver};
+use crate::stores::{Cache, ConfigSource, DbStatusStore, DirtyObserver};
 
 pub use apply::ContainerError;
 pub(crate) use apply::classify_engine;
@@ -52,7 +52,7 @@ pub struct ContainerReconciler {
     pulls: Arc<pull::Pulls>,
     prober: readiness::Prober,
     clock: SharedClock,
-    desired: Arc<Desired<ContainerRow>>,
+    desired: Arc<Cache<ContainerRow>>,
     verified: observe::Verified,
     options: Options,
 }
@@ -119,10 +119,10 @@ impl ContainerReconciler {
 
     /// The status store of containers; it tells this reconciler which rows to read anew.
     pub fn status_store(&self) -> DbStatusStore {
-        struct Marks(Arc<Desired<ContainerRow>>);
+        struct Marks(Arc<Cache<ContainerRow>>);
         impl DirtyObserver for Marks {
             fn dirty(&self, uid: &Uid) {
-                self.0.mark_stale(uid);
+                self.0.mark(uid);
             }
         }
         DbStatusStore::new(

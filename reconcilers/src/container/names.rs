@@ -17,6 +17,11 @@ pub struct Names {
 }
 
 impl Names {
+    /// Whether a name is that of a replaced container.
+    pub fn is_previous(name: &str) -> bool {
+        name.ends_with(".prev-")
+    }
+
     /// The names of one user's containers.
     pub fn of(name: &UserName, uid: &Uid) -> Self {
         let base = name.container_name(uid);

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::names::Names;
 use super::pull::PullState;
-use super::settings::{self, Inputs};
+use super::settings::{self, Inputs, Readiness};
 use super::{ContainerError, ContainerReconciler};
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, Image, LABEL_RESTART_TOKEN,
@@ -27,6 +27,8 @@ use crate::drivers::docker::{
 use crate::engine::data_dir::ProbeState;
 use crate::engine::plan::NetworkState;
 use crate::engine::view::{NETWORK, Sight};
+use crate::runtime;
+use crate::stores::Marks;
 
 /// Desired and observed state of one user's container.
 #[derive(Debug, Clone, PartialEq)]
@@ -190,13 +192,13 @@ impl Verified {
 impl ContainerReconciler {
     /// Desired keys and owned keys: one scan of the database, one listing of the engine.
     pub(super) async fn observe_keys(&self) -> Result<Vec<Uid>, ContainerError> {
-        let marks = self.desired.marks();
+        let ticket = self.desired.begin();
         let mut connection = self.db.read().await?;
         let rows = container::all(&mut connection).await?;
         drop(connection);
         let mut keys: BTreeSet<Uid> = rows.iter().map(|row| row.uid.clone()).collect();
-        self.desired
-            .replace(&marks, rows.into_iter().map(|row| (row.uid.clone(), row)));
+        let rows = rows.into_iter().map(|row| (row.uid.clone(), row));
+        self.desired.replace(ticket, Marks::Answered, rows);
         // With an engine that cannot be read, desired keys are still looked at: their conditions
         // say so. Nothing is removed for what was not listed.
         if self.view.refresh().await.is_ok() {
@@ -209,7 +211,7 @@ impl ContainerReconciler {
         if let Some(row) = self.desired.get(uid) {
             return Ok(row);
         }
-        self.desired.about_to_read(uid);
+        let ticket = self.desired.begin();
         let result = async {
             let mut connection = self.db.read().await?;
             container::get(&mut connection, uid).await
@@ -218,19 +220,21 @@ impl ContainerReconciler {
         match result {
             Ok(row) => {
                 let row = row.map(Arc::new);
-                self.desired.put(uid, row.clone());
+                self.desired.put(uid, ticket, row.clone());
                 Ok(row)
             }
-            Err(error) => {
-                self.desired.mark_stale(uid);
-                Err(error.into())
-            }
+            Err(error) => Err(error.into()),
         }
     }
 
     pub(super) async fn observe_one(&self, uid: &Uid) -> Result<Option<Snapshot>, ContainerError> {
         let row = self.row(uid).await?;
-        let (containers, changed) = match self.view.look(uid).await? {
+        let sight = if runtime::is_dry_run() {
+            self.view.peek(uid).await?
+        } else {
+            self.view.look(uid).await?
+        };
+        let (containers, changed) = match sight {
             Sight::Unavailable(reason, why) => {
                 return Ok(row.map(|row| Snapshot {
                     row: Some(row),
@@ -326,7 +330,8 @@ impl ContainerReconciler {
                 .ok_or(ContainerError::Vanished)?;
             seen.details.insert(container.id.clone(), details);
         }
-        if verify {
+        // Only a pass that will act on what it finds has verified anything.
+        if verify && !runtime::is_dry_run() {
             self.verified.done(&row.uid);
         }
         Ok(())
@@ -419,18 +424,39 @@ impl ContainerReconciler {
         let known_ready = facts.engine_id.as_deref() == Some(&base.id)
             && facts.ready_at.is_some()
             && details.is_none_or(|details| details.started_at == facts.started_at);
-        let ready = known_ready
-            || row.debug
-            || self
-                .prober
-                .is_ready(
-                    &self.options.agent,
-                    base,
-                    details,
-                    self.view.engine().as_ref(),
-                )
-                .await?;
+        let ready = known_ready || row.debug || self.passes(row, base, details).await?;
         seen.ready = Some(ready);
         Ok(())
+    }
+
+    /// Whether the adapter's readiness check passes now.
+    async fn passes(
+        &self,
+        row: &ContainerRow,
+        base: &Container,
+        details: Option<&ContainerDetails>,
+    ) -> Result<bool, ContainerError> {
+        let agent = &self.options.agent;
+        if let Readiness::File(path) = &agent.readiness
+            && let Some(inside) = path.strip_prefix(&format!("{}/", agent.home))
+        {
+            // The user's directory outlives containers: only a file of this run counts.
+            let Some(started_at) = details.and_then(|d| d.started_at) else {
+                return Ok(false);
+            };
+            let homes = Arc::clone(&self.homes);
+            let (name, uid, inside) = (row.name.clone(), row.uid.clone(), inside.to_owned());
+            let modified =
+                tokio::task::spawn_blocking(move || match homes.open_existing(&name, &uid)? {
+                    Some(home) => home.file_modified(&inside),
+                    None => Ok(None),
+                })
+                .await
+                .map_err(ContainerError::blocking)??;
+            return Ok(modified.is_some_and(|at| at >= started_at));
+        }
+        self.prober
+            .is_ready(agent, base, details, self.view.engine().as_ref())
+            .await
     }
 }

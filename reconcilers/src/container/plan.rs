@@ -448,10 +448,10 @@ impl Running<'_> {
 
     fn verify_data_dir(&self, wanted: &ContainerSettings) -> Vec<Action> {
         match self.seen.data_dir {
-            ProbeState::Unknown | ProbeState::Mismatch(_) => vec![Action::VerifyDataDir {
+            ProbeState::Unknown => vec![Action::VerifyDataDir {
                 image: wanted.image.clone(),
             }],
-            ProbeState::Same => Vec::new(),
+            ProbeState::Same | ProbeState::Mismatch(_) => Vec::new(),
         }
     }
 
@@ -486,6 +486,10 @@ impl Running<'_> {
             NetworkState::Foreign => {
                 return wait(Reason::NameConflict, &foreign_network(), Requeue::AtResync);
             }
+        }
+        // One proof for all: the engine reconciler tries it again.
+        if let ProbeState::Mismatch(why) = &self.seen.data_dir {
+            return wait(Reason::DataDirMismatch, why, Requeue::AtResync);
         }
         match &self.seen.home {
             Some(HomeState::Missing) => wait(
@@ -530,31 +534,17 @@ impl Running<'_> {
                 "running, not ready yet"
             };
             // Asked often at first, then at leisure.
-            let pause = (running_for / 10).clamp(SHORT, Duration::from_secs(5));
+            let pause = (running_for / 10).clamp(SHORT, Duration::from_secs(60));
             return say(
                 Condition::not_ready(Reason::NotReady, message),
                 Requeue::After(pause),
             );
         }
-        let address = base.networks.get(NETWORK).cloned().flatten();
-        let forgiven = started_at.is_some_and(|at| self.now.since(at) >= CRASH_WINDOW);
-        let same_run = facts.engine_id.as_deref() == Some(&base.id)
-            && facts.started_at == started_at
-            && facts.ready_at.is_some();
         let seen_now = ContainerFacts {
-            engine_id: Some(base.id.clone()),
-            ip: address,
-            started_at,
-            ready_at: if same_run {
-                facts.ready_at
-            } else {
-                Some(self.now)
-            },
-            crash_count: if forgiven { 0 } else { facts.crash_count },
             failed_digest: None,
             failed_at: None,
             failed_count: 0,
-            ..facts.clone()
+            ..self.facts_of_run(base)
         };
         if seen_now != *facts {
             return act(
@@ -574,6 +564,29 @@ impl Running<'_> {
             "running and ready"
         };
         say(Condition::ready(Reason::Running, message), requeue)
+    }
+
+    /// What is to be remembered of a container that runs and is ready.
+    fn facts_of_run(&self, base: &Container) -> ContainerFacts {
+        let facts = &self.row.facts;
+        let details = self.seen.details.get(&base.id);
+        let started_at = details.map_or(facts.started_at, |d| d.started_at);
+        let forgiven = started_at.is_some_and(|at| self.now.since(at) >= CRASH_WINDOW);
+        let same_run = facts.engine_id.as_deref() == Some(&base.id)
+            && facts.started_at == started_at
+            && facts.ready_at.is_some();
+        ContainerFacts {
+            engine_id: Some(base.id.clone()),
+            ip: base.networks.get(NETWORK).cloned().flatten(),
+            started_at,
+            ready_at: if same_run {
+                facts.ready_at
+            } else {
+                Some(self.now)
+            },
+            crash_count: if forgiven { 0 } else { facts.crash_count },
+            ..facts.clone()
+        }
     }
 
     /// It ended and nobody asked for it.
@@ -669,8 +682,27 @@ impl Running<'_> {
         let other_token = label(LABEL_RESTART_TOKEN) != self.row.restart_token;
         let debugging = self.row.debug || base.labels.contains_key(LABEL_DEBUG);
         let by_hand = self.seen.drift(base).is_some();
-        // A fresh start was asked for, or there is nothing worth going back to.
-        if other_token || debugging || by_hand || base.state != ContainerState::Running {
+        let facts = &self.row.facts;
+        let mut actions = Vec::new();
+        let fresh = other_token || debugging || by_hand;
+        if !fresh && facts.failed_digest.as_deref() == Some(wanted_digest) {
+            let delay = retry_delay(
+                FIRST_RETRY_OF_REPLACEMENT,
+                LONGEST_RETRY_OF_REPLACEMENT,
+                facts.failed_count,
+            );
+            let at = facts.failed_at.unwrap_or(self.now);
+            if let Some(left) = self.left_of(at, delay) {
+                return self.keep_previous(base, left);
+            }
+            actions.push(Action::SaveFacts(Box::new(ContainerFacts {
+                failed_digest: None,
+                ..facts.clone()
+            })));
+        }
+        // A swap that was interrupted after the stop goes on: the old one is still worth going back to.
+        let swapping = next.is_some_and(|next| self.seen.fits(next, self.row));
+        if fresh || (base.state != ContainerState::Running && !swapping) {
             if let Some(blocked) = self.blocked() {
                 return blocked;
             }
@@ -681,29 +713,6 @@ impl Running<'_> {
             }
             actions.push(remove(base));
             return act(actions, "replacing the container");
-        }
-        let facts = &self.row.facts;
-        let mut actions = Vec::new();
-        if facts.failed_digest.as_deref() == Some(wanted_digest) {
-            let delay = retry_delay(
-                FIRST_RETRY_OF_REPLACEMENT,
-                LONGEST_RETRY_OF_REPLACEMENT,
-                facts.failed_count,
-            );
-            let at = facts.failed_at.unwrap_or(self.now);
-            if let Some(left) = self.left_of(at, delay) {
-                return say(
-                    Condition::not_ready(
-                        Reason::ReplacementFailed,
-                        "the replacement did not become ready; the previous container runs",
-                    ),
-                    Requeue::After(left),
-                );
-            }
-            actions.push(Action::SaveFacts(Box::new(ContainerFacts {
-                failed_digest: None,
-                ..facts.clone()
-            })));
         }
         match next {
             Some(next) if self.seen.fits(next, self.row) => {
@@ -727,6 +736,37 @@ impl Running<'_> {
             }
         }
         act(actions, "replacing the container")
+    }
+
+    /// The replacement has failed: the previous container is kept going until the next attempt.
+    fn keep_previous(&self, base: &Container, left: Duration) -> Plan<Action> {
+        match base.state {
+            ContainerState::Running => {}
+            ContainerState::Exited => return self.exited(base),
+            ContainerState::Created => {
+                return act(vec![start(base)], "putting the previous container back");
+            }
+            ContainerState::Paused
+            | ContainerState::Dead
+            | ContainerState::Restarting
+            | ContainerState::Removing => return self.keep(base),
+        }
+        if self.seen.ready == Some(true) {
+            let facts = self.facts_of_run(base);
+            if facts != self.row.facts {
+                return act(
+                    vec![Action::SaveFacts(Box::new(facts))],
+                    "the previous container is back",
+                );
+            }
+        }
+        say(
+            Condition::not_ready(
+                Reason::ReplacementFailed,
+                "the replacement did not become ready; the previous container runs",
+            ),
+            Requeue::After(left),
+        )
     }
 
     /// The old container is aside: the new one takes over, or the old one comes back.

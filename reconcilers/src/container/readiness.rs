@@ -14,7 +14,8 @@ use super::settings::{AgentProfile, Readiness};
 use crate::drivers::docker::{Container, ContainerDetails, ContainerEngine};
 use crate::engine::view::NETWORK;
 
-const TIMEOUT: Duration = Duration::from_secs(2);
+/// Short, because a worker waits for it; an agent that is slower is asked again.
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Asks agents whether they are ready.
 pub(super) struct Prober {

@@ -10,7 +10,7 @@
 //! Unknown is not empty: [`EngineView::look`] answers [`Sight::Unavailable`], never an empty list, when
 //! the engine could not be read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,12 +18,13 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use schema::condition::Reason;
 use schema::ids::Uid;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tracing::{info, warn};
 
 use crate::container::observe::Limits;
 use crate::drivers::docker::{Container, ContainerEngine, EngineError, LABEL_UID, Network};
 use crate::runtime::WorldEvent;
+use crate::stores::{Cache, Marks};
 
 /// Name of the agents' network.
 pub const NETWORK: &str = "agentyard";
@@ -61,8 +62,6 @@ pub enum Sight {
 #[derive(Debug)]
 struct State {
     connection: Connection,
-    by_uid: HashMap<String, Vec<Container>>,
-    stale: HashSet<String>,
     network: Option<Network>,
     limits: Limits,
     version: String,
@@ -73,8 +72,11 @@ pub struct EngineView {
     engine: Arc<dyn ContainerEngine>,
     owner: String,
     state: Mutex<State>,
+    containers: Cache<Vec<Container>>,
     connection: watch::Sender<Connection>,
-    /// Only one listing at a time: whoever comes second takes the first one's result.
+    /// Somebody found the engine unavailable: whoever follows the events tries it again.
+    trouble: Notify,
+    /// Only one full listing at a time.
     listing: tokio::sync::Mutex<()>,
 }
 
@@ -95,8 +97,6 @@ impl EngineView {
             owner: owner.into(),
             state: Mutex::new(State {
                 connection: connection.clone(),
-                by_uid: HashMap::new(),
-                stale: HashSet::new(),
                 network: None,
                 limits: Limits {
                     memory: true,
@@ -105,7 +105,9 @@ impl EngineView {
                 },
                 version: String::new(),
             }),
+            containers: Cache::default(),
             connection: watch::Sender::new(connection),
+            trouble: Notify::new(),
             listing: tokio::sync::Mutex::new(()),
         }
     }
@@ -147,21 +149,17 @@ impl EngineView {
 
     /// Uids of all users who own a container, as last listed.
     pub fn uids(&self) -> Vec<Uid> {
-        self.state()
-            .by_uid
-            .keys()
-            .map(|uid| Uid::from(uid.clone()))
-            .collect()
+        self.containers.uids()
     }
 
     /// Number of owned containers, as last listed.
     pub fn container_count(&self) -> usize {
-        self.state().by_uid.values().map(Vec::len).sum()
+        self.containers.sum(Vec::len)
     }
 
     /// The next look at this user asks the engine.
     pub fn mark_stale(&self, uid: &Uid) {
-        self.state().stale.insert(uid.as_str().to_owned());
+        self.containers.mark(uid);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -189,6 +187,7 @@ impl EngineView {
     pub fn note_error(&self, error: &EngineError) {
         if matches!(error, EngineError::Unavailable(_)) {
             self.set_connection(Connection::Unavailable(describe(error)));
+            self.trouble.notify_one();
         }
     }
 
@@ -202,36 +201,28 @@ impl EngineView {
     }
 
     async fn list_all(&self) -> Result<(), EngineError> {
-        // What is marked while the listing is under way stays marked: it may be newer.
-        let marked: Vec<String> = self.state().stale.iter().cloned().collect();
-        let result = self.read_everything().await;
-        match result {
+        let ticket = self.containers.begin();
+        match self.read_everything().await {
             Ok((containers, network)) => {
-                let mut by_uid: HashMap<String, Vec<Container>> = HashMap::new();
+                let mut by_uid: HashMap<Uid, Vec<Container>> = HashMap::new();
                 for container in containers {
                     if let Some(uid) = container.labels.get(LABEL_UID) {
-                        by_uid.entry(uid.clone()).or_default().push(container);
+                        let uid = Uid::from(uid.clone());
+                        by_uid.entry(uid).or_default().push(container);
                     }
                 }
-                let mut state = self.state();
-                state.by_uid = by_uid;
-                state.network = network;
-                // Marks made before stay too where they ask for details; the listing is fresh, so
-                // they cost one small listing each at most.
-                let known: Vec<String> = marked
-                    .into_iter()
-                    .filter(|uid| !state.by_uid.contains_key(uid))
-                    .collect();
-                for uid in known {
-                    state.stale.remove(&uid);
-                }
-                drop(state);
+                // A mark asks for details too, which a listing does not tell.
+                self.containers.replace(ticket, Marks::Keep, by_uid);
+                self.state().network = network;
                 self.set_connection(Connection::Up);
                 Ok(())
             }
             Err(Failure::Engine(error)) => {
-                let said = describe(&error);
-                self.set_connection(Connection::Unavailable(said));
+                // One failed answer of an engine that is there is no outage.
+                if matches!(error, EngineError::Unavailable(_) | EngineError::Timeout(_)) {
+                    self.set_connection(Connection::Unavailable(describe(&error)));
+                    self.trouble.notify_one();
+                }
                 Err(error)
             }
             Err(Failure::TooOld(version)) => {
@@ -291,55 +282,48 @@ impl EngineView {
     /// # Errors
     /// An engine error other than being unavailable.
     pub async fn look(&self, uid: &Uid) -> Result<Sight, EngineError> {
-        let stale = {
-            let state = self.state();
-            match &state.connection {
-                Connection::Up => {}
-                Connection::Unavailable(why) => {
-                    return Ok(Sight::Unavailable(Reason::EngineUnavailable, why.clone()));
-                }
-                Connection::Unusable(reason, why) => {
-                    return Ok(Sight::Unavailable(*reason, why.clone()));
-                }
+        match self.connection() {
+            Connection::Up => {}
+            Connection::Unavailable(why) => {
+                return Ok(Sight::Unavailable(Reason::EngineUnavailable, why));
             }
-            state.stale.contains(uid.as_str())
-        };
-        if stale {
-            // Taken off before asking: a mark that comes meanwhile asks again.
-            self.state().stale.remove(uid.as_str());
-            match self.engine.list(&self.owner, Some(uid.as_str())).await {
-                Ok(containers) => {
-                    let mut state = self.state();
-                    if containers.is_empty() {
-                        state.by_uid.remove(uid.as_str());
-                    } else {
-                        state
-                            .by_uid
-                            .insert(uid.as_str().to_owned(), containers.clone());
-                    }
-                    drop(state);
-                    return Ok(sorted(containers, true));
-                }
-                Err(error) => {
-                    self.mark_stale(uid);
-                    self.note_error(&error);
-                    return match error {
-                        EngineError::Unavailable(_) => Ok(Sight::Unavailable(
-                            Reason::EngineUnavailable,
-                            describe(&error),
-                        )),
-                        other => Err(other),
-                    };
+            Connection::Unusable(reason, why) => return Ok(Sight::Unavailable(reason, why)),
+        }
+        if let Some(known) = self.containers.get(uid) {
+            let containers = known.map(|known| (*known).clone()).unwrap_or_default();
+            return Ok(sorted(containers, false));
+        }
+        let ticket = self.containers.begin();
+        match self.engine.list(&self.owner, Some(uid.as_str())).await {
+            Ok(containers) => {
+                let found = (!containers.is_empty()).then(|| Arc::new(containers.clone()));
+                self.containers.put(uid, ticket, found);
+                Ok(sorted(containers, true))
+            }
+            Err(error) => {
+                self.note_error(&error);
+                match error {
+                    EngineError::Unavailable(_) => Ok(Sight::Unavailable(
+                        Reason::EngineUnavailable,
+                        describe(&error),
+                    )),
+                    other => Err(other),
                 }
             }
         }
-        let containers = self
-            .state()
-            .by_uid
-            .get(uid.as_str())
-            .cloned()
-            .unwrap_or_default();
-        Ok(sorted(containers, false))
+    }
+
+    /// The same for somebody who only wants to know: what was to be looked at closely by the
+    /// reconciler still is.
+    ///
+    /// # Errors
+    /// An engine error other than being unavailable.
+    pub async fn peek(&self, uid: &Uid) -> Result<Sight, EngineError> {
+        let sight = self.look(uid).await?;
+        if matches!(sight, Sight::Containers { changed: true, .. }) {
+            self.mark_stale(uid);
+        }
+        Ok(sight)
     }
 
     /// Wakes `key` whenever the engine became usable or unusable.
@@ -389,7 +373,25 @@ impl Following {
     async fn next(&mut self) -> WorldEvent<Uid> {
         loop {
             if let Some(stream) = &mut self.stream {
-                match stream.next().await {
+                let event = tokio::select! {
+                    event = stream.next() => event,
+                    // The stream may live on although a call has found nobody.
+                    () = self.view.trouble.notified() => {
+                        tokio::time::sleep(self.delay).await;
+                        self.delay = (self.delay * 2).min(RECONNECT_MOST);
+                        if self.view.connection() == Connection::Up {
+                            self.delay = RECONNECT_FIRST;
+                            continue;
+                        }
+                        if self.view.refresh().await.is_ok() {
+                            self.delay = RECONNECT_FIRST;
+                            return WorldEvent::Reconnected;
+                        }
+                        self.view.trouble.notify_one();
+                        continue;
+                    }
+                };
+                match event {
                     Some(Ok(event)) => {
                         let uid = Uid::from(event.uid);
                         self.view.mark_stale(&uid);

@@ -319,7 +319,8 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
     async fn dry_run(&self, key: &str) -> Result<Option<DryRun>, DryRunError> {
         let key = R::Key::from(key.to_owned());
         let look = std::panic::AssertUnwindSafe(async {
-            let snapshot = match self.reconciler.observe(&key).await {
+            let observed = super::DRY_RUN.scope((), self.reconciler.observe(&key));
+            let snapshot = match observed.await {
                 Ok(Some(snapshot)) => snapshot,
                 Ok(None) => return Ok(None),
                 Err(error) => {

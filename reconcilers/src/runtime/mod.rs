@@ -225,3 +225,13 @@ pub trait StatusStore<K: Eq + Hash>: Send + Sync + 'static {
 #[derive(Debug, thiserror::Error)]
 #[error("the status store failed")]
 pub struct StoreError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+
+tokio::task_local! {
+    static DRY_RUN: ();
+}
+
+/// Whether the present observation only tells somebody what a pass would do, so that nothing must
+/// count as looked at.
+pub fn is_dry_run() -> bool {
+    DRY_RUN.try_with(|()| ()).is_ok()
+}

@@ -48,6 +48,9 @@ struct Judgement {
     status: Option<ObjectStatus>,
 }
 
+/// How long a step that runs when the process is told to end may still take.
+const STEP_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
+
 impl<R: Reconciler> Core<R> {
     /// Passes over `job` and gives it back to the queue.
     pub(super) async fn run(&self, job: Job<R::Key>) {
@@ -119,6 +122,8 @@ impl<R: Reconciler> Core<R> {
                 applied = timeout(limit, self.reconciler.apply(key, action)) => applied,
                 // Somebody else leads now: whatever is half done is theirs to find.
                 () = self.leadership.lost(epoch) => return Ok(Outcome::Interrupted),
+                // Steps survive being cut off; the end of the process does not wait for a slow one.
+                () = self.shutting_down() => return Ok(Outcome::Interrupted),
             };
             match applied {
                 Ok(Ok(())) => {}
@@ -138,6 +143,12 @@ impl<R: Reconciler> Core<R> {
         } else {
             Outcome::Progressed
         })
+    }
+
+    /// Some time after the process was told to end.
+    async fn shutting_down(&self) {
+        self.shutdown.cancelled().await;
+        tokio::time::sleep(STEP_GRACE).await;
     }
 
     /// Judges the result of a pass, saves what it says, and decides when the key runs again.

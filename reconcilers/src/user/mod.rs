@@ -22,7 +22,7 @@ use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::{object, user};
 
 use crate::runtime::{Classify, ErrorClass, Plan, Reconciler};
-use crate::stores::{DbStatusStore, Desired, DirtyObserver};
+use crate::stores::{Cache, DbStatusStore, DirtyObserver, Marks as ScanMarks};
 
 pub use plan::{Action, Snapshot};
 
@@ -33,7 +33,7 @@ pub struct UserReconciler {
     homes: Arc<Homes>,
     owner: Option<(u32, u32)>,
     clock: SharedClockDebug,
-    desired: Arc<Desired<user::UserRow>>,
+    desired: Arc<Cache<user::UserRow>>,
 }
 
 struct SharedClockDebug(SharedClock);
@@ -104,10 +104,10 @@ impl UserReconciler {
 
     /// The status store of users; it tells this reconciler which rows to read anew.
     pub fn status_store(&self) -> DbStatusStore {
-        struct Marks(Arc<Desired<user::UserRow>>);
+        struct Marks(Arc<Cache<user::UserRow>>);
         impl DirtyObserver for Marks {
             fn dirty(&self, uid: &Uid) {
-                self.0.mark_stale(uid);
+                self.0.mark(uid);
             }
         }
         DbStatusStore::new(
@@ -122,14 +122,14 @@ impl UserReconciler {
     /// What the bell does: the next pass reads the row anew.
     #[cfg(test)]
     pub(crate) fn mark_dirty(&self, uid: &Uid) {
-        self.desired.mark_stale(uid);
+        self.desired.mark(uid);
     }
 
     async fn row(&self, uid: &Uid) -> Result<Option<Arc<user::UserRow>>, UserError> {
         if let Some(row) = self.desired.get(uid) {
             return Ok(row);
         }
-        self.desired.about_to_read(uid);
+        let ticket = self.desired.begin();
         let result = async {
             let mut connection = self.db.read().await?;
             user::row(&mut connection, uid).await
@@ -138,13 +138,10 @@ impl UserReconciler {
         match result {
             Ok(row) => {
                 let row = row.map(Arc::new);
-                self.desired.put(uid, row.clone());
+                self.desired.put(uid, ticket, row.clone());
                 Ok(row)
             }
-            Err(error) => {
-                self.desired.mark_stale(uid);
-                Err(error.into())
-            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -169,13 +166,13 @@ impl Reconciler for UserReconciler {
     type Error = UserError;
 
     async fn keys(&self) -> Result<Vec<Uid>, UserError> {
-        let marks = self.desired.marks();
+        let ticket = self.desired.begin();
         let mut connection = self.db.read().await?;
         let rows = user::rows(&mut connection).await?;
         drop(connection);
         let keys = rows.iter().map(|row| row.uid.clone()).collect();
-        self.desired
-            .replace(&marks, rows.into_iter().map(|row| (row.uid.clone(), row)));
+        let rows = rows.into_iter().map(|row| (row.uid.clone(), row));
+        self.desired.replace(ticket, ScanMarks::Answered, rows);
         Ok(keys)
     }
 
@@ -225,11 +222,11 @@ impl Reconciler for UserReconciler {
     async fn apply(&self, key: &Uid, action: &Action) -> Result<(), UserError> {
         match action {
             Action::AddFinalizer => {
-                self.desired.mark_stale(key);
+                self.desired.mark(key);
                 let mut tx = self.db.begin().await?;
                 object::add_finalizer(&mut tx, Kind::User, key, Self::NAME).await?;
                 tx.commit().await?;
-                self.desired.mark_stale(key);
+                self.desired.mark(key);
             }
             Action::EnsureHome { name } => {
                 let (name, uid, owner) = (name.clone(), key.clone(), self.owner);
@@ -246,7 +243,7 @@ impl Reconciler for UserReconciler {
                 object::remove_finalizer(&mut tx, Kind::User, key, Self::NAME).await?;
                 user::purge(&mut tx, key).await?;
                 tx.commit().await?;
-                self.desired.mark_stale(key);
+                self.desired.mark(key);
             }
         }
         Ok(())

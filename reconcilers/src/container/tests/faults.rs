@@ -1,12 +1,14 @@
 //! Killed or failing at every step: the end is the same.
 
+use std::time::Duration;
+
 use schema::condition::Reason;
 use schema::container::Desired;
 use schema::ids::Uid;
 
 use super::support::Yard;
 use crate::drivers::docker::EngineError;
-use crate::drivers::docker::fake::{Fault, Verb};
+use crate::drivers::docker::fake::{Fault, Run, Verb};
 
 /// What an administrator asks for.
 #[derive(Debug, Clone, Copy)]
@@ -15,14 +17,17 @@ enum Request {
     Stop,
     Restart,
     Replace,
+    /// Of which the new container ends at once.
+    ReplaceBroken,
     Delete,
 }
 
-const ALL: [Request; 5] = [
+const ALL: [Request; 6] = [
     Request::Create,
     Request::Stop,
     Request::Restart,
     Request::Replace,
+    Request::ReplaceBroken,
     Request::Delete,
 ];
 
@@ -31,21 +36,60 @@ async fn prepare(request: Request) -> (Yard, Uid) {
     let uid = yard.create_user("alice").await;
     if !matches!(request, Request::Create) {
         yard.settled(&uid).await;
+        yard.first = yard
+            .fake
+            .container("agentyard-alice")
+            .map(|c| c.container.id);
         match request {
             Request::Create => {}
             Request::Stop => yard.set_desired(&uid, Desired::Stopped, false).await,
             Request::Restart => yard.restart(&uid, "t").await,
             Request::Replace => yard.set_limit(&uid, 256).await,
+            Request::ReplaceBroken => {
+                yard.fake.on_start(|details| Run {
+                    ends: (details.settings.memory_bytes == 256 << 20)
+                        .then_some((Duration::ZERO, 1)),
+                    ..Run::default()
+                });
+                yard.set_limit(&uid, 256).await;
+            }
             Request::Delete => yard.delete_user(&uid).await,
         }
     }
     (yard, uid)
 }
 
+/// The old container, id and all, runs again, and everybody is told why.
+async fn assert_old_is_back(yard: &mut Yard, uid: &Uid, first: &str, context: &str) {
+    for _ in 0..40 {
+        let _ = crate::runtime::Reconciler::keys(&yard.service.container).await;
+        let pass = yard.pass(uid).await.unwrap().unwrap();
+        let reason = pass.condition.map(|c| c.reason);
+        if reason == Some(Reason::ReplacementFailed) && pass.acted == 0 {
+            assert_eq!(yard.fake.running(), ["agentyard-alice"], "{context}");
+            assert_eq!(yard.names(), ["agentyard-alice"], "{context}");
+            let id = yard.fake.container("agentyard-alice").unwrap().container.id;
+            assert_eq!(id, first, "{context}");
+            return;
+        }
+        if pass.acted == 0 {
+            yard.clock.advance(Duration::from_secs(1));
+        }
+    }
+    panic!("the old container is not back: {context}");
+}
+
 async fn assert_end(mut yard: Yard, uid: Uid, request: Request, what: &str) {
+    if matches!(request, Request::ReplaceBroken) {
+        let context = format!("{request:?}, {what}");
+        yard.budget = None;
+        let first = yard.first.clone().unwrap();
+        return assert_old_is_back(&mut yard, &uid, &first, &context).await;
+    }
     let condition = yard.settled(&uid).await;
     let context = format!("{request:?}, {what}: {condition:?}");
     match request {
+        Request::ReplaceBroken => panic!("has an end of its own"),
         Request::Create | Request::Restart | Request::Replace => {
             assert_eq!(
                 condition.map(|c| c.reason),
@@ -90,6 +134,26 @@ async fn assert_end(mut yard: Yard, uid: Uid, request: Request, what: &str) {
     yard.assert_nothing_to_do(&uid).await;
 }
 
+/// Passes until the replacement has failed; true when the service was killed on the way.
+async fn fail_to_replace(yard: &mut Yard, uid: &Uid) -> bool {
+    for _ in 0..20 {
+        let _ = crate::runtime::Reconciler::keys(&yard.service.container).await;
+        match yard.pass(uid).await {
+            Err(_) => return true,
+            Ok(Some(pass)) => {
+                let failed = pass
+                    .condition
+                    .is_some_and(|c| c.reason == Reason::ReplacementFailed);
+                if failed && pass.acted == 0 {
+                    return false;
+                }
+            }
+            Ok(None) => {}
+        }
+    }
+    false
+}
+
 #[tokio::test]
 async fn l34_l35_killed_after_every_action_the_end_is_the_same() {
     for request in ALL {
@@ -97,7 +161,11 @@ async fn l34_l35_killed_after_every_action_the_end_is_the_same() {
         loop {
             let (mut yard, uid) = prepare(request).await;
             yard.budget = Some(step);
-            let killed = yard.settle(&uid).await.is_err();
+            let killed = if matches!(request, Request::ReplaceBroken) {
+                fail_to_replace(&mut yard, &uid).await
+            } else {
+                yard.settle(&uid).await.is_err()
+            };
             yard.reboot();
             assert_end(yard, uid, request, &format!("killed before action {step}")).await;
             if !killed {
@@ -140,7 +208,11 @@ async fn l34_every_engine_call_failing_or_losing_its_answer_the_end_is_the_same(
                         Fault::fail(broken)
                     };
                     yard.fake.fault_next(verb, 1, fault);
-                    let _ = yard.settle(&uid).await;
+                    if matches!(request, Request::ReplaceBroken) {
+                        fail_to_replace(&mut yard, &uid).await;
+                    } else {
+                        let _ = yard.settle(&uid).await;
+                    }
                     let calls = yard.fake.calls().of(verb);
                     yard.fake.clear_faults();
                     let what = format!("{verb:?} number {nth} fails, answer lost: {lost_answer}");

@@ -57,8 +57,9 @@ pub struct Yard {
     pub service: Service,
     /// How many more actions may run before the service is "killed"; `None`: no end.
     pub budget: Option<usize>,
-    /// Names of containers that must never be touched, with their ids.
     pub actions: usize,
+    /// The container that a test began with.
+    pub first: Option<String>,
 }
 
 /// How a pass ended.
@@ -138,6 +139,7 @@ impl Yard {
             service,
             budget: None,
             actions: 0,
+            first: None,
         }
     }
 
@@ -275,7 +277,7 @@ impl Yard {
 
     /// What the bell does: the next pass reads desired rows anew.
     pub fn bell(&self, uid: &Uid) {
-        self.service.container.desired.mark_stale(uid);
+        self.service.container.desired.mark(uid);
         self.service.user.mark_dirty(uid);
     }
 
