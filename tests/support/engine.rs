@@ -206,7 +206,14 @@ impl Engine {
             &format!("label={LABEL_OWNER}"),
         ]);
         for network in networks.lines() {
-            self.docker(&["network", "rm", network]);
+            if self.ask(&["network", "rm", network]).is_none() {
+                // The engine sometimes forgets to count an endpoint down ("has active endpoints",
+                // although it lists none); only a restart corrects that.
+                eprintln!("the engine is restarted: it cannot remove network {network}");
+                self.stop();
+                self.start();
+                self.docker(&["network", "rm", network]);
+            }
         }
         // One that a test made to stand in the way.
         self.ask(&["network", "rm", NETWORK]);
