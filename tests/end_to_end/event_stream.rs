@@ -35,13 +35,15 @@ async fn engine_l57_silent_event_stream_delays_repair_to_the_resync_or_verificat
     let second = engine.the_running("bob").id;
 
     engine.docker(&["network", "disconnect", "-f", NETWORK, "agentyard-bob"]);
-    let is_connected = || {
-        engine.of("bob").len() == 1
-            && engine.the_running("bob").id != second
-            && engine.inspect("agentyard-bob")["NetworkSettings"]["Networks"][NETWORK].is_object()
+    let connected = || {
+        let details = engine.ask(&["inspect", "agentyard-bob"]);
+        details.is_some_and(|details| {
+            details.contains("\"NetworkID\": \"") && details.contains(NETWORK)
+        })
     };
     let took = until("disconnected: connected again", seconds(12), async || {
-        matches!(engine.of("bob").as_slice(), [one] if one.state == "running") && is_connected()
+        matches!(engine.of("bob").as_slice(), [one] if one.state == "running" && one.id != second)
+            && connected()
     })
     .await;
     eprintln!("disconnected: mended after {took:?}");

@@ -19,6 +19,7 @@ use futures::stream::BoxStream;
 use schema::condition::Reason;
 use schema::ids::Uid;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::container::observe::Limits;
@@ -348,6 +349,7 @@ impl EngineView {
             stream: None,
             delay: RECONNECT_FIRST,
             lost: false,
+            retry_at: None,
         };
         futures::stream::unfold(start, |mut following| async move {
             let event = following.next().await;
@@ -367,27 +369,37 @@ struct Following {
     stream: Option<crate::drivers::docker::EngineStream<crate::drivers::docker::EngineEvent>>,
     delay: Duration,
     lost: bool,
+    /// When to try an engine again that a call has found unavailable.
+    retry_at: Option<Instant>,
+}
+
+/// Waits until then; without a time, for ever.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Following {
     async fn next(&mut self) -> WorldEvent<Uid> {
         loop {
             if let Some(stream) = &mut self.stream {
+                let retry_at = self.retry_at;
                 let event = tokio::select! {
+                    // First, because reading is what opens the stream.
+                    biased;
                     event = stream.next() => event,
-                    // The stream may live on although a call has found nobody.
-                    () = self.view.trouble.notified() => {
-                        tokio::time::sleep(self.delay).await;
-                        self.delay = (self.delay * 2).min(RECONNECT_MOST);
-                        if self.view.connection() == Connection::Up {
-                            self.delay = RECONNECT_FIRST;
-                            continue;
-                        }
-                        if self.view.refresh().await.is_ok() {
-                            self.delay = RECONNECT_FIRST;
+                    () = at(retry_at) => {
+                        self.retry().await;
+                        if self.retry_at.is_none() {
                             return WorldEvent::Reconnected;
                         }
-                        self.view.trouble.notify_one();
+                        continue;
+                    }
+                    // The stream may live on although a call has found nobody.
+                    () = self.view.trouble.notified(), if retry_at.is_none() => {
+                        self.retry_at = Some(Instant::now() + self.delay);
                         continue;
                     }
                 };
@@ -429,11 +441,25 @@ impl Following {
         }
     }
 
+    /// Tries an engine again that a call has found unavailable, and sets the time of the next try if it
+    /// still is.
+    async fn retry(&mut self) {
+        let up = self.view.connection() == Connection::Up;
+        if up || self.view.refresh().await.is_ok() {
+            self.delay = RECONNECT_FIRST;
+            self.retry_at = None;
+        } else {
+            self.delay = (self.delay * 2).min(RECONNECT_MOST);
+            self.retry_at = Some(Instant::now() + self.delay);
+        }
+    }
+
     /// Subscribes first and lists afterwards, so that nothing falls between.
     async fn connect(&mut self) -> Result<(), EngineError> {
         let stream = self.view.engine.events(&self.view.owner).await?;
         self.view.refresh().await?;
         self.stream = Some(stream);
+        self.retry_at = None;
         Ok(())
     }
 }
