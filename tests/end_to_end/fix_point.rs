@@ -9,13 +9,14 @@ use crate::support::{Engine, Stage, seconds};
 /// What would differ had a file been written: inode, size, times, and the bytes of small files.
 type Trace = (u64, u64, i64, i64, Vec<u8>);
 
-/// A trace of every file below a directory, but not of what the agents write.
+/// A trace of everything below a directory, but not of what the agents write.
 fn traces(root: &Path) -> BTreeMap<PathBuf, Trace> {
     let mut found = BTreeMap::new();
     let mut left = vec![root.to_owned()];
     while let Some(path) = left.pop() {
-        // The agent's own heartbeat, and the directory it renames it in.
-        if path.ends_with(".agent") {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        // The agent's own, which comes and goes all the time.
+        if name.starts_with("heartbeat") {
             continue;
         }
         let meta = std::fs::symlink_metadata(&path).unwrap();
@@ -28,8 +29,9 @@ fn traces(root: &Path) -> BTreeMap<PathBuf, Trace> {
             let entries = std::fs::read_dir(&path).unwrap();
             left.extend(entries.map(|entry| entry.unwrap().path()));
         }
-        // SQLite's index of its log is memory that readers share, not the database.
-        if !path.to_string_lossy().ends_with("-shm") {
+        // The directory in which the agent renames it; and SQLite's index of its log, which is memory
+        // that readers share, not the database.
+        if name != ".agent" && !name.ends_with("-shm") {
             let changed = (meta.mtime(), meta.mtime_nsec());
             found.insert(path, (meta.ino(), meta.len(), changed.0, changed.1, bytes));
         }

@@ -23,5 +23,6 @@ mod login;
 mod main_job;
 mod network;
 mod outage;
+mod replicas;
 mod shutdown;
 mod tls;

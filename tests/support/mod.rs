@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod engine;
+pub mod postgres;
 pub mod proxy;
 pub mod service;
 pub mod stage;

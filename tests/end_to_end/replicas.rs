@@ -1,0 +1,74 @@
+//! Two servers on one PostgreSQL: one reconciles, both answer, and the second takes over.
+
+use serde_json::Value;
+
+use crate::support::postgres::Database;
+use crate::support::{Client, Engine, Stage, eventually, seconds, until};
+
+/// A lease of 15 seconds has to run out, and what comes after takes its time.
+const TAKEN_OVER: std::time::Duration = seconds(40);
+
+async fn leads(admin: &Client) -> bool {
+    let body: Value = admin.get("/api/admin/reconcile").await.expect(200);
+    let reconcilers = body["reconcilers"].as_array().unwrap();
+    reconcilers.iter().all(|one| one["leader"] == true)
+}
+
+#[tokio::test]
+async fn engine_on_postgresql_the_second_server_answers_and_takes_over() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    let database = Database::create().await;
+    let launch = |name: &str| {
+        let socket = stage.path().join(format!("{name}.sock"));
+        stage
+            .serve(&engine)
+            .arg("--database-url")
+            .arg(database.url())
+            .arg("--admin-socket")
+            .arg(socket.display().to_string())
+    };
+    let first = launch("first").start().await;
+    let admin = first.admin().await;
+    admin.create_user("ann").await;
+    assert!(leads(&admin).await);
+    assert!(!stage.data().join("agentyard.db").exists());
+
+    // The session of one is a session of the other; what is asked of the second, the first does.
+    let second = launch("second").start().await;
+    assert_eq!(second.printed("password"), None);
+    let at_second = admin.at(&second.client());
+    assert!(!leads(&at_second).await);
+    at_second.create_user("bob").await;
+    let bob = engine.the_running("bob");
+    let form = [("username", "ann"), ("wait", "60")];
+    let stopped = at_second.post("/api/admin/container/stop", &form).await;
+    stopped.converged();
+    assert_eq!(engine.of("ann"), []);
+    assert!(leads(&admin).await);
+
+    first.kill9().await;
+    engine.docker(&["rm", "-f", "agentyard-bob"]);
+    until("the second leads", TAKEN_OVER, async || {
+        leads(&at_second).await
+    })
+    .await;
+    let healed = eventually("bob runs again", seconds(20), async || {
+        match engine.of("bob").as_slice() {
+            [one] if one.id != bob.id && one.state == "running" => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    healed.await;
+    at_second.status("bob", "running", seconds(20)).await;
+    at_second.status("ann", "stopped", seconds(20)).await;
+    assert_eq!(engine.of("ann"), [], "stopped on purpose");
+    let form = [("username", "bob"), ("wait", "60")];
+    let deleted = at_second.post("/api/admin/users/delete", &form).await;
+    deleted.expect(200);
+    assert_eq!(engine.of("bob"), []);
+    assert_eq!(stage.archives("bob").len(), 1);
+
+    drop(second);
+    database.drop().await;
+}
