@@ -34,6 +34,7 @@ test: tools check services-up
 
 # Every behaviour at full count.
 test-long: export AGENTYARD_TEST_LONG = 1
+test-long: export NEXTEST_PROFILE = long
 test-long: test
 
 # Everything that needs no service.

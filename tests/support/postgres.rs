@@ -13,7 +13,7 @@ impl Database {
         let server = std::env::var("AGENTYARD_TEST_POSTGRES_URL").expect(
             "no PostgreSQL for this test: start it with `make services-up` and run under `tests/services/in-netns`",
         );
-        let name = format!("e2e_{}", uuid::Uuid::new_v4().simple());
+        let name = format!("e2e_{}", schema::ids::Uid::random());
         let database = Self { server, name };
         let created = database.ask("CREATE DATABASE", "").await;
         created.unwrap();
