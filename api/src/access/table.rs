@@ -1,7 +1,7 @@
 //! The rows.
 
 use super::Access::{Login, OrdinaryUser, Public, Superadmin, Visitor};
-use super::{Op, Route};
+use super::{ANONYMOUS_BODY_LIMIT, Op, Route};
 
 /// Every route.
 pub const TABLE: &[Route] = &[
@@ -18,14 +18,15 @@ pub const TABLE: &[Route] = &[
         Public,
         "/api/login",
         "Sign in with name and password",
-    ),
+    )
+    .body_limit(ANONYMOUS_BODY_LIMIT),
     Route::get(
         Op::LoginMode,
         Public,
         "/api/login/mode",
         "The authentication mode",
     ),
-    Route::post(Op::Logout, Visitor, "/api/logout", "End this session"),
+    Route::post(Op::Logout, Visitor, "/api/logout", "End this session").without_body(),
     Route::get(
         Op::Csrf,
         Login,

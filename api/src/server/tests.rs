@@ -258,6 +258,23 @@ async fn l22_a_body_without_length_is_cut_at_the_limit() {
     running.stop().await;
 }
 
+#[tokio::test]
+async fn signing_out_does_not_wait_for_a_body() {
+    let running = serve(Limits::default()).await;
+    let mut stream = running.connect().await;
+    let head = b"POST /api/logout?%ff HTTP/1.1\r\nhost: test\r\ncontent-type: nonsense\r\n\
+        content-length: 1000000000\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    let mut answer = vec![0; 12];
+    let read = stream.read_exact(&mut answer);
+    timeout(Duration::from_secs(5), read)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(answer, b"HTTP/1.1 200");
+    running.stop().await;
+}
+
 fn hasty() -> Limits {
     Limits {
         head: Duration::from_millis(300),
