@@ -58,11 +58,15 @@ mod tests {
                 Who::OrdinaryUser => Some("alice"),
                 Who::Superadmin => Some("root"),
             };
-            let path = case
+            let mut path = case
                 .route
                 .path
                 .replace("{kind}", "user")
                 .replace("{name}", "alice");
+            if case.token == Token::InQuery {
+                let token = world.token(name.unwrap_or("alice"));
+                path = format!("{path}?csrf_token={token}");
+            }
             let mut request = warp::test::request()
                 .method(case.route.method().as_str())
                 .path(&path);
