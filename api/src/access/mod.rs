@@ -17,7 +17,7 @@ pub use table::TABLE;
 pub enum Access {
     /// Anybody; no session is looked up.
     Public,
-    /// Anybody; a session is looked up when a cookie is there.
+    /// Anybody; a session is looked up when a cookie is there. One that cannot be looked up is none.
     Visitor,
     /// Any session.
     Login,

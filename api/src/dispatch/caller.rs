@@ -167,7 +167,14 @@ pub(super) async fn identify(
     if access == Access::Superadmin && peer.surface == Surface::AdminSocket {
         return Ok(Identity::Socket(peer.socket_uid));
     }
-    let session = live_session(headers, signer, authenticator, now).await?;
+    let session = match live_session(headers, signer, authenticator, now).await {
+        // A visitor needs no session, so a lookup that fails refuses nobody.
+        Err(error) if access == Access::Visitor => {
+            error.log();
+            None
+        }
+        found => found?,
+    };
     let role = session.as_ref().map(|session| session.account.role);
     match (access, role) {
         (Access::Public | Access::Visitor, _)

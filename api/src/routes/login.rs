@@ -10,13 +10,14 @@ use schema::session::{self, Live};
 use schema::user::{self, Role, User};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use crate::auth::credentials;
 use crate::auth::origin;
 use crate::auth::password::needs_rehash;
 use crate::auth::session::{SessionClaims, clear_cookie};
 use crate::deps::{Dependencies, Deps};
-use crate::dispatch::{Anyone, Visitor};
+use crate::dispatch::{Anyone, Session, Visitor};
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
 use crate::reply::Reply;
@@ -25,6 +26,11 @@ use crate::settings::WebSettings;
 /// How long a sign-in may wait for a core to renew an outdated hash. It has waited for one already,
 /// and must answer within 5 s.
 const REHASH_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long a sign-in may take altogether: an answer later than 5 s finds nobody waiting for it.
+const PATIENCE: Duration = Duration::from_millis(4500);
+/// When whoever was turned away by that may try again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What somebody signs in with.
 #[derive(
@@ -77,12 +83,20 @@ pub struct LoginForm {
     client: Client,
 }
 
-/// `POST /api/login`. Never waits for a container.
+/// `POST /api/login`. Never waits for a container, and answers within 5 s whatever the database does.
 ///
 /// # Errors
 /// 401 with one text for all causes, 403 `superadmin_client` once the password was verified, 429 and
 /// 503 with `Retry-After`.
 pub async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError> {
+    timeout(PATIENCE, Box::pin(sign_in(input, deps)))
+        .await
+        .map_err(|_| ApiError::Busy {
+            retry_after: RETRY_AFTER,
+        })?
+}
+
+async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError> {
     let Input { params, meta, .. } = input;
     let (name, password) = (&params.username, params.password);
     let account = credentials::verify(&deps, meta.client, name, password.clone())
@@ -114,7 +128,7 @@ async fn rehash(
     if !needs_rehash(stored.expose_secret()) {
         return None;
     }
-    let slot = tokio::time::timeout(REHASH_PATIENCE, deps.passwords.slot()).await;
+    let slot = timeout(REHASH_PATIENCE, deps.passwords.slot()).await;
     let hash = slot.ok()?.ok()?.hash(password).await;
     hash.ok().map(SecretString::from)
 }
@@ -149,22 +163,30 @@ async fn start_session(
     Ok(live)
 }
 
-/// `POST /api/logout`: ends the session and clears the cookie.
+/// `POST /api/logout`: ends the session and clears the cookie. Whoever wants to leave is let go: a
+/// session that could not be ended is for the log, and dies by its age.
 ///
 /// # Errors
-/// [`ApiError::Internal`] when the session could not be ended.
+/// None.
 pub async fn logout(
     Visitor(session): Visitor,
     input: Input<Nothing>,
     deps: Deps,
 ) -> Result<Reply, ApiError> {
-    if let Some(session) = session {
-        let mut tx = deps.db.begin().await?;
-        let issued_at = session.claims.issued_at.as_secs();
-        session::revoke(&mut tx, &session.account.uid, issued_at).await?;
-        tx.commit().await?;
+    if let Some(session) = session
+        && let Err(error) = end(&deps, &session).await
+    {
+        let error = crate::error::chain(&error);
+        tracing::error!(%error, account = %session.account.name, "a session could not be ended");
     }
     Ok(Reply::ok("signed out").header(SET_COOKIE, clear_cookie(input.meta.secure)))
+}
+
+async fn end(deps: &Dependencies, session: &Session) -> Result<(), DbError> {
+    let mut tx = deps.db.begin().await?;
+    let issued_at = session.claims.issued_at.as_secs();
+    session::revoke(&mut tx, &session.account.uid, issued_at).await?;
+    tx.commit().await
 }
 
 #[cfg(test)]

@@ -99,8 +99,11 @@ async fn l5_every_refusal_is_the_same() {
     {
         // The address varies, so that the limit stays out of this.
         let context = from_address(&format!("10.0.0.{at}:1"));
+        let before = house.world.deps.passwords.computed();
         let answer = house.login(name, password).context(context).send().await;
         assert_eq!(answer.verdict(), (401, "bad_credentials"), "{name}");
+        let after = house.world.deps.passwords.computed();
+        assert_eq!(after - before, 1, "the same work for {name}");
         assert!(!answer.headers.contains_key(SET_COOKIE));
         seen.insert(answer.text);
     }
@@ -187,10 +190,13 @@ async fn l19_the_eleventh_attempt_is_refused_whatever_headers_say() {
         assert_eq!(ask.send().await.verdict(), (401, "bad_credentials"));
     }
     let eleventh = |name, ip| house.login(name, PASSWORD).context(from_address(ip)).send();
+    let before = house.world.deps.passwords.computed();
     let answer = eleventh("alice", "192.0.2.7:2").await;
     assert_eq!(answer.verdict(), (429, "too_many_attempts"));
     assert_eq!(answer.headers[RETRY_AFTER], "300");
     assert_eq!(eleventh("root", "192.0.2.7:2").await.status, 429);
+    let after = house.world.deps.passwords.computed();
+    assert_eq!(after, before, "refused before any hashing");
     assert_eq!(eleventh("alice", "192.0.2.8:2").await.status, 200);
     house.world.clock.advance(WINDOW);
     assert_eq!(eleventh("alice", "192.0.2.7:2").await.status, 200);
@@ -282,13 +288,17 @@ async fn l6_an_account_gone_while_its_password_was_verified_starts_no_session() 
 }
 
 async fn attempt(house: &House, verified: &User) -> Result<Live, ApiError> {
-    let meta = Meta {
+    let deps = &house.world.deps;
+    start_session(deps, verified, Client::Web, &meta(), None).await
+}
+
+fn meta() -> Meta {
+    Meta {
         request_id: Default::default(),
         client: None,
         secure: false,
         headers: Arc::default(),
-    };
-    start_session(&house.world.deps, verified, Client::Web, &meta, None).await
+    }
 }
 
 #[tokio::test]
@@ -316,6 +326,48 @@ async fn l7_signing_out_ends_that_session_only() {
         "nobody is signed in any more"
     );
     assert_eq!(logout("").await.status, 200);
+}
+
+#[tokio::test]
+async fn signing_out_clears_the_cookie_even_without_a_database() {
+    let house = house().await;
+    let cookie = house.sign_in("alice").await;
+    // The session is found, but cannot be ended.
+    let session = {
+        let claims = SessionClaims::new("alice".parse().unwrap(), NOW);
+        let account = house.world.deps.authenticator.account(&claims).await;
+        let account = account.unwrap().unwrap();
+        Session { account, claims }
+    };
+    house.world.deps.db.close().await;
+    let input = Input {
+        params: Nothing {},
+        wait: None,
+        if_generation: None,
+        paging: None,
+        meta: meta(),
+    };
+    let deps = house.world.deps.clone();
+    assert!(logout(Visitor(Some(session)), input, deps).await.is_ok());
+    // It cannot even be found.
+    let answer = house.post("/api/logout", &[]).header("cookie", &cookie);
+    let answer = answer.send().await;
+    assert_eq!(answer.status, 200);
+    let cleared = answer.headers[SET_COOKIE].to_str().unwrap();
+    assert!(cleared.contains("Max-Age=0"), "{cleared}");
+}
+
+#[tokio::test]
+async fn signing_in_never_takes_5_seconds() {
+    let house = house().await;
+    // A writer that does not end: the sign-in waits for it, as it would for a slow database.
+    let _writer = house.tx().await;
+    let begun = tokio::time::Instant::now();
+    let answer = house.login("alice", PASSWORD).send().await;
+    let took = begun.elapsed();
+    assert_eq!(answer.verdict(), (503, "busy"));
+    assert!(answer.headers.contains_key(RETRY_AFTER));
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[tokio::test]
