@@ -15,6 +15,7 @@ use api::auth::login_limit::LoginLimit;
 use api::auth::password::PasswordPool;
 use api::deps::Dependencies;
 use api::dispatch::Api;
+use api::follows::FollowLimit;
 use api::server::{Limits, Listener, Server, Surface, Tls};
 use api::settings::WebSettings;
 use reconcilers::container::pull::Pulls;
@@ -212,6 +213,7 @@ pub async fn build(
         )),
         passwords: PasswordPool::new(cores)?,
         login_limit: LoginLimit::new(Arc::clone(&clock)),
+        follows: FollowLimit::default(),
         logs: ports.clone(),
         inspect: ports.clone(),
         stats: ports.clone(),

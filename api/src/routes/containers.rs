@@ -179,8 +179,12 @@ pub struct LogsOf {
 /// `GET /api/admin/container/logs`: the log, or an event stream with `follow=true`.
 ///
 /// # Errors
-/// 404 without such a user or container, 503 while the engine cannot be reached.
-pub async fn logs(_: Superadmin, input: Input<LogsOf>, deps: Deps) -> Result<Reply, ApiError> {
+/// 404 without such a user or container, 429 when too many logs are followed, 503 while the engine cannot be reached.
+pub async fn logs(
+    Superadmin(actor): Superadmin,
+    input: Input<LogsOf>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
     let LogsOf {
         username,
         tail,
@@ -193,7 +197,8 @@ pub async fn logs(_: Superadmin, input: Input<LogsOf>, deps: Deps) -> Result<Rep
         since,
         follow,
     };
-    live::logs(&deps, (&user.uid, &user.name), &params).await
+    let whose = (&user.uid, &user.name);
+    live::logs(&deps, actor.session(), whose, &params).await
 }
 
 /// `GET /api/admin/container/inspect`: what the engine knows of it.
