@@ -16,6 +16,7 @@ use schema::clock::SharedClock;
 use schema::ids::Timestamp;
 use sha2::{Digest, Sha256};
 
+use super::client_address::Network;
 use crate::error::ApiError;
 
 /// Attempts in one window.
@@ -24,26 +25,6 @@ pub const ATTEMPTS: usize = 10;
 pub const WINDOW: Duration = Duration::from_secs(300);
 /// Most counters of each kind; those used longest ago are forgotten first.
 const CAPACITY: u64 = 100_000;
-
-/// Who counts as one client: an IPv4 address, or a whole IPv6 /64, since one household or server
-/// owns all addresses of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Network {
-    V4([u8; 4]),
-    V6([u8; 8]),
-}
-
-impl From<IpAddr> for Network {
-    fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(v4) => Self::V4(v4.octets()),
-            IpAddr::V6(v6) => {
-                let [a, b, c, d, e, f, g, h, ..] = v6.octets();
-                Self::V6([a, b, c, d, e, f, g, h])
-            }
-        }
-    }
-}
 
 /// The moments that count, oldest first.
 type Window = Arc<Mutex<VecDeque<Timestamp>>>;

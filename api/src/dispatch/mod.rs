@@ -14,6 +14,7 @@ use futures::Stream;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, StatusCode};
 use hyper::body::Body as _;
+use tokio::sync::watch;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 
@@ -77,6 +78,11 @@ impl Api {
             anybody: BodyBudget::of_anybody(),
             sessions: BodyBudget::of_sessions(),
         })
+    }
+
+    /// The latest settings.
+    pub(crate) fn settings(&self) -> watch::Receiver<Arc<WebSettings>> {
+        self.deps.settings.clone()
     }
 
     /// The filter that answers every request.
