@@ -106,8 +106,16 @@ async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError>
     if account.role == Role::Superadmin && client != Client::Web {
         return Err(ApiError::SuperadminClient);
     }
+    let again = password.clone();
     let rehashed = rehash(&deps, &account, password).await;
-    let live = start_session(&deps, &account, client, &meta, rehashed.as_ref()).await?;
+    let live = match start_session(&deps, &account, client, &meta, rehashed.as_ref()).await {
+        // A sign-in at the same time may have renewed the outdated hash of the same password.
+        Err(ApiError::BadCredentials) if is_outdated(&account) => {
+            let again = credentials::verify_again(&deps, &account, again).await?;
+            start_session(&deps, &again, client, &meta, None).await?
+        }
+        live => live?,
+    };
     let claims = SessionClaims::new(live.name.clone(), Timestamp::from_secs(live.issued_at));
     tracing::info!(account = %live.name, %client, "signed in");
     Ok(Reply::ok("signed in")
@@ -117,6 +125,11 @@ async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError>
         .header(SET_COOKIE, claims.set_cookie(&deps.signer, meta.secure)?))
 }
 
+fn is_outdated(account: &User) -> bool {
+    let stored = account.password_hash.as_ref();
+    stored.is_some_and(|hash| needs_rehash(hash.expose_secret()))
+}
+
 /// A new hash when the stored one was made with other parameters than today's. Not getting one is
 /// no failure: the next sign-in tries again.
 async fn rehash(
@@ -124,8 +137,7 @@ async fn rehash(
     account: &User,
     password: SecretString,
 ) -> Option<SecretString> {
-    let stored = account.password_hash.as_ref()?;
-    if !needs_rehash(stored.expose_secret()) {
+    if !is_outdated(account) {
         return None;
     }
     let slot = timeout(REHASH_PATIENCE, deps.passwords.slot()).await;
