@@ -54,6 +54,7 @@ pub enum BodyKind {
 pub enum Op {
     Login,
     LoginMode,
+    LoginOidc,
     Logout,
     UserInfo,
     UserInitStatus,

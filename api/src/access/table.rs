@@ -26,6 +26,12 @@ pub const TABLE: &[Route] = &[
         "/api/login/mode",
         "The authentication mode",
     ),
+    Route::get(
+        Op::LoginOidc,
+        Public,
+        "/api/login/oidc",
+        "Sign in through the identity provider; refused outside oidc mode",
+    ),
     Route::post(Op::Logout, Visitor, "/api/logout", "End this session").without_body(),
     Route::get(
         Op::Csrf,

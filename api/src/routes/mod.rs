@@ -32,6 +32,7 @@ pub fn registry() -> Result<Registry, RegistryError> {
         .bind(Op::Health, basic::health)
         .bind(Op::Liveness, basic::liveness)
         .bind(Op::LoginMode, basic::login_mode)
+        .bind(Op::LoginOidc, basic::login_oidc)
         .bind(Op::Csrf, basic::csrf);
     fleet::bind_fleet(accounts::bind(binder)).build()
 }

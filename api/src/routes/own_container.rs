@@ -73,5 +73,6 @@ pub async fn restart(
     let name = &session.account.name;
     let mut tx = deps.db.begin().await?;
     let user = params::present_user(user::find(&mut tx, name).await?, name)?;
-    restart_container(&deps, tx, user, false, (input.if_generation, input.wait)).await
+    let how = (input.if_generation, input.wait);
+    restart_container(&deps, tx, user, name.as_str(), false, how).await
 }

@@ -124,13 +124,14 @@ async fn l7_a_followed_log_ends_with_its_session() {
     let of_old = following(&world, Some(&old)).await.unwrap();
     tokio::time::pause();
     world.clock.advance(Duration::from_secs(1));
-    assert_eq!(lasts(of_old).await, Some(RECHECK), "24 hours are over");
+    let lasted = lasts(of_old).await.expect("24 hours are over");
+    assert!(lasted > RECHECK / 2 && lasted < RECHECK * 2, "{lasted:?}");
     // What cannot be looked up is not known to be dead.
     sessions.broken.store(true, Ordering::Relaxed);
     let another = following(&world, Some(&alice)).await.unwrap();
     assert_eq!(lasts(another).await, None);
     sessions.broken.store(false, Ordering::Relaxed);
     sessions.ended.store(true, Ordering::Relaxed);
-    assert!(lasts(of_session).await.unwrap() <= RECHECK);
+    assert!(lasts(of_session).await.unwrap() < RECHECK * 2);
     assert_eq!(lasts(of_socket).await, None);
 }

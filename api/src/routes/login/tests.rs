@@ -232,22 +232,37 @@ async fn the_cookie_is_secure_when_a_trusted_proxy_speaks_https() {
     }
 }
 
-#[tokio::test]
-async fn an_outdated_hash_is_renewed_at_sign_in() {
-    let house = house().await;
-    let uid = house.find("alice").await.unwrap().uid;
+/// Stores a hash of [`PASSWORD`] with parameters of old.
+async fn set_weak_hash(house: &House, uid: &schema::ids::Uid) {
     let params = argon2::Params::new(64, 1, 1, None).unwrap();
     let weak = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, params);
     let weak = argon2::PasswordHasher::hash_password(&weak, PASSWORD.as_bytes()).unwrap();
     let mut tx = house.tx().await;
-    user::set_password(&mut tx, &uid, &weak.to_string().into(), None)
+    user::set_password(&mut tx, uid, &weak.to_string().into(), None)
         .await
         .unwrap();
     tx.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_outdated_hash_is_renewed_at_sign_in() {
+    let house = house().await;
+    let uid = house.find("alice").await.unwrap().uid;
+    set_weak_hash(&house, &uid).await;
     house.sign_in("alice").await;
     let renewed = house.find("alice").await.unwrap().password_hash.unwrap();
     assert!(!needs_rehash(renewed.expose_secret()));
     house.sign_in("alice").await;
+}
+
+#[tokio::test]
+async fn sign_ins_that_renew_a_hash_together_all_succeed() {
+    let house = house().await;
+    let uid = house.find("alice").await.unwrap().uid;
+    set_weak_hash(&house, &uid).await;
+    let sign_ins = futures::future::join_all((0..3).map(|_| house.sign_in("alice"))).await;
+    let different: std::collections::BTreeSet<_> = sign_ins.iter().collect();
+    assert_eq!(different.len(), 3);
 }
 
 #[tokio::test]
@@ -431,4 +446,14 @@ async fn a_broken_database_is_no_missing_session() {
     assert_eq!(answer.verdict(), (500, "internal"));
     let answer = house.login("alice", PASSWORD).send().await;
     assert_eq!(answer.verdict(), (500, "internal"));
+}
+
+#[tokio::test]
+async fn there_is_no_provider_to_sign_in_through() {
+    let world = crate::testing::world().await;
+    let registry = crate::routes::registry().unwrap();
+    let api = crate::dispatch::Api::new(registry, world.deps.clone()).unwrap();
+    let request = warp::test::request().path("/api/login/oidc?next=/manage");
+    let response = request.reply(&api.filter()).await;
+    assert_eq!(response.status(), 400);
 }
