@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::auth::login_limit::LoginLimit;
 use crate::auth::password::PasswordPool;
 use crate::auth::{Authenticator, Signer};
+use crate::follows::FollowLimit;
 use crate::ports::{
     ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, Leadership, Reconcilers,
 };
@@ -46,6 +47,8 @@ pub struct Dependencies {
     pub passwords: PasswordPool,
     /// Limits sign-in attempts.
     pub login_limit: LoginLimit,
+    /// Bounds how many logs are followed at once.
+    pub follows: FollowLimit,
     /// Container logs.
     pub logs: Arc<dyn ContainerLogs>,
     /// Container facts.

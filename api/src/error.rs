@@ -142,6 +142,14 @@ pub enum ApiError {
         /// Time until the next attempt is accepted, in whole seconds.
         retry_after: Duration,
     },
+    /// The account has as many streams open as it may (429 `too_many_streams`).
+    #[error("{most} logs are being followed by this account already; close one first")]
+    TooManyStreams {
+        /// How many it may have.
+        most: usize,
+        /// When to try again, in whole seconds.
+        retry_after: Duration,
+    },
     /// A live read failed at a remote (502 `remote_failed`).
     #[error("{message}")]
     Remote {
@@ -220,7 +228,9 @@ impl ApiError {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Unprocessable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::TooManyAttempts { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooManyAttempts { .. } | Self::TooManyStreams { .. } => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Self::Remote { .. } => StatusCode::BAD_GATEWAY,
             Self::Busy { .. } | Self::EngineUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::ObjectFailed { class, .. } => match class {
@@ -260,6 +270,7 @@ impl ApiError {
             Self::UnsupportedMediaType(_) => "unsupported_media_type",
             Self::Unprocessable { code, .. } => code,
             Self::TooManyAttempts { .. } => "too_many_attempts",
+            Self::TooManyStreams { .. } => "too_many_streams",
             Self::Remote { .. } => "remote_failed",
             Self::Busy { .. } => "busy",
             Self::EngineUnavailable => "engine_unavailable",
@@ -315,6 +326,7 @@ impl ApiError {
             | Self::Conflict { .. }
             | Self::UnsupportedMediaType(_)
             | Self::TooManyAttempts { .. }
+            | Self::TooManyStreams { .. }
             | Self::Remote { .. }
             | Self::Busy { .. }
             | Self::EngineUnavailable
@@ -333,7 +345,10 @@ impl ApiError {
         if let Self::MethodNotAllowed { allow } = self {
             return reply.header(ALLOW, HeaderValue::from_static(allow));
         }
-        if let Self::TooManyAttempts { retry_after } | Self::Busy { retry_after } = self {
+        if let Self::TooManyAttempts { retry_after }
+        | Self::TooManyStreams { retry_after, .. }
+        | Self::Busy { retry_after } = self
+        {
             let seconds = retry_after.as_secs().max(1);
             return reply.header(RETRY_AFTER, HeaderValue::from(seconds));
         }

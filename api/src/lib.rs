@@ -9,6 +9,7 @@ pub mod deps;
 pub mod dispatch;
 pub mod error;
 pub mod explain;
+pub mod follows;
 pub mod housekeeping;
 pub mod input;
 pub mod ports;

@@ -24,6 +24,7 @@ use crate::auth::{Account, Authenticator, Role, Signer};
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Anyone, Api, Binder, Caller, OrdinaryUser, Session, Superadmin, Visitor};
 use crate::error::ApiError;
+use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
     ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, LeaderState,
@@ -150,6 +151,7 @@ pub(crate) async fn world() -> World {
         authenticator: Arc::new(Accounts(accounts.into())),
         passwords: PasswordPool::new(NonZeroUsize::MIN).unwrap(),
         login_limit: LoginLimit::new(clock.clone()),
+        follows: FollowLimit::default(),
         logs: Arc::new(Nowhere),
         inspect: Arc::new(Nowhere),
         stats: Arc::new(Nowhere),

@@ -66,6 +66,8 @@ pub enum Settled {
     Converged,
     /// Not yet; with what is known so far.
     Pending(Vec<Condition>),
+    /// Not before somebody resumes it; with what is known so far. Nobody waits for that.
+    Paused(Vec<Condition>),
     /// A person must act first.
     Failed {
         /// Why, for programs.
@@ -138,8 +140,8 @@ pub async fn settle_operation(deps: &Deps, id: &str, wait: Option<Duration>) -> 
     }
 }
 
-/// Waits for one change and says how it went: 200 `converged` with the message given, 202 `pending`,
-/// or the failure that a person has to mend.
+/// Waits for one change and says how it went: 200 `converged` with the message given, 202 `pending`
+/// (at once while it is paused: somebody wants it so, which is no failure), or the failure that a person has to mend.
 ///
 /// # Errors
 /// [`ApiError::ObjectFailed`].
@@ -167,6 +169,12 @@ pub fn reply(
         Settled::Converged => (Reply::ok(done), "converged"),
         Settled::Pending(conditions) => {
             let reply = Reply::ok(under_way).status(StatusCode::ACCEPTED);
+            (reply.with("conditions", explained(&conditions)), "pending")
+        }
+        Settled::Paused(conditions) => {
+            let reply =
+                Reply::ok("accepted; it is paused, and the change waits for its resumption")
+                    .status(StatusCode::ACCEPTED);
             (reply.with("conditions", explained(&conditions)), "pending")
         }
         Settled::Failed { reason, message } => return Err(failure(change, reason, message)),
@@ -332,7 +340,7 @@ fn judge(change: &Change, row: Option<ObjectRow>, paused: &[String]) -> Settled 
     if seen && is_true(&row.status.conditions, ConditionType::Ready) {
         return Settled::Converged;
     }
-    failed(&row, seen, paused).unwrap_or(Settled::Pending(row.status.conditions))
+    held_up(&row, seen, paused).unwrap_or(Settled::Pending(row.status.conditions))
 }
 
 async fn look_for_removal(deps: &Deps, user: &Change) -> Result<Settled, DbError> {
@@ -352,29 +360,23 @@ fn judge_removal(
     let Some(user) = user else {
         return Settled::Converged;
     };
-    let held_up = [container.as_ref(), Some(&user)]
+    let obstacle = [container.as_ref(), Some(&user)]
         .into_iter()
         .flatten()
         .find_map(|row| {
-            failed(
+            held_up(
                 row,
                 row.status.observed_generation >= row.generation,
                 paused,
             )
         });
-    held_up.unwrap_or_else(|| Settled::Pending(container.unwrap_or(user).status.conditions))
+    obstacle.unwrap_or_else(|| Settled::Pending(container.unwrap_or(user).status.conditions))
 }
 
 /// Whether an object waits for a person. What was `seen` of an older generation does not count.
-fn failed(row: &ObjectRow, seen: bool, paused: &[String]) -> Option<Settled> {
-    let object = format!("{}/{}", row.kind, row.name);
+fn held_up(row: &ObjectRow, seen: bool, paused: &[String]) -> Option<Settled> {
     if row.paused || paused.iter().any(|name| name == "*" || *name == row.kind) {
-        return Some(Settled::Failed {
-            reason: Reason::PausedByOperator,
-            message: format!(
-                "{object} is paused; the change is recorded and waits until it is resumed"
-            ),
-        });
+        return Some(Settled::Paused(with_paused(row)));
     }
     let ready = condition::find(&row.status.conditions, ConditionType::Ready)?;
     let stuck = seen && ready.status != ConditionStatus::True && ready.reason.needs_person();
@@ -382,6 +384,24 @@ fn failed(row: &ObjectRow, seen: bool, paused: &[String]) -> Option<Settled> {
         reason: ready.reason,
         message: ready.message.clone(),
     })
+}
+
+/// The object's conditions and that it is paused, which no pass need have seen yet.
+fn with_paused(row: &ObjectRow) -> Vec<Condition> {
+    let mut conditions = row.status.conditions.clone();
+    if !is_true(&conditions, ConditionType::Paused) {
+        conditions.retain(|condition| condition.kind != ConditionType::Paused);
+        conditions.push(Condition::new(
+            ConditionType::Paused,
+            ConditionStatus::True,
+            Reason::PausedByOperator,
+            format!(
+                "{}/{} is paused; changes are recorded and wait until it is resumed",
+                row.kind, row.name
+            ),
+        ));
+    }
+    conditions
 }
 
 fn is_true(conditions: &[Condition], kind: ConditionType) -> bool {

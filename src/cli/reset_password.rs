@@ -46,13 +46,14 @@ pub async fn reset_password(
     Ok(())
 }
 
-/// The server knows which kind of account it is: users first, then superadmins.
+/// The server knows which kind of account it is: superadmins first, since users can be reset in local
+/// mode only and the refusal would hide that there is no such user.
 async fn through_server(settings: &Settings, body: &serde_json::Value) -> Result<(), Failure> {
-    let users = "/api/admin/users/reset-password";
-    let (status, text) = admin::send(settings, Method::POST, users, Some(body)).await?;
+    let superadmins = "/api/admin/superadmins/reset";
+    let (status, text) = admin::send(settings, Method::POST, superadmins, Some(body)).await?;
     if status == 404 {
-        let superadmins = "/api/admin/superadmins/reset";
-        admin::json(settings, Method::POST, superadmins, Some(body)).await?;
+        let users = "/api/admin/users/reset-password";
+        admin::json(settings, Method::POST, users, Some(body)).await?;
         return Ok(());
     }
     admin::judge(status, &text).map(drop)

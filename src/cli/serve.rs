@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::{Failure, init};
 use crate::prepare;
@@ -19,6 +20,7 @@ const SHUTDOWN: Duration = Duration::from_secs(9);
 /// # Errors
 /// When it cannot start, or one of its tasks has died.
 pub async fn serve(settings: Settings) -> Result<(), Failure> {
+    raise_open_files();
     prepare::data_dir(&settings)?;
     // Taken before the database is opened: two servers never work on one data directory.
     let lock = init::lock(&settings)?;
@@ -56,6 +58,19 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
         Err(error) => Err(Failure::Failed(reconcilers::runtime::supervise::chain(
             &error,
         ))),
+    }
+}
+
+/// Lets the process open as many files as it may: a connection is one, and the customary soft limit
+/// of 1024 is for programs that use select(2). Without that it serves fewer connections.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        warn!(%error, "the limit of open files could not be raised");
     }
 }
 

@@ -14,37 +14,44 @@ const PORT: u16 = 8081;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// Serves agents wherever the gateway is, until the end.
+/// Serves agents wherever the gateway is, until the end. Requests under way finish when the gateway
+/// moves and when the service stops.
 pub async fn follow_gateway(view: Arc<EngineView>, server: Server, shutdown: CancellationToken) {
-    let _ = shutdown
-        .run_until_cancelled(async {
-            let mut warned = false;
-            loop {
-                let Some(address) = gateway(&view) else {
-                    tokio::time::sleep(LOOK_EVERY).await;
-                    continue;
-                };
-                match Listener::tcp(address, None, Surface::Agent).await {
-                    Ok(listener) => {
-                        warned = false;
-                        info!(%address, "serving agents");
-                        let until = CancellationToken::new();
-                        tokio::select! {
-                            () = server.clone().run(listener, until.clone()) => {}
-                            () = moved(&view, address) => until.cancel(),
-                        }
-                    }
-                    Err(error) => {
-                        // An engine on another host has its gateway there.
-                        if !std::mem::replace(&mut warned, true) {
-                            warn!(%address, %error, "cannot listen for agents; name an address with --agent-listen, or off");
-                        }
-                        tokio::time::sleep(TRY_AGAIN_AFTER).await;
+    let mut warned = false;
+    while !shutdown.is_cancelled() {
+        let Some(address) = gateway(&view) else {
+            pause(&shutdown, LOOK_EVERY).await;
+            continue;
+        };
+        match Listener::tcp(address, None, Surface::Agent).await {
+            Ok(listener) => {
+                warned = false;
+                info!(%address, "serving agents");
+                let until = shutdown.child_token();
+                let run = server.clone().run(listener, until.clone());
+                tokio::pin!(run);
+                tokio::select! {
+                    () = &mut run => {}
+                    () = moved(&view, address) => {
+                        until.cancel();
+                        run.await;
                     }
                 }
             }
-        })
-        .await;
+            Err(error) => {
+                // An engine on another host has its gateway there.
+                if !std::mem::replace(&mut warned, true) {
+                    warn!(%address, %error, "cannot listen for agents; name an address with --agent-listen, or off");
+                }
+                pause(&shutdown, TRY_AGAIN_AFTER).await;
+            }
+        }
+    }
+}
+
+/// Waits so long, or until the service stops.
+async fn pause(shutdown: &CancellationToken, time: Duration) {
+    let _ = shutdown.run_until_cancelled(tokio::time::sleep(time)).await;
 }
 
 fn gateway(view: &EngineView) -> Option<SocketAddr> {

@@ -15,6 +15,7 @@ use api::auth::login_limit::LoginLimit;
 use api::auth::password::PasswordPool;
 use api::deps::Dependencies;
 use api::dispatch::Api;
+use api::follows::FollowLimit;
 use api::server::{Limits, Listener, Server, Surface, Tls};
 use api::settings::WebSettings;
 use reconcilers::container::pull::Pulls;
@@ -29,6 +30,7 @@ use reconcilers::runtime::supervise::{Supervisor, TaskError};
 use reconcilers::runtime::{Context, Controller, Settings as ControllerSettings};
 use reconcilers::stores::{ConfigSource, LeaseRow};
 use reconcilers::user::UserReconciler;
+use rustix::process::{Resource, getrlimit};
 use schema::clock::{SharedClock, SystemClock};
 use schema::home::Homes;
 use schema::ids::Uid;
@@ -69,6 +71,19 @@ pub async fn build(
     engine: Arc<dyn ContainerEngine>,
     shutdown: CancellationToken,
 ) -> Result<Service, Error> {
+    // Bound before any task begins: an occupied address fails the start before a pass has run.
+    // Whoever connects meanwhile waits in the backlog.
+    let tls = match &settings.tls {
+        Some((cert, key)) => Some(Tls::load(cert.clone(), key.clone())?),
+        None => None,
+    };
+    let speaks_tls = tls.is_some();
+    let listener = Listener::tcp(settings.listen, tls, Surface::Public).await?;
+    let socket = Listener::admin_socket(&settings.admin_socket).await?;
+    let agents = match settings.agent_listen {
+        AgentListen::At(at) => Some(Listener::tcp(at, None, Surface::Agent).await?),
+        AgentListen::Off | AgentListen::Auto => None,
+    };
     let clock: SharedClock = Arc::new(SystemClock);
     let mut supervisor = Supervisor::new(shutdown.clone());
     let tasks = TaskTracker::new();
@@ -186,10 +201,6 @@ pub async fn build(
     let (stored, generation) =
         api::settings::read(&prepared.db, &prepared.master_key, run_as_image).await?;
     let (web_sender, web_settings) = watch::channel(Arc::new(WebSettings::of(&stored, generation)));
-    let tls = match &settings.tls {
-        Some((cert, key)) => Some(Tls::load(cert.clone(), key.clone())?),
-        None => None,
-    };
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
         leadership,
@@ -204,7 +215,7 @@ pub async fn build(
         status_ticks: tick.subscribe(),
         settings: web_settings.clone(),
         settings_sender: web_sender.clone(),
-        tls: tls.is_some(),
+        tls: speaks_tls,
         signer: Signer::new(&prepared.session_secret)?,
         authenticator: Arc::new(DatabaseAuthenticator::new(
             prepared.db.clone(),
@@ -212,6 +223,7 @@ pub async fn build(
         )),
         passwords: PasswordPool::new(cores)?,
         login_limit: LoginLimit::new(Arc::clone(&clock)),
+        follows: FollowLimit::default(),
         logs: ports.clone(),
         inspect: ports.clone(),
         stats: ports.clone(),
@@ -223,16 +235,14 @@ pub async fn build(
     });
     supervise_api(&mut supervisor, &deps, prepared);
     let api = Api::new(api::routes::registry()?, deps)?;
-    let server = Server::new(api, Limits::default());
+    let server = Server::new(api, limits());
 
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let listener = Listener::tcp(settings.listen, tls, Surface::Public).await?;
+    let scheme = if speaks_tls { "https" } else { "http" };
     let address = match listener.local_addr() {
         Some(address) => format!("{scheme}://{address}"),
         None => format!("{scheme}://{}", settings.listen),
     };
     serve(&mut supervisor, "api", server.clone(), listener, &shutdown);
-    let socket = Listener::admin_socket(&settings.admin_socket).await?;
     serve(
         &mut supervisor,
         "admin-socket",
@@ -240,13 +250,12 @@ pub async fn build(
         socket,
         &shutdown,
     );
-    match settings.agent_listen {
-        AgentListen::Off => {}
-        AgentListen::At(at) => {
-            let listener = Listener::tcp(at, None, Surface::Agent).await?;
+    match (settings.agent_listen, agents) {
+        (AgentListen::Off | AgentListen::At(_), None) => {}
+        (_, Some(listener)) => {
             serve(&mut supervisor, "agent-api", server, listener, &shutdown);
         }
-        AgentListen::Auto => {
+        (AgentListen::Auto, None) => {
             let view = Arc::clone(&view);
             let token = shutdown.clone();
             supervisor.spawn("agent-api", async move {
@@ -267,6 +276,19 @@ pub async fn build(
         address,
         handles,
     })
+}
+
+/// As many connections as there may be open files, half of which are for everything else.
+fn limits() -> Limits {
+    let limits = Limits::default();
+    let files = getrlimit(Resource::Nofile).current;
+    let half = files.map_or(usize::MAX, |files| {
+        usize::try_from(files / 2).unwrap_or(usize::MAX)
+    });
+    Limits {
+        connections: limits.connections.min(half),
+        ..limits
+    }
 }
 
 /// Tasks that keep the API's view of the database fresh, and the database small.

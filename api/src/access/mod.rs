@@ -17,7 +17,7 @@ pub use table::TABLE;
 pub enum Access {
     /// Anybody; no session is looked up.
     Public,
-    /// Anybody; a session is looked up when a cookie is there.
+    /// Anybody; a session is looked up when a cookie is there. One that cannot be looked up is none.
     Visitor,
     /// Any session.
     Login,
@@ -54,6 +54,7 @@ pub enum BodyKind {
 pub enum Op {
     Login,
     LoginMode,
+    LoginOidc,
     Logout,
     UserInfo,
     UserInitStatus,
@@ -103,6 +104,10 @@ pub enum Op {
 /// The default limit of a request body, in bytes.
 pub const DEFAULT_BODY_LIMIT: u64 = 1024 * 1024;
 
+/// The limit of what anybody may send without being known, in bytes: a name, a password and room
+/// for how they are written.
+pub const ANONYMOUS_BODY_LIMIT: u64 = 16 * 1024;
+
 /// One row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
@@ -147,6 +152,21 @@ impl Route {
             body: BodyKind::Fields,
             body_limit: DEFAULT_BODY_LIMIT,
             ..Self::get(op, access, path, summary)
+        }
+    }
+
+    const fn body_limit(self, bytes: u64) -> Self {
+        Self {
+            body_limit: bytes,
+            ..self
+        }
+    }
+
+    const fn without_body(self) -> Self {
+        Self {
+            body: BodyKind::None,
+            body_limit: 0,
+            ..self
         }
     }
 
@@ -215,6 +235,18 @@ mod tests {
                 .filter(|route| !route.post)
                 .all(|route| !route.csrf())
         );
+    }
+
+    #[test]
+    fn l63_strangers_send_little() {
+        for route in TABLE {
+            let stranger = matches!(route.access, Access::Public | Access::Visitor);
+            assert!(
+                !stranger || route.body_limit <= ANONYMOUS_BODY_LIMIT,
+                "{}",
+                route.path
+            );
+        }
     }
 
     #[test]

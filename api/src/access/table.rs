@@ -1,7 +1,7 @@
 //! The rows.
 
 use super::Access::{Login, OrdinaryUser, Public, Superadmin, Visitor};
-use super::{Op, Route};
+use super::{ANONYMOUS_BODY_LIMIT, Op, Route};
 
 /// Every route.
 pub const TABLE: &[Route] = &[
@@ -18,14 +18,21 @@ pub const TABLE: &[Route] = &[
         Public,
         "/api/login",
         "Sign in with name and password",
-    ),
+    )
+    .body_limit(ANONYMOUS_BODY_LIMIT),
     Route::get(
         Op::LoginMode,
         Public,
         "/api/login/mode",
         "The authentication mode",
     ),
-    Route::post(Op::Logout, Visitor, "/api/logout", "End this session"),
+    Route::get(
+        Op::LoginOidc,
+        Public,
+        "/api/login/oidc",
+        "Sign in through the identity provider; refused outside oidc mode",
+    ),
+    Route::post(Op::Logout, Visitor, "/api/logout", "End this session").without_body(),
     Route::get(
         Op::Csrf,
         Login,

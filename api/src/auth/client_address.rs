@@ -12,6 +12,26 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 /// Most hops followed.
 const MAX_HOPS: usize = 32;
 
+/// Who counts as one client: an IPv4 address, or a whole IPv6 /64, since one household or server
+/// owns all addresses of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Network {
+    V4([u8; 4]),
+    V6([u8; 8]),
+}
+
+impl From<IpAddr> for Network {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Self::V4(v4.octets()),
+            IpAddr::V6(v6) => {
+                let [a, b, c, d, e, f, g, h, ..] = v6.octets();
+                Self::V6([a, b, c, d, e, f, g, h])
+            }
+        }
+    }
+}
+
 /// Finds the client's address.
 ///
 /// `X-Forwarded-For` is read from right to left, and each entry is believed only while whoever

@@ -60,6 +60,30 @@ pub async fn verify(
     Ok(account)
 }
 
+/// Verifies the password of an account once more, against what is stored for it now. Counts for no
+/// limit: it is the same attempt.
+///
+/// # Errors
+/// 401 when it is another account now, or has another password; else as [`verify`].
+pub async fn verify_again(
+    deps: &Dependencies,
+    verified: &User,
+    password: SecretString,
+) -> Result<User, ApiError> {
+    let present = find(deps, verified.name.as_str()).await?;
+    let present = present
+        .filter(|present| present.uid == verified.uid)
+        .ok_or(ApiError::BadCredentials)?;
+    let stored = present.password_hash.as_ref();
+    let stored = stored.map(|hash| hash.expose_secret().to_owned());
+    let slot = deps.passwords.slot().await?;
+    if slot.verify(password, stored).await? {
+        Ok(present)
+    } else {
+        Err(ApiError::BadCredentials)
+    }
+}
+
 async fn find(deps: &Dependencies, name: &str) -> Result<Option<User>, ApiError> {
     match name.parse::<UserName>() {
         Ok(name) => Ok(user::find(&mut *deps.db.read().await?, &name).await?),

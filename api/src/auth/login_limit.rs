@@ -10,39 +10,21 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use schema::clock::SharedClock;
 use schema::ids::Timestamp;
 use sha2::{Digest, Sha256};
 
+use super::client_address::Network;
 use crate::error::ApiError;
 
 /// Attempts in one window.
 pub const ATTEMPTS: usize = 10;
 /// The window.
 pub const WINDOW: Duration = Duration::from_secs(300);
-/// Most counters of each kind; the least used ones are forgotten first.
+/// Most counters of each kind; those used longest ago are forgotten first.
 const CAPACITY: u64 = 100_000;
-
-/// Who counts as one client: an IPv4 address, or a whole IPv6 /64, since one household or server
-/// owns all addresses of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Network {
-    V4([u8; 4]),
-    V6([u8; 8]),
-}
-
-impl From<IpAddr> for Network {
-    fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(v4) => Self::V4(v4.octets()),
-            IpAddr::V6(v6) => {
-                let [a, b, c, d, e, f, g, h, ..] = v6.octets();
-                Self::V6([a, b, c, d, e, f, g, h])
-            }
-        }
-    }
-}
 
 /// The moments that count, oldest first.
 type Window = Arc<Mutex<VecDeque<Timestamp>>>;
@@ -85,14 +67,8 @@ impl LoginLimit {
         let idle = WINDOW * 2;
         Self {
             clock,
-            by_name: Cache::builder()
-                .max_capacity(CAPACITY)
-                .time_to_idle(idle)
-                .build(),
-            failed: Cache::builder()
-                .max_capacity(CAPACITY)
-                .time_to_idle(idle)
-                .build(),
+            by_name: counters(CAPACITY, idle),
+            failed: counters(CAPACITY, idle),
         }
     }
 
@@ -133,6 +109,19 @@ impl LoginLimit {
         }
         Ok(Charged { window, moment })
     }
+}
+
+/// Counters for at most `capacity` keys. The policy matters: one that prefers keys used often would
+/// not take up new ones while it is full, and whoever fills it would turn the limit off.
+fn counters<K>(capacity: u64, idle: Duration) -> Cache<K, Window>
+where
+    K: std::hash::Hash + Eq + Send + Sync + 'static,
+{
+    Cache::builder()
+        .max_capacity(capacity)
+        .time_to_idle(idle)
+        .eviction_policy(EvictionPolicy::lru())
+        .build()
 }
 
 /// Forgets what left the window; an error when the rest fills it.
@@ -253,11 +242,29 @@ mod tests {
     fn l19_the_number_of_counters_is_bounded() {
         let clock = Arc::new(ManualClock::default());
         let mut limit = LoginLimit::new(clock);
-        limit.by_name = Cache::new(100);
+        limit.by_name = counters(100, WINDOW);
         for n in 0..10_000 {
             let _ = limit.begin(ip("10.0.0.1"), &format!("{n}"));
         }
         limit.by_name.run_pending_tasks();
         assert!(limit.by_name.entry_count() <= 100);
+    }
+
+    #[test]
+    fn l19_a_new_key_is_counted_when_the_counters_are_full() {
+        let clock = Arc::new(ManualClock::default());
+        let mut limit = LoginLimit::new(clock);
+        limit.by_name = counters(100, WINDOW);
+        for _ in 0..ATTEMPTS {
+            for n in 0..200 {
+                let _ = limit.begin(ip("10.0.0.1"), &format!("{n}"));
+            }
+            limit.by_name.run_pending_tasks();
+        }
+        for _ in 0..ATTEMPTS {
+            assert_eq!(retry_after(limit.begin(ip("10.0.0.2"), "alice")), None);
+            limit.by_name.run_pending_tasks();
+        }
+        assert!(limit.begin(ip("10.0.0.2"), "alice").is_err());
     }
 }

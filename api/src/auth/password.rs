@@ -6,6 +6,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use argon2::password_hash::phc::PasswordHash;
@@ -116,6 +117,7 @@ pub struct PasswordPool {
     waiting: Arc<Semaphore>,
     /// The hash of a random password: what is verified for names that don't exist.
     dummy: Arc<str>,
+    computed: Arc<AtomicU64>,
 }
 
 /// The right to compute one hash.
@@ -123,6 +125,7 @@ pub struct PasswordPool {
 pub struct HashSlot {
     permit: OwnedSemaphorePermit,
     dummy: Arc<str>,
+    computed: Arc<AtomicU64>,
 }
 
 impl PasswordPool {
@@ -135,7 +138,13 @@ impl PasswordPool {
             running: Arc::new(Semaphore::new(cores.get())),
             waiting: Arc::new(Semaphore::new(MAX_WAITING)),
             dummy: hash_blocking(&Alphanumeric.sample_string(&mut rand::rng(), 16).into())?.into(),
+            computed: Arc::default(),
         })
+    }
+
+    /// How many hashes were begun to be computed for requests: what sign-ins cost so far.
+    pub fn computed(&self) -> u64 {
+        self.computed.load(Ordering::Relaxed)
     }
 
     /// Waits for a core.
@@ -155,6 +164,7 @@ impl PasswordPool {
         Ok(HashSlot {
             permit,
             dummy: self.dummy.clone(),
+            computed: self.computed.clone(),
         })
     }
 }
@@ -170,7 +180,12 @@ impl HashSlot {
         password: SecretString,
         stored: Option<String>,
     ) -> Result<bool, ApiError> {
-        let Self { permit, dummy } = self;
+        let Self {
+            permit,
+            dummy,
+            computed,
+        } = self;
+        computed.fetch_add(1, Ordering::Relaxed);
         tokio::task::spawn_blocking(move || {
             // The permit goes with the computation: a client that hangs up does not free the core.
             let _permit = permit;
@@ -187,6 +202,7 @@ impl HashSlot {
     /// [`ApiError::Internal`] when the library refuses or the computation was lost.
     pub async fn hash(self, password: SecretString) -> Result<String, ApiError> {
         let permit = self.permit;
+        self.computed.fetch_add(1, Ordering::Relaxed);
         let hash = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             hash_blocking(&password)

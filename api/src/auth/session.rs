@@ -67,9 +67,14 @@ impl SessionClaims {
         {
             return None;
         }
-        let too_old = now.since(claims.issued_at) > VALIDITY;
-        let too_new = claims.issued_at.since(now) > SKEW;
-        (!too_old && !too_new).then_some(claims)
+        claims.is_current(now).then_some(claims)
+    }
+
+    /// Whether the session's age is one that counts.
+    pub fn is_current(&self, now: Timestamp) -> bool {
+        let too_old = now.since(self.issued_at) > VALIDITY;
+        let too_new = self.issued_at.since(now) > SKEW;
+        !too_old && !too_new
     }
 
     /// The `Set-Cookie` value that starts this session; `secure` when the connection is encrypted.

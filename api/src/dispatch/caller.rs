@@ -6,6 +6,7 @@ use schema::ids::Timestamp;
 use crate::access::Access;
 use crate::auth::session::{self, SessionClaims};
 use crate::auth::{Account, Authenticator, Role, Signer};
+use crate::deps::Dependencies;
 use crate::error::ApiError;
 use crate::server::{Peer, Surface};
 
@@ -16,6 +17,23 @@ pub struct Session {
     pub account: Account,
     /// Which one it is.
     pub claims: SessionClaims,
+}
+
+impl Session {
+    /// Whether it still lives: what answers for long asks again. A session that cannot be looked up
+    /// now is not known to be dead.
+    pub(crate) async fn lives(&self, deps: &Dependencies) -> bool {
+        if !self.claims.is_current(deps.clock.now()) {
+            return false;
+        }
+        match deps.authenticator.account(&self.claims).await {
+            Ok(account) => account.as_ref() == Some(&self.account),
+            Err(error) => {
+                error.log();
+                true
+            }
+        }
+    }
 }
 
 /// Who has been found to call.
@@ -125,6 +143,16 @@ pub enum Actor {
     },
 }
 
+impl Actor {
+    /// The session; `None` for the admin socket.
+    pub fn session(&self) -> Option<&Session> {
+        match self {
+            Self::Session(session) => Some(session),
+            Self::Socket { .. } => None,
+        }
+    }
+}
+
 impl std::fmt::Display for Actor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -167,7 +195,14 @@ pub(super) async fn identify(
     if access == Access::Superadmin && peer.surface == Surface::AdminSocket {
         return Ok(Identity::Socket(peer.socket_uid));
     }
-    let session = live_session(headers, signer, authenticator, now).await?;
+    let session = match live_session(headers, signer, authenticator, now).await {
+        // A visitor needs no session, so a lookup that fails refuses nobody.
+        Err(error) if access == Access::Visitor => {
+            error.log();
+            None
+        }
+        found => found?,
+    };
     let role = session.as_ref().map(|session| session.account.role);
     match (access, role) {
         (Access::Public | Access::Visitor, _)

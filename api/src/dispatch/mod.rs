@@ -14,17 +14,20 @@ use futures::Stream;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, StatusCode};
 use hyper::body::Body as _;
+use tokio::sync::watch;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 
 pub use caller::{Actor, Anyone, Caller, OrdinaryUser, Session, Superadmin, Visitor};
 pub use registry::{Binder, Registry, RegistryError};
 
-use crate::access::{BodyKind, Modes, Route};
+use crate::access::{Access, BodyKind, Modes, Route};
 use crate::auth::{client_address, cors, csrf, origin};
 use crate::deps::Deps;
 use crate::error::ApiError;
-use crate::input::{Fields, Meta, RawInput, decode_segment, read_fields, read_query};
+use crate::input::{
+    BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_query,
+};
 use crate::reply::{Reply, Response};
 use crate::server::{RequestContext, Surface};
 use crate::settings::{AuthMode, WebSettings};
@@ -36,6 +39,10 @@ pub struct Api {
     router: Router,
     registry: Registry,
     deps: Deps,
+    /// Memory for the bodies of routes that anybody may use.
+    anybody: BodyBudget,
+    /// Memory for the bodies of all other routes.
+    sessions: BodyBudget,
 }
 
 /// What the access log may say of an answered request; travels in the response's extensions.
@@ -68,7 +75,14 @@ impl Api {
             router: Router::new()?,
             registry,
             deps,
+            anybody: BodyBudget::of_anybody(),
+            sessions: BodyBudget::of_sessions(),
         })
+    }
+
+    /// The latest settings.
+    pub(crate) fn settings(&self) -> watch::Receiver<Arc<WebSettings>> {
+        self.deps.settings.clone()
     }
 
     /// The filter that answers every request.
@@ -162,8 +176,14 @@ impl Api {
         trail.caller = identity.label();
         check_mode(route, settings)?;
         let csrf_user = self.check_csrf_header(head, route, &identity, settings)?;
+        // Kept until the handler is done with what was in the body.
+        let mut share = self.share(route);
         let mut fields = match route.body {
-            BodyKind::Fields => read_fields(&head.headers, body, route.body_limit).await?,
+            BodyKind::Fields => {
+                read_fields(&head.headers, body, route.body_limit, &mut share).await?
+            }
+            // Parameters of a POST never come from the query.
+            BodyKind::None if route.post => Fields::default(),
             BodyKind::None => read_query(&head.query)?,
         };
         if route.post {
@@ -186,6 +206,14 @@ impl Api {
         self.registry
             .call(route.op, identity, input, self.deps.clone())
             .await
+    }
+
+    /// Of the memory for bodies that the route's callers share.
+    fn share(&self, route: &Route) -> Share {
+        match route.access {
+            Access::Public | Access::Visitor => self.anybody.share(),
+            Access::Login | Access::OrdinaryUser | Access::Superadmin => self.sessions.share(),
+        }
     }
 
     /// Finds out who calls and whether the role fits the route.

@@ -1,7 +1,8 @@
 //! Requests against the whole table, without a network.
 
 use http::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, ORIGIN, SET_COOKIE,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, ORIGIN, RETRY_AFTER,
+    SET_COOKIE,
 };
 use http::{Response, StatusCode};
 use serde::Deserialize;
@@ -596,6 +597,51 @@ async fn remember(visitor: Visitor, _: Input<Nothing>, _: Deps) -> Result<Reply,
     Ok(Reply::ok("x")
         .with("name", name)
         .header(SET_COOKIE, http::HeaderValue::from_static("session=")))
+}
+
+#[tokio::test]
+async fn l63_bodies_that_no_memory_is_left_for_are_turned_away() {
+    let world = world().await;
+    let mut api = world.api(Binder::default(), &[]);
+    (api.anybody, api.sessions) = (BodyBudget::new(1), BodyBudget::new(2));
+    let filter = api.filter();
+    let root = format!("csrf_token={}&x=", world.token("root"));
+    for (path, cookie, text, kib) in [
+        ("/api/login", "", "x=", 1),
+        (START, world.cookie("root").as_str(), root.as_str(), 2),
+    ] {
+        for (size, status) in [(kib * 1024, 200), (kib * 1024 + 1, 503)] {
+            let body = format!("{text}{}", "a".repeat(size - text.len()));
+            let response = post(&filter, path, cookie, FORM, body).await;
+            assert_eq!(response.status().as_u16(), status, "{path}: {size}");
+            assert_eq!(response.headers().contains_key(RETRY_AFTER), status == 503);
+        }
+    }
+}
+
+#[tokio::test]
+async fn l63_a_strangers_body_is_at_most_16_kib() {
+    let world = world().await;
+    let filter = reached(&world);
+    for (size, status) in [(16 * 1024, 200), (16 * 1024 + 1, 413)] {
+        let body = format!("x={}", "a".repeat(size - 2));
+        let response = post(&filter, "/api/login", "", FORM, body).await;
+        assert_eq!(response.status().as_u16(), status);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_body_may_have_any_type() {
+    let world = world().await;
+    let filter = reached(&world);
+    let request = warp::test::request()
+        .method("POST")
+        .path(START)
+        .header(COOKIE, world.cookie("root"))
+        .header("x-csrf-token", world.token("root"))
+        .header(CONTENT_TYPE, "text/plain;charset=UTF-8")
+        .body("");
+    assert_eq!(request.reply(&filter).await.status(), 200);
 }
 
 #[tokio::test]

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use futures::{Stream, StreamExt};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::budget::Share;
 use super::fields::Fields;
 use super::{multipart, urlencoded};
 use crate::error::ApiError;
@@ -16,6 +17,9 @@ use crate::error::ApiError;
 const IDLE: Duration = Duration::from_secs(30);
 /// Longest time for a whole body of fields; a client that drips bytes can't hold memory longer.
 const TOTAL: Duration = Duration::from_secs(120);
+
+/// The least memory asked for, in bytes: most bodies fit in there.
+const FIRST_PIECE: usize = 1024;
 
 const BODY_NOT_UTF8: fn() -> ApiError = || ApiError::InvalidBody("the body is not valid UTF-8");
 
@@ -62,12 +66,19 @@ impl ContentType {
     }
 }
 
-/// Receives a body of at most `limit` bytes.
+/// Receives a body of at most `limit` bytes, whose memory `share` covers. `unwanted` is why the
+/// first byte is refused; an empty body is never.
 ///
 /// # Errors
 /// 413 as soon as the announced or received length passes the limit; 408 when the client pauses or
-/// drips; 400 when the connection breaks.
-async fn collect<S, B, E>(headers: &HeaderMap, body: S, limit: u64) -> Result<Bytes, ApiError>
+/// drips; 400 when the connection breaks; 503 when no memory is left for it; `unwanted`.
+async fn collect<S, B, E>(
+    headers: &HeaderMap,
+    body: S,
+    limit: u64,
+    share: &mut Share,
+    mut unwanted: Option<ApiError>,
+) -> Result<Bytes, ApiError>
 where
     S: Stream<Item = Result<B, E>>,
     B: Buf,
@@ -80,7 +91,7 @@ where
         return Err(ApiError::TooLarge { limit });
     }
     let deadline = Instant::now() + TOTAL;
-    let mut received = BytesMut::new();
+    let mut received = Vec::new();
     futures::pin_mut!(body);
     loop {
         let next = timeout(IDLE, body.next());
@@ -91,13 +102,19 @@ where
                     "the body ended before it was complete",
                 ));
             }
-            Ok(Ok(None)) => return Ok(received.freeze()),
+            Ok(Ok(None)) => return Ok(received.into()),
             Ok(Err(_)) | Err(_) => return Err(ApiError::RequestTimeout),
         };
         let total = received.len().saturating_add(piece.remaining());
         if u64::try_from(total).unwrap_or(u64::MAX) > limit {
             return Err(ApiError::TooLarge { limit });
         }
+        if piece.has_remaining()
+            && let Some(unwanted) = unwanted.take()
+        {
+            return Err(unwanted);
+        }
+        make_room(&mut received, total, limit, share)?;
         let mut piece = piece;
         while piece.has_remaining() {
             let chunk = piece.chunk();
@@ -108,21 +125,46 @@ where
     }
 }
 
-/// Receives a body and reads its fields. An empty body has none, whatever its type.
+/// Sees to it that `total` bytes fit. Memory doubles, as a vector's does, but never past the limit.
+fn make_room(
+    received: &mut Vec<u8>,
+    total: usize,
+    limit: u64,
+    share: &mut Share,
+) -> Result<(), ApiError> {
+    if total <= received.capacity() {
+        return Ok(());
+    }
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let capacity = (received.capacity() * 2).max(FIRST_PIECE).min(most);
+    let capacity = capacity.max(total);
+    share.cover(capacity)?;
+    received.reserve_exact(capacity - received.len());
+    Ok(())
+}
+
+/// Receives a body and reads its fields. An empty body has none, whatever its type: browsers send
+/// one along with a body that is an empty text. `share` covers the memory that the body takes, and
+/// is to be kept for as long as the fields are.
 ///
 /// # Errors
-/// Those of receiving (413, 408, 400), 415 for an unknown content type, 400 for malformed content.
+/// Those of receiving (413, 408, 400, 503), 415 for an unknown content type, 400 for malformed
+/// content.
 pub(crate) async fn read_fields<S, B, E>(
     headers: &HeaderMap,
     body: S,
     limit: u64,
+    share: &mut Share,
 ) -> Result<Fields, ApiError>
 where
     S: Stream<Item = Result<B, E>>,
     B: Buf,
 {
-    let content_type = ContentType::of(headers)?;
-    let bytes = collect(headers, body, limit).await?;
+    let (content_type, unwanted) = match ContentType::of(headers) {
+        Ok(content_type) => (content_type, None),
+        Err(error) => (None, Some(error)),
+    };
+    let bytes = collect(headers, body, limit, share, unwanted).await?;
     if bytes.is_empty() {
         return Ok(Fields::default());
     }
@@ -151,7 +193,16 @@ mod tests {
     use http::HeaderValue;
     use rstest::rstest;
 
+    use super::super::budget::BodyBudget;
     use super::*;
+
+    async fn read<S, B, E>(headers: &HeaderMap, body: S, limit: u64) -> Result<Fields, ApiError>
+    where
+        S: Stream<Item = Result<B, E>>,
+        B: Buf,
+    {
+        read_fields(headers, body, limit, &mut BodyBudget::new(1024).share()).await
+    }
 
     fn headers(content_type: &'static str) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -176,7 +227,7 @@ mod tests {
     #[case("multipart/form-data", 400)]
     #[tokio::test]
     async fn only_three_content_types_are_taken(#[case] kind: &'static str, #[case] status: u16) {
-        let result = read_fields(&headers(kind), pieces(vec![b"a=1"]), 100).await;
+        let result = read(&headers(kind), pieces(vec![b"a=1"]), 100).await;
         assert_eq!(result.map_or_else(|e| e.status().as_u16(), |_| 200), status);
     }
 
@@ -184,35 +235,87 @@ mod tests {
     async fn compressed_bodies_are_refused() {
         let mut headers = headers("application/json");
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        let result = read_fields(&headers, pieces(vec![b"{}"]), 100).await;
+        let result = read(&headers, pieces(vec![b"{}"]), 100).await;
         assert!(matches!(result, Err(ApiError::UnsupportedMediaType(_))));
     }
 
     #[tokio::test]
     async fn an_empty_body_has_no_fields_and_needs_no_type() {
-        read_fields(&HeaderMap::new(), pieces(vec![]), 100)
+        read(&HeaderMap::new(), pieces(vec![]), 100).await.unwrap();
+        let result = read(&HeaderMap::new(), pieces(vec![b"a"]), 100).await;
+        assert!(matches!(result, Err(ApiError::UnsupportedMediaType(_))));
+    }
+
+    #[rstest]
+    #[case("text/plain;charset=UTF-8")]
+    #[case("nonsense")]
+    #[case("multipart/form-data")]
+    #[tokio::test]
+    async fn an_empty_body_is_empty_whatever_its_type(#[case] kind: &'static str) {
+        let mut fields = read(&headers(kind), pieces(vec![b"", b""]), 100)
             .await
             .unwrap();
-        let result = read_fields(&HeaderMap::new(), pieces(vec![b"a"]), 100).await;
+        assert_eq!(fields.take_text("a").unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_of_a_body_of_another_type() {
+        let rest = futures::stream::once(async { unreachable!("read on") });
+        let body = pieces(vec![b"", b"a=1"]).chain(rest);
+        let result = read(&headers("text/plain"), body, 100).await;
         assert!(matches!(result, Err(ApiError::UnsupportedMediaType(_))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn l63_stalled_bodies_stay_within_the_budget() {
+        const LIMIT: usize = 16 * 1024;
+        let budget = BodyBudget::new(64);
+        let stalled: Vec<_> = (0..20)
+            .map(|_| async {
+                let piece = Ok::<_, Infallible>(Bytes::from(vec![b'a'; LIMIT]));
+                let body = futures::stream::iter([piece]).chain(futures::stream::pending());
+                let form = headers("application/x-www-form-urlencoded");
+                let mut share = budget.share();
+                let begun = Instant::now();
+                let result = read_fields(&form, body, LIMIT as u64, &mut share).await;
+                (result.unwrap_err().code().to_owned(), begun.elapsed())
+            })
+            .collect();
+        let ends = futures::future::join_all(stalled).await;
+        let of = |code| ends.iter().filter(move |(end, _)| end == code);
+        assert_eq!(of("request_timeout").count(), 4);
+        assert_eq!(of("busy").count(), 16);
+        assert!(of("busy").all(|(_, waited)| waited.is_zero()));
+        // All of it is free again.
+        budget.share().cover(4 * LIMIT).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_body_holds_no_more_than_its_limit() {
+        let budget = BodyBudget::new(10);
+        let mut share = budget.share();
+        let form = headers("application/x-www-form-urlencoded");
+        let drips = vec![b"a=".as_slice(); 4000];
+        let result = read_fields(&form, pieces(drips), 10 * 1024, &mut share).await;
+        result.unwrap();
     }
 
     #[tokio::test]
     async fn the_limit_is_exact_and_nothing_is_read_past_it() {
         let form = || headers("application/x-www-form-urlencoded");
         let exact = pieces(vec![b"a=345", b"67890"]);
-        read_fields(&form(), exact, 10).await.unwrap();
+        read(&form(), exact, 10).await.unwrap();
         let over = pieces(vec![b"a=345", b"678901"]).chain(futures::stream::once(async {
             unreachable!("read past the limit")
         }));
-        let result = read_fields(&form(), over, 10).await;
+        let result = read(&form(), over, 10).await;
         assert!(matches!(result, Err(ApiError::TooLarge { limit: 10 })));
         let mut announced = form();
         announced.insert(CONTENT_LENGTH, HeaderValue::from_static("11"));
         let unread = futures::stream::once(async {
             unreachable!("read although the announced length is over the limit")
         });
-        let result = read_fields::<_, Bytes, Infallible>(&announced, unread, 10).await;
+        let result = read::<_, Bytes, Infallible>(&announced, unread, 10).await;
         assert!(matches!(result, Err(ApiError::TooLarge { .. })));
     }
 
@@ -221,7 +324,7 @@ mod tests {
         let begun = Instant::now();
         let stalled = pieces(vec![b"a="]).chain(futures::stream::pending());
         let form = headers("application/x-www-form-urlencoded");
-        let result = read_fields(&form, stalled, 100).await;
+        let result = read(&form, stalled, 100).await;
         assert!(matches!(result, Err(ApiError::RequestTimeout)));
         assert_eq!(begun.elapsed(), IDLE);
     }
@@ -234,7 +337,7 @@ mod tests {
             Ok::<_, Infallible>(Bytes::from_static(b"a"))
         });
         let form = headers("application/x-www-form-urlencoded");
-        let result = read_fields(&form, drip, 1000).await;
+        let result = read(&form, drip, 1000).await;
         assert!(matches!(result, Err(ApiError::RequestTimeout)));
         assert_eq!(begun.elapsed(), TOTAL);
     }

@@ -2,6 +2,7 @@
 //! fields become the struct a handler asks for.
 
 mod body;
+mod budget;
 mod fields;
 mod multipart;
 mod urlencoded;
@@ -16,6 +17,7 @@ use schema::ids::Generation;
 use serde::de::DeserializeOwned;
 
 pub(crate) use body::{read_fields, read_query};
+pub(crate) use budget::{BodyBudget, Share};
 pub use fields::Fields;
 pub(crate) use urlencoded::decode_segment;
 
@@ -228,7 +230,9 @@ mod tests {
                 headers.insert("content-type", http::HeaderValue::from_static(kind));
                 let piece = bytes::Bytes::from(bytes.clone());
                 let body = futures::stream::iter([Ok::<_, std::convert::Infallible>(piece)]);
-                let read = runtime.as_ref().unwrap().block_on(read_fields(&headers, body, 1000));
+                let mut share = BodyBudget::new(1).share();
+                let read = read_fields(&headers, body, 1000, &mut share);
+                let read = runtime.as_ref().unwrap().block_on(read);
                 if let Err(error) = read {
                     assert!(error.status().is_client_error(), "{error:?}");
                 }

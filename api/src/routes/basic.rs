@@ -74,6 +74,18 @@ pub async fn login_mode(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Repl
         .with("provider", provider(mode)))
 }
 
+/// `GET /api/login/oidc`: there is no identity provider to go to.
+///
+/// # Errors
+/// 400, since the service signs nobody in through a provider.
+pub async fn login_oidc(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+    Err(ApiError::InvalidParameter {
+        field: None,
+        message: "nobody signs in through an identity provider here; use name and password"
+            .to_owned(),
+    })
+}
+
 /// `GET /api/csrf`: the token of the present hour.
 ///
 /// # Errors

@@ -24,7 +24,11 @@ use crate::wait::{self, Change};
 /// # Errors
 /// 404 without such a user, 409 while it is disabled or being removed, 412 for a stale
 /// `if_generation`; what the container fails with.
-pub async fn start(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn start(
+    Superadmin(actor): Superadmin,
+    input: Input<Who>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
     let name = &input.params.username;
     let mut tx = deps.db.begin().await?;
     let user = enabled(present_user(user::find(&mut tx, name).await?, name)?)?;
@@ -32,6 +36,7 @@ pub async fn start(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply
     let generation =
         container::set_desired(&mut tx, &user.uid, Desired::Running, false, expected).await?;
     tx.commit().await?;
+    tracing::info!(%actor, user = %user.name, "container start");
     let done = format!("the container of {} is running", user.name);
     wait::answer(
         &deps,
@@ -46,7 +51,11 @@ pub async fn start(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply
 ///
 /// # Errors
 /// As [`start`], but a disabled account is no obstacle.
-pub async fn stop(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn stop(
+    Superadmin(actor): Superadmin,
+    input: Input<Who>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
     let name = &input.params.username;
     let mut tx = deps.db.begin().await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
@@ -54,6 +63,7 @@ pub async fn stop(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply,
     let generation =
         container::set_desired(&mut tx, &user.uid, Desired::Stopped, false, expected).await?;
     tx.commit().await?;
+    tracing::info!(%actor, user = %user.name, "container stop");
     let done = format!("the container of {} is stopped", user.name);
     wait::answer(
         &deps,
@@ -68,11 +78,16 @@ pub async fn stop(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply,
 ///
 /// # Errors
 /// As [`start`].
-pub async fn restart(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn restart(
+    Superadmin(actor): Superadmin,
+    input: Input<Who>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
     let name = &input.params.username;
     let mut tx = deps.db.begin().await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
-    restart_container(&deps, tx, user, false, (input.if_generation, input.wait)).await
+    let how = (input.if_generation, input.wait);
+    restart_container(&deps, tx, user, &actor.to_string(), false, how).await
 }
 
 /// `POST /api/admin/container/debug`: replaces it by one that runs the adapter's debug command,
@@ -80,11 +95,16 @@ pub async fn restart(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Rep
 ///
 /// # Errors
 /// As [`start`].
-pub async fn debug(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn debug(
+    Superadmin(actor): Superadmin,
+    input: Input<Who>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
     let name = &input.params.username;
     let mut tx = deps.db.begin().await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
-    restart_container(&deps, tx, user, true, (input.if_generation, input.wait)).await
+    let how = (input.if_generation, input.wait);
+    restart_container(&deps, tx, user, &actor.to_string(), true, how).await
 }
 
 /// Gives a container a new restart token and waits until the fresh one is ready.
@@ -92,6 +112,7 @@ pub(super) async fn restart_container(
     deps: &Deps,
     mut tx: Tx,
     user: User,
+    actor: &str,
     debug: bool,
     (expected, wait): (Option<Generation>, Option<Duration>),
 ) -> Result<Reply, ApiError> {
@@ -105,6 +126,7 @@ pub(super) async fn restart_container(
     } else {
         "was restarted"
     };
+    tracing::info!(actor, user = %user.name, how, "container restart");
     let done = format!("the container of {} {how}", user.name);
     wait::answer(deps, &Change::of_container(&user, generation), wait, done).await
 }
@@ -153,7 +175,11 @@ impl Limits {
 ///
 /// # Errors
 /// 400 for a limit outside the configuration's range; else as [`stop`].
-pub async fn limits(_: Superadmin, input: Input<Limits>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn limits(
+    Superadmin(actor): Superadmin,
+    input: Input<Limits>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
     let name = &input.params.username;
     let (cpu, memory) = (input.params.cpu()?, input.params.memory()?);
     let mut tx = deps.db.begin().await?;
@@ -161,6 +187,7 @@ pub async fn limits(_: Superadmin, input: Input<Limits>, deps: Deps) -> Result<R
     let expected = input.if_generation;
     let generation = container::set_limits(&mut tx, &user.uid, cpu, memory, expected).await?;
     tx.commit().await?;
+    tracing::info!(%actor, user = %user.name, ?cpu, ?memory, "container limits");
     let change = Change::of_container(&user, generation);
     let done = format!("the container of {} has these limits", user.name);
     let reply = wait::answer(&deps, &change, input.wait, done).await?;
@@ -179,8 +206,12 @@ pub struct LogsOf {
 /// `GET /api/admin/container/logs`: the log, or an event stream with `follow=true`.
 ///
 /// # Errors
-/// 404 without such a user or container, 503 while the engine cannot be reached.
-pub async fn logs(_: Superadmin, input: Input<LogsOf>, deps: Deps) -> Result<Reply, ApiError> {
+/// 404 without such a user or container, 429 when too many logs are followed, 503 while the engine cannot be reached.
+pub async fn logs(
+    Superadmin(actor): Superadmin,
+    input: Input<LogsOf>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
     let LogsOf {
         username,
         tail,
@@ -193,7 +224,8 @@ pub async fn logs(_: Superadmin, input: Input<LogsOf>, deps: Deps) -> Result<Rep
         since,
         follow,
     };
-    live::logs(&deps, (&user.uid, &user.name), &params).await
+    let whose = (&user.uid, &user.name);
+    live::logs(&deps, actor.session(), whose, &params).await
 }
 
 /// `GET /api/admin/container/inspect`: what the engine knows of it.

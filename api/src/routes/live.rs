@@ -6,11 +6,13 @@ use futures::StreamExt;
 use schema::ids::{Uid, UserName};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::{log_lines, params};
 use crate::deps::Deps;
+use crate::dispatch::Session;
 use crate::error::ApiError;
+use crate::follows::Following;
 use crate::ports::{LogQuery, LogStream, PortError};
 use crate::reply::{Event, Reply};
 
@@ -18,8 +20,11 @@ use crate::reply::{Event, Reply};
 const DEFAULT_TAIL: u32 = 100;
 /// Most text of one answer, in bytes.
 pub(super) const MAX_LOG: usize = 1024 * 1024;
-/// Longest time to read a log that is not followed.
+/// Longest time to read a log that is not followed; what has come by then is the answer.
 const READ_TIME: Duration = Duration::from_secs(30);
+
+/// How often a followed log asks whether its reader may still read it.
+const RECHECK: Duration = Duration::from_secs(15);
 
 /// Which part of a log is asked for.
 #[derive(Debug, Default, Deserialize)]
@@ -49,29 +54,52 @@ impl LogParams {
     }
 }
 
-/// The log of a user's container: as text, or line by line as an event stream.
+/// The log of a user's container: as text, or line by line as an event stream, which lasts no longer
+/// than the session of whoever asked (`None` on the admin socket).
 pub(super) async fn logs(
     deps: &Deps,
+    reader: Option<&Session>,
     (uid, name): (&Uid, &UserName),
     params: &LogParams,
 ) -> Result<Reply, ApiError> {
     let query = params.query()?;
+    let following = match query.follow {
+        true => Some(deps.follows.begin(reader.map(|s| &s.account.uid))?),
+        false => None,
+    };
     let log = deps.logs.logs(uid, query).await?;
     let log = log.ok_or_else(|| no_container(name))?;
-    if query.follow {
-        return Ok(follow(log));
+    if let Some(following) = following {
+        let dead = death(deps.clone(), reader.cloned());
+        return Ok(follow(log, following, dead));
     }
-    let (text, truncated) = timeout(READ_TIME, log_lines::newest(log, MAX_LOG))
-        .await
-        .map_err(|_| ApiError::EngineUnavailable)??;
+    let (text, truncated) = log_lines::newest(log, MAX_LOG, READ_TIME).await?;
     Ok(Reply::ok("log of the container")
         .with("username", name)
         .with("logs", text)
         .with("truncated", truncated))
 }
 
-/// One event for each line; `end` when the log has ended, `error` when reading failed.
-fn follow(log: LogStream) -> Reply {
+/// Waits until the session is dead. The admin socket has none to lose.
+async fn death(deps: Deps, session: Option<Session>) {
+    let Some(session) = session else {
+        return std::future::pending().await;
+    };
+    loop {
+        sleep(RECHECK).await;
+        if !session.lives(&deps).await {
+            return;
+        }
+    }
+}
+
+/// One event for each line; `end` when the log has ended, `error` when reading failed. Nothing more
+/// once the session is `dead`: whoever connects again is told why.
+fn follow(
+    log: LogStream,
+    following: Following,
+    dead: impl Future<Output = ()> + Send + 'static,
+) -> Reply {
     let lines = log_lines::lines(log).map(|line| match line {
         Ok(data) => Event {
             data,
@@ -83,7 +111,11 @@ fn follow(log: LogStream) -> Reply {
         name: Some("end".to_owned()),
         ..Event::default()
     };
-    Reply::events(lines.chain(futures::stream::iter([end])))
+    let events = lines.chain(futures::stream::iter([end])).take_until(dead);
+    // The right to follow is held by the stream, and given back with it.
+    Reply::events(events.inspect(move |_| {
+        let _held = &following;
+    }))
 }
 
 fn failure(error: PortError) -> Event {
@@ -100,3 +132,6 @@ fn failure(error: PortError) -> Event {
 pub(super) fn no_container(name: &UserName) -> ApiError {
     ApiError::not_found(format!("a running container of user {name}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,11 @@
 //! swallow the lines after it.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
+use tokio::time::{Instant, timeout_at};
 
 use crate::ports::{LogStream, PortError};
 
@@ -83,13 +85,27 @@ pub(super) fn lines(log: LogStream) -> impl Stream<Item = Result<String, PortErr
 }
 
 /// The newest lines of a log that ends, at most `limit` bytes of text, each line with its end. True
-/// when older ones were left out.
-pub(super) async fn newest(mut log: LogStream, limit: usize) -> Result<(String, bool), PortError> {
+/// when some were left out: older ones, or those that did not come within `time`.
+pub(super) async fn newest(
+    mut log: LogStream,
+    limit: usize,
+    time: Duration,
+) -> Result<(String, bool), PortError> {
     let mut kept = Newest::new(limit);
     let mut cutter = LineCutter::default();
-    while let Some(piece) = log.next().await {
-        let piece: Bytes = piece?;
-        cutter.feed(&piece, |line| kept.push(line));
+    let deadline = Instant::now() + time;
+    loop {
+        match timeout_at(deadline, log.next()).await {
+            Ok(Some(piece)) => {
+                let piece: Bytes = piece?;
+                cutter.feed(&piece, |line| kept.push(line));
+            }
+            Ok(None) => break,
+            Err(_) => {
+                kept.truncated = true;
+                break;
+            }
+        }
     }
     if let Some(last) = cutter.finish() {
         kept.push(last);
@@ -153,6 +169,8 @@ impl Newest {
 mod tests {
     use super::*;
 
+    const LONG: Duration = Duration::from_secs(30);
+
     fn log(pieces: &[&[u8]]) -> LogStream {
         let pieces: Vec<_> = pieces
             .iter()
@@ -194,13 +212,24 @@ mod tests {
 
     #[tokio::test]
     async fn l42_only_the_newest_lines_are_kept() {
-        let (text, truncated) = newest(log(&[b"one\ntwo\nthree\n"]), 10).await.unwrap();
+        let (text, truncated) = newest(log(&[b"one\ntwo\nthree\n"]), 10, LONG)
+            .await
+            .unwrap();
         assert_eq!((text.as_str(), truncated), ("two\nthree\n", true));
-        let (text, truncated) = newest(log(&[b"one\ntwo"]), 10).await.unwrap();
+        let (text, truncated) = newest(log(&[b"one\ntwo"]), 10, LONG).await.unwrap();
         assert_eq!((text.as_str(), truncated), ("one\ntwo\n", false));
         // Three bytes of text for each that is not UTF-8.
-        let (text, truncated) = newest(log(&[b"\xff\xff\xff\xff\nab\n"]), 10).await.unwrap();
+        let (text, truncated) = newest(log(&[b"\xff\xff\xff\xff\nab\n"]), 10, LONG)
+            .await
+            .unwrap();
         assert_eq!((text.as_str(), truncated), ("ab\n", true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_that_does_not_end_in_time_is_told_as_far_as_it_came() {
+        let endless = log(&[b"one\ntw"]).chain(stream::pending()).boxed();
+        let (text, truncated) = newest(endless, 100, LONG).await.unwrap();
+        assert_eq!((text.as_str(), truncated), ("one\ntw\n", true));
     }
 
     #[tokio::test]
@@ -220,8 +249,8 @@ mod tests {
             cut in 0..300_usize,
         ) {
             let (head, tail) = bytes.split_at(cut.min(bytes.len()));
-            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let (text, _) = runtime.block_on(newest(log(&[head, tail]), 100)).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let (text, _) = runtime.block_on(newest(log(&[head, tail]), 100, LONG)).unwrap();
             assert!(text.len() <= 100);
             assert!(!text.contains('\x1b'));
         }

@@ -10,13 +10,14 @@ use schema::session::{self, Live};
 use schema::user::{self, Role, User};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use crate::auth::credentials;
 use crate::auth::origin;
 use crate::auth::password::needs_rehash;
 use crate::auth::session::{SessionClaims, clear_cookie};
 use crate::deps::{Dependencies, Deps};
-use crate::dispatch::{Anyone, Visitor};
+use crate::dispatch::{Anyone, Session, Visitor};
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
 use crate::reply::Reply;
@@ -25,6 +26,11 @@ use crate::settings::WebSettings;
 /// How long a sign-in may wait for a core to renew an outdated hash. It has waited for one already,
 /// and must answer within 5 s.
 const REHASH_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long a sign-in may take altogether: an answer later than 5 s finds nobody waiting for it.
+const PATIENCE: Duration = Duration::from_millis(4500);
+/// When whoever was turned away by that may try again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What somebody signs in with.
 #[derive(
@@ -77,12 +83,20 @@ pub struct LoginForm {
     client: Client,
 }
 
-/// `POST /api/login`. Never waits for a container.
+/// `POST /api/login`. Never waits for a container, and answers within 5 s whatever the database does.
 ///
 /// # Errors
 /// 401 with one text for all causes, 403 `superadmin_client` once the password was verified, 429 and
 /// 503 with `Retry-After`.
 pub async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError> {
+    timeout(PATIENCE, Box::pin(sign_in(input, deps)))
+        .await
+        .map_err(|_| ApiError::Busy {
+            retry_after: RETRY_AFTER,
+        })?
+}
+
+async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError> {
     let Input { params, meta, .. } = input;
     let (name, password) = (&params.username, params.password);
     let account = credentials::verify(&deps, meta.client, name, password.clone())
@@ -92,8 +106,16 @@ pub async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Rep
     if account.role == Role::Superadmin && client != Client::Web {
         return Err(ApiError::SuperadminClient);
     }
+    let again = password.clone();
     let rehashed = rehash(&deps, &account, password).await;
-    let live = start_session(&deps, &account, client, &meta, rehashed.as_ref()).await?;
+    let live = match start_session(&deps, &account, client, &meta, rehashed.as_ref()).await {
+        // A sign-in at the same time may have renewed the outdated hash of the same password.
+        Err(ApiError::BadCredentials) if is_outdated(&account) => {
+            let again = credentials::verify_again(&deps, &account, again).await?;
+            start_session(&deps, &again, client, &meta, None).await?
+        }
+        live => live?,
+    };
     let claims = SessionClaims::new(live.name.clone(), Timestamp::from_secs(live.issued_at));
     tracing::info!(account = %live.name, %client, "signed in");
     Ok(Reply::ok("signed in")
@@ -103,6 +125,11 @@ pub async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Rep
         .header(SET_COOKIE, claims.set_cookie(&deps.signer, meta.secure)?))
 }
 
+fn is_outdated(account: &User) -> bool {
+    let stored = account.password_hash.as_ref();
+    stored.is_some_and(|hash| needs_rehash(hash.expose_secret()))
+}
+
 /// A new hash when the stored one was made with other parameters than today's. Not getting one is
 /// no failure: the next sign-in tries again.
 async fn rehash(
@@ -110,11 +137,10 @@ async fn rehash(
     account: &User,
     password: SecretString,
 ) -> Option<SecretString> {
-    let stored = account.password_hash.as_ref()?;
-    if !needs_rehash(stored.expose_secret()) {
+    if !is_outdated(account) {
         return None;
     }
-    let slot = tokio::time::timeout(REHASH_PATIENCE, deps.passwords.slot()).await;
+    let slot = timeout(REHASH_PATIENCE, deps.passwords.slot()).await;
     let hash = slot.ok()?.ok()?.hash(password).await;
     hash.ok().map(SecretString::from)
 }
@@ -149,22 +175,30 @@ async fn start_session(
     Ok(live)
 }
 
-/// `POST /api/logout`: ends the session and clears the cookie.
+/// `POST /api/logout`: ends the session and clears the cookie. Whoever wants to leave is let go: a
+/// session that could not be ended is for the log, and dies by its age.
 ///
 /// # Errors
-/// [`ApiError::Internal`] when the session could not be ended.
+/// None.
 pub async fn logout(
     Visitor(session): Visitor,
     input: Input<Nothing>,
     deps: Deps,
 ) -> Result<Reply, ApiError> {
-    if let Some(session) = session {
-        let mut tx = deps.db.begin().await?;
-        let issued_at = session.claims.issued_at.as_secs();
-        session::revoke(&mut tx, &session.account.uid, issued_at).await?;
-        tx.commit().await?;
+    if let Some(session) = session
+        && let Err(error) = end(&deps, &session).await
+    {
+        let error = crate::error::chain(&error);
+        tracing::error!(%error, account = %session.account.name, "a session could not be ended");
     }
     Ok(Reply::ok("signed out").header(SET_COOKIE, clear_cookie(input.meta.secure)))
+}
+
+async fn end(deps: &Dependencies, session: &Session) -> Result<(), DbError> {
+    let mut tx = deps.db.begin().await?;
+    let issued_at = session.claims.issued_at.as_secs();
+    session::revoke(&mut tx, &session.account.uid, issued_at).await?;
+    tx.commit().await
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub fn registry() -> Result<Registry, RegistryError> {
         .bind(Op::Health, basic::health)
         .bind(Op::Liveness, basic::liveness)
         .bind(Op::LoginMode, basic::login_mode)
+        .bind(Op::LoginOidc, basic::login_oidc)
         .bind(Op::Csrf, basic::csrf);
     fleet::bind_fleet(accounts::bind(binder)).build()
 }
@@ -58,11 +59,15 @@ mod tests {
                 Who::OrdinaryUser => Some("alice"),
                 Who::Superadmin => Some("root"),
             };
-            let path = case
+            let mut path = case
                 .route
                 .path
                 .replace("{kind}", "user")
                 .replace("{name}", "alice");
+            if case.token == Token::InQuery {
+                let token = world.token(name.unwrap_or("alice"));
+                path = format!("{path}?csrf_token={token}");
+            }
             let mut request = warp::test::request()
                 .method(case.route.method().as_str())
                 .path(&path);

@@ -50,14 +50,15 @@ pub async fn show(
 /// `GET /api/user/logs`: the log, or an event stream with `follow=true`.
 ///
 /// # Errors
-/// 404 without a container, 503 while the engine cannot be reached.
+/// 404 without a container, 429 when too many logs are followed, 503 while the engine cannot be reached.
 pub async fn logs(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<LogParams>,
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     let account = &session.account;
-    live::logs(&deps, (&account.uid, &account.name), &input.params).await
+    let whose = (&account.uid, &account.name);
+    live::logs(&deps, Some(&session), whose, &input.params).await
 }
 
 /// `POST /api/user/container/restart`: replaces the container by a fresh one, once.
@@ -72,5 +73,6 @@ pub async fn restart(
     let name = &session.account.name;
     let mut tx = deps.db.begin().await?;
     let user = params::present_user(user::find(&mut tx, name).await?, name)?;
-    restart_container(&deps, tx, user, false, (input.if_generation, input.wait)).await
+    let how = (input.if_generation, input.wait);
+    restart_container(&deps, tx, user, name.as_str(), false, how).await
 }

@@ -103,7 +103,7 @@ pub async fn delete(
 #[derive(Debug, Deserialize)]
 pub struct ResetForm {
     username: UserName,
-    /// The new password; a random one when absent.
+    /// The new password; a random one when absent or empty, as a form's blank input is.
     password: Option<SecretString>,
 }
 
@@ -118,7 +118,8 @@ pub async fn reset(
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     let ResetForm { username, password } = input.params;
-    let (password, random) = match password {
+    let given = password.filter(|password| !password.expose_secret().is_empty());
+    let (password, random) = match given {
         Some(given) => (given, false),
         None => (random_password().map_err(ApiError::internal)?, true),
     };

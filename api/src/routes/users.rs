@@ -19,7 +19,7 @@ use super::page::{Window, search, with_page};
 use super::params::{Who, by_rule_of, ordinary_user, present_user};
 use crate::auth::password::check_rules;
 use crate::deps::Deps;
-use crate::dispatch::Superadmin;
+use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
 use crate::reply::Reply;
@@ -223,7 +223,11 @@ impl Template {
 /// # Errors
 /// 404 without such a user, 412 when its container's generation is not `if_generation`; what the
 /// removal fails with.
-pub async fn delete(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn delete(
+    Superadmin(actor): Superadmin,
+    input: Input<Who>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
     let name = &input.params.username;
     let mut tx = deps.db.begin().await?;
     let user = ordinary_user(user::find(&mut tx, name).await?, name)?;
@@ -232,6 +236,7 @@ pub async fn delete(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Repl
     }
     let generation = removal_of(&mut tx, &user, deps.clock.now()).await?;
     tx.commit().await?;
+    tracing::info!(%actor, user = %user.name, "user deleted");
     let change = Change {
         kind: Kind::User,
         uid: user.uid,
@@ -268,7 +273,7 @@ fn coming_back(mode: AuthMode) -> &'static str {
 #[derive(Debug, Deserialize)]
 pub struct ResetForm {
     username: UserName,
-    /// The new password; a random one when absent.
+    /// The new password; a random one when absent or empty, as a form's blank input is.
     password: Option<SecretString>,
 }
 
@@ -279,13 +284,14 @@ pub struct ResetForm {
 /// 404 without such a user, 403 when its password is kept elsewhere, 409 while it is being removed,
 /// 400 for a given password that breaks the rules.
 pub async fn reset_password(
-    _: Superadmin,
+    Superadmin(actor): Superadmin,
     input: Input<ResetForm>,
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     let ResetForm { username, password } = input.params;
     let name = &username;
-    let (password, random) = match password {
+    let given = password.filter(|password| !password.expose_secret().is_empty());
+    let (password, random) = match given {
         Some(given) => (given, false),
         None => (random_password().map_err(ApiError::internal)?, true),
     };
@@ -298,6 +304,7 @@ pub async fn reset_password(
     }
     user::set_password(&mut tx, &user.uid, &hash.into(), None).await?;
     tx.commit().await?;
+    tracing::info!(%actor, user = %user.name, "password reset");
     let reply =
         Reply::ok("the password was reset and all sessions ended").with("username", &user.name);
     if random {
@@ -311,24 +318,38 @@ pub async fn reset_password(
 /// # Errors
 /// 404 without such a user, 409 while it is being removed, 412 for a stale `if_generation`; what
 /// stopping the container fails with.
-pub async fn disable(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply, ApiError> {
-    set_disabled(input, deps, true).await
+pub async fn disable(
+    Superadmin(actor): Superadmin,
+    input: Input<Who>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    set_disabled(&actor, input, deps, true).await
 }
 
 /// `POST /api/admin/users/enable`: signing in is possible again, and the container is as desired.
 ///
 /// # Errors
 /// As [`disable`].
-pub async fn enable(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply, ApiError> {
-    set_disabled(input, deps, false).await
+pub async fn enable(
+    Superadmin(actor): Superadmin,
+    input: Input<Who>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    set_disabled(&actor, input, deps, false).await
 }
 
-async fn set_disabled(input: Input<Who>, deps: Deps, disabled: bool) -> Result<Reply, ApiError> {
+async fn set_disabled(
+    actor: &Actor,
+    input: Input<Who>,
+    deps: Deps,
+    disabled: bool,
+) -> Result<Reply, ApiError> {
     let name = &input.params.username;
     let mut tx = deps.db.begin().await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
     let generation = user::set_disabled(&mut tx, &user.uid, disabled, input.if_generation).await?;
     tx.commit().await?;
+    tracing::info!(%actor, user = %user.name, disabled, "user switched");
     let done = format!(
         "user {name} is {}",
         if disabled { "disabled" } else { "enabled" }
@@ -347,7 +368,7 @@ async fn set_disabled(input: Input<Who>, deps: Deps, disabled: bool) -> Result<R
 /// # Errors
 /// 404 without such an account.
 pub async fn revoke_sessions(
-    _: Superadmin,
+    Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
 ) -> Result<Reply, ApiError> {
@@ -357,6 +378,7 @@ pub async fn revoke_sessions(
     let account = account.ok_or_else(|| ApiError::not_found(format!("account {name}")))?;
     let ended = session::revoke_all(&mut tx, &account.uid, None).await?;
     tx.commit().await?;
+    tracing::info!(%actor, account = %account.name, ended, "sessions revoked");
     Ok(Reply::ok(format!("sessions of {name} ended"))
         .with("username", &account.name)
         .with("ended", ended))

@@ -2,18 +2,21 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use http::{Request, Response};
+use futures::future::BoxFuture;
+use http::{Request, Response, Version};
+use http_body_util::BodyExt;
 use hyper::body::Incoming as RequestBody;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::Watcher;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::Limits;
 use super::layers::{self, AppService, Body};
 use super::listener::{Incoming, Transport};
 use super::request::Peer;
@@ -30,49 +33,113 @@ pub(super) async fn serve(
     incoming: Incoming,
     service: AppService,
     watcher: Watcher,
-    head: Duration,
+    limits: Limits,
 ) {
+    let head = limits.head;
     let peer = incoming.peer;
     match incoming.transport {
-        Transport::Tcp(stream) => talk(stream, peer, service, watcher, head).await,
-        Transport::Unix(stream) => talk(stream, peer, service, watcher, head).await,
+        Transport::Tcp(stream) => talk(stream, peer, service, watcher, limits).await,
+        Transport::Unix(stream) => talk(stream, peer, service, watcher, limits).await,
         Transport::Tls(stream, tls) => match timeout(head, tls.acceptor().accept(stream)).await {
-            Ok(Ok(stream)) => talk(stream, peer, service, watcher, head).await,
+            Ok(Ok(stream)) => talk(stream, peer, service, watcher, limits).await,
             Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
             Err(_) => tracing::debug!("a TLS handshake took too long"),
         },
     }
 }
 
-async fn talk<S>(stream: S, peer: Peer, service: AppService, watcher: Watcher, head: Duration)
+async fn talk<S>(stream: S, peer: Peer, service: AppService, watcher: Watcher, limits: Limits)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let asked = Arc::new(AtomicBool::new(false));
-    let seen = asked.clone();
+    let (requests, changes) = watch::channel(Requests::default());
+    let requests = Arc::new(requests);
     let handler = service_fn(move |request: Request<RequestBody>| {
-        seen.store(true, Ordering::Relaxed);
-        layers::answer(service.clone(), request, peer)
-            as futures::future::BoxFuture<'static, Result<Response<Body>, Infallible>>
+        let open = Open::new(requests.clone(), request.version());
+        let answer = layers::answer(service.clone(), request, peer);
+        let answer = async move { Ok(answer.await?.map(|body| keep(body, open))) };
+        Box::pin(answer) as BoxFuture<'static, Result<Response<Body>, Infallible>>
     });
-    let builder = builder(head);
+    let builder = builder(limits.head);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), handler);
     let connection = watcher.watch(connection);
     tokio::pin!(connection);
+    // Whoever answers pings may do so for ever, so HTTP/2 has no limit for idle connections either.
     // The protocol is told apart by the first bytes, and nothing in there limits how long those may
     // take; nor has HTTP/2 a time limit for a request's head. So the first request has one here.
     let result = tokio::select! {
         result = &mut connection => result,
-        () = sleep(head) => {
-            if !asked.load(Ordering::Relaxed) {
-                tracing::debug!("a connection sent no request in time");
-                return;
-            }
-            connection.await
+        why = silence(changes, limits) => {
+            tracing::debug!("{why}");
+            return;
         }
     };
     if let Err(error) = result {
         tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// The requests of one connection.
+#[derive(Debug, Default)]
+struct Requests {
+    /// That of the first one.
+    protocol: Option<Version>,
+    /// Those whose answer is not complete yet.
+    open: usize,
+}
+
+/// One request, until its answer's body has been handed over or given up.
+struct Open(Arc<watch::Sender<Requests>>);
+
+impl Open {
+    fn new(requests: Arc<watch::Sender<Requests>>, protocol: Version) -> Self {
+        requests.send_modify(|requests| {
+            requests.protocol = Some(protocol);
+            requests.open += 1;
+        });
+        Self(requests)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0
+            .send_modify(|requests| requests.open = requests.open.saturating_sub(1));
+    }
+}
+
+/// The same body, which keeps its request open for as long as it is there.
+fn keep(body: Body, open: Open) -> Body {
+    let kept = body.map_err(move |error| {
+        let _open = &open;
+        error
+    });
+    kept.boxed_unsync()
+}
+
+/// Waits until nothing has been asked for too long; says which limit that was.
+async fn silence(mut changes: watch::Receiver<Requests>, limits: Limits) -> &'static str {
+    sleep(limits.head).await;
+    let protocol = changes.borrow_and_update().protocol;
+    match protocol {
+        None => return "a connection sent no request in time",
+        Some(Version::HTTP_2) => {}
+        // Has its own limit for the next request's head, which begins once all is sent.
+        Some(_) => return std::future::pending().await,
+    }
+    loop {
+        // Any change begins the time anew, even one that is over already.
+        let open = changes.borrow_and_update().open;
+        let limit = match open {
+            0 => timeout(limits.idle, changes.changed()).await,
+            _ => Ok(changes.changed().await),
+        };
+        match limit {
+            Err(_) => return "a connection was idle for too long",
+            Ok(Ok(())) => {}
+            // The connection has dropped its handler and is about to end.
+            Ok(Err(_)) => std::future::pending().await,
+        }
     }
 }
 

@@ -180,13 +180,19 @@ impl Listener {
     }
 }
 
-/// Lets the system find out about peers that vanished, after about two minutes.
+/// How long a peer may leave what we sent unread, in milliseconds.
+const UNREAD: u32 = 60_000;
+
+/// Lets the system find out about peers that vanished, after about two minutes, and about those that
+/// never read what they asked for: the kernel closes a connection whose data nobody has taken for
+/// `TCP_USER_TIMEOUT` (tcp(7)), a window that stays shut included.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     use rustix::net::sockopt;
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, Duration::from_secs(60))?;
     sockopt::set_tcp_keepintvl(stream, Duration::from_secs(15))?;
     sockopt::set_tcp_keepcnt(stream, 4)?;
+    sockopt::set_tcp_user_timeout(stream, UNREAD)?;
     Ok(())
 }
 
@@ -305,6 +311,21 @@ mod tests {
         let _new = Listener::admin_socket(&path).await.unwrap();
         old.close();
         assert!(path.exists());
+    }
+
+    #[tokio::test]
+    async fn l63_a_peer_that_never_reads_is_given_up_by_the_system() {
+        let mut listener = Listener::tcp(([127, 0, 0, 1], 0).into(), None, Surface::Public)
+            .await
+            .unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let Transport::Tcp(stream) = listener.accept().await.unwrap().transport else {
+            panic!("not TCP");
+        };
+        let timeout = rustix::net::sockopt::tcp_user_timeout(&stream).unwrap();
+        assert_eq!(timeout, UNREAD);
     }
 
     #[tokio::test]

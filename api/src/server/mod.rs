@@ -4,6 +4,7 @@
 //! time limits and no bounded shutdown.
 
 mod connection;
+mod crowd;
 mod layers;
 mod listener;
 mod request;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::server::graceful::GracefulShutdown;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -23,6 +24,8 @@ pub use request::{Peer, RequestContext, RequestId, Surface};
 pub use tls::{Tls, TlsError};
 
 use crate::dispatch::Api;
+use crate::settings::WebSettings;
+use crowd::Crowd;
 use layers::AppService;
 
 /// Bounds of a listener.
@@ -30,9 +33,15 @@ use layers::AppService;
 pub struct Limits {
     /// Most connections at once; further ones wait in the system's backlog.
     pub connections: usize,
+    /// Most connections at once of one client: an IPv4 address or an IPv6 /64. Trusted proxies speak
+    /// for many clients and are exempt. Further ones are closed at once.
+    pub per_client: usize,
     /// Longest time for the head of a request, for a TLS handshake, and for a connection to send
     /// its first request.
     pub head: Duration,
+    /// Longest time without any open request on an HTTP/2 connection. (Waiting for the next request
+    /// of HTTP/1 is limited by `head`.)
+    pub idle: Duration,
     /// Longest time for requests to finish once the service stops.
     pub shutdown: Duration,
 }
@@ -41,8 +50,11 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_000,
+            per_client: 256,
             head: Duration::from_secs(10),
-            shutdown: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
+            // Everything together has to end within 10 s.
+            shutdown: Duration::from_secs(8),
         }
     }
 }
@@ -51,6 +63,7 @@ impl Default for Limits {
 #[derive(Clone)]
 pub struct Server {
     service: AppService,
+    settings: watch::Receiver<Arc<WebSettings>>,
     limits: Limits,
 }
 
@@ -58,6 +71,7 @@ impl Server {
     /// A server for an API.
     pub fn new(api: Api, limits: Limits) -> Self {
         Self {
+            settings: api.settings(),
             service: layers::stack(api.filter()),
             limits,
         }
@@ -68,6 +82,7 @@ impl Server {
     pub async fn run(self, mut listener: Listener, shutdown: CancellationToken) {
         let limits = self.limits;
         let permits = Arc::new(Semaphore::new(limits.connections));
+        let crowd = Crowd::new(limits.per_client, self.settings.clone());
         let graceful = GracefulShutdown::new();
         let connections = TaskTracker::new();
         let abort = CancellationToken::new();
@@ -94,19 +109,19 @@ impl Server {
                     continue;
                 }
             };
-            let serve = connection::serve(
-                incoming,
-                self.service.clone(),
-                graceful.watcher(),
-                limits.head,
-            );
+            let Some(place) = crowd.enter(&incoming.peer) else {
+                tracing::debug!(peer = ?incoming.peer.addr, "a client has too many connections");
+                continue;
+            };
+            let serve =
+                connection::serve(incoming, self.service.clone(), graceful.watcher(), limits);
             let abort = abort.clone();
             connections.spawn(async move {
                 tokio::select! {
                     () = abort.cancelled() => {}
                     () = serve => {}
                 }
-                drop(permit);
+                drop((permit, place));
             });
         }
         listener.close();

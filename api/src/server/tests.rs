@@ -258,6 +258,23 @@ async fn l22_a_body_without_length_is_cut_at_the_limit() {
     running.stop().await;
 }
 
+#[tokio::test]
+async fn signing_out_does_not_wait_for_a_body() {
+    let running = serve(Limits::default()).await;
+    let mut stream = running.connect().await;
+    let head = b"POST /api/logout?%ff HTTP/1.1\r\nhost: test\r\ncontent-type: nonsense\r\n\
+        content-length: 1000000000\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    let mut answer = vec![0; 12];
+    let read = stream.read_exact(&mut answer);
+    timeout(Duration::from_secs(5), read)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(answer, b"HTTP/1.1 200");
+    running.stop().await;
+}
+
 fn hasty() -> Limits {
     Limits {
         head: Duration::from_millis(300),
@@ -300,6 +317,65 @@ async fn l63_a_connection_kept_alive_must_send_its_next_request_in_time() {
     let running = serve(hasty()).await;
     let request = b"GET /api/health HTTP/1.1\r\nhost: t\r\n\r\nGET /";
     assert!(patience(&running, request).await < Duration::from_secs(2));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn l63_an_http2_connection_without_open_requests_is_closed() {
+    let running = serve(Limits {
+        idle: Duration::from_millis(300),
+        ..hasty()
+    })
+    .await;
+    let stream = TokioIo::new(running.connect().await);
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake::<_, _, Full<Bytes>>(TokioExecutor::new(), stream)
+            .await
+            .unwrap();
+    let tracker = TaskTracker::new();
+    let ended = tracker.spawn(async move {
+        let _ = connection.await;
+        Instant::now()
+    });
+    let mut ask = async |path: &str| {
+        let uri = format!("http://test{path}");
+        let request = Request::get(uri).body(Full::default()).unwrap();
+        sender.send_request(request).await.unwrap()
+    };
+    // An answer that goes on is an open request, however quiet.
+    let mut events = ask("/readyz").await.into_body();
+    let first = events.frame().await.unwrap().unwrap();
+    assert_eq!(first.into_data().unwrap(), "data:first\n\n");
+    sleep(Duration::from_millis(900)).await;
+    assert_eq!(ask("/api/health").await.status(), 200);
+    drop(events);
+    let idle_since = Instant::now();
+    let closed = timeout(Duration::from_secs(5), ended)
+        .await
+        .unwrap()
+        .unwrap();
+    let idle = closed - idle_since;
+    assert!((250..2000).contains(&idle.as_millis()), "{idle:?}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn l63_one_client_cannot_take_all_connections() {
+    let running = serve(Limits {
+        per_client: 2,
+        ..Limits::default()
+    })
+    .await;
+    let held = [running.connect().await, running.connect().await];
+    sleep(Duration::from_millis(50)).await;
+    let mut third = running.connect().await;
+    let mut nothing = Vec::new();
+    let closed = timeout(Duration::from_secs(5), third.read_to_end(&mut nothing));
+    // Closed without an answer; a reset says the same.
+    assert_eq!(closed.await.unwrap().unwrap_or_default(), 0);
+    drop(held);
+    sleep(Duration::from_millis(50)).await;
+    assert_eq!(running.send(get("/api/health")).await.status(), 200);
     running.stop().await;
 }
 

@@ -40,7 +40,7 @@ fn change(generation: i64) -> Change {
 fn reason(settled: Settled) -> Option<Reason> {
     match settled {
         Settled::Failed { reason, .. } => Some(reason),
-        Settled::Converged | Settled::Pending(_) => None,
+        Settled::Converged | Settled::Pending(_) | Settled::Paused(_) => None,
     }
 }
 
@@ -71,21 +71,28 @@ fn l33_an_engine_that_is_away_is_no_failure() {
     assert_eq!(settled, Settled::Pending(vec![away]));
 }
 
+#[track_caller]
+fn assert_paused(settled: &Settled, first: &Condition) {
+    let Settled::Paused(conditions) = settled else {
+        panic!("{settled:?}");
+    };
+    assert_eq!((&conditions[0], conditions.len()), (first, 2));
+    assert!(is_true(conditions, ConditionType::Paused));
+    assert_eq!(conditions[1].reason, Reason::PausedByOperator);
+}
+
 #[test]
 fn what_is_paused_or_deleted_is_not_waited_for() {
     let running = || Condition::ready(Reason::Running, "");
     for paused in ["*", "container"] {
         let settled = judge(&change(3), container(2, running()), &[paused.to_owned()]);
-        assert_eq!(reason(settled), Some(Reason::PausedByOperator), "{paused}");
+        assert_paused(&settled, &running());
     }
     let other = judge(&change(3), container(2, running()), &["user".to_owned()]);
     assert_eq!(reason(other), None);
     let mut paused = container(2, running());
     paused.as_mut().unwrap().paused = true;
-    assert_eq!(
-        reason(judge(&change(3), paused, &[])),
-        Some(Reason::PausedByOperator)
-    );
+    assert_paused(&judge(&change(3), paused, &[]), &running());
     assert_eq!(
         reason(judge(&change(3), None, &[])),
         Some(Reason::Terminating)

@@ -99,8 +99,11 @@ async fn l5_every_refusal_is_the_same() {
     {
         // The address varies, so that the limit stays out of this.
         let context = from_address(&format!("10.0.0.{at}:1"));
+        let before = house.world.deps.passwords.computed();
         let answer = house.login(name, password).context(context).send().await;
         assert_eq!(answer.verdict(), (401, "bad_credentials"), "{name}");
+        let after = house.world.deps.passwords.computed();
+        assert_eq!(after - before, 1, "the same work for {name}");
         assert!(!answer.headers.contains_key(SET_COOKIE));
         seen.insert(answer.text);
     }
@@ -187,10 +190,13 @@ async fn l19_the_eleventh_attempt_is_refused_whatever_headers_say() {
         assert_eq!(ask.send().await.verdict(), (401, "bad_credentials"));
     }
     let eleventh = |name, ip| house.login(name, PASSWORD).context(from_address(ip)).send();
+    let before = house.world.deps.passwords.computed();
     let answer = eleventh("alice", "192.0.2.7:2").await;
     assert_eq!(answer.verdict(), (429, "too_many_attempts"));
     assert_eq!(answer.headers[RETRY_AFTER], "300");
     assert_eq!(eleventh("root", "192.0.2.7:2").await.status, 429);
+    let after = house.world.deps.passwords.computed();
+    assert_eq!(after, before, "refused before any hashing");
     assert_eq!(eleventh("alice", "192.0.2.8:2").await.status, 200);
     house.world.clock.advance(WINDOW);
     assert_eq!(eleventh("alice", "192.0.2.7:2").await.status, 200);
@@ -226,22 +232,37 @@ async fn the_cookie_is_secure_when_a_trusted_proxy_speaks_https() {
     }
 }
 
-#[tokio::test]
-async fn an_outdated_hash_is_renewed_at_sign_in() {
-    let house = house().await;
-    let uid = house.find("alice").await.unwrap().uid;
+/// Stores a hash of [`PASSWORD`] with parameters of old.
+async fn set_weak_hash(house: &House, uid: &schema::ids::Uid) {
     let params = argon2::Params::new(64, 1, 1, None).unwrap();
     let weak = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, params);
     let weak = argon2::PasswordHasher::hash_password(&weak, PASSWORD.as_bytes()).unwrap();
     let mut tx = house.tx().await;
-    user::set_password(&mut tx, &uid, &weak.to_string().into(), None)
+    user::set_password(&mut tx, uid, &weak.to_string().into(), None)
         .await
         .unwrap();
     tx.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_outdated_hash_is_renewed_at_sign_in() {
+    let house = house().await;
+    let uid = house.find("alice").await.unwrap().uid;
+    set_weak_hash(&house, &uid).await;
     house.sign_in("alice").await;
     let renewed = house.find("alice").await.unwrap().password_hash.unwrap();
     assert!(!needs_rehash(renewed.expose_secret()));
     house.sign_in("alice").await;
+}
+
+#[tokio::test]
+async fn sign_ins_that_renew_a_hash_together_all_succeed() {
+    let house = house().await;
+    let uid = house.find("alice").await.unwrap().uid;
+    set_weak_hash(&house, &uid).await;
+    let sign_ins = futures::future::join_all((0..3).map(|_| house.sign_in("alice"))).await;
+    let different: std::collections::BTreeSet<_> = sign_ins.iter().collect();
+    assert_eq!(different.len(), 3);
 }
 
 #[tokio::test]
@@ -282,13 +303,17 @@ async fn l6_an_account_gone_while_its_password_was_verified_starts_no_session() 
 }
 
 async fn attempt(house: &House, verified: &User) -> Result<Live, ApiError> {
-    let meta = Meta {
+    let deps = &house.world.deps;
+    start_session(deps, verified, Client::Web, &meta(), None).await
+}
+
+fn meta() -> Meta {
+    Meta {
         request_id: Default::default(),
         client: None,
         secure: false,
         headers: Arc::default(),
-    };
-    start_session(&house.world.deps, verified, Client::Web, &meta, None).await
+    }
 }
 
 #[tokio::test]
@@ -316,6 +341,48 @@ async fn l7_signing_out_ends_that_session_only() {
         "nobody is signed in any more"
     );
     assert_eq!(logout("").await.status, 200);
+}
+
+#[tokio::test]
+async fn signing_out_clears_the_cookie_even_without_a_database() {
+    let house = house().await;
+    let cookie = house.sign_in("alice").await;
+    // The session is found, but cannot be ended.
+    let session = {
+        let claims = SessionClaims::new("alice".parse().unwrap(), NOW);
+        let account = house.world.deps.authenticator.account(&claims).await;
+        let account = account.unwrap().unwrap();
+        Session { account, claims }
+    };
+    house.world.deps.db.close().await;
+    let input = Input {
+        params: Nothing {},
+        wait: None,
+        if_generation: None,
+        paging: None,
+        meta: meta(),
+    };
+    let deps = house.world.deps.clone();
+    assert!(logout(Visitor(Some(session)), input, deps).await.is_ok());
+    // It cannot even be found.
+    let answer = house.post("/api/logout", &[]).header("cookie", &cookie);
+    let answer = answer.send().await;
+    assert_eq!(answer.status, 200);
+    let cleared = answer.headers[SET_COOKIE].to_str().unwrap();
+    assert!(cleared.contains("Max-Age=0"), "{cleared}");
+}
+
+#[tokio::test]
+async fn signing_in_never_takes_5_seconds() {
+    let house = house().await;
+    // A writer that does not end: the sign-in waits for it, as it would for a slow database.
+    let _writer = house.tx().await;
+    let begun = tokio::time::Instant::now();
+    let answer = house.login("alice", PASSWORD).send().await;
+    let took = begun.elapsed();
+    assert_eq!(answer.verdict(), (503, "busy"));
+    assert!(answer.headers.contains_key(RETRY_AFTER));
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[tokio::test]
@@ -379,4 +446,14 @@ async fn a_broken_database_is_no_missing_session() {
     assert_eq!(answer.verdict(), (500, "internal"));
     let answer = house.login("alice", PASSWORD).send().await;
     assert_eq!(answer.verdict(), (500, "internal"));
+}
+
+#[tokio::test]
+async fn there_is_no_provider_to_sign_in_through() {
+    let world = crate::testing::world().await;
+    let registry = crate::routes::registry().unwrap();
+    let api = crate::dispatch::Api::new(registry, world.deps.clone()).unwrap();
+    let request = warp::test::request().path("/api/login/oidc?next=/manage");
+    let response = request.reply(&api.filter()).await;
+    assert_eq!(response.status(), 400);
 }

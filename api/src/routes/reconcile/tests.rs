@@ -291,11 +291,13 @@ async fn an_object_is_paused_when_a_pass_has_seen_it() {
     let body = fleet
         .post("/api/admin/container/stop", "username=alice")
         .await;
-    let body = body.fails(409, "paused_by_operator");
+    let body = body.is(202);
     assert_eq!(
         (&body["state"], &body["generation"]),
-        (&json!("failed"), &json!(3))
+        (&json!("pending"), &json!(3))
     );
+    assert_eq!(body["conditions"][0]["type"], "Paused");
+    assert_eq!(body["conditions"].as_array().unwrap().len(), 1);
     let resume = "kind=container&name=alice&wait=0";
     let body = fleet
         .post("/api/admin/reconcile/resume", resume)
@@ -326,7 +328,11 @@ async fn everything_is_paused_and_resumed_at_once() {
     let stop = fleet
         .post("/api/admin/container/stop", "username=alice")
         .await;
-    stop.fails(409, "paused_by_operator");
+    let body = stop.is(202);
+    assert_eq!(
+        (&body["state"], &body["conditions"][0]["reason"]),
+        (&json!("pending"), &json!("PausedByOperator"))
+    );
     fleet
         .post("/api/admin/reconcile/resume", "all=true")
         .await

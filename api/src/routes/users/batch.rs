@@ -88,6 +88,7 @@ pub async fn batch_create(
     }
     let (results, task) = record(&deps, candidates, &actor.to_string()).await?;
     let created = results.iter().filter(|result| result.success).count();
+    tracing::info!(%actor, created, "users created");
     let message = format!("{created} of {} users created", results.len());
     let reply = Reply::ok(message)
         .with("results", results)

@@ -446,3 +446,15 @@ async fn a_superadmin_is_not_an_ordinary_user() {
         .await
         .fails(409, "already_exists");
 }
+
+#[tokio::test]
+async fn an_empty_password_is_none_so_a_random_one_is_made() {
+    let fleet = fleet().await;
+    fleet.user("alice").await;
+    let path = "/api/admin/users/reset-password";
+    let body = fleet.post(path, "username=alice&password=").await.is(200);
+    assert!(body["password"].as_str().unwrap().len() >= 8);
+    let given = "username=alice&password=correct+horse";
+    let body = fleet.post(path, given).await.is(200);
+    assert_eq!(body.get("password"), None);
+}
