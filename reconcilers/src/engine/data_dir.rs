@@ -72,6 +72,8 @@ pub struct DataDirProbe {
     data_dir: PathBuf,
     engine_data_dir: String,
     state: Mutex<ProbeState>,
+    /// The image of the latest try, so that a disproof can be tried again.
+    image: Mutex<Option<String>>,
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -97,6 +99,7 @@ impl DataDirProbe {
             data_dir: data_dir.into(),
             engine_data_dir: engine_data_dir.into(),
             state: Mutex::new(ProbeState::Unknown),
+            image: Mutex::default(),
             turn: tokio::sync::Mutex::new(()),
         }
     }
@@ -104,6 +107,14 @@ impl DataDirProbe {
     /// What is known.
     pub fn state(&self) -> ProbeState {
         self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The image of the latest try.
+    pub fn image(&self) -> Option<String> {
+        self.image
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -127,6 +138,7 @@ impl DataDirProbe {
         if self.state() == ProbeState::Same {
             return Ok(());
         }
+        *self.image.lock().unwrap_or_else(PoisonError::into_inner) = Some(image.to_owned());
         let result = self.probe(image).await;
         match &result {
             Ok(()) => self.set(ProbeState::Same),

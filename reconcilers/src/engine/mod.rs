@@ -153,13 +153,20 @@ impl Reconciler for EngineReconciler {
             Err(error) => return Err(EngineReconcilerError::Engine(error)),
         }
         if snapshot.data_dir != data_dir::ProbeState::Same {
-            let reference = config.image_reference();
-            let image = self
-                .view
-                .engine()
-                .image(&reference)
+            // The image of new users, else the one that was tried last.
+            let engine = self.view.engine();
+            let mut image = engine
+                .image(&config.image_reference())
                 .await
                 .map_err(EngineReconcilerError::Engine)?;
+            if image.is_none()
+                && let Some(last) = self.probe.image()
+            {
+                image = engine
+                    .image(&last)
+                    .await
+                    .map_err(EngineReconcilerError::Engine)?;
+            }
             snapshot.image = image.map(|image| image.id);
         }
         Ok(Some(snapshot))
