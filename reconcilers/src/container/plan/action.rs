@@ -1,0 +1,84 @@
+//! The steps of a plan.
+
+use schema::container::ContainerFacts;
+
+use crate::drivers::docker::ContainerSettings;
+
+/// One step. Nothing in it is left to choose.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Notes that this reconciler must clean up before the user may be purged.
+    AddFinalizer,
+    /// Cleaning up is done: the container's rows may go.
+    ReleaseFinalizer,
+    /// Remembers what was observed.
+    SaveFacts(Box<ContainerFacts>),
+    /// Starts (or joins) the pull of an image.
+    StartPull {
+        /// The reference.
+        reference: String,
+    },
+    /// Proves that engine and service see the same data directory.
+    VerifyDataDir {
+        /// An image that is on the engine.
+        image: String,
+    },
+    /// Creates a container.
+    Create {
+        /// Its name.
+        name: String,
+        /// What it is made of.
+        settings: Box<ContainerSettings>,
+    },
+    /// Starts a container.
+    Start {
+        /// Id, or the name of one that was created just before.
+        container: String,
+    },
+    /// Stops a container.
+    Stop {
+        /// Id.
+        container: String,
+    },
+    /// Removes a container.
+    Remove {
+        /// Id.
+        container: String,
+    },
+    /// Renames a container.
+    Rename {
+        /// Id.
+        container: String,
+        /// The new name.
+        name: String,
+    },
+}
+
+impl std::fmt::Display for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Ids are long; names are told in full.
+        let short = |id: &str| {
+            let digits = id.strip_prefix("sha256:").unwrap_or(id);
+            let is_id = digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+            digits.get(..12).filter(|_| is_id).unwrap_or(id).to_owned()
+        };
+        match self {
+            Self::AddFinalizer => f.write_str("take responsibility for cleaning up"),
+            Self::ReleaseFinalizer => f.write_str("cleaning up is done"),
+            Self::SaveFacts(_) => f.write_str("remember what was observed"),
+            Self::StartPull { reference } => write!(f, "pull {reference}"),
+            Self::VerifyDataDir { image } => {
+                write!(f, "probe the data directory with {}", short(image))
+            }
+            Self::Create { name, settings } => {
+                write!(f, "create {name} from {}", short(&settings.image))
+            }
+            Self::Start { container } => write!(f, "start {}", short(container)),
+            Self::Stop { container } => write!(f, "stop {}", short(container)),
+            Self::Remove { container } => write!(f, "remove {}", short(container)),
+            Self::Rename { container, name } => {
+                write!(f, "rename {} to {name}", short(container))
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! One container takes the place of another, and the way back.
+
+use std::time::Duration;
+
+use schema::condition::{Condition, Reason};
+use schema::container::ContainerFacts;
+
+use super::super::settings::LABEL_DEBUG;
+use super::{
+    Action, Running, SHORT, act, forgotten, remove, rename, retry_delay, say, start, stop,
+};
+use crate::drivers::docker::{
+    Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
+    LABEL_SPEC_DIGEST,
+};
+use crate::runtime::{Plan, Requeue};
+
+const FIRST_RETRY_OF_REPLACEMENT: Duration = Duration::from_secs(5 * 60);
+const LONGEST_RETRY_OF_REPLACEMENT: Duration = Duration::from_secs(60 * 60);
+
+impl Running<'_> {
+    /// The container is not what it should be.
+    pub(super) fn replace(
+        &self,
+        base: &Container,
+        next: Option<&Container>,
+        wanted: &ContainerSettings,
+    ) -> Plan<Action> {
+        let label = |key: &str| base.labels.get(key).map_or("", String::as_str);
+        let wanted_digest = digest_of(wanted);
+        let other_token = label(LABEL_RESTART_TOKEN) != self.row.restart_token;
+        let debugging = self.row.debug || base.labels.contains_key(LABEL_DEBUG);
+        let by_hand = self.seen.drift(base).is_some();
+        let facts = &self.row.facts;
+        let mut actions = Vec::new();
+        let fresh = other_token || debugging || by_hand;
+        if !fresh && facts.failed_digest.as_deref() == Some(wanted_digest) {
+            let delay = retry_delay(
+                FIRST_RETRY_OF_REPLACEMENT,
+                LONGEST_RETRY_OF_REPLACEMENT,
+                facts.failed_count,
+            );
+            let at = facts.failed_at.unwrap_or(self.now);
+            if let Some(left) = self.left_of(at, delay) {
+                return self.keep_previous(base, left);
+            }
+            actions.push(Action::SaveFacts(Box::new(ContainerFacts {
+                failed_digest: None,
+                ..facts.clone()
+            })));
+        }
+        // A swap that was interrupted after the stop goes on: the old one is still worth going back to.
+        let swapping = next.is_some_and(|next| self.seen.fits(next, self.row));
+        if fresh || (base.state != ContainerState::Running && !swapping) {
+            if let Some(blocked) = self.blocked() {
+                return blocked;
+            }
+            let mut actions = vec![Action::SaveFacts(Box::new(forgotten(&self.row.facts)))];
+            actions.extend(next.map(remove));
+            if base.state == ContainerState::Running {
+                actions.push(stop(base));
+            }
+            actions.push(remove(base));
+            return act(actions, "replacing the container");
+        }
+        match next {
+            Some(next) if self.seen.fits(next, self.row) => {
+                actions.extend([
+                    stop(base),
+                    rename(base, &self.names.prev),
+                    rename(next, &self.names.base),
+                    start(next),
+                ]);
+            }
+            Some(next) => actions.push(remove(next)),
+            None => {
+                if let Some(blocked) = self.blocked() {
+                    return blocked;
+                }
+                actions.extend(self.verify_data_dir(wanted));
+                actions.push(Action::Create {
+                    name: self.names.next.clone(),
+                    settings: Box::new(wanted.clone()),
+                });
+            }
+        }
+        act(actions, "replacing the container")
+    }
+
+    /// The replacement has failed: the previous container is kept going until the next attempt.
+    pub(super) fn keep_previous(&self, base: &Container, left: Duration) -> Plan<Action> {
+        match base.state {
+            ContainerState::Running => {}
+            ContainerState::Exited => return self.exited(base),
+            ContainerState::Created => {
+                return act(vec![start(base)], "putting the previous container back");
+            }
+            ContainerState::Paused
+            | ContainerState::Dead
+            | ContainerState::Restarting
+            | ContainerState::Removing => return self.keep(base),
+        }
+        if self.seen.ready == Some(true) {
+            let facts = self.facts_of_run(base);
+            if facts != self.row.facts {
+                return act(
+                    vec![Action::SaveFacts(Box::new(facts))],
+                    "the previous container is back",
+                );
+            }
+        }
+        say(
+            Condition::not_ready(
+                Reason::ReplacementFailed,
+                "the replacement did not become ready; the previous container runs",
+            ),
+            Requeue::After(left),
+        )
+    }
+
+    /// The old container is aside: the new one takes over, or the old one comes back.
+    pub(super) fn finish_replacement(
+        &self,
+        prev: &Container,
+        base: Option<&Container>,
+        next: Option<&Container>,
+        wanted: &ContainerSettings,
+    ) -> Plan<Action> {
+        let going_back = self.row.facts.failed_digest.as_deref() == Some(digest_of(wanted));
+        let Some(base) = base else {
+            return match next {
+                Some(next) if self.seen.fits(next, self.row) && !going_back => act(
+                    vec![rename(next, &self.names.base), start(next)],
+                    "replacing the container",
+                ),
+                next => {
+                    let mut actions: Vec<Action> = next.map(remove).into_iter().collect();
+                    actions.extend([rename(prev, &self.names.base), start(prev)]);
+                    act(actions, "putting the previous container back")
+                }
+            };
+        };
+        let details = self.seen.details.get(&base.id);
+        let fits = self.seen.fits(base, self.row);
+        match base.state {
+            ContainerState::Running if fits && self.seen.ready == Some(true) => {
+                act(vec![remove(prev)], "removing the replaced container")
+            }
+            ContainerState::Running if fits && !going_back => {
+                let started_at = details.and_then(|d| d.started_at);
+                let waited = started_at.map_or(Duration::ZERO, |at| self.now.since(at));
+                if waited < self.seen.readiness_timeout {
+                    return say(
+                        Condition::not_ready(
+                            Reason::NotReady,
+                            "the replacement runs, not ready yet",
+                        ),
+                        Requeue::After(SHORT),
+                    );
+                }
+                self.put_back(prev, base, wanted)
+            }
+            ContainerState::Created if fits && !going_back && !failed_to_start(details) => {
+                act(vec![start(base)], "replacing the container")
+            }
+            _ if fits => self.put_back(prev, base, wanted),
+            // What is wanted has changed meanwhile: neither is it.
+            _ => {
+                let mut actions = Vec::new();
+                if base.state == ContainerState::Running {
+                    actions.push(stop(base));
+                }
+                actions.extend([remove(base), rename(prev, &self.names.base), start(prev)]);
+                act(actions, "putting the previous container back")
+            }
+        }
+    }
+
+    pub(super) fn put_back(
+        &self,
+        prev: &Container,
+        base: &Container,
+        wanted: &ContainerSettings,
+    ) -> Plan<Action> {
+        let facts = &self.row.facts;
+        let digest = digest_of(wanted);
+        let mut actions = Vec::new();
+        if facts.failed_digest.as_deref() != Some(digest) {
+            actions.push(Action::SaveFacts(Box::new(ContainerFacts {
+                failed_digest: Some(digest.to_owned()),
+                failed_at: Some(self.now),
+                failed_count: facts.failed_count.saturating_add(1),
+                ..forgotten(facts)
+            })));
+        }
+        if base.state == ContainerState::Running {
+            actions.push(stop(base));
+        }
+        actions.extend([remove(base), rename(prev, &self.names.base), start(prev)]);
+        act(actions, "putting the previous container back")
+    }
+}
+
+/// The engine tried to start it and could not.
+fn failed_to_start(details: Option<&ContainerDetails>) -> bool {
+    details.is_some_and(|d| !d.error.is_empty() || d.exit_code.is_some_and(|code| code != 0))
+}
+
+fn digest_of(settings: &ContainerSettings) -> &str {
+    settings
+        .labels
+        .get(LABEL_SPEC_DIGEST)
+        .map_or("", String::as_str)
+}
