@@ -6,7 +6,8 @@ SHELL := /bin/bash
 .PHONY: help run release test test-long check deny typos docs each-crate bench services-up services-down tools
 
 DATA ?= data
-export RUST_BACKTRACE ?= 0
+# A backtrace of the test's own runtime hides what the test said.
+export RUST_BACKTRACE = 0
 # An incremental cache is of no use on a machine that builds once.
 ifdef CI
 export CARGO_INCREMENTAL = 0
