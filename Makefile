@@ -24,7 +24,7 @@ help:
 
 # Serves with SQLite in ./$(DATA) and the engine of this machine. Prints address and password.
 run:
-	$(CARGO) run --quiet --bin agentyard -- serve --data-dir $(DATA) $(ARGS)
+	$(CARGO) run --bin agentyard -- serve --data-dir $(DATA) $(ARGS)
 
 release:
 	$(CARGO) build --profile dist --bin agentyard
