@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use schema::db::Backend;
@@ -94,6 +95,12 @@ pub struct ServeArgs {
     /// Private key (PEM) for HTTPS; needs --tls-cert
     #[arg(long, env = "AGENTYARD_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
+    /// Time between full passes; for tests and diagnosis
+    #[arg(long, env = "AGENTYARD_RESYNC", value_name = "DURATION", hide = true, value_parser = humantime::parse_duration)]
+    pub resync: Option<Duration>,
+    /// Time between full comparisons of one container; for tests and diagnosis
+    #[arg(long, env = "AGENTYARD_VERIFY", value_name = "DURATION", hide = true, value_parser = humantime::parse_duration)]
+    pub verify: Option<Duration>,
 }
 
 /// Where agents reach the service.
@@ -201,6 +208,10 @@ pub struct Settings {
     pub docker_cert_path: Option<PathBuf>,
     /// Certificate and key for HTTPS.
     pub tls: Option<(PathBuf, PathBuf)>,
+    /// Time between full passes, if not the reconcilers' own.
+    pub resync: Option<Duration>,
+    /// Time between full comparisons of one container, if not the usual.
+    pub verify: Option<Duration>,
 }
 
 impl Settings {
@@ -284,6 +295,8 @@ impl Settings {
                 .unwrap_or_else(|| "unix:///var/run/docker.sock".to_owned()),
             docker_cert_path: serve.docker_cert_path.clone().or(file.docker_cert_path),
             tls,
+            resync: serve.resync,
+            verify: serve.verify,
         })
     }
 }

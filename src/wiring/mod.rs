@@ -128,7 +128,7 @@ pub async fn build(
         shutdown.clone(),
     ));
     let controller_settings = ControllerSettings {
-        resync: duration_from_env("AGENTYARD_RESYNC")?,
+        resync: settings.resync,
         ..ControllerSettings::default()
     };
 
@@ -183,7 +183,7 @@ pub async fn build(
             service_user,
             home_owner,
             readiness_timeout: READINESS_TIMEOUT,
-            verify_every: duration_from_env("AGENTYARD_VERIFY")?.unwrap_or(VERIFY_EVERY),
+            verify_every: settings.verify.unwrap_or(VERIFY_EVERY),
         },
     );
     let store = Arc::new(containers.status_store());
@@ -379,14 +379,4 @@ pub fn engine(settings: &Settings) -> Result<Arc<dyn ContainerEngine>, Error> {
             key: dir.join("key.pem"),
         });
     Ok(Arc::new(DockerEngine::new(host, tls)))
-}
-
-/// A duration such as `2s` or `100ms` from the environment; for tests and diagnosis.
-fn duration_from_env(name: &str) -> Result<Option<Duration>, Error> {
-    match std::env::var(name) {
-        Ok(text) => Ok(Some(
-            humantime::parse_duration(&text).map_err(|error| format!("{name}: {error}"))?,
-        )),
-        Err(_) => Ok(None),
-    }
 }

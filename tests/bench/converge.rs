@@ -12,7 +12,8 @@ use reconcilers::drivers::docker::{
 use schema::clock::SystemClock;
 use schema::container::Desired;
 
-use crate::service::{Bench, seconds};
+use crate::in_process::InProcess;
+use crate::seconds;
 
 const RUN: &str = "agentyard-bench-raw";
 
@@ -33,11 +34,11 @@ pub async fn run() {
         best = best.min(took);
     }
 
-    let bench = Bench::start(Arc::clone(&engine)).await;
+    let bench = InProcess::start(Arc::clone(&engine)).await;
     let uids = bench.create_users(users, Desired::Stopped).await;
     bench.all_ready(users).await;
     let begin = Instant::now();
-    bench.set_all(&uids, Desired::Running).await;
+    bench.set_all(&uids, Desired::Running, false).await;
     bench.all_ready(users).await;
     let took = begin.elapsed();
     println!(
@@ -45,7 +46,7 @@ pub async fn run() {
         seconds(took),
         took.as_secs_f64() / best.as_secs_f64()
     );
-    bench.set_all(&uids, Desired::Stopped).await;
+    bench.set_all(&uids, Desired::Stopped, false).await;
     bench.all_ready(users).await;
     bench.stop().await;
     if let Some(network) = engine.network("agentyard").await.unwrap() {
@@ -59,11 +60,11 @@ pub async fn run() {
         makes_file: Some((Duration::ZERO, "/root/.agent/heartbeat".to_owned())),
         ..reconcilers::drivers::docker::fake::Run::default()
     });
-    let bench = Bench::start(Arc::new(fake)).await;
+    let bench = InProcess::start(Arc::new(fake)).await;
     let uids = bench.create_users(users, Desired::Stopped).await;
     bench.all_ready(users).await;
     let begin = Instant::now();
-    bench.set_all(&uids, Desired::Running).await;
+    bench.set_all(&uids, Desired::Running, false).await;
     wait_running(&bench, users).await;
     let own = begin.elapsed() / u32::try_from(users).unwrap();
     println!(
@@ -75,7 +76,7 @@ pub async fn run() {
 }
 
 /// On the engine in memory nothing answers HTTP, so ready cannot be waited for: started can.
-async fn wait_running(bench: &Bench, users: usize) {
+async fn wait_running(bench: &InProcess, users: usize) {
     loop {
         let mut connection = bench.prepared.db.read().await.unwrap();
         let dirty = schema::object::dirty(&mut connection, schema::ids::Kind::Container)

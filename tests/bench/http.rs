@@ -13,13 +13,13 @@ use schema::container::Desired;
 use tokio::net::{TcpListener, TcpStream};
 use warp::Filter;
 
-use crate::service::Bench;
+use crate::in_process::InProcess;
 
 const CONNECTIONS: usize = 8;
 const REQUESTS: usize = 5_000;
 
 pub async fn run() {
-    let bench = Bench::start(Arc::new(FakeEngine::new(Arc::new(SystemClock)))).await;
+    let bench = InProcess::start(Arc::new(FakeEngine::new(Arc::new(SystemClock)))).await;
     bench.create_users(1, Desired::Stopped).await;
     let address: SocketAddr = bench
         .service
@@ -47,8 +47,8 @@ pub async fn run() {
 }
 
 /// A session as a sign-in would issue it.
-async fn cookie(bench: &Bench) -> String {
-    let name: schema::ids::UserName = "bench0".parse().unwrap();
+async fn cookie(bench: &InProcess) -> String {
+    let name: schema::ids::UserName = "user0".parse().unwrap();
     let mut tx = bench.prepared.db.begin().await.unwrap();
     let user = schema::user::find(&mut tx, &name).await.unwrap().unwrap();
     let now = SystemClock.now();

@@ -4,6 +4,7 @@
 //! prints, and people read. `AGENTYARD_BENCH_USERS` changes the number of users (50).
 
 #![allow(
+    dead_code, // Of the support, a part is used here.
     missing_docs,
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,8 +15,9 @@
 
 mod converge;
 mod http;
+#[path = "../support/in_process.rs"]
+mod in_process;
 mod no_op;
-mod service;
 
 fn main() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -35,4 +37,9 @@ fn main() {
     if chosen("converge") {
         runtime.block_on(converge::run());
     }
+}
+
+/// Seconds, for people.
+fn seconds(duration: std::time::Duration) -> String {
+    format!("{:.3} s", duration.as_secs_f64())
 }

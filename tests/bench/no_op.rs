@@ -9,14 +9,15 @@ use reconcilers::drivers::docker::fake::FakeEngine;
 use schema::clock::SystemClock;
 use schema::container::Desired;
 
-use crate::service::{Bench, seconds};
+use crate::in_process::InProcess;
+use crate::seconds;
 
 const USERS: usize = 10_000;
 
 pub async fn run() {
     let fake = FakeEngine::new(Arc::new(SystemClock));
     fake.add_image("echo:1");
-    let bench = Bench::start(Arc::new(fake.clone())).await;
+    let bench = InProcess::start(Arc::new(fake.clone())).await;
     bench.create_users(USERS, Desired::Stopped).await;
     println!("no-op pass: {USERS} users");
     let begin = Instant::now();

@@ -8,6 +8,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stderr)]
 
+#[path = "../support/in_process.rs"]
+#[allow(dead_code)] // The benchmarks use the rest.
+mod in_process;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -24,5 +27,6 @@ mod main_job;
 mod network;
 mod outage;
 mod replicas;
+mod scale;
 mod shutdown;
 mod tls;

@@ -188,3 +188,28 @@ async fn engine_main_job() {
     service.client().signed_in("bob", &second).await;
     assert_eq!(stage.archives("bob"), archives);
 }
+
+#[tokio::test]
+async fn engine_l57_an_end_is_repaired_without_waiting_for_a_resync() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    let service = stage
+        .serve(&engine)
+        .env("AGENTYARD_RESYNC", "1h")
+        .start()
+        .await;
+    let admin = service.admin().await;
+    admin.create_user("bob").await;
+    let id = engine.the_running("bob").id;
+    // The engine tells of the end before its listing shows it.
+    for (deed, limit) in [("stop", HEALED), ("kill", seconds(15))] {
+        let started = engine.inspect(&id)["State"]["StartedAt"].clone();
+        engine.docker(&[deed, "agentyard-bob"]);
+        until(&format!("it runs again after {deed}"), limit, async || {
+            let state = engine.inspect(&id)["State"].clone();
+            state["Running"] == true && state["StartedAt"] != started
+        })
+        .await;
+        admin.status("bob", "running", seconds(15)).await;
+    }
+}

@@ -1,5 +1,6 @@
-//! The whole service in this process, on an engine of the benchmark's choice.
+//! The whole service in this process, on an engine of the caller's choice.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,19 +16,31 @@ use secrecy::SecretString;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-pub struct Bench {
-    pub dir: TempDir,
+/// Full comparisons ask the engine about each container in turn; none falls due while calls are
+/// counted or a pass is timed.
+const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub struct InProcess {
+    /// Removed at the end, if it was made here.
+    dir: Option<TempDir>,
     pub prepared: Prepared,
     pub service: Service,
     pub shutdown: CancellationToken,
 }
 
-impl Bench {
-    /// Starts a service whose users run `echo:1` with the adapter `echo`.
+impl InProcess {
+    /// Starts a service in a directory of its own.
     pub async fn start(engine: Arc<dyn ContainerEngine>) -> Self {
         let dir = tempfile::tempdir().unwrap();
+        let mut service = Self::start_in(dir.path(), engine).await;
+        service.dir = Some(dir);
+        service
+    }
+
+    /// Starts a service whose users run `echo:1` with the adapter `echo`.
+    pub async fn start_in(dir: &Path, engine: Arc<dyn ContainerEngine>) -> Self {
         let common = CommonArgs {
-            data_dir: Some(dir.path().to_owned()),
+            data_dir: Some(dir.to_owned()),
             ..CommonArgs::default()
         };
         let init = InitArgs {
@@ -37,18 +50,19 @@ impl Bench {
         let serve = ServeArgs {
             listen: "127.0.0.1:0".parse().ok(),
             agent_listen: Some(agentyard::settings::AgentListen::Off),
+            verify: Some(NEVER),
             ..ServeArgs::default()
         };
         let settings = Settings::resolve(&common, &init, &serve).unwrap();
         let clock = Arc::new(SystemClock);
-        let lock = reconcilers::runtime::file_lock::acquire(dir.path(), clock).unwrap();
+        let lock = reconcilers::runtime::file_lock::acquire(dir, clock).unwrap();
         let prepared = prepare::prepare(&settings).await.unwrap();
         let shutdown = CancellationToken::new();
         let service = wiring::build(&settings, &prepared, Some(lock), engine, shutdown.clone())
             .await
             .unwrap();
         Self {
-            dir,
+            dir: None,
             prepared,
             service,
             shutdown,
@@ -64,7 +78,7 @@ impl Bench {
             let uid = Uid::random();
             let new = NewUser {
                 uid: uid.clone(),
-                name: format!("bench{number}").parse().unwrap(),
+                name: format!("user{number}").parse().unwrap(),
                 source: Source::Local,
                 password_hash: Some(SecretString::from("x")),
                 image_ref: "echo:1".to_owned(),
@@ -77,11 +91,11 @@ impl Bench {
         uids
     }
 
-    /// Records that all of them shall run, or stop, in one transaction.
-    pub async fn set_all(&self, uids: &[Uid], desired: Desired) {
+    /// Records that all of them shall run (in debug mode or not), or stop, in one transaction.
+    pub async fn set_all(&self, uids: &[Uid], desired: Desired, debug: bool) {
         let mut tx = self.prepared.db.begin().await.unwrap();
         for uid in uids {
-            container::set_desired(&mut tx, uid, desired, false, None)
+            container::set_desired(&mut tx, uid, desired, debug, None)
                 .await
                 .unwrap();
         }
@@ -107,6 +121,27 @@ impl Bench {
         }
     }
 
+    /// A full pass over all keys of every reconciler, to its end.
+    pub async fn resync(&self) {
+        let handles = &self.service.handles;
+        let summaries = || handles.iter().map(|handle| handle.summary());
+        let before: Vec<_> = summaries().map(|summary| summary.last_resync_at).collect();
+        // The clock of the summaries counts milliseconds.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        for handle in handles {
+            handle.wake();
+        }
+        loop {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let done = summaries().zip(&before).all(|(now, before)| {
+                now.last_resync_at != *before && now.queue_depth == 0 && now.in_flight == 0
+            });
+            if done {
+                return;
+            }
+        }
+    }
+
     pub async fn stop(self) {
         self.shutdown.cancel();
         self.service
@@ -117,9 +152,4 @@ impl Bench {
         self.prepared.db.close().await;
         drop(self.dir);
     }
-}
-
-/// Seconds, for people.
-pub fn seconds(duration: Duration) -> String {
-    format!("{:.3} s", duration.as_secs_f64())
 }
