@@ -45,6 +45,12 @@ async fn engine_l30_foreign_container_of_our_name_is_told_and_never_touched() {
     let created = admin.post("/api/admin/users/create", &form).await;
     created.expect(409);
     engine.docker(&["rm", "-f", &foreign]);
+    // Foreign things send us no events: it is found at the next full pass, or when told to look.
+    let form = [("object", "container/bob")];
+    admin
+        .post("/api/admin/reconcile/retry", &form)
+        .await
+        .expect(200);
     admin.status("bob", "running", seconds(30)).await;
     engine.the_running("bob");
 }
@@ -69,5 +75,10 @@ async fn engine_l30_foreign_network_of_our_name_is_told_and_never_touched() {
     let still = engine.docker(&["network", "inspect", "-f", "{{.Id}}", "agentyard"]);
     assert_eq!(still, network);
     engine.docker(&["network", "rm", "agentyard"]);
+    let form = [("object", "engine/local")];
+    admin
+        .post("/api/admin/reconcile/retry", &form)
+        .await
+        .expect(200);
     admin.status("bob", "running", seconds(30)).await;
 }

@@ -193,11 +193,7 @@ async fn engine_main_job() {
 async fn engine_l57_an_end_is_repaired_without_waiting_for_a_resync() {
     let engine = Engine::claim();
     let stage = Stage::new();
-    let service = stage
-        .serve(&engine)
-        .env("AGENTYARD_RESYNC", "1h")
-        .start()
-        .await;
+    let service = stage.serve(&engine).start().await;
     let admin = service.admin().await;
     admin.create_user("bob").await;
     let id = engine.the_running("bob").id;

@@ -269,10 +269,13 @@ impl Service {
         assert_eq!(status.signal(), Some(9), "{point}: {status}");
     }
 
-    /// Waits until `count` more full passes of a reconciler were begun.
+    /// Asks for `count` more full passes of a reconciler and waits until each was begun.
     pub async fn passes(&self, admin: &Client, reconciler: &str, count: usize) {
         let mut seen = admin.last_resync(reconciler).await;
         for _ in 0..count {
+            let form = [("reconciler", reconciler)];
+            let asked = admin.post("/api/admin/reconcile/retry", &form).await;
+            asked.expect(200);
             let (at, _) = eventually("another full pass", seconds(60), async || {
                 let at = admin.last_resync(reconciler).await;
                 if at == seen { Err(at) } else { Ok(at) }

@@ -74,7 +74,8 @@ impl Stage {
             .set("image.name", IMAGE)
             .set("image.tag", tag)
             .set("image.pull_policy", "never")
-            .env("AGENTYARD_RESYNC", "2s")
+            // What happens is noticed when it happens, not at the next full pass.
+            .env("AGENTYARD_RESYNC", "1h")
     }
 
     /// Names of the archived directories of a user.

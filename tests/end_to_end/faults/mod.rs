@@ -161,7 +161,7 @@ async fn engine_l34_l35_killed_at_every_step_the_next_start_reaches_the_same_end
     has_points();
     let engine = Engine::claim();
     let stage = Stage::new();
-    let launch = || stage.serve(&engine).env("AGENTYARD_RESYNC", "1s");
+    let launch = || stage.serve(&engine);
     // To look at one point only: `AGENTYARD_TEST_POINT="Stop container.Stop.after"`.
     let only = std::env::var("AGENTYARD_TEST_POINT").unwrap_or_default();
     let points: Vec<(String, &Point)> = POINTS
@@ -240,7 +240,6 @@ async fn engine_the_table_of_points_is_complete() {
     let log = stage.path().join("points");
     let service = stage
         .serve(&engine)
-        .env("AGENTYARD_RESYNC", "1s")
         .env("AGENTYARD_FAULT_LOG", &log.display().to_string())
         .start()
         .await;
