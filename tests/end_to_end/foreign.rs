@@ -1,7 +1,9 @@
 //! L30: what bears our name but is not ours.
 
 use crate::support::client::ready;
-use crate::support::{Engine, Stage, seconds};
+use crate::support::{Engine, Stage, eventually, seconds};
+
+const ENGINE: &str = "/api/admin/reconcile/objects/engine/local";
 
 #[tokio::test]
 async fn engine_l30_foreign_container_of_our_name_is_told_and_never_touched() {
@@ -66,19 +68,25 @@ async fn engine_l30_foreign_network_of_our_name_is_told_and_never_touched() {
     let created = admin.post("/api/admin/users/create", &form).await;
     assert_ne!(created.status, 200, "{}", created.text());
     service.passes(&admin, "engine", 2).await;
-    let object = admin
-        .get("/api/admin/reconcile/objects/engine/local")
-        .await
-        .expect(200);
+    let object = admin.get(ENGINE).await.expect(200);
     assert!(object.to_string().contains("NameConflict"), "{object}");
     assert_eq!(engine.of("bob"), []);
     let still = engine.docker(&["network", "inspect", "-f", "{{.Id}}", "agentyard"]);
     assert_eq!(still, network);
     engine.docker(&["network", "rm", "agentyard"]);
-    let form = [("object", "engine/local")];
-    admin
-        .post("/api/admin/reconcile/retry", &form)
-        .await
-        .expect(200);
+    service.passes(&admin, "engine", 1).await;
+    let made = eventually("the network is ours", seconds(30), async || {
+        let body = admin.get(ENGINE).await.expect(200);
+        if body["object"]["conditions"]
+            .to_string()
+            .contains("NameConflict")
+        {
+            Err(body.to_string())
+        } else {
+            Ok(())
+        }
+    });
+    made.await;
+    service.passes(&admin, "container", 1).await;
     admin.status("bob", "running", seconds(30)).await;
 }
