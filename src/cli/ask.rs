@@ -19,7 +19,7 @@ pub enum Ask {
     Get(get::GetArgs),
     /// Tell everything about one object: what is wrong, since when, what is tried next, how to force it
     #[command(
-        after_help = "Examples:\n  agentyard describe container/alice\n  agentyard describe engine/docker user/bob\n  agentyard describe container/alice -o json | jq .plan"
+        after_help = "Examples:\n  agentyard describe container/alice\n  agentyard describe engine/local user/bob\n  agentyard describe container/alice -o json | jq .plan"
     )]
     Describe(describe::DescribeArgs),
     /// Show what differs from what is wanted; exit code 1 when anything does

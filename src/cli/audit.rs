@@ -8,7 +8,7 @@ use super::output::cell::plain;
 use super::output::clean::clean;
 use super::output::items::{Amount, Printer};
 use super::output::{Format, screen};
-use super::pages::Pages;
+use super::pages::{Pages, not_known};
 use super::server::Server;
 use super::{Failure, admin, kinds};
 
@@ -67,7 +67,8 @@ async fn list(server: &Server, args: ListArgs) -> Result<(), Failure> {
 }
 
 async fn verify(server: &Server) -> Result<(), Failure> {
-    let answer = admin::get(&server.settings, "/api/admin/audit/verify").await?;
+    let answer = admin::get(&server.settings, "/api/admin/audit/verify").await;
+    let answer = answer.map_err(|failure| not_known(failure, "audit log"))?;
     let entries = plain(answer.get("entries").unwrap_or(&Value::Null));
     match answer.get("valid").and_then(Value::as_bool) {
         Some(true) => screen::print(&format!(
@@ -96,10 +97,9 @@ async fn export(server: &Server) -> Result<(), Failure> {
     let mut stream = admin::Stream::open(&server.settings, Method::GET, path, None, &[]).await?;
     if stream.status != 200 {
         let text = stream.text().await?;
-        return admin::judge(stream.status, &text).and(Err(Failure::Failed(format!(
-            "the server answered {}",
-            stream.status
-        ))));
+        let odd = Failure::Failed(format!("the server answered {}", stream.status));
+        let failure = admin::judge(stream.status, &text).err().unwrap_or(odd);
+        return Err(not_known(failure, "audit log"));
     }
     while let Some(bytes) = stream.chunk().await? {
         screen::print_raw(&bytes)?;

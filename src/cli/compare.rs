@@ -54,9 +54,11 @@ pub fn pairs(object: &Value) -> Vec<Pair> {
     pairs.push(Pair::new("ready", "True", &seen));
     let desired = object.get("desired").and_then(Value::as_object);
     let observed = object.get("observed").unwrap_or(&Value::Null);
+    let stands = object.pointer("/desired/running") == Some(&Value::Bool(false));
     for (key, value) in desired.into_iter().flatten() {
-        // The image that was found belongs to a container that was made; before that there is none.
         let seen = match key.as_str() {
+            // A stopped container has no image; what is remembered is of the last one.
+            "image" if stands => None,
             "image" => observed.get("image_ref"),
             key => observed.get(key),
         };
@@ -119,12 +121,14 @@ mod tests {
             "desired": {"image": "a:2", "running": true}, "observed": {"image_ref": "a:1"},
             "plan": {"error": "the engine is away"},
         });
-        let differing: Vec<String> = pairs(&object)
-            .into_iter()
-            .filter(Pair::differs)
-            .map(|pair| pair.field)
-            .collect();
-        assert_eq!(differing, ["image"]);
+        let differing = |object: &Value| -> Vec<String> {
+            let pairs = pairs(object).into_iter().filter(Pair::differs);
+            pairs.map(|pair| pair.field).collect()
+        };
+        assert_eq!(differing(&object), ["image"]);
+        let mut stopped = object.clone();
+        stopped["desired"]["running"] = json!(false);
+        assert_eq!(differing(&stopped), [""; 0]);
         assert!(!NextPass::of(&object).is_empty());
         assert!(NextPass::of(&json!({"plan": null})).is_empty());
         assert!(!NextPass::of(&json!({"plan": {"actions": ["Start"]}})).is_empty());

@@ -117,7 +117,7 @@ fn render(object: &Value) -> String {
         NextPass::Unknown(why) => {
             text += &format!("  next pass: cannot be said: {}\n", clean(&why));
         }
-        NextPass::Steps(steps) if steps.is_empty() => text += "  next pass: nothing to do\n",
+        NextPass::Steps(steps) if steps.is_empty() => text += "  next pass: no steps\n",
         NextPass::Steps(steps) => {
             text += "  next pass:\n";
             for step in steps {
@@ -139,7 +139,12 @@ mod tests {
 
     #[test]
     fn a_difference_is_shown_with_what_comes_next() {
-        insta::assert_snapshot!(render(&recorded::broken()));
+        let text = render(&recorded::broken());
+        assert!(
+            text.contains("\x1b["),
+            "coloured, for whoever has a terminal"
+        );
+        insta::assert_snapshot!(anstream::adapter::strip_str(&text));
         assert_eq!(render(&recorded::running()), "");
     }
 }

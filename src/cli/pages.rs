@@ -56,7 +56,8 @@ impl<'a> Pages<'a> {
         let Some(page) = self.next.take() else {
             return Ok(None);
         };
-        let mut body = admin::get(&self.server.settings, &self.path(page)).await?;
+        let answer = admin::get(&self.server.settings, &self.path(page)).await;
+        let mut body = answer.map_err(|failure| not_known(failure, self.kind.plural))?;
         let number = |body: &Value, key: &str| body.get(key).and_then(Value::as_u64);
         // A list that became shorter answers with its last page once more.
         if number(&body, "page").is_some_and(|answered| answered < page) {
@@ -81,6 +82,16 @@ impl<'a> Pages<'a> {
             items.retain(|item| self.kind.name(item).to_lowercase().contains(&search));
         }
         Ok(Some(items))
+    }
+}
+
+/// A list that is not there is no missing thing, but a server of another version.
+pub fn not_known(failure: Failure, what: &str) -> Failure {
+    match failure {
+        Failure::NotFound(_) => Failure::Failed(format!(
+            "the server has no {what}; it may be of another version than this command"
+        )),
+        other => other,
     }
 }
 

@@ -21,7 +21,7 @@ pub fn closest<S: AsRef<str>>(given: &str, names: impl IntoIterator<Item = S>) -
     guesses.into_iter().map(|(_, name)| name).collect()
 }
 
-/// `; did you mean "a" or "b"?`, or nothing.
+/// ` (did you mean "a" or "b"?)`, or nothing.
 pub fn did_you_mean(guesses: &[String]) -> String {
     if guesses.is_empty() {
         return String::new();
@@ -37,7 +37,8 @@ mod tests {
     #[test]
     fn slips_are_recognised_and_the_rest_is_not() {
         let names = ["alice", "alicia", "bob", "zoe"];
-        assert_eq!(closest("Alcie", names), ["alice", "alicia"]);
+        assert_eq!(closest("Alic", names), ["alice", "alicia"]);
+        assert_eq!(closest("lacie", names), ["alice"]);
         assert_eq!(closest("quentin", names), Vec::<String>::new());
         assert_eq!(did_you_mean(&[]), "");
         let guesses = closest("bob2", names);

@@ -74,7 +74,10 @@ fn troubles(object: &Value, overview: &Value, command: &str, now: Timestamp) -> 
             text += &format!("    what to do:  {}\n", clean(&remedy));
         }
     }
-    text += &format!("  tried next:    {}\n", clean(&trouble::next_step(object)));
+    text += &format!(
+        "  tried next:    {}\n",
+        clean(&trouble::next_step(object, overview))
+    );
     text += &format!(
         "  when:          {}\n",
         trouble::next_look(object, overview, now)
@@ -150,7 +153,7 @@ fn comparison(object: &Value) -> String {
 fn plan(object: &Value) -> String {
     match NextPass::of(object) {
         NextPass::Unknown(why) => format!("Next pass: cannot be said: {}\n", clean(&why)),
-        NextPass::Steps(steps) if steps.is_empty() => "Next pass: nothing to do\n".to_owned(),
+        NextPass::Steps(steps) if steps.is_empty() => "Next pass: no steps\n".to_owned(),
         NextPass::Steps(steps) => {
             let mut text = "Next pass:\n".to_owned();
             for (index, step) in steps.iter().enumerate() {

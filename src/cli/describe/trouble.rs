@@ -142,11 +142,14 @@ pub fn next_look(object: &Value, overview: &Value, now: Timestamp) -> String {
 }
 
 /// What is tried next.
-pub fn next_step(object: &Value) -> String {
+pub fn next_step(object: &Value, overview: &Value) -> String {
+    if paused(object, overview).is_some() {
+        return "nothing, while it is paused".to_owned();
+    }
     match NextPass::of(object) {
         NextPass::Unknown(why) => format!("the same again; it fails now with: {why}"),
         NextPass::Steps(steps) if steps.is_empty() => {
-            "looking again; there is nothing to do".to_owned()
+            "looking again; no step can or need be taken now".to_owned()
         }
         NextPass::Steps(steps) => steps.join(", then "),
     }
