@@ -52,6 +52,11 @@ pub enum Ask {
         after_help = "Examples:\n  agentyard resume container/alice\n  agentyard resume --all"
     )]
     Resume(switches::SwitchArgs),
+    /// Restart containers with fresh ones, also after a replacement that failed
+    #[command(
+        after_help = "Examples:\n  agentyard restart container/alice && agentyard wait container/alice"
+    )]
+    Restart(switches::RestartArgs),
     /// Read and check the audit log
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -82,6 +87,7 @@ impl Ask {
             Self::Retry(args) => switches::switch(server, Switch::Retry, args).await,
             Self::Pause(args) => switches::switch(server, Switch::Pause, args).await,
             Self::Resume(args) => switches::switch(server, Switch::Resume, args).await,
+            Self::Restart(args) => switches::restart(server, args).await,
             Self::Audit(command) => audit::audit(server, command).await,
         }
     }

@@ -14,6 +14,8 @@ pub struct Pair {
     pub desired: String,
     /// As it was seen; `None` when nothing is known to compare with.
     pub observed: Option<String>,
+    /// Whether they are known to differ.
+    pub differs: bool,
 }
 
 impl Pair {
@@ -22,14 +24,16 @@ impl Pair {
             field: field.to_owned(),
             desired: desired.to_owned(),
             observed: Some(observed.to_owned()),
+            differs: desired != observed,
         }
     }
+}
 
-    /// Whether they are known to differ.
-    pub fn differs(&self) -> bool {
-        self.observed
-            .as_ref()
-            .is_some_and(|observed| *observed != self.desired)
+/// A number is the same however it is written.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) => a == b,
+        _ => plain(a) == plain(b),
     }
 }
 
@@ -59,13 +63,16 @@ pub fn pairs(object: &Value) -> Vec<Pair> {
         let seen = match key.as_str() {
             // A stopped container has no image; what is remembered is of the last one.
             "image" if stands => None,
-            "image" => observed.get("image_ref"),
+            "image" => observed.get("image").or_else(|| observed.get("image_ref")),
             key => observed.get(key),
         };
+        let seen = seen.filter(|seen| !seen.is_null());
         pairs.push(Pair {
             field: key.clone(),
             desired: plain(value),
-            observed: seen.filter(|seen| !seen.is_null()).map(plain),
+            observed: seen.map(plain),
+            // What is not wanted in particular may be anything.
+            differs: !value.is_null() && seen.is_some_and(|seen| !same(value, seen)),
         });
     }
     pairs
@@ -118,11 +125,12 @@ mod tests {
         let object = json!({
             "generation": 3, "observed_generation": 3,
             "conditions": [{"type": "Ready", "status": "True", "reason": "Running"}],
-            "desired": {"image": "a:2", "running": true}, "observed": {"image_ref": "a:1"},
+            "desired": {"image": "a:2", "running": true, "cpu": 1, "memory": null},
+            "observed": {"image_ref": "a:1", "running": null, "cpu": 1.0, "memory": 5},
             "plan": {"error": "the engine is away"},
         });
         let differing = |object: &Value| -> Vec<String> {
-            let pairs = pairs(object).into_iter().filter(Pair::differs);
+            let pairs = pairs(object).into_iter().filter(|pair| pair.differs);
             pairs.map(|pair| pair.field).collect()
         };
         assert_eq!(differing(&object), ["image"]);

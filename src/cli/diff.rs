@@ -96,7 +96,10 @@ fn print(object: &Value) -> Result<bool, Failure> {
 
 /// Empty when nothing differs.
 fn render(object: &Value) -> String {
-    let differing: Vec<Pair> = pairs(object).into_iter().filter(Pair::differs).collect();
+    let differing: Vec<Pair> = pairs(object)
+        .into_iter()
+        .filter(|pair| pair.differs)
+        .collect();
     let next = NextPass::of(object);
     if differing.is_empty() && next.is_empty() {
         return String::new();

@@ -187,6 +187,7 @@ impl Get<'_> {
 
     async fn follow(mut self, watch_id: Option<String>) -> Result<(), Failure> {
         let (mut watch, told): (Watch<'_>, &[&str]) = match self.kind.change {
+            Changes::Told([kind]) => (Watch::since(self.server, watch_id).of_kind(kind), &[*kind]),
             Changes::Told(kinds) => (Watch::since(self.server, watch_id), kinds),
             Changes::Looked => (Watch::polling(self.server), &[]),
         };
@@ -239,8 +240,13 @@ impl KindInfo {
     }
 }
 
+/// The same for what looks the same: when it is looked at next changes without end.
 fn hash(item: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
-    item.to_string().hash(&mut hasher);
+    for (key, value) in item.as_object().into_iter().flatten() {
+        if !["next", "next_look_at"].contains(&key.as_str()) {
+            (key, value.to_string()).hash(&mut hasher);
+        }
+    }
     hasher.finish()
 }

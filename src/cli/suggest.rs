@@ -11,8 +11,14 @@ pub fn closest<S: AsRef<str>>(given: &str, names: impl IntoIterator<Item = S>) -
     let mut guesses: Vec<(f64, String)> = names
         .into_iter()
         .map(|name| {
-            let likeness = strsim::jaro_winkler(&given, &name.as_ref().to_lowercase());
-            (likeness, name.as_ref().to_owned())
+            let name = name.as_ref();
+            let lower = name.to_lowercase();
+            let mut likeness = strsim::jaro_winkler(&given, &lower);
+            // One slip in a short name makes it look very different.
+            if given.len() > 2 && strsim::osa_distance(&given, &lower) == 1 {
+                likeness = likeness.max(SIMILAR);
+            }
+            (likeness, name.to_owned())
         })
         .filter(|(likeness, _)| *likeness >= SIMILAR)
         .collect();
@@ -39,6 +45,8 @@ mod tests {
         let names = ["alice", "alicia", "bob", "zoe"];
         assert_eq!(closest("Alic", names), ["alice", "alicia"]);
         assert_eq!(closest("lacie", names), ["alice"]);
+        assert_eq!(closest("bbo", names), ["bob"]);
+        assert_eq!(closest("bo", ["zo"]), Vec::<String>::new());
         assert_eq!(closest("quentin", names), Vec::<String>::new());
         assert_eq!(did_you_mean(&[]), "");
         let guesses = closest("bob2", names);

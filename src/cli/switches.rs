@@ -1,15 +1,14 @@
-//! `agentyard retry`, `pause`, `resume`.
+//! `agentyard retry`, `pause`, `resume`, `restart`.
 
 use clap::Args;
 use http::Method;
-use schema::ids::Kind;
 use serde_json::{Value, json};
 
 use super::kinds;
 use super::output::clean::clean;
 use super::output::screen;
 use super::server::Server;
-use super::target::Object;
+use super::target::{Object, Thing};
 use super::{Failure, admin, pages};
 
 /// On what: objects, one reconciler, or everything.
@@ -41,6 +40,8 @@ pub enum Switch {
     Pause,
     /// Passes again.
     Resume,
+    /// A fresh container.
+    Restart,
 }
 
 impl Switch {
@@ -49,6 +50,7 @@ impl Switch {
             Self::Retry => "/api/admin/reconcile/retry",
             Self::Pause => "/api/admin/reconcile/pause",
             Self::Resume => "/api/admin/reconcile/resume",
+            Self::Restart => "/api/admin/container/restart",
         }
     }
 
@@ -57,6 +59,7 @@ impl Switch {
             Self::Retry => "is looked at now",
             Self::Pause => "paused",
             Self::Resume => "resumed",
+            Self::Restart => "is restarted",
         }
     }
 }
@@ -73,41 +76,75 @@ pub async fn switch(server: &Server, switch: Switch, args: SwitchArgs) -> Result
         let what = format!("reconciler {name}");
         return send(server, switch, &what, json!({ "reconciler": name })).await;
     }
-    let mut failed = None;
+    let mut requests = Vec::new();
     for Object(thing) in &args.objects {
-        let what = thing.to_string();
-        // What follows is for `wait`; only passes under way are waited for.
-        let wait = if matches!(switch, Switch::Pause) {
-            10
-        } else {
-            0
-        };
-        let mut body = json!({ "object": what });
-        if !matches!(switch, Switch::Retry) {
-            body["wait"] = json!(wait);
+        let mut body = json!({ "object": thing.to_string() });
+        match switch {
+            Switch::Retry => {}
+            // Only passes under way are waited for; what follows is for `wait`.
+            Switch::Pause => body["wait"] = json!(10),
+            Switch::Resume | Switch::Restart => body["wait"] = json!(0),
         }
+        requests.push((thing, body));
+    }
+    send_each(server, switch, requests).await
+}
+
+/// Which containers.
+#[derive(Debug, Args)]
+pub struct RestartArgs {
+    /// Containers, such as container/alice
+    #[arg(value_name = "container/NAME", required = true, value_parser = container)]
+    containers: Vec<Object>,
+}
+
+fn container(text: &str) -> Result<Object, String> {
+    let object: Object = text.parse()?;
+    match object.0.kind.singular {
+        "container" => Ok(object),
+        other => Err(format!(
+            "only containers are restarted, not of kind {other}"
+        )),
+    }
+}
+
+/// Restarts containers, each with a fresh one.
+///
+/// # Errors
+/// When no server answers, or it refuses.
+pub async fn restart(server: &Server, args: RestartArgs) -> Result<(), Failure> {
+    let things = args.containers.iter().map(|Object(thing)| thing);
+    let requests = things.map(|thing| (thing, json!({"username": thing.name, "wait": 0})));
+    send_each(server, Switch::Restart, requests.collect()).await
+}
+
+/// One that fails keeps nothing from the others.
+async fn send_each(
+    server: &Server,
+    switch: Switch,
+    requests: Vec<(&Thing, Value)>,
+) -> Result<(), Failure> {
+    let mut failed = false;
+    for (thing, body) in requests {
+        let what = thing.to_string();
         match send(server, switch, &what, body).await {
             Ok(()) => {}
             Err(Failure::NotFound(_)) => {
-                let missing = pages::missing(server, object_kind(thing.kind)?, &thing.name).await;
+                let missing = pages::missing(server, thing.kind, &thing.name).await;
                 screen::note(&format!("error: {missing}"));
-                failed = Some(Failure::Reported);
+                failed = true;
             }
             Err(Failure::Failed(why)) => {
                 screen::note(&format!("error: {what}: {why}"));
-                failed = Some(Failure::Reported);
+                failed = true;
             }
             Err(other) => return Err(other),
         }
     }
-    failed.map_or(Ok(()), Err)
-}
-
-/// The kind as objects are listed: users are listed with their containers' status otherwise.
-fn object_kind(kind: &'static kinds::KindInfo) -> Result<&'static kinds::KindInfo, Failure> {
-    let known: Result<Kind, _> = kind.singular.parse();
-    known.map_err(|_| Failure::Usage(format!("{} are not reconciled", kind.plural)))?;
-    Ok(kind)
+    if failed {
+        return Err(Failure::Reported);
+    }
+    Ok(())
 }
 
 async fn send(server: &Server, switch: Switch, what: &str, body: Value) -> Result<(), Failure> {

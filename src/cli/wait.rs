@@ -184,6 +184,9 @@ impl Waiting<'_> {
 
     async fn follow(&mut self, watch_id: Option<String>) -> Result<(), Failure> {
         let mut watch = Watch::since(self.server, watch_id);
+        if let [only] = &self.objects[..] {
+            watch = watch.of_object(&only.address());
+        }
         while !self.objects.is_empty() {
             let change = watch.next().await?;
             let all = std::mem::take(&mut self.objects);

@@ -125,7 +125,7 @@ fn comparison(object: &Value) -> String {
     let rows: Vec<Vec<Cell>> = pairs
         .iter()
         .map(|pair| {
-            let differs = if pair.differs() { "!=" } else { "" };
+            let differs = if pair.differs { "!=" } else { "" };
             vec![
                 Cell::new(&pair.field),
                 Cell::new(&pair.desired),

@@ -120,7 +120,8 @@ pub fn next_look(object: &Value, overview: &Value, now: Timestamp) -> String {
     if paused(object, overview).is_some() {
         return "not before it is resumed".to_owned();
     }
-    if let Some(at) = moment(object, "next_attempt_at") {
+    let known = moment(object, "next_look_at").or_else(|| moment(object, "next_attempt_at"));
+    if let Some(at) = known {
         if at <= now {
             return "now".to_owned();
         }
@@ -146,6 +147,9 @@ pub fn next_step(object: &Value, overview: &Value) -> String {
     if paused(object, overview).is_some() {
         return "nothing, while it is paused".to_owned();
     }
+    if let Some(next) = object.get("next").and_then(Value::as_str) {
+        return next.to_owned();
+    }
     match NextPass::of(object) {
         NextPass::Unknown(why) => format!("the same again; it fails now with: {why}"),
         NextPass::Steps(steps) if steps.is_empty() => {
@@ -158,7 +162,12 @@ pub fn next_step(object: &Value, overview: &Value) -> String {
 /// The command that makes it go on.
 pub fn force(object: &Value, overview: &Value, command: &str) -> String {
     let field = |key: &str| plain(object.get(key).unwrap_or(&Value::Null));
+    let ready = condition(object, "Ready").and_then(|ready| ready.get("reason")?.as_str());
     match paused(object, overview) {
+        // A replacement that failed is not made again by looking: only a restart makes a fresh one.
+        None if ready == Some("ReplacementFailed") => {
+            format!("{command} restart {}", field("object"))
+        }
         None => format!("{command} retry {}", field("object")),
         Some(Paused::Object) => format!("{command} resume {}", field("object")),
         Some(Paused::Reconciler) => format!("{command} resume --reconciler {}", field("kind")),
@@ -194,6 +203,16 @@ mod tests {
         assert_eq!(
             next_look(&object, &overview(false, false), NOW),
             "not before it is resumed"
+        );
+    }
+
+    #[test]
+    fn a_failed_replacement_is_forced_by_a_restart() {
+        let ready = json!([{"type": "Ready", "status": "True", "reason": "ReplacementFailed"}]);
+        let object = json!({"object": "container/a", "conditions": ready});
+        assert_eq!(
+            force(&object, &json!({}), "agentyard"),
+            "agentyard restart container/a"
         );
     }
 

@@ -32,6 +32,7 @@ pub enum Change {
 pub struct Watch<'a> {
     server: &'a Server,
     mode: Mode,
+    path: String,
     /// The last change that was heard of: `<instance>-<n>`.
     last_id: Option<String>,
     patience: Patience,
@@ -49,6 +50,7 @@ impl<'a> Watch<'a> {
         Self {
             server,
             mode: Mode::Off,
+            path: PATH.to_owned(),
             last_id: watch_id,
             patience: Patience::default(),
         }
@@ -60,6 +62,18 @@ impl<'a> Watch<'a> {
             mode: Mode::Polling,
             ..Self::since(server, None)
         }
+    }
+
+    /// Hears of one object only.
+    pub fn of_object(mut self, address: &str) -> Self {
+        self.path = format!("{PATH}?object={}", admin::escaped(address));
+        self
+    }
+
+    /// Hears of one kind of objects only.
+    pub fn of_kind(mut self, kind: &str) -> Self {
+        self.path = format!("{PATH}?kind={}", admin::escaped(kind));
+        self
     }
 
     /// The next change.
@@ -108,7 +122,8 @@ impl<'a> Watch<'a> {
             headers.push(("last-event-id", id));
         }
         let settings = &self.server.settings;
-        let mut stream = admin::Stream::open(settings, Method::GET, PATH, None, &headers).await?;
+        let mut stream =
+            admin::Stream::open(settings, Method::GET, &self.path, None, &headers).await?;
         match stream.status {
             200 => Ok(Mode::On(Box::new((stream, Parser::default())), Vec::new())),
             // An older server: it is asked again and again instead.
@@ -123,6 +138,10 @@ impl<'a> Watch<'a> {
     }
 
     fn understood(&mut self, event: Event) -> Result<Option<Change>, Failure> {
+        let Some(data) = event.data else {
+            self.remember(event.id);
+            return Ok(None);
+        };
         match event.name.as_str() {
             "open" => Ok(self.opened(event.id)),
             "resync" => {
@@ -130,7 +149,7 @@ impl<'a> Watch<'a> {
                 Ok(Some(Change::Everything))
             }
             _ => {
-                let data: Value = serde_json::from_str(&event.data)
+                let data: Value = serde_json::from_str(&data)
                     .map_err(|_| Failure::Failed("the server sent a change without JSON".into()))?;
                 self.remember(event.id);
                 let object = data.get("object").and_then(Value::as_str);
@@ -145,8 +164,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// What is missing between the last id and this one comes next, unless another process serves
-    /// now, or there was nothing to go on from.
+    /// What is missing between the last id and this one comes next, unless it is of another history,
+    /// or there was nothing to go on from.
     fn opened(&mut self, id: String) -> Option<Change> {
         let goes_on = self
             .last_id

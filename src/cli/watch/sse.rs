@@ -11,8 +11,8 @@ pub struct Event {
     pub name: String,
     /// The id to resume from; empty when it has none.
     pub id: String,
-    /// Its data.
-    pub data: String,
+    /// Its data; `None`: nothing happened, only the id is another.
+    pub data: Option<String>,
 }
 
 /// An event that is longer than any server of ours sends.
@@ -28,7 +28,6 @@ pub struct Parser {
     /// The last byte was a carriage return, so a line feed now belongs to it.
     returned: bool,
     event: Event,
-    has_data: bool,
 }
 
 impl Parser {
@@ -49,7 +48,7 @@ impl Parser {
                 }
                 byte => self.line.push(byte),
             }
-            if self.line.len() + self.event.data.len() > LONGEST {
+            if self.line.len() + self.event.data.as_ref().map_or(0, String::len) > LONGEST {
                 return Err(TooLong);
             }
         }
@@ -59,23 +58,23 @@ impl Parser {
     fn end_line(&mut self, line: &str) -> Option<Event> {
         if line.is_empty() {
             let mut event = std::mem::take(&mut self.event);
-            let complete = std::mem::take(&mut self.has_data);
             if event.name.is_empty() {
                 event.name.push_str("message");
             }
-            return complete.then_some(event);
+            return (event.data.is_some() || !event.id.is_empty()).then_some(event);
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "event" => self.event.name = value.to_owned(),
             "id" => self.event.id = value.to_owned(),
-            "data" => {
-                if std::mem::replace(&mut self.has_data, true) {
-                    self.event.data.push('\n');
+            "data" => match &mut self.event.data {
+                Some(data) => {
+                    data.push('\n');
+                    data.push_str(value);
                 }
-                self.event.data.push_str(value);
-            }
+                none => *none = Some(value.to_owned()),
+            },
             // Comments keep the connection alive; anything else is for other readers.
             _ => {}
         }
@@ -91,18 +90,19 @@ mod tests {
         Event {
             name: name.to_owned(),
             id: id.to_owned(),
-            data: data.to_owned(),
+            data: (data != "none").then(|| data.to_owned()),
         }
     }
 
     #[test]
     fn events_are_the_same_however_they_are_cut() {
         let stream = "\u{feff}: hello\nevent: open\nid: a-1\ndata: {}\n\n: ping\n\n\
-                      id: a-2\r\ndata: {\"x\":1}\r\ndata:two é\r\n\r\ndata\n\nid: lost\n\ndata: unfinished";
+                      id: a-2\r\ndata: {\"x\":1}\r\ndata:two é\r\n\r\ndata\n\n:\nid:a-7\n\ndata: unfinished";
         let expected = [
             event("open", "a-1", "{}"),
             event("message", "a-2", "{\"x\":1}\ntwo é"),
             event("message", "", ""),
+            event("message", "a-7", "none"),
         ];
         for size in [1, 2, 3, 7, 1000] {
             let mut parser = Parser::default();
