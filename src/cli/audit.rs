@@ -67,7 +67,11 @@ async fn list(server: &Server, args: ListArgs) -> Result<(), Failure> {
 }
 
 async fn verify(server: &Server) -> Result<(), Failure> {
-    let answer = admin::get(&server.settings, "/api/admin/audit/verify").await;
+    // However long it takes: all of it is read.
+    let path = "/api/admin/audit/verify";
+    let mut stream = admin::Stream::open(&server.settings, Method::GET, path, None, &[]).await?;
+    let text = stream.text().await?;
+    let answer = admin::judge(stream.status, &text);
     let answer = answer.map_err(|failure| not_known(failure, "audit log"))?;
     let entries = plain(answer.get("entries").unwrap_or(&Value::Null));
     match answer.get("valid").and_then(Value::as_bool) {
@@ -86,9 +90,9 @@ fn broken(answer: &Value) -> String {
     let problem = answer.get("problem").unwrap_or(&Value::Null);
     let field = |key: &str| plain(problem.get(key).unwrap_or(&Value::Null));
     format!(
-        "the audit log is broken at entry {}: {}; compare it with an export or a backup, and find out who can write to the database",
-        field("seq"),
-        field("message")
+        "the audit log is broken: {} (seq {}); compare it with an export or a backup, and find out who can write to the database",
+        field("message"),
+        field("seq")
     )
 }
 
@@ -105,4 +109,20 @@ async fn export(server: &Server) -> Result<(), Failure> {
         screen::print_raw(&bytes)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_broken_log_is_told_with_its_place() {
+        let answer = json!({"valid": false, "entries": 9,
+            "problem": {"seq": 7, "message": "entry 7 was changed"}});
+        assert!(
+            broken(&answer).starts_with("the audit log is broken: entry 7 was changed (seq 7)")
+        );
+    }
 }

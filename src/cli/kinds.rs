@@ -450,7 +450,7 @@ mod tests {
             }
         }
         assert_eq!(parse("Containers").unwrap().singular, "container");
-        let wrong = parse("contaners").unwrap_err();
+        let wrong = parse("containerz").unwrap_err();
         assert!(wrong.contains("did you mean \"containers\""), "{wrong}");
         assert!(
             parse("xyz")

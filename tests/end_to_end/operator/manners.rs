@@ -8,11 +8,11 @@ async fn a_slip_of_the_finger_is_guessed_and_ends_by_code() {
     let stage = Stage::new();
     let (_service, _admin) = with_users(&stage, &["alice"]).await;
     for (line, code, guess) in [
-        ("get contaners", 2, "\"containers\""),
+        ("get containerz", 2, "\"containers\""),
         ("get container alcie", 1, "\"container/alice\""),
         ("describe container/alcie", 1, "\"container/alice\""),
         ("describe usr/alice", 2, "\"user\""),
-        ("desribe container/alice", 2, "'describe'"),
+        ("descripe container/alice", 2, "'describe'"),
         ("get users --serch x", 2, "'--search'"),
         ("wait user/alice --for=condition=Reddy", 2, "\"Ready\""),
         ("get container/alice user/alice", 2, "one kind at a time"),
