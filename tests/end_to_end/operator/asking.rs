@@ -322,7 +322,7 @@ async fn a_wait_ends_by_its_outcome() {
         "{}",
         missing.stderr
     );
-    for line in ["wait container/alice --for=condition=Redy", "wait alice"] {
+    for line in ["wait container/alice --for=condition=Rready", "wait alice"] {
         ends(&stage, line, 2).await;
     }
 }
