@@ -1,8 +1,10 @@
 //! The command line over the administration socket, as an operator uses it.
 
 mod asking;
+mod engine;
 mod following;
 mod manners;
+mod scripted;
 
 use crate::support::service::Finished;
 use crate::support::{Client, Service, Stage, seconds, until};
