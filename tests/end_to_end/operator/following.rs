@@ -3,8 +3,8 @@
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdout};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::time::timeout;
 
 use super::{ends, with_users};
@@ -14,6 +14,7 @@ use crate::support::{Stage, seconds};
 struct Following {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
+    notes: Lines<BufReader<ChildStderr>>,
 }
 
 impl Following {
@@ -21,7 +22,12 @@ impl Following {
         let words: Vec<&str> = line.split_whitespace().collect();
         let mut child = stage.command().begin(&words);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines }
+        let notes = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self {
+            child,
+            lines,
+            notes,
+        }
     }
 
     /// Reads on until a line holds all of these.
@@ -42,17 +48,30 @@ impl Following {
         }
     }
 
-    async fn interrupt(mut self) -> (Option<i32>, String) {
+    /// Reads notes on standard error until one holds this.
+    async fn note_with(&mut self, part: &str) -> String {
+        let mut seen = Vec::new();
+        let found = timeout(seconds(30), async {
+            while let Some(note) = self.notes.next_line().await.unwrap() {
+                if note.contains(part) {
+                    return note;
+                }
+                seen.push(note);
+            }
+            panic!("it ended before {part}: {seen:?}");
+        });
+        match found.await {
+            Ok(note) => note,
+            Err(_) => panic!("no note with {part}"),
+        }
+    }
+
+    /// Ends it as Ctrl-C does; gives the signal it died of.
+    async fn interrupt(mut self) -> Option<i32> {
         let pid = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
         kill_process(pid, Signal::INT).unwrap();
-        let status = timeout(seconds(10), self.child.wait())
-            .await
-            .unwrap()
-            .unwrap();
-        let mut stderr = String::new();
-        let pipe = self.child.stderr.as_mut().unwrap();
-        pipe.read_to_string(&mut stderr).await.unwrap();
-        (status.signal(), stderr)
+        let status = timeout(seconds(10), self.child.wait()).await;
+        status.unwrap().unwrap().signal()
     }
 }
 
@@ -68,19 +87,16 @@ async fn l57_a_list_that_is_watched_outlives_the_server() {
     following.line_with(&["alice", "Paused"]).await;
 
     service.kill9().await;
-    // Long enough for it to be told.
-    tokio::time::sleep(seconds(2)).await;
+    following.note_with("waiting for the server").await;
     let service = stage.alone().start().await;
     let admin = admin.at(&service.client());
     let form = [("object", "container/bob"), ("wait", "0")];
     let pause = admin.post("/api/admin/reconcile/pause", &form).await;
     assert!(pause.status.is_success(), "{}", pause.text());
     following.line_with(&["bob", "Paused"]).await;
-    let (signal, stderr) = following.interrupt().await;
+    following.note_with("the server answers again").await;
     // By the signal, which shells show as 130.
-    assert_eq!(signal, Some(2));
-    assert!(stderr.contains("waiting for the server"), "{stderr}");
-    assert!(stderr.contains("the server answers again"), "{stderr}");
+    assert_eq!(following.interrupt().await, Some(2));
 }
 
 #[tokio::test]
@@ -107,10 +123,7 @@ async fn a_wait_goes_on_while_the_server_restarts() {
         "wait user/alice --for=condition=Paused=False --timeout 60s",
     );
     // It has begun when it says what it waits for.
-    let mut notes = BufReader::new(following.child.stderr.take().unwrap()).lines();
-    let note = timeout(seconds(20), notes.next_line()).await;
-    let note = note.unwrap().unwrap().unwrap();
-    assert!(note.contains("needs a person"), "{note}");
+    following.note_with("needs a person").await;
     service.kill9().await;
     let _service = stage.alone().start().await;
     ends(&stage, "resume user/alice", 0).await;
