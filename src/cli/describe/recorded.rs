@@ -1,4 +1,4 @@
-//! Answers of a real server, recorded.
+//! Answers for snapshots, in the shape that a server gives them.
 
 use serde_json::{Value, json};
 
