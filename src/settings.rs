@@ -8,14 +8,17 @@ use clap::{Args, ValueEnum};
 use schema::db::Backend;
 use serde::Deserialize;
 
+/// In a command's help, what is the same for all commands stands below its own options.
+const COMMON: &str = "Common options";
+
 /// Settings that every command understands.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CommonArgs {
     /// Settings file (YAML) with the same names as the long flags
-    #[arg(long, env = "AGENTYARD_CONFIG", value_name = "FILE", global = true)]
+    #[arg(long, env = "AGENTYARD_CONFIG", value_name = "FILE", global = true, help_heading = COMMON)]
     pub config: Option<PathBuf>,
     /// Directory for database, keys, users' files and archives [default: ./data]
-    #[arg(long, env = "AGENTYARD_DATA_DIR", value_name = "DIR", global = true)]
+    #[arg(long, env = "AGENTYARD_DATA_DIR", value_name = "DIR", global = true, help_heading = COMMON)]
     pub data_dir: Option<PathBuf>,
     /// Database: sqlite:PATH or postgres://… [default: agentyard.db in the data directory]
     #[arg(
@@ -23,7 +26,8 @@ pub struct CommonArgs {
         env = "AGENTYARD_DATABASE_URL",
         value_name = "URL",
         hide_env_values = true,
-        global = true
+        global = true,
+        help_heading = COMMON
     )]
     pub database_url: Option<String>,
     /// Unix socket for administration on this machine [default: admin.sock in the data directory]
@@ -31,7 +35,8 @@ pub struct CommonArgs {
         long,
         env = "AGENTYARD_ADMIN_SOCKET",
         value_name = "PATH",
-        global = true
+        global = true,
+        help_heading = COMMON
     )]
     pub admin_socket: Option<PathBuf>,
     /// How logs are written to standard error [default: text]
@@ -39,7 +44,8 @@ pub struct CommonArgs {
         long,
         env = "AGENTYARD_LOG_FORMAT",
         value_name = "FORMAT",
-        global = true
+        global = true,
+        help_heading = COMMON
     )]
     pub log_format: Option<LogFormat>,
 }

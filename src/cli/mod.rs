@@ -1,22 +1,53 @@
 //! The command line.
 
 mod admin;
+mod ask;
+mod audit;
+mod compare;
+mod describe;
+mod diff;
+mod events;
+mod get;
 mod init;
+mod kinds;
+mod manual;
+mod output;
+mod pages;
 mod reset_password;
 mod serve;
+mod server;
 mod status;
+mod suggest;
+mod switches;
+mod target;
+mod wait;
+mod watch;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::output::clean::clean_lines;
+use self::server::Server;
 use crate::logging;
 use crate::prepare::PrepareError;
 use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings, SettingsError};
 
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done; stopped as asked
+  1    failed, not found; a difference (diff); a broken log (audit verify)
+  2    the command line is not understood
+  69   no server, or something it needs is not there
+  78   a setting or the stored data is refused; nothing was touched
+  124  not within the time given (wait)
+  130  interrupted by Ctrl-C
+
+Colours are used on a terminal only, and not when NO_COLOR is set.";
+
 /// Management server for per-user AI-agent containers.
 #[derive(Debug, Parser)]
-#[command(version, about, propagate_version = true)]
+#[command(version, about, propagate_version = true, after_help = EXIT_CODES)]
 pub struct Cli {
     #[command(flatten)]
     common: CommonArgs,
@@ -27,6 +58,9 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve the API and reconcile; prepares an empty data directory first
+    #[command(
+        after_help = "Examples:\n  agentyard serve --data-dir /srv/agentyard\n  agentyard serve --set image.tag=1.2.3 --adapter echo"
+    )]
     Serve {
         #[command(flatten)]
         init: InitArgs,
@@ -34,11 +68,17 @@ enum Command {
         serve: Box<ServeArgs>,
     },
     /// Prepare the data directory: key, database, first superadmin. Repeats change nothing
+    #[command(
+        after_help = "Examples:\n  agentyard init --data-dir /srv/agentyard --set container.autostart=false"
+    )]
     Init {
         #[command(flatten)]
         init: InitArgs,
     },
     /// Give a local user or a superadmin a new password; ends the account's sessions
+    #[command(
+        after_help = "Examples:\n  agentyard reset-password alice\n  agentyard reset-password admin --random"
+    )]
     ResetPassword {
         /// Name of the account
         username: String,
@@ -46,11 +86,21 @@ enum Command {
         #[arg(long)]
         random: bool,
     },
-    /// Show what a running server reconciles
-    Status,
+    #[command(flatten)]
+    Ask(ask::Ask),
+    /// Print completions for a shell
+    #[command(
+        after_help = "Examples:\n  agentyard completions bash > /etc/bash_completion.d/agentyard\n  source <(agentyard completions zsh)"
+    )]
+    Completions(manual::CompletionsArgs),
+    /// Print the manual page
+    #[command(
+        after_help = "Examples:\n  agentyard man | man -l -\n  agentyard man --dir /usr/local/share/man/man1"
+    )]
+    Man(manual::ManArgs),
 }
 
-/// How a command ends when it fails. The codes follow sysexits.
+/// How a command ends when it fails. The codes follow sysexits, and timeout(1).
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A setting or stored data that must not be touched: 78 (`EX_CONFIG`).
@@ -62,15 +112,40 @@ pub enum Failure {
     /// Everything else: 1.
     #[error("{0}")]
     Failed(String),
+    /// There is no such thing: 1.
+    #[error("{0}")]
+    NotFound(String),
+    /// Arguments that do not go together: 2, as for those that are not understood.
+    #[error("{0}")]
+    Usage(String),
+    /// It was waited for in vain: 124.
+    #[error("{0}")]
+    TimedOut(String),
+    /// There is a difference, and it was printed: 1.
+    #[error("there is a difference")]
+    Different,
+    /// What failed was told already: 1.
+    #[error("something failed")]
+    Reported,
+    /// Whoever read the output has seen enough: 0, without a word.
+    #[error("nobody reads the output")]
+    PipeClosed,
 }
 
 impl Failure {
     fn code(&self) -> u8 {
         match self {
-            Self::Refused(_) => 78,
+            Self::PipeClosed => 0,
+            Self::Failed(_) | Self::NotFound(_) | Self::Different | Self::Reported => 1,
+            Self::Usage(_) => 2,
             Self::Unavailable(_) => 69,
-            Self::Failed(_) => 1,
+            Self::Refused(_) => 78,
+            Self::TimedOut(_) => 124,
         }
+    }
+
+    fn is_silent(&self) -> bool {
+        matches!(self, Self::PipeClosed | Self::Different | Self::Reported)
     }
 }
 
@@ -97,7 +172,11 @@ pub fn run(cli: Cli) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "error: {failure}");
+            if !failure.is_silent() {
+                // What the server says may hold what users have written.
+                let text = clean_lines(&failure.to_string());
+                let _ = writeln!(std::io::stderr(), "error: {text}");
+            }
             ExitCode::from(failure.code())
         }
     }
@@ -120,9 +199,11 @@ fn try_run(cli: Cli) -> Result<(), Failure> {
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
             block_on(reset_password::reset_password(settings, &username, random))
         }
-        Command::Status => {
-            let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
-            block_on(status::status(settings))
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
+        Command::Ask(ask) => {
+            let server = Server::resolve(&common)?;
+            block_on(ask.run(&server))
         }
     }
 }

@@ -25,6 +25,7 @@ mod harness;
 mod login;
 mod main_job;
 mod network;
+mod operator;
 mod outage;
 mod replicas;
 mod scale;

@@ -126,6 +126,13 @@ impl Launch {
         }
     }
 
+    /// Begins a subcommand that goes on by itself; what it prints can be read meanwhile.
+    pub fn begin(&self, subcommand: &[&str]) -> tokio::process::Child {
+        let mut command = tokio::process::Command::from(self.command(subcommand));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.kill_on_drop(true).spawn().unwrap()
+    }
+
     /// Runs a subcommand to its end.
     pub async fn run(&self, subcommand: &[&str]) -> Finished {
         let command = self.command(subcommand);

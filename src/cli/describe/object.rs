@@ -1,0 +1,250 @@
+//! One reconciled object as text.
+
+use schema::ids::Timestamp;
+use serde_json::Value;
+
+use super::trouble::{self, Trouble};
+use crate::cli::compare::{self, NextPass};
+use crate::cli::kinds::{condition, named};
+use crate::cli::output::cell::{Cell, plain};
+use crate::cli::output::clean::clean;
+use crate::cli::output::table::Table;
+use crate::cli::output::time::{moment, relative, short};
+
+/// Renders an object's answer; `overview` is what the server says of its reconcilers.
+pub fn render(object: &Value, overview: &Value, command: &str, now: Timestamp) -> String {
+    let sections = [
+        head(object, now),
+        troubles(object, overview, command, now),
+        conditions(object, now),
+        comparison(object),
+        plan(object),
+        attempts(object, now),
+        events(object, now),
+    ];
+    let sections: Vec<String> = sections
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect();
+    sections.join("\n")
+}
+
+fn field(object: &Value, key: &str) -> String {
+    clean(&plain(object.get(key).unwrap_or(&Value::Null)))
+}
+
+fn head(object: &Value, now: Timestamp) -> String {
+    let ready = condition(object, "Ready").unwrap_or(&Value::Null);
+    let status = match plain(ready.get("status").unwrap_or(&Value::Null)).as_str() {
+        "" => Cell::status("Unknown").painted(),
+        status => Cell::status(status).painted(),
+    };
+    let reason = plain(ready.get("reason").unwrap_or(&Value::Null));
+    let reason = if reason.is_empty() {
+        "not observed yet".to_owned()
+    } else {
+        clean(&reason)
+    };
+    let mut text = format!("Name:    {}\n", field(object, "object"));
+    text += &format!("Status:  Ready={status} ({reason})\n");
+    if let Some(created) = moment(object, "created_at") {
+        text += &format!("Created: {}\n", relative(now, created));
+    }
+    text += &format!("UID:     {}\n", field(object, "uid"));
+    text
+}
+
+fn troubles(object: &Value, overview: &Value, command: &str, now: Timestamp) -> String {
+    let troubles = trouble::troubles(object, overview);
+    if troubles.is_empty() {
+        return "What is wrong: nothing\n".to_owned();
+    }
+    let mut text = "What is wrong:\n".to_owned();
+    for Trouble {
+        what,
+        since,
+        remedy,
+    } in troubles
+    {
+        text += &format!("  {}\n", clean(&what));
+        if let Some(since) = since {
+            text += &format!("    since:       {}\n", relative(now, since));
+        }
+        if !remedy.is_empty() {
+            text += &format!("    what to do:  {}\n", clean(&remedy));
+        }
+    }
+    text += &format!(
+        "  tried next:    {}\n",
+        clean(&trouble::next_step(object, overview))
+    );
+    text += &format!(
+        "  when:          {}\n",
+        trouble::next_look(object, overview, now)
+    );
+    text += &format!(
+        "  to force it:   {}\n",
+        clean(&trouble::force(object, overview, command))
+    );
+    text
+}
+
+fn conditions(object: &Value, now: Timestamp) -> String {
+    let found = object.get("conditions").and_then(Value::as_array);
+    let rows: Vec<Vec<Cell>> = found
+        .into_iter()
+        .flatten()
+        .map(|condition| {
+            let since = moment(condition, "last_transition_at");
+            let status = plain(condition.get("status").unwrap_or(&Value::Null));
+            let of_ready = condition.get("type").and_then(Value::as_str) == Some("Ready");
+            vec![
+                Cell::field(condition, "type"),
+                // True is not good news of Stalled and Paused.
+                if of_ready {
+                    Cell::status(&status)
+                } else {
+                    Cell::new(&status)
+                },
+                Cell::field(condition, "reason"),
+                Cell::new(&since.map_or_else(String::new, |since| short(now.since(since)))),
+                Cell::field(condition, "message"),
+                Cell::field(condition, "remedy"),
+            ]
+        })
+        .collect();
+    section(
+        "Conditions",
+        vec!["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE", "REMEDY"],
+        &rows,
+    )
+}
+
+fn comparison(object: &Value) -> String {
+    let pairs = compare::pairs(object);
+    let rows: Vec<Vec<Cell>> = pairs
+        .iter()
+        .map(|pair| {
+            let differs = if pair.differs { "!=" } else { "" };
+            vec![
+                Cell::new(&pair.field),
+                Cell::new(&pair.desired),
+                Cell::new(pair.observed.as_deref().unwrap_or_default()),
+                Cell::new(differs),
+            ]
+        })
+        .collect();
+    let mut text = section(
+        "Desired and observed",
+        vec!["FIELD", "DESIRED", "OBSERVED", "DIFFERS"],
+        &rows,
+    );
+    let facts: Vec<Vec<Cell>> = compare::facts(object)
+        .iter()
+        .map(|(key, value)| vec![Cell::new(key), Cell::new(value)])
+        .collect();
+    if !facts.is_empty() {
+        text += "\n";
+        text += &section("Observed", vec!["FACT", "VALUE"], &facts);
+    }
+    text
+}
+
+fn plan(object: &Value) -> String {
+    match NextPass::of(object) {
+        NextPass::Unknown(why) => format!("Next pass: cannot be said: {}\n", clean(&why)),
+        NextPass::Steps(steps) if steps.is_empty() => "Next pass: no steps\n".to_owned(),
+        NextPass::Steps(steps) => {
+            let mut text = "Next pass:\n".to_owned();
+            for (index, step) in steps.iter().enumerate() {
+                text += &format!("  {}. {}\n", index + 1, clean(step));
+            }
+            text
+        }
+    }
+}
+
+fn attempts(object: &Value, now: Timestamp) -> String {
+    let mut text = format!("Failures in a row: {}\n", field(object, "failures"));
+    if let Some(at) = moment(object, "next_attempt_at") {
+        text += &format!("Next attempt: {}\n", relative(now, at));
+    }
+    text
+}
+
+fn events(object: &Value, now: Timestamp) -> String {
+    let found = object.get("events").and_then(Value::as_array);
+    let Some(kind) = named("event") else {
+        return String::new();
+    };
+    // The object is known here, and the newest is wanted where the eye ends.
+    let columns: Vec<_> = kind
+        .columns(false)
+        .filter(|column| column.title != "OBJECT")
+        .collect();
+    let rows: Vec<Vec<Cell>> = found
+        .into_iter()
+        .flatten()
+        .rev()
+        .map(|event| {
+            columns
+                .iter()
+                .map(|column| (column.cell)(event, now))
+                .collect()
+        })
+        .collect();
+    if rows.is_empty() {
+        return "Events: none\n".to_owned();
+    }
+    section(
+        "Events",
+        columns.iter().map(|column| column.title).collect(),
+        &rows,
+    )
+}
+
+fn section(title: &str, columns: Vec<&'static str>, rows: &[Vec<Cell>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let table = Table::new(columns, true).rows(rows);
+    let lines: Vec<String> = table.lines().map(|line| format!("  {line}\n")).collect();
+    format!("{title}:\n{}", lines.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recorded;
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
+
+    fn plain_text(object: &Value, overview: &Value) -> String {
+        let text = render(object, overview, "agentyard", NOW);
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn a_broken_container_says_all_a_tired_operator_needs() {
+        insta::assert_snapshot!(plain_text(&recorded::broken(), &recorded::overview()));
+    }
+
+    #[test]
+    fn a_running_container_says_that_nothing_is_wrong() {
+        insta::assert_snapshot!(plain_text(&recorded::running(), &recorded::overview()));
+    }
+
+    #[test]
+    fn what_an_agent_wrote_reaches_no_terminal() {
+        let mut object = recorded::broken();
+        object["conditions"][0]["message"] = "x\x1b[2J".into();
+        object["events"][0]["message"] = "y\x1b]0;z\x07".into();
+        object["plan"] = serde_json::json!({"error": "w\x1b"});
+        let text = plain_text(&object, &recorded::overview());
+        assert!(
+            !text.contains(|c: char| c.is_control() && c != '\n'),
+            "{text:?}"
+        );
+        assert!(text.contains("x\\u{1b}[2J"), "{text}");
+    }
+}

@@ -1,0 +1,153 @@
+//! `agentyard diff`: what differs from what is wanted, and what the next pass would do about it.
+
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use futures::StreamExt;
+use serde_json::Value;
+
+use super::compare::{NextPass, Pair, pairs};
+use super::kinds::{self, condition};
+use super::output::clean::clean;
+use super::output::screen;
+use super::pages::{self, Pages};
+use super::server::Server;
+use super::target::Object;
+use super::{Failure, admin};
+
+/// Dry runs at once: each observes the world.
+const AT_ONCE: usize = 4;
+
+/// Of what.
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// Objects, such as container/alice; all that are not ready when none is named
+    #[arg(value_name = "KIND/NAME")]
+    objects: Vec<Object>,
+}
+
+/// Prints differences.
+///
+/// # Errors
+/// [`Failure::Different`] when there are any; when no server answers, or there is no such object.
+pub async fn diff(server: &Server, args: DiffArgs) -> Result<(), Failure> {
+    let mut differ = false;
+    if args.objects.is_empty() {
+        let all = kinds::parse("objects").map_err(Failure::Failed)?;
+        let mut pages = Pages::new(server, all, "");
+        while let Some(headers) = pages.next().await? {
+            let suspects = headers.iter().filter(|header| is_suspect(header));
+            let names: Vec<String> = suspects.map(|header| all.name(header)).collect();
+            let details = futures::stream::iter(names)
+                .map(|name| async move { object(server, &name).await })
+                .buffered(AT_ONCE);
+            let mut details = std::pin::pin!(details);
+            while let Some(detail) = details.next().await {
+                match detail {
+                    Ok(detail) => differ |= print(&detail)?,
+                    // It went meanwhile.
+                    Err(Failure::NotFound(_)) => {}
+                    Err(failure) => return Err(failure),
+                }
+            }
+        }
+    }
+    for Object(thing) in &args.objects {
+        match object(server, &thing.to_string()).await {
+            Ok(detail) => differ |= print(&detail)?,
+            Err(Failure::NotFound(_)) => {
+                return Err(pages::missing(server, thing.kind, &thing.name).await);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if differ {
+        return Err(Failure::Different);
+    }
+    Ok(())
+}
+
+/// One object in full. The server looks at the world for it.
+///
+/// # Errors
+/// When no server answers, or there is no such object.
+pub async fn object(server: &Server, address: &str) -> Result<Value, Failure> {
+    let (kind, name) = address.split_once('/').unwrap_or((address, ""));
+    let path = format!(
+        "/api/admin/reconcile/objects/{}/{}",
+        admin::escaped(kind),
+        admin::escaped(name)
+    );
+    admin::get(&server.settings, &path).await
+}
+
+fn is_suspect(header: &Value) -> bool {
+    let number = |key: &str| header.get(key).and_then(Value::as_i64);
+    let ready = condition(header, "Ready").and_then(|ready| ready.get("status"));
+    ready.and_then(Value::as_str) != Some("True")
+        || number("observed_generation") < number("generation")
+        || header.get("deleted_at").is_some_and(|at| !at.is_null())
+}
+
+fn print(object: &Value) -> Result<bool, Failure> {
+    let text = render(object);
+    screen::print(&text)?;
+    Ok(!text.is_empty())
+}
+
+/// Empty when nothing differs.
+fn render(object: &Value) -> String {
+    let differing: Vec<Pair> = pairs(object)
+        .into_iter()
+        .filter(|pair| pair.differs)
+        .collect();
+    let next = NextPass::of(object);
+    if differing.is_empty() && next.is_empty() {
+        return String::new();
+    }
+    let (red, green) = (color(AnsiColor::Red), color(AnsiColor::Green));
+    let name = object.get("object").and_then(Value::as_str);
+    let mut text = format!("{}\n", clean(name.unwrap_or_default()));
+    for pair in differing {
+        let observed = pair.observed.unwrap_or_default();
+        let field = clean(&pair.field);
+        text += &format!("  {red}- observed {field}: {}{red:#}\n", clean(&observed));
+        text += &format!(
+            "  {green}+ desired  {field}: {}{green:#}\n",
+            clean(&pair.desired)
+        );
+    }
+    match next {
+        NextPass::Unknown(why) => {
+            text += &format!("  next pass: cannot be said: {}\n", clean(&why));
+        }
+        NextPass::Steps(steps) if steps.is_empty() => text += "  next pass: no steps\n",
+        NextPass::Steps(steps) => {
+            text += "  next pass:\n";
+            for step in steps {
+                text += &format!("    {}\n", clean(&step));
+            }
+        }
+    }
+    text
+}
+
+fn color(color: AnsiColor) -> Style {
+    color.on_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::describe::recorded;
+
+    #[test]
+    fn a_difference_is_shown_with_what_comes_next() {
+        let text = render(&recorded::broken());
+        assert!(
+            text.contains("\x1b["),
+            "coloured, for whoever has a terminal"
+        );
+        insta::assert_snapshot!(anstream::adapter::strip_str(&text));
+        assert_eq!(render(&recorded::running()), "");
+    }
+}

@@ -1,0 +1,252 @@
+//! `agentyard get`.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::kinds::{self, Changes, KindInfo};
+use super::output::Format;
+use super::output::items::{Amount, Printer};
+use super::pages::{self, Pages};
+use super::server::Server;
+use super::target::Thing;
+use super::watch::{Change, Watch};
+use super::{Failure, events};
+
+/// What to list.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// A kind, with names of single ones if wanted; or kind/name
+    #[arg(value_name = "KIND[/NAME]", required = true, value_parser = read_what)]
+    what: What,
+    /// Only these
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Only those whose name contains this
+    #[arg(long, value_name = "TEXT", conflicts_with = "names")]
+    search: Option<String>,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+    /// Print one again whenever it changes, until interrupted
+    #[arg(short, long)]
+    watch: bool,
+    /// No line with the columns' titles
+    #[arg(long)]
+    no_headers: bool,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    All(&'static KindInfo),
+    One(Thing),
+}
+
+fn read_what(text: &str) -> Result<What, String> {
+    if text.contains('/') {
+        return text.parse().map(What::One);
+    }
+    kinds::parse(text).map(What::All)
+}
+
+/// Lists things of one kind.
+///
+/// # Errors
+/// When no server answers, or there is nothing of that name.
+pub async fn get(server: &Server, args: GetArgs) -> Result<(), Failure> {
+    let (kind, mut names) = match args.what {
+        What::All(kind) => (kind, Vec::new()),
+        What::One(Thing { kind, name }) => (kind, vec![name]),
+    };
+    for name in args.names {
+        names.push(plain_name(kind, name)?);
+    }
+    let search = args.search.unwrap_or_default();
+    if kind.singular == "event" && names.is_empty() && search.is_empty() {
+        return events::of_all(server, args.output, args.watch, !args.no_headers).await;
+    }
+    let amount = match (args.watch, names.len()) {
+        (true, _) => Amount::Endless,
+        (false, 1) => Amount::One,
+        (false, _) => Amount::List,
+    };
+    let mut get = Get {
+        server,
+        kind,
+        names,
+        search,
+        printer: Printer::new(kind, args.output, amount, !args.no_headers),
+        shown: args.watch.then(HashMap::new),
+    };
+    let watch_id = get.list().await?;
+    get.printer.end()?;
+    if args.watch {
+        return get.follow(watch_id).await;
+    }
+    Ok(())
+}
+
+/// A further name may be written as `kind/name`, as `-o name` prints it.
+fn plain_name(kind: &'static KindInfo, name: String) -> Result<String, Failure> {
+    let Some((prefix, rest)) = name.split_once('/') else {
+        return Ok(name);
+    };
+    match kinds::named(prefix) {
+        _ if kind.singular == "object" => Ok(name),
+        Some(other) if other.singular == kind.singular => Ok(rest.to_owned()),
+        Some(other) => Err(Failure::Usage(format!(
+            "{name:?} is of kind {}, but {} are listed; list one kind at a time",
+            other.singular, kind.plural
+        ))),
+        None => Ok(name),
+    }
+}
+
+struct Get<'a> {
+    server: &'a Server,
+    kind: &'static KindInfo,
+    names: Vec<String>,
+    search: String,
+    printer: Printer,
+    /// What was printed last of each, as a number, when changes are followed.
+    shown: Option<HashMap<String, u64>>,
+}
+
+impl Get<'_> {
+    /// Prints everything, and gives the id to watch from.
+    async fn list(&mut self) -> Result<Option<String>, Failure> {
+        let seen = self
+            .shown
+            .as_ref()
+            .map(|shown| shown.keys().cloned().collect());
+        let mut gone: Vec<String> = seen.unwrap_or_default();
+        let watch_id = if self.names.is_empty() {
+            let mut pages = Pages::new(self.server, self.kind, &self.search);
+            while let Some(items) = pages.next().await? {
+                gone.retain(|name| !items.iter().any(|item| self.kind.name(item) == *name));
+                self.print(&items)?;
+            }
+            pages.watch_id
+        } else {
+            let mut first_id = None;
+            let mut missing = None;
+            for name in self.names.clone() {
+                let (item, watch_id) = pages::find(self.server, self.kind, &name).await?;
+                first_id = first_id.or(watch_id);
+                match item {
+                    Some(item) => {
+                        gone.retain(|name| *name != self.kind.name(&item));
+                        self.print(std::slice::from_ref(&item))?;
+                    }
+                    None if gone.contains(&name) => {}
+                    None => missing = missing.or(Some(name)),
+                }
+            }
+            // Those that are there were printed first.
+            if let Some(name) = missing.filter(|_| self.first_look()) {
+                return Err(pages::missing(self.server, self.kind, &name).await);
+            }
+            first_id
+        };
+        for name in gone {
+            self.print_gone(&name)?;
+        }
+        Ok(watch_id)
+    }
+
+    fn first_look(&self) -> bool {
+        self.shown.as_ref().is_none_or(HashMap::is_empty)
+    }
+
+    /// Prints what is new or has changed.
+    fn print(&mut self, items: &[Value]) -> Result<(), Failure> {
+        let Some(shown) = &mut self.shown else {
+            return self.printer.print(items);
+        };
+        let kind = self.kind;
+        let changed: Vec<Value> = items
+            .iter()
+            .filter(|item| {
+                let hash = hash(item);
+                shown.insert(kind.name(item), hash) != Some(hash)
+            })
+            .cloned()
+            .collect();
+        self.printer.print(&changed)
+    }
+
+    fn print_gone(&mut self, name: &str) -> Result<(), Failure> {
+        let was_shown = self.shown.as_mut().and_then(|shown| shown.remove(name));
+        if was_shown.is_none() {
+            return Ok(());
+        }
+        self.printer.print(&[self.kind.tombstone(name)])
+    }
+
+    async fn follow(mut self, watch_id: Option<String>) -> Result<(), Failure> {
+        let (mut watch, told): (Watch<'_>, &[&str]) = match self.kind.change {
+            Changes::Told([kind]) => (Watch::since(self.server, watch_id).of_kind(kind), &[*kind]),
+            Changes::Told(kinds) => (Watch::since(self.server, watch_id), kinds),
+            Changes::Looked => (Watch::polling(self.server), &[]),
+        };
+        loop {
+            match watch.next().await? {
+                Change::Everything => {
+                    watch.patiently(async || self.list().await).await?;
+                }
+                Change::Object(object) => {
+                    let Some(name) = self.concerned(told, &object) else {
+                        continue;
+                    };
+                    watch.patiently(async || self.look(&name).await).await?;
+                }
+            }
+        }
+    }
+
+    /// The name of what may look different now.
+    fn concerned(&self, told: &[&str], object: &str) -> Option<String> {
+        let (kind, name) = object.split_once('/')?;
+        let own = if self.kind.singular == "object" {
+            object
+        } else {
+            name
+        };
+        let named = self.names.is_empty()
+            || self
+                .names
+                .iter()
+                .any(|wanted| wanted.eq_ignore_ascii_case(own));
+        let found = name.to_lowercase().contains(&self.search.to_lowercase());
+        (told.contains(&kind) && named && found).then(|| own.to_owned())
+    }
+
+    async fn look(&mut self, name: &str) -> Result<(), Failure> {
+        match pages::find(self.server, self.kind, name).await?.0 {
+            Some(item) => self.print(std::slice::from_ref(&item)),
+            None => self.print_gone(name),
+        }
+    }
+}
+
+impl KindInfo {
+    /// What is printed of one that is gone.
+    fn tombstone(&self, name: &str) -> Value {
+        let reason =
+            json!([{"type": "Ready", "status": "-", "reason": "Gone", "message": "it is gone"}]);
+        json!({(self.id()): name, "status": "gone", "conditions": reason})
+    }
+}
+
+/// The same for what looks the same: when it is looked at next changes without end.
+fn hash(item: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (key, value) in item.as_object().into_iter().flatten() {
+        if !["next", "next_look_at"].contains(&key.as_str()) {
+            (key, value.to_string()).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}

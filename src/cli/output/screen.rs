@@ -1,0 +1,36 @@
+//! Standard output and standard error.
+
+use std::io::{self, ErrorKind, Write};
+
+use super::clean::clean_lines;
+use crate::cli::Failure;
+
+/// Prints text for people; its colours are taken away where no terminal is, or `NO_COLOR` is set.
+///
+/// # Errors
+/// When nobody reads any more, or it cannot be written.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Prints bytes for programs, as they are.
+///
+/// # Errors
+/// When nobody reads any more, or it cannot be written.
+pub fn print_raw(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    written(out.write_all(bytes).and_then(|()| out.flush()))
+}
+
+/// Tells something beside the output. Nothing depends on its being read.
+pub fn note(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{}", clean_lines(text));
+}
+
+fn written(result: io::Result<()>) -> Result<(), Failure> {
+    result.map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Failure::PipeClosed,
+        _ => Failure::Failed(format!("the output cannot be written: {error}")),
+    })
+}

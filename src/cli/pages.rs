@@ -1,0 +1,147 @@
+//! Lists of the server, read to the end, page by page.
+
+use serde_json::Value;
+
+use super::kinds::{KindInfo, Paging};
+use super::server::Server;
+use super::{Failure, admin, suggest};
+
+/// The most that the server gives at once.
+const PAGE_SIZE: u64 = 200;
+/// Names looked through for what may have been meant.
+const SUGGESTED_FROM: usize = 5000;
+
+/// A list that is read page by page.
+pub struct Pages<'a> {
+    server: &'a Server,
+    kind: &'static KindInfo,
+    search: String,
+    next: Option<u64>,
+    /// Where a watch goes on from this list, as of its first page.
+    pub watch_id: Option<String>,
+}
+
+impl<'a> Pages<'a> {
+    /// All things of a kind whose name contains `search`.
+    pub fn new(server: &'a Server, kind: &'static KindInfo, search: &str) -> Self {
+        Self {
+            server,
+            kind,
+            search: search.to_owned(),
+            next: Some(1),
+            watch_id: None,
+        }
+    }
+
+    fn path(&self, page: u64) -> String {
+        let mut path = self.kind.path.to_owned();
+        let mut add = |text: String| {
+            path.push(if path.contains('?') { '&' } else { '?' });
+            path.push_str(&text);
+        };
+        if self.kind.paging != Paging::Whole {
+            add(format!("page={page}&page_size={PAGE_SIZE}"));
+        }
+        if self.kind.paging == Paging::Searched && !self.search.is_empty() {
+            add(format!("search={}", admin::escaped(&self.search)));
+        }
+        path
+    }
+
+    /// The next page; `None` behind the last.
+    ///
+    /// # Errors
+    /// When no server answers, or it refuses.
+    pub async fn next(&mut self) -> Result<Option<Vec<Value>>, Failure> {
+        let Some(page) = self.next.take() else {
+            return Ok(None);
+        };
+        let answer = admin::get(&self.server.settings, &self.path(page)).await;
+        let mut body = answer.map_err(|failure| not_known(failure, self.kind.plural))?;
+        let number = |body: &Value, key: &str| body.get(key).and_then(Value::as_u64);
+        // A list that became shorter answers with its last page once more.
+        if number(&body, "page").is_some_and(|answered| answered < page) {
+            return Ok(None);
+        }
+        if number(&body, "total_pages").is_some_and(|pages| page < pages) {
+            self.next = Some(page + 1);
+        }
+        if page == 1 {
+            let id = body.get("watch_id").and_then(Value::as_str);
+            self.watch_id = id.map(str::to_owned);
+        }
+        let items = body.get_mut(self.kind.list).map(Value::take);
+        let Some(Value::Array(mut items)) = items else {
+            let list = self.kind.list;
+            return Err(Failure::Failed(format!(
+                "the server's answer has no list {list:?}; it may be of another version"
+            )));
+        };
+        if self.kind.paging != Paging::Searched && !self.search.is_empty() {
+            let search = self.search.to_lowercase();
+            items.retain(|item| self.kind.name(item).to_lowercase().contains(&search));
+        }
+        Ok(Some(items))
+    }
+}
+
+/// A list that is not there is no missing thing, but a server of another version.
+pub fn not_known(failure: Failure, what: &str) -> Failure {
+    match failure {
+        Failure::NotFound(_) => Failure::Failed(format!(
+            "the server has no {what}; it may be of another version than this command"
+        )),
+        other => other,
+    }
+}
+
+/// What the server lists under this name; names differ in more than case.
+///
+/// # Errors
+/// When no server answers, or it refuses.
+pub async fn find(
+    server: &Server,
+    kind: &'static KindInfo,
+    name: &str,
+) -> Result<(Option<Value>, Option<String>), Failure> {
+    // Objects of all kinds are searched by name, but called kind/name.
+    let search = name.rsplit('/').next().unwrap_or(name);
+    let mut pages = Pages::new(server, kind, search);
+    while let Some(items) = pages.next().await? {
+        let mut items = items.into_iter();
+        if let Some(found) = items.find(|item| kind.name(item).eq_ignore_ascii_case(name)) {
+            return Ok((Some(found), pages.watch_id));
+        }
+    }
+    Ok((None, pages.watch_id))
+}
+
+/// Why nothing was found, with what may have been meant.
+///
+/// # Errors
+/// Always; with another failure when no server answers.
+pub async fn missing(server: &Server, kind: &'static KindInfo, name: &str) -> Failure {
+    let mut names = Vec::new();
+    let mut pages = Pages::new(server, kind, "");
+    loop {
+        match pages.next().await {
+            Ok(Some(items)) => names.extend(items.iter().map(|item| kind.name(item))),
+            Ok(None) => break,
+            Err(failure) => return failure,
+        }
+        if names.len() >= SUGGESTED_FROM {
+            break;
+        }
+    }
+    let guesses = suggest::closest(name, names);
+    let guesses: Vec<String> = guesses
+        .iter()
+        .map(|guess| format!("{}/{guess}", kind.singular))
+        .collect();
+    Failure::NotFound(format!(
+        "there is no {}/{name}{}; `agentyard get {}` lists them",
+        kind.singular,
+        suggest::did_you_mean(&guesses),
+        kind.plural
+    ))
+}

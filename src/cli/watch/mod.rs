@@ -1,0 +1,233 @@
+//! Hears of changes from a running server, across its restarts.
+
+mod sse;
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use self::sse::{Event, Parser};
+use super::output::screen;
+use super::server::Server;
+use super::{Failure, admin};
+
+const PATH: &str = "/api/admin/watch";
+/// How often a server is asked that tells nothing by itself.
+const POLL: Duration = Duration::from_secs(1);
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
+
+/// What to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// This object, `kind/name`.
+    Object(String),
+    /// Everything: what happened meanwhile is not known.
+    Everything,
+}
+
+/// A watch. It never ends by itself: when the server is gone, it waits for it.
+pub struct Watch<'a> {
+    server: &'a Server,
+    mode: Mode,
+    path: String,
+    /// The last change that was heard of: `<instance>-<n>`.
+    last_id: Option<String>,
+    patience: Patience,
+}
+
+enum Mode {
+    Off,
+    On(Box<(admin::Stream, Parser)>, Vec<Event>),
+    Polling,
+}
+
+impl<'a> Watch<'a> {
+    /// Goes on from a list that the server gave together with this id.
+    pub fn since(server: &'a Server, watch_id: Option<String>) -> Self {
+        Self {
+            server,
+            mode: Mode::Off,
+            path: PATH.to_owned(),
+            last_id: watch_id,
+            patience: Patience::default(),
+        }
+    }
+
+    /// Looks at things that the server does not tell of.
+    pub fn polling(server: &'a Server) -> Self {
+        Self {
+            mode: Mode::Polling,
+            ..Self::since(server, None)
+        }
+    }
+
+    /// Hears of one object only.
+    pub fn of_object(mut self, address: &str) -> Self {
+        self.path = format!("{PATH}?object={}", admin::escaped(address));
+        self
+    }
+
+    /// Hears of one kind of objects only.
+    pub fn of_kind(mut self, kind: &str) -> Self {
+        self.path = format!("{PATH}?kind={}", admin::escaped(kind));
+        self
+    }
+
+    /// The next change.
+    ///
+    /// # Errors
+    /// When the server refuses; one that is gone is waited for.
+    pub async fn next(&mut self) -> Result<Change, Failure> {
+        loop {
+            match &mut self.mode {
+                Mode::Polling => {
+                    sleep(POLL).await;
+                    return Ok(Change::Everything);
+                }
+                Mode::Off => match self.connect().await {
+                    Ok(mode) => {
+                        self.mode = mode;
+                        self.patience.is_back();
+                    }
+                    Err(Failure::Unavailable(why)) => self.patience.wait(&why).await,
+                    Err(failure) => return Err(failure),
+                },
+                Mode::On(stream, events) => {
+                    if !events.is_empty() {
+                        let event = events.remove(0);
+                        if let Some(change) = self.understood(event)? {
+                            return Ok(change);
+                        }
+                        continue;
+                    }
+                    let (stream, parser) = &mut **stream;
+                    match stream.chunk().await {
+                        Ok(Some(bytes)) => match parser.feed(&bytes) {
+                            Ok(more) => *events = more,
+                            Err(error) => return Err(Failure::Failed(error.to_string())),
+                        },
+                        Ok(None) | Err(_) => self.mode = Mode::Off,
+                    }
+                }
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Mode, Failure> {
+        let mut headers = vec![("accept", "text/event-stream")];
+        if let Some(id) = &self.last_id {
+            headers.push(("last-event-id", id));
+        }
+        let settings = &self.server.settings;
+        let mut stream =
+            admin::Stream::open(settings, Method::GET, &self.path, None, &headers).await?;
+        match stream.status {
+            200 => Ok(Mode::On(Box::new((stream, Parser::default())), Vec::new())),
+            // An older server: it is asked again and again instead.
+            404 => Ok(Mode::Polling),
+            500.. => Err(Failure::Unavailable(format!(
+                "the server answered {}",
+                stream.status
+            ))),
+            status => admin::judge(status, &stream.text().await?)
+                .and_then(|_| Err(Failure::Failed(format!("the server answered {status}")))),
+        }
+    }
+
+    fn understood(&mut self, event: Event) -> Result<Option<Change>, Failure> {
+        let Some(data) = event.data else {
+            self.remember(event.id);
+            return Ok(None);
+        };
+        match event.name.as_str() {
+            "open" => Ok(self.opened(event.id)),
+            "resync" => {
+                self.remember(event.id);
+                Ok(Some(Change::Everything))
+            }
+            _ => {
+                let data: Value = serde_json::from_str(&data)
+                    .map_err(|_| Failure::Failed("the server sent a change without JSON".into()))?;
+                self.remember(event.id);
+                let object = data.get("object").and_then(Value::as_str);
+                Ok(object.map(|object| Change::Object(object.to_owned())))
+            }
+        }
+    }
+
+    fn remember(&mut self, id: String) {
+        if !id.is_empty() {
+            self.last_id = Some(id);
+        }
+    }
+
+    /// What is missing between the last id and this one comes next, unless it is of another history,
+    /// or there was nothing to go on from.
+    fn opened(&mut self, id: String) -> Option<Change> {
+        let goes_on = self
+            .last_id
+            .as_deref()
+            .is_some_and(|last| instance(last) == instance(&id));
+        if goes_on {
+            return None;
+        }
+        self.remember(id);
+        Some(Change::Everything)
+    }
+
+    /// Does something again until a server answers. What was begun before it went is not given up.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub async fn patiently<T>(
+        &mut self,
+        mut work: impl AsyncFnMut() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        loop {
+            match work().await {
+                Err(Failure::Unavailable(why)) => self.patience.wait(&why).await,
+                other => {
+                    self.patience.is_back();
+                    return other;
+                }
+            }
+        }
+    }
+}
+
+fn instance(id: &str) -> &str {
+    id.rsplit_once('-').map_or(id, |(instance, _)| instance)
+}
+
+/// Waits for a server that is gone, and says so once.
+#[derive(Debug, Default)]
+struct Patience {
+    delay: Option<Duration>,
+    told: bool,
+}
+
+impl Patience {
+    async fn wait(&mut self, why: &str) {
+        let delay = self.delay.unwrap_or(FIRST_DELAY);
+        // A restart that takes a moment is not worth a word.
+        if delay > FIRST_DELAY * 4 && !self.told {
+            self.told = true;
+            screen::note(&format!("waiting for the server: {why}"));
+        }
+        sleep(delay).await;
+        self.delay = Some((delay * 2).min(LONGEST_DELAY));
+    }
+
+    fn is_back(&mut self) {
+        self.delay = None;
+        if std::mem::take(&mut self.told) {
+            screen::note("the server answers again");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! How the command line behaves, whatever it is asked.
+
+use super::{ends, run, with_users};
+use crate::support::Stage;
+
+#[tokio::test]
+async fn a_slip_of_the_finger_is_guessed_and_ends_by_code() {
+    let stage = Stage::new();
+    let (_service, _admin) = with_users(&stage, &["alice"]).await;
+    for (line, code, guess) in [
+        ("get containerz", 2, "\"container\""),
+        ("get container alcie", 1, "\"container/alice\""),
+        ("describe container/alcie", 1, "\"container/alice\""),
+        ("describe usr/alice", 2, "\"user\""),
+        ("descrbe container/alice", 2, "'describe'"),
+        ("get users --searchh x", 2, "'--search'"),
+        ("wait user/alice --for=condition=Reddy", 2, "\"Ready\""),
+        ("get container/alice user/alice", 2, "one kind at a time"),
+    ] {
+        let slip = ends(&stage, line, code).await;
+        assert!(slip.stderr.contains(guess), "{line}: {}", slip.stderr);
+        assert_eq!(slip.stdout, "", "{line}");
+        assert!(
+            slip.stderr.starts_with("error: "),
+            "{line}: {}",
+            slip.stderr
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_a_server_every_question_says_what_to_do() {
+    let stage = Stage::new();
+    for line in [
+        "get users",
+        "get users --watch",
+        "describe container/alice",
+        "diff",
+        "events",
+        "wait container/alice --timeout 1s",
+        "retry container/alice",
+        "pause --all",
+        "resume --reconciler user",
+        "audit list",
+        "audit verify",
+        "audit export",
+    ] {
+        let none = ends(&stage, line, 69).await;
+        assert!(
+            none.stderr.contains("agentyard serve"),
+            "{line}: {}",
+            none.stderr
+        );
+        assert_eq!(none.stdout, "", "{line}");
+    }
+}
+
+#[tokio::test]
+async fn every_help_has_examples_and_the_first_has_the_exit_codes() {
+    let stage = Stage::new();
+    let help = ends(&stage, "--help", 0).await;
+    for code in ["0  ", "1  ", "2  ", "69 ", "78 ", "124", "130"] {
+        assert!(
+            help.stdout.contains(&format!("\n  {code}")),
+            "{code}: {}",
+            help.stdout
+        );
+    }
+    let commands = help
+        .stdout
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1);
+    let commands: Vec<&str> = commands
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(commands.len() >= 15, "{commands:?}");
+    for command in commands {
+        let lines = match command {
+            "audit" => vec!["audit list", "audit verify", "audit export"],
+            other => vec![other],
+        };
+        for line in lines {
+            let help = ends(&stage, &format!("{line} --help"), 0).await;
+            assert!(
+                help.stdout.contains("Examples:\n  "),
+                "{line}: {}",
+                help.stdout
+            );
+            assert_eq!(help.stderr, "");
+        }
+    }
+}
+
+#[tokio::test]
+async fn completions_load_and_name_the_commands() {
+    let stage = Stage::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = ends(&stage, &format!("completions {shell}"), 0).await;
+        for word in ["describe", "fail-fast"] {
+            assert!(script.stdout.contains(word), "{shell}: {word}");
+        }
+        if shell == "bash" {
+            let file = stage.path().join("completions.bash");
+            std::fs::write(&file, &script.stdout).unwrap();
+            let check = std::process::Command::new("bash")
+                .arg("-n")
+                .arg(&file)
+                .output();
+            let check = check.unwrap();
+            assert!(
+                check.status.success() && check.stderr.is_empty(),
+                "{check:?}"
+            );
+        }
+    }
+    ends(&stage, "completions tcsh", 2).await;
+}
+
+#[tokio::test]
+async fn manual_pages_are_whole() {
+    let stage = Stage::new();
+    let page = ends(&stage, "man", 0).await;
+    for part in [
+        ".TH agentyard 1",
+        ".SH NAME",
+        ".SH SYNOPSIS",
+        ".SH SUBCOMMANDS",
+        "Exit codes",
+    ] {
+        assert!(page.stdout.contains(part), "{part}: {}", page.stdout);
+    }
+    // Every line that begins with a dot is a request that manual pages know.
+    let known = [
+        "TH", "SH", "SS", "TP", "PP", "RS", "RE", "br", "ie", "el", "nf", "fi", "B", "I", "IP",
+        "UR",
+    ];
+    for line in page.stdout.lines().filter(|line| line.starts_with('.')) {
+        let request = line[1..].split_whitespace().next().unwrap_or_default();
+        assert!(known.contains(&request), "{line}");
+    }
+    let dir = stage.path().join("man1");
+    let written = run(&stage, &format!("man --dir {}", dir.display())).await;
+    assert!(written.status.success(), "{}", written.stderr);
+    for name in ["agentyard.1", "agentyard-get.1", "agentyard-audit-verify.1"] {
+        let text = std::fs::read_to_string(dir.join(name)).unwrap();
+        assert!(text.contains(".SH SYNOPSIS"), "{name}");
+    }
+}
