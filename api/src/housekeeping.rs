@@ -1,8 +1,10 @@
-//! What has to be forgotten now and then: sessions that are too old, and old events.
+//! What has to be forgotten now and then: sessions that are too old, old events and old entries of
+//! the audit trail.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use schema::audit::Writer;
 use schema::clock::SharedClock;
 use schema::db::Db;
 use schema::error::DbError;
@@ -24,10 +26,14 @@ pub async fn run(
     master_key: Arc<MasterKey>,
     shutdown: CancellationToken,
 ) {
+    let writer = Writer::new(db.clone(), &master_key, Arc::clone(&clock));
     loop {
-        if let Err(error) = round(&db, &clock, &master_key).await {
+        if let Err(error) = round(&db, &writer, &clock, &master_key).await {
             let error = chain(&error);
-            tracing::warn!(error, "old sessions and events could not be removed");
+            tracing::warn!(
+                error,
+                "old sessions, events and audit entries could not be removed"
+            );
         }
         tokio::select! {
             () = shutdown.cancelled() => return,
@@ -36,9 +42,14 @@ pub async fn run(
     }
 }
 
-async fn round(db: &Db, clock: &SharedClock, master_key: &MasterKey) -> Result<(), DbError> {
+async fn round(
+    db: &Db,
+    writer: &Writer,
+    clock: &SharedClock,
+    master_key: &MasterKey,
+) -> Result<(), DbError> {
     // No key that matters here depends on how the adapter runs agents.
-    let (config, _) = settings::read(db, master_key, false).await?;
+    let (config, _) = settings::read(&db.reader(), master_key, false).await?;
     let now = clock.now();
     let mut tx = db.begin().await?;
     let sessions = session::prune(&mut tx, now.minus(VALIDITY).as_secs()).await?;
@@ -47,8 +58,17 @@ async fn round(db: &Db, clock: &SharedClock, master_key: &MasterKey) -> Result<(
         None => 0,
     };
     tx.commit().await?;
-    if sessions + events > 0 {
-        tracing::info!(sessions, events, "removed old sessions and events");
+    let audit = match config.audit_retention() {
+        Some(retention) => writer.prune(now.minus(retention)).await?,
+        None => 0,
+    };
+    if sessions + events + audit > 0 {
+        tracing::info!(
+            sessions,
+            events,
+            audit,
+            "removed old sessions, events and audit entries"
+        );
     }
     Ok(())
 }
@@ -67,7 +87,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_too_old_is_forgotten_and_nothing_else() {
         let world = world().await;
-        let (db, clock) = (&world.deps.db, &world.clock);
+        let (db, clock) = (&world.db, &world.clock);
         let uid = Uid::singleton("local");
         let mut tx = db.begin().await.unwrap();
         let (name, hash) = ("root".parse().unwrap(), "hash".into());
@@ -106,7 +126,7 @@ mod tests {
             (DAY, (0, 0)),
         ] {
             clock.advance(later);
-            round(db, &shared, key).await.unwrap();
+            round(db, &world.deps.writer, &shared, key).await.unwrap();
             assert_eq!(left().await, expected);
         }
     }

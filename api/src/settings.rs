@@ -7,6 +7,7 @@ use std::time::Duration;
 use cidr::IpCidr;
 use schema::config::{self, Config};
 use schema::error::DbError;
+use schema::reader::Reader;
 use schema::secrets::MasterKey;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

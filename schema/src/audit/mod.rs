@@ -20,6 +20,6 @@ mod writer;
 
 pub use chain::ChainKey;
 pub use model::{About, Author, Entry, Filter, Outcome, Record};
-pub use query::{EXPORT_PAGE, append, first_since, following, found, install, list};
+pub use query::{EXPORT_PAGE, append, bounds, first_since, following, found, install, list};
 pub use verify::{Problem, Verdict, verify};
 pub use writer::{Audited, Writer};

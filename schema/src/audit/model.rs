@@ -90,8 +90,14 @@ impl About {
 
     /// Another object. All are told in one entry, separated by commas, which no name holds.
     #[must_use]
-    pub fn and(mut self, kind: impl Display, name: impl Display) -> Self {
-        self.object.push_str(&format!(",{kind}/{name}"));
+    pub fn and(self, kind: impl Display, name: impl Display) -> Self {
+        self.and_whole(format!("{kind}/{name}"))
+    }
+
+    /// Another one of which there is only one.
+    #[must_use]
+    pub fn and_whole(mut self, name: impl Display) -> Self {
+        self.object.push_str(&format!(",{name}"));
         self
     }
 

@@ -208,10 +208,8 @@ pub(super) async fn ends(
     Ok((find(Which::Head), find(Which::Anchor)))
 }
 
-/// The oldest and the newest entry.
-pub(super) async fn bounds(
-    connection: &mut AnyConnection,
-) -> Result<(Option<i64>, Option<i64>), DbError> {
+/// The oldest and the newest entry; none in an empty trail.
+pub async fn bounds(connection: &mut AnyConnection) -> Result<(Option<i64>, Option<i64>), DbError> {
     let (first, last): (i64, i64) = sqlx::query_as(BOUNDS).fetch_one(connection).await?;
     let there = |seq: i64| Some(seq).filter(|seq| *seq != 0);
     Ok((there(first), there(last)))
