@@ -75,9 +75,12 @@ async fn round(
 
 #[cfg(test)]
 mod tests {
+    use schema::audit::{self, About, Author};
     use schema::condition::Reason;
+    use schema::config::{self, Changes};
     use schema::ids::{Kind, Uid};
     use schema::user;
+    use serde_json::json;
 
     use super::*;
     use crate::testing::{NOW, world};
@@ -129,5 +132,37 @@ mod tests {
             round(db, &world.deps.writer, &shared, key).await.unwrap();
             assert_eq!(left().await, expected);
         }
+    }
+
+    #[tokio::test]
+    async fn old_audit_entries_are_forgotten_only_when_that_is_configured() {
+        let world = world().await;
+        let (db, writer, key) = (&world.db, &world.deps.writer, &world.deps.master_key);
+        let shared: SharedClock = world.clock.clone();
+        for _ in 0..3 {
+            let tx = writer.begin(Author::local(0, "test")).await.unwrap();
+            tx.commit(About::whole("test")).await.unwrap();
+            world.clock.advance(DAY);
+        }
+        let left = async || {
+            let mut snapshot = db.snapshot().await.unwrap();
+            let verdict = audit::verify(&mut snapshot, writer.key()).await.unwrap();
+            assert_eq!(verdict.problem, None);
+            (verdict.first_seq, verdict.last_seq)
+        };
+        world.clock.advance(1000 * DAY);
+        round(db, writer, &shared, key).await.unwrap();
+        assert_eq!(left().await, (Some(1), Some(3)), "kept for ever");
+
+        let changes = Changes([("audit.retention", Some(json!("1001d")))].into());
+        let mut tx = db.begin().await.unwrap();
+        config::query::save(&mut tx, key, &changes, None)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        round(db, writer, &shared, key).await.unwrap();
+        assert_eq!(left().await, (Some(3), Some(4)));
+        round(db, writer, &shared, key).await.unwrap();
+        assert_eq!(left().await, (Some(3), Some(4)), "nothing more is old");
     }
 }

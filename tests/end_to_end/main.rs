@@ -11,6 +11,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod audit;
 mod command_line;
 mod crash_loop;
 mod data_dir;
