@@ -101,7 +101,7 @@ async fn read(
 }
 
 /// `GET /api/admin/audit/verify`: whether every entry is as it was written, and none is missing. Reads
-/// the whole trail; whoever asks meanwhile waits for his turn.
+/// the whole trail; whoever asks meanwhile waits for their turn.
 ///
 /// # Errors
 /// Only when the database fails: a trail that was tampered with is an answer.

@@ -249,8 +249,8 @@ pub async fn list(
     offset: i64,
 ) -> Result<Vec<Record>, DbError> {
     let raws: Vec<RawRecord> = sqlx::query_as(LIST)
-        .bind(filter.actor.to_lowercase())
-        .bind(filter.action.to_lowercase())
+        .bind(filter.actor.to_ascii_lowercase())
+        .bind(filter.action.to_ascii_lowercase())
         .bind(filter.since.as_millis())
         .bind(object_pattern(&filter.object))
         .bind(like_pattern(&filter.search))
@@ -264,8 +264,8 @@ pub async fn list(
 /// How many entries are wanted.
 pub async fn found(connection: &mut AnyConnection, filter: &Filter) -> Result<i64, DbError> {
     let (n,): (i64,) = sqlx::query_as(COUNT)
-        .bind(filter.actor.to_lowercase())
-        .bind(filter.action.to_lowercase())
+        .bind(filter.actor.to_ascii_lowercase())
+        .bind(filter.action.to_ascii_lowercase())
         .bind(filter.since.as_millis())
         .bind(object_pattern(&filter.object))
         .bind(like_pattern(&filter.search))
