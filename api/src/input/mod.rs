@@ -55,12 +55,12 @@ pub struct Meta {
 impl Meta {
     /// A transaction that may write. Its commit names what it is about, and leaves the entry in the
     /// audit trail: this request's caller, address, route and id.
-    pub(crate) async fn begin(&self, deps: &Dependencies) -> Result<Audited, DbError> {
+    pub async fn begin(&self, deps: &Dependencies) -> Result<Audited, DbError> {
         deps.writer.begin(self.author()).await
     }
 
     /// Records that this request was refused.
-    pub(crate) async fn refused(&self, deps: &Dependencies, about: About) -> Result<(), DbError> {
+    pub async fn refused(&self, deps: &Dependencies, about: About) -> Result<(), DbError> {
         deps.writer.refused(self.author(), about).await
     }
 
