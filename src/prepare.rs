@@ -3,6 +3,7 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 
+use schema::audit::{self, About, Author, ChainKey, Entry, Outcome};
 use schema::clock::{Clock, SystemClock};
 use schema::config::{Config, Problem, parse_patch, query as config};
 use schema::db::Db;
@@ -108,7 +109,11 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     } else {
         MasterKey::load_or_create(&settings.data_dir)?
     });
-    let instance_id = meta::ensure_instance_id(&mut tx).await?;
+    let trail = ChainKey::of(&master_key);
+    let (instance_id, fresh) = meta::ensure_instance_id(&mut tx).await?;
+    if fresh {
+        audit::install(&mut tx, &trail).await?;
+    }
     let session_secret = meta::ensure_session_secret(&mut tx, &master_key).await?;
     let adapter = meta::ensure(&mut tx, "adapter", &settings.adapter).await?;
     let engine = config::engine_uid();
@@ -130,7 +135,12 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     } else {
         None
     };
-    set_missing(&mut tx, &master_key, wanted).await?;
+    let set = set_missing(&mut tx, &master_key, wanted).await?;
+    if let Some(about) = about(password.is_some(), &set) {
+        let author = Author::local(rustix::process::getuid().as_raw(), "init");
+        let entry = Entry::new(author, about, Outcome::Ok, now);
+        audit::append(&mut tx, &trail, &entry).await?;
+    }
     tx.commit().await?;
     Ok(Prepared {
         db,
@@ -142,15 +152,29 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     })
 }
 
-/// Gives keys a value that have none yet.
+/// What the audit trail tells of a preparation, if it changed anything.
+fn about(superadmin: bool, set: &[String]) -> Option<About> {
+    let superadmin = superadmin.then(|| About::object(user::Role::Superadmin, FIRST_SUPERADMIN));
+    if set.is_empty() {
+        return superadmin;
+    }
+    let about = match superadmin {
+        Some(about) => about.and_whole("config"),
+        None => About::whole("config"),
+    };
+    Some(about.detail(format!("changed: {}", set.join(", "))))
+}
+
+/// Gives keys a value that have none yet; returns which.
 async fn set_missing(
     tx: &mut schema::db::Tx,
     master_key: &MasterKey,
     wanted: Vec<(String, Value)>,
-) -> Result<(), PrepareError> {
+) -> Result<Vec<String>, PrepareError> {
     config::lock(tx).await?;
     let (stored, _) = config::load(tx, master_key).await?;
     let present = Config::from_stored(stored);
+    let mut set = Vec::new();
     for (key, value) in wanted {
         if present.is_set(&key) {
             continue;
@@ -167,8 +191,9 @@ async fn set_missing(
             .and_then(|patch| patch.resolve(&present))
             .map_err(refused)?;
         config::save(tx, master_key, &changes, None).await?;
+        set.push(key);
     }
-    Ok(())
+    Ok(set)
 }
 
 /// Reads `key=value` pairs. A value is JSON where the key is not text, else text as it stands.

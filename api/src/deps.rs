@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use schema::audit;
 use schema::clock::SharedClock;
-use schema::db::Db;
+use schema::reader::Reader;
 use schema::secrets::MasterKey;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,8 +26,13 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub struct Dependencies {
     /// Wall-clock time.
     pub clock: SharedClock,
-    /// The database.
-    pub db: Db,
+    /// The database, to read from.
+    pub db: Reader,
+    /// Writes to it, each time with an entry in the audit trail (see
+    /// [`crate::input::Meta::begin`]). There is no other way for a handler to write.
+    pub writer: audit::Writer,
+    /// The right to verify the audit trail: one at a time, since it reads all of it.
+    pub audit_check: Semaphore,
     /// Seals and opens secrets at rest.
     pub master_key: Arc<MasterKey>,
     /// The adapter runs agents as their image's own user, which decides some configuration defaults.

@@ -1,8 +1,10 @@
-//! What has to be forgotten now and then: sessions that are too old, and old events.
+//! What has to be forgotten now and then: sessions that are too old, old events and old entries of
+//! the audit trail.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use schema::audit::Writer;
 use schema::clock::SharedClock;
 use schema::db::Db;
 use schema::error::DbError;
@@ -24,10 +26,14 @@ pub async fn run(
     master_key: Arc<MasterKey>,
     shutdown: CancellationToken,
 ) {
+    let writer = Writer::new(db.clone(), &master_key, Arc::clone(&clock));
     loop {
-        if let Err(error) = round(&db, &clock, &master_key).await {
+        if let Err(error) = round(&db, &writer, &clock, &master_key).await {
             let error = chain(&error);
-            tracing::warn!(error, "old sessions and events could not be removed");
+            tracing::warn!(
+                error,
+                "old sessions, events and audit entries could not be removed"
+            );
         }
         tokio::select! {
             () = shutdown.cancelled() => return,
@@ -36,9 +42,14 @@ pub async fn run(
     }
 }
 
-async fn round(db: &Db, clock: &SharedClock, master_key: &MasterKey) -> Result<(), DbError> {
+async fn round(
+    db: &Db,
+    writer: &Writer,
+    clock: &SharedClock,
+    master_key: &MasterKey,
+) -> Result<(), DbError> {
     // No key that matters here depends on how the adapter runs agents.
-    let (config, _) = settings::read(db, master_key, false).await?;
+    let (config, _) = settings::read(&db.reader(), master_key, false).await?;
     let now = clock.now();
     let mut tx = db.begin().await?;
     let sessions = session::prune(&mut tx, now.minus(VALIDITY).as_secs()).await?;
@@ -47,17 +58,29 @@ async fn round(db: &Db, clock: &SharedClock, master_key: &MasterKey) -> Result<(
         None => 0,
     };
     tx.commit().await?;
-    if sessions + events > 0 {
-        tracing::info!(sessions, events, "removed old sessions and events");
+    let audit = match config.audit_retention() {
+        Some(retention) => writer.prune(now.minus(retention)).await?,
+        None => 0,
+    };
+    if sessions + events + audit > 0 {
+        tracing::info!(
+            sessions,
+            events,
+            audit,
+            "removed old sessions, events and audit entries"
+        );
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use schema::audit::{self, About, Author};
     use schema::condition::Reason;
+    use schema::config::{self, Changes};
     use schema::ids::{Kind, Uid};
     use schema::user;
+    use serde_json::json;
 
     use super::*;
     use crate::testing::{NOW, world};
@@ -67,7 +90,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_too_old_is_forgotten_and_nothing_else() {
         let world = world().await;
-        let (db, clock) = (&world.deps.db, &world.clock);
+        let (db, clock) = (&world.db, &world.clock);
         let uid = Uid::singleton("local");
         let mut tx = db.begin().await.unwrap();
         let (name, hash) = ("root".parse().unwrap(), "hash".into());
@@ -106,8 +129,40 @@ mod tests {
             (DAY, (0, 0)),
         ] {
             clock.advance(later);
-            round(db, &shared, key).await.unwrap();
+            round(db, &world.deps.writer, &shared, key).await.unwrap();
             assert_eq!(left().await, expected);
         }
+    }
+
+    #[tokio::test]
+    async fn old_audit_entries_are_forgotten_only_when_that_is_configured() {
+        let world = world().await;
+        let (db, writer, key) = (&world.db, &world.deps.writer, &world.deps.master_key);
+        let shared: SharedClock = world.clock.clone();
+        for _ in 0..3 {
+            let tx = writer.begin(Author::local(0, "test")).await.unwrap();
+            tx.commit(About::whole("test")).await.unwrap();
+            world.clock.advance(DAY);
+        }
+        let left = async || {
+            let mut snapshot = db.snapshot().await.unwrap();
+            let verdict = audit::verify(&mut snapshot, writer.key()).await.unwrap();
+            assert_eq!(verdict.problem, None);
+            (verdict.first_seq, verdict.last_seq)
+        };
+        world.clock.advance(1000 * DAY);
+        round(db, writer, &shared, key).await.unwrap();
+        assert_eq!(left().await, (Some(1), Some(3)), "kept for ever");
+
+        let changes = Changes([("audit.retention", Some(json!("1001d")))].into());
+        let mut tx = db.begin().await.unwrap();
+        config::query::save(&mut tx, key, &changes, None)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        round(db, writer, &shared, key).await.unwrap();
+        assert_eq!(left().await, (Some(3), Some(4)));
+        round(db, writer, &shared, key).await.unwrap();
+        assert_eq!(left().await, (Some(3), Some(4)), "nothing more is old");
     }
 }

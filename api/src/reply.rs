@@ -5,15 +5,16 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use http::header::{CONTENT_TYPE, HeaderName};
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use warp::Reply as _;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Cause};
 
 /// The response type of the HTTP stack.
 pub(crate) type Response = warp::reply::Response;
@@ -48,10 +49,14 @@ impl Event {
 /// A boxed stream of events.
 type Events = Pin<Box<dyn Stream<Item = Event> + Send>>;
 
+/// A boxed stream of pieces of a body.
+type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, Cause>> + Send>>;
+
 enum Payload {
     Json(Value),
     Text(String),
     Events(Events),
+    Pieces(Pieces),
     Empty,
     /// The value could not be serialised; told when the response is built.
     Broken(serde_json::Error),
@@ -105,6 +110,26 @@ impl Reply {
             HeaderName::from_static("x-accel-buffering"),
             HeaderValue::from_static("no"),
         )
+    }
+
+    /// A file of this name, sent piece by piece. It ends with the stream given; an error in it, or the
+    /// service's end, cuts the connection, so that nobody takes a part for the whole.
+    pub fn download<E>(
+        content_type: HeaderValue,
+        name: &'static str,
+        pieces: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Self
+    where
+        E: Into<Cause>,
+    {
+        let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));
+        let pieces = pieces.map(|piece| piece.map_err(Into::into));
+        Self::new(Payload::Pieces(Box::pin(pieces)))
+            .header(CONTENT_TYPE, content_type)
+            .header(
+                CONTENT_DISPOSITION,
+                disposition.unwrap_or(HeaderValue::from_static("attachment")),
+            )
     }
 
     fn new(payload: Payload) -> Self {
@@ -174,6 +199,17 @@ impl Reply {
                 let events = Shared(Mutex::new(Box::pin(events)));
                 let kept = warp::sse::keep_alive().interval(KEEP_ALIVE).stream(events);
                 warp::sse::reply(kept).into_response()
+            }
+            Payload::Pieces(pieces) => {
+                let stopped = shutdown.clone();
+                let cut = futures::stream::once(async move {
+                    let cause = || Err(Cause::from("the service is ending"));
+                    stopped.is_cancelled().then(cause)
+                });
+                let pieces = pieces
+                    .take_until(shutdown.clone().cancelled_owned())
+                    .chain(cut.filter_map(std::future::ready));
+                warp::reply::stream(Shared(Mutex::new(Box::pin(pieces)))).into_response()
             }
             Payload::Broken(error) => return Err(ApiError::internal(error)),
         };

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cidr::IpCidr;
 use schema::config::{self, Config};
-use schema::db::Db;
 use schema::error::DbError;
+use schema::reader::Reader;
 use schema::secrets::MasterKey;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -73,7 +73,7 @@ pub fn publish(sender: &watch::Sender<Arc<WebSettings>>, settings: WebSettings) 
 /// # Errors
 /// When the database cannot be read or a secret cannot be opened.
 pub async fn read(
-    db: &Db,
+    db: &Reader,
     master_key: &MasterKey,
     run_as_image: bool,
 ) -> Result<(Config, i64), DbError> {
@@ -86,7 +86,7 @@ pub async fn read(
 /// Keeps the settings up to date until `shutdown`: looks when the bell rings, and now and then in
 /// any case. While the configuration cannot be read, the last settings stay.
 pub async fn follow(
-    db: Db,
+    db: Reader,
     master_key: Arc<MasterKey>,
     run_as_image: bool,
     sender: watch::Sender<Arc<WebSettings>>,
@@ -119,7 +119,7 @@ pub async fn follow(
 
 /// Reads the settings if the configuration has changed since they were read.
 async fn refresh(
-    db: &Db,
+    db: &Reader,
     master_key: &MasterKey,
     run_as_image: bool,
     sender: &watch::Sender<Arc<WebSettings>>,

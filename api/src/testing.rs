@@ -6,12 +6,13 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use schema::audit::{self, ChainKey, Writer};
 use schema::clock::ManualClock;
 use schema::db::{Backend, Db};
 use schema::ids::{Timestamp, Uid};
 use schema::secrets::MasterKey;
 use secrecy::SecretSlice;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -116,6 +117,8 @@ impl Reconcilers for Nowhere {
 pub(crate) struct World {
     /// Holds the database for as long as the test runs.
     pub(crate) _dir: tempfile::TempDir,
+    /// For what tests do behind the handlers' backs.
+    pub(crate) db: Db,
     pub(crate) status_ticks: watch::Sender<u64>,
     pub(crate) deps: Deps,
     pub(crate) clock: Arc<ManualClock>,
@@ -129,6 +132,11 @@ pub(crate) async fn world() -> World {
         .await
         .unwrap();
     let master_key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
+    let mut tx = db.begin().await.unwrap();
+    audit::install(&mut tx, &ChainKey::of(&master_key))
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
     let (status_ticks, ticks) = watch::channel(0);
     let clock = Arc::new(ManualClock::new(NOW));
     let (sender, settings) = watch::channel(Arc::new(WebSettings::default()));
@@ -139,7 +147,9 @@ pub(crate) async fn world() -> World {
     ];
     let deps = Arc::new(Dependencies {
         clock: clock.clone(),
-        db,
+        writer: Writer::new(db.clone(), &master_key, clock.clone()),
+        audit_check: Semaphore::new(1),
+        db: db.reader(),
         master_key,
         run_as_image: false,
         status_ticks: ticks,
@@ -162,6 +172,7 @@ pub(crate) async fn world() -> World {
     });
     World {
         _dir: dir,
+        db,
         status_ticks,
         deps,
         clock,

@@ -172,6 +172,29 @@ CREATE TABLE operation_targets (
     PRIMARY KEY (operation_id, kind, uid)
 );
 
+-- The audit trail: who changed what. Each hash covers its row and the hash before it.
+CREATE TABLE audit (
+    seq        BIGINT NOT NULL PRIMARY KEY,
+    at         BIGINT NOT NULL,
+    actor      TEXT NOT NULL,
+    address    TEXT NOT NULL,
+    action     TEXT NOT NULL,
+    object     TEXT NOT NULL,
+    outcome    TEXT NOT NULL,
+    detail     TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    hash       TEXT NOT NULL
+);
+
+-- Where the trail ends ('head', which is also its guard row) and what came before its oldest row
+-- ('anchor'), authenticated.
+CREATE TABLE audit_ends (
+    name TEXT NOT NULL PRIMARY KEY,
+    seq  BIGINT NOT NULL,
+    hash TEXT NOT NULL,
+    mac  TEXT NOT NULL
+);
+
 -- Who reconciles (PostgreSQL only; on SQLite a file lock decides).
 CREATE TABLE leases (
     name       TEXT NOT NULL PRIMARY KEY,

@@ -4,6 +4,7 @@
 //! the tables defined here.
 
 pub mod adapter;
+pub mod audit;
 pub mod bell;
 pub mod clock;
 pub mod condition;
@@ -19,6 +20,7 @@ pub mod lease;
 pub mod meta;
 pub mod object;
 pub mod operation;
+pub mod reader;
 pub mod secrets;
 pub mod session;
 pub mod statement;

@@ -48,16 +48,18 @@ pub async fn take_guard(tx: &mut Tx, name: &'static str) -> Result<i64, DbError>
     Ok(n)
 }
 
-/// The identity of this installation: made once, carried by every object it owns in the world.
-pub async fn ensure_instance_id(tx: &mut Tx) -> Result<String, DbError> {
-    sqlx::query(INSERT_META)
+/// The identity of this installation: made once, carried by every object it owns in the world. Tells
+/// whether it was made just now, by this transaction, which therefore begins the installation.
+pub async fn ensure_instance_id(tx: &mut Tx) -> Result<(String, bool), DbError> {
+    let inserted = sqlx::query(INSERT_META)
         .bind("instance_id")
         .bind(Uid::random().as_str())
         .execute(&mut **tx)
         .await?;
-    get(tx, "instance_id")
+    let id = get(tx, "instance_id")
         .await?
-        .ok_or(DbError::NotFound("instance id"))
+        .ok_or(DbError::NotFound("instance id"))?;
+    Ok((id, inserted.rows_affected() > 0))
 }
 
 /// Writes a fact unless it has a value, and returns the value it has.

@@ -117,7 +117,7 @@ async fn l3_a_database_whose_process_was_killed_while_it_emptied_the_log_is_no_d
     healthy(&path).await;
     let db = open(&path).await.unwrap();
     let mut tx = db.begin().await.unwrap();
-    let id = schema::meta::ensure_instance_id(&mut tx).await.unwrap();
+    let (id, _) = schema::meta::ensure_instance_id(&mut tx).await.unwrap();
     for number in 0..500 {
         let value = "x".repeat(200);
         schema::meta::ensure(&mut tx, &format!("key{number}"), &value)
@@ -143,7 +143,8 @@ async fn l3_a_database_whose_process_was_killed_while_it_emptied_the_log_is_no_d
     fs::write(copy.path().join("agentyard.db-wal"), &log).unwrap();
     let db = open(&copied).await.unwrap();
     let mut tx = db.begin().await.unwrap();
-    assert_eq!(schema::meta::ensure_instance_id(&mut tx).await.unwrap(), id);
+    let again = schema::meta::ensure_instance_id(&mut tx).await.unwrap();
+    assert_eq!(again, (id, false));
 }
 
 #[tokio::test]
@@ -168,13 +169,14 @@ async fn a_directory_is_refused_and_a_reopened_database_is_the_same() {
     let path = dir.path().join("with ? and # and %20.db");
     let db = open(&path).await.unwrap();
     let mut tx = db.begin().await.unwrap();
-    let id = schema::meta::ensure_instance_id(&mut tx).await.unwrap();
+    let (id, _) = schema::meta::ensure_instance_id(&mut tx).await.unwrap();
     tx.commit().await.unwrap();
     db.close().await;
     assert!(path.is_file(), "the file is where it was asked for");
     let db = open(&path).await.unwrap();
     let mut tx = db.begin().await.unwrap();
-    assert_eq!(schema::meta::ensure_instance_id(&mut tx).await.unwrap(), id);
+    let again = schema::meta::ensure_instance_id(&mut tx).await.unwrap();
+    assert_eq!(again, (id, false));
 }
 
 #[test]

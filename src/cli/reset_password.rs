@@ -1,9 +1,14 @@
 //! `agentyard reset-password`.
 
+use std::sync::Arc;
+
 use http::Method;
 
+use schema::audit::{About, Author, Writer};
+use schema::clock::SystemClock;
 use schema::db::{Backend, Db};
 use schema::ids::UserName;
+use schema::secrets::MasterKey;
 use schema::user::{self, Source};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -82,7 +87,10 @@ async fn directly(
                 true => Failure::Refused(error.to_string()),
                 false => Failure::Unavailable(reconcilers::runtime::supervise::chain(&error)),
             })?;
-    let mut tx = db.begin().await.map_err(|e| failed(&e))?;
+    let key = MasterKey::load(&settings.data_dir).map_err(|e| Failure::Refused(e.to_string()))?;
+    let writer = Writer::new(db.clone(), &key, Arc::new(SystemClock));
+    let author = Author::local(rustix::process::getuid().as_raw(), "reset_password");
+    let mut tx = writer.begin(author).await.map_err(|e| failed(&e))?;
     let account = user::find(&mut tx, name)
         .await
         .map_err(|e| failed(&e))?
@@ -103,7 +111,8 @@ async fn directly(
     user::set_password(&mut tx, &account.uid, &SecretString::from(hash), None)
         .await
         .map_err(|e| failed(&e))?;
-    tx.commit().await.map_err(|e| failed(&e))?;
+    let about = About::object(account.role, &account.name);
+    tx.commit(about).await.map_err(|e| failed(&e))?;
     db.close().await;
     Ok(())
 }

@@ -31,10 +31,11 @@ use reconcilers::runtime::{Context, Controller, Settings as ControllerSettings};
 use reconcilers::stores::{ConfigSource, LeaseRow};
 use reconcilers::user::UserReconciler;
 use rustix::process::{Resource, getrlimit};
+use schema::audit::Writer;
 use schema::clock::{SharedClock, SystemClock};
 use schema::home::Homes;
 use schema::ids::Uid;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::info;
@@ -199,7 +200,7 @@ pub async fn build(
 
     // The first answers already obey the stored configuration.
     let (stored, generation) =
-        api::settings::read(&prepared.db, &prepared.master_key, run_as_image).await?;
+        api::settings::read(&prepared.db.reader(), &prepared.master_key, run_as_image).await?;
     let (web_sender, web_settings) = watch::channel(Arc::new(WebSettings::of(&stored, generation)));
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
@@ -209,7 +210,13 @@ pub async fn build(
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let deps = Arc::new(Dependencies {
         clock: Arc::clone(&clock),
-        db: prepared.db.clone(),
+        db: prepared.db.reader(),
+        writer: Writer::new(
+            prepared.db.clone(),
+            &prepared.master_key,
+            Arc::clone(&clock),
+        ),
+        audit_check: Semaphore::new(1),
         master_key: Arc::clone(&prepared.master_key),
         run_as_image,
         status_ticks: tick.subscribe(),
@@ -218,7 +225,7 @@ pub async fn build(
         tls: speaks_tls,
         signer: Signer::new(&prepared.session_secret)?,
         authenticator: Arc::new(DatabaseAuthenticator::new(
-            prepared.db.clone(),
+            prepared.db.reader(),
             web_settings.clone(),
         )),
         passwords: PasswordPool::new(cores)?,
@@ -305,7 +312,7 @@ fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared
         Ok(())
     });
     let keeping = api::housekeeping::run(
-        deps.db.clone(),
+        prepared.db.clone(),
         Arc::clone(&deps.clock),
         Arc::clone(&deps.master_key),
         deps.shutdown.clone(),

@@ -14,6 +14,7 @@ mod in_process;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod audit;
 mod command_line;
 mod crash_loop;
 mod data_dir;

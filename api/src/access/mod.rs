@@ -99,6 +99,9 @@ pub enum Op {
     Events,
     TaskStatus,
     Tasks,
+    Audit,
+    AuditVerify,
+    AuditExport,
 }
 
 /// The default limit of a request body, in bytes.

@@ -277,4 +277,22 @@ pub const TABLE: &[Route] = &[
         "/api/admin/tasks",
         "Operations with their results",
     ),
+    Route::get(
+        Op::Audit,
+        Superadmin,
+        "/api/admin/audit",
+        "Who changed what, from where, when",
+    ),
+    Route::get(
+        Op::AuditVerify,
+        Superadmin,
+        "/api/admin/audit/verify",
+        "Whether the audit trail is as it was written",
+    ),
+    Route::get(
+        Op::AuditExport,
+        Superadmin,
+        "/api/admin/audit/export",
+        "The audit trail as JSON Lines",
+    ),
 ];

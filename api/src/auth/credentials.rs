@@ -84,7 +84,8 @@ pub async fn verify_again(
     }
 }
 
-async fn find(deps: &Dependencies, name: &str) -> Result<Option<User>, ApiError> {
+/// The account of this name, if the name is one.
+pub(crate) async fn find(deps: &Dependencies, name: &str) -> Result<Option<User>, ApiError> {
     match name.parse::<UserName>() {
         Ok(name) => Ok(user::find(&mut *deps.db.read().await?, &name).await?),
         Err(_) => Ok(None),

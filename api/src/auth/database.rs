@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use schema::db::Db;
+use schema::reader::Reader;
 use schema::session;
 use tokio::sync::watch;
 
@@ -17,13 +17,13 @@ use crate::settings::WebSettings;
 /// the next request.
 #[derive(Debug)]
 pub struct DatabaseAuthenticator {
-    db: Db,
+    db: Reader,
     settings: watch::Receiver<Arc<WebSettings>>,
 }
 
 impl DatabaseAuthenticator {
     /// Sessions of this database, under the authentication mode of these settings.
-    pub fn new(db: Db, settings: watch::Receiver<Arc<WebSettings>>) -> Self {
+    pub fn new(db: Reader, settings: watch::Receiver<Arc<WebSettings>>) -> Self {
         Self { db, settings }
     }
 }

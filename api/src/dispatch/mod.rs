@@ -201,7 +201,7 @@ impl Api {
         let input = RawInput {
             post: route.post,
             fields,
-            meta: self.meta(head, settings, trail),
+            meta: self.meta(head, route, settings, trail),
         };
         self.registry
             .call(route.op, identity, input, self.deps.clone())
@@ -260,11 +260,13 @@ impl Api {
         if valid { Ok(None) } else { Err(TOKEN_INVALID) }
     }
 
-    fn meta(&self, head: &Head, settings: &WebSettings, trail: &Trail) -> Meta {
+    fn meta(&self, head: &Head, route: &Route, settings: &WebSettings, trail: &Trail) -> Meta {
         let proxied_https = head.context.peer.addr.is_some_and(|peer| {
             client_address::forwarded_https(peer.ip(), &head.headers, &settings.trusted_proxies)
         });
         Meta {
+            op: route.op,
+            actor: trail.caller.clone(),
             request_id: head.context.id.clone(),
             client: trail.client,
             secure: self.deps.tls || proxied_https,

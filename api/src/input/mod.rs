@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
+use schema::audit::{About, Audited, Author};
+use schema::error::DbError;
 use schema::ids::Generation;
 use serde::de::DeserializeOwned;
 
@@ -21,6 +23,8 @@ pub(crate) use budget::{BodyBudget, Share};
 pub use fields::Fields;
 pub(crate) use urlencoded::decode_segment;
 
+use crate::access::Op;
+use crate::deps::Dependencies;
 use crate::error::ApiError;
 use crate::server::RequestId;
 
@@ -34,6 +38,10 @@ pub const MAX_PAGE_SIZE: u32 = 200;
 /// Facts about a request beside its parameters.
 #[derive(Debug, Clone)]
 pub struct Meta {
+    /// What is asked for.
+    pub op: Op,
+    /// Who asks: an account's name, `socket:<uid>`, or nobody known.
+    pub actor: Option<String>,
     /// The id under which the log speaks of this request.
     pub request_id: RequestId,
     /// The client's address; `None` on the admin socket.
@@ -42,6 +50,29 @@ pub struct Meta {
     pub secure: bool,
     /// The request's headers.
     pub headers: Arc<HeaderMap>,
+}
+
+impl Meta {
+    /// A transaction that may write. Its commit names what it is about, and leaves the entry in the
+    /// audit trail: this request's caller, address, route and id.
+    pub async fn begin(&self, deps: &Dependencies) -> Result<Audited, DbError> {
+        deps.writer.begin(self.author()).await
+    }
+
+    /// Records that this request was refused.
+    pub async fn refused(&self, deps: &Dependencies, about: About) -> Result<(), DbError> {
+        deps.writer.refused(self.author(), about).await
+    }
+
+    fn author(&self) -> Author {
+        let address = self.client.map(|address| address.to_string());
+        Author {
+            actor: self.actor.clone().unwrap_or_else(|| "-".to_owned()),
+            address: address.unwrap_or_default(),
+            action: self.op.to_string(),
+            request_id: self.request_id.to_string(),
+        }
+    }
 }
 
 /// What a handler gets besides its caller and the service's dependencies.

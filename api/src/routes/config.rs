@@ -2,6 +2,7 @@
 
 use http::HeaderValue;
 use http::header::{ETAG, HeaderName};
+use schema::audit::About;
 use schema::config::{self, Changes, Config, Patch, Problem, ProblemCode, parse_patch};
 use schema::container;
 use schema::db::Tx;
@@ -59,17 +60,18 @@ pub async fn save(
     let Input {
         params,
         if_generation,
+        meta,
         ..
     } = input;
     let patch = parse(&params.config)?;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = meta.begin(&deps).await?;
     config::query::lock(&mut tx).await?;
     let draft = draft(&mut tx, &deps, patch, if_generation).await?;
     if params.dry_run {
         return Ok(draft.reply("nothing was saved", draft.generation));
     }
     let generation = config::query::save(&mut tx, &deps.master_key, &draft.changes, None).await?;
-    tx.commit().await?;
+    tx.commit(about(&draft.changes)).await?;
     let settings = WebSettings::of(&draft.after, generation);
     settings::publish(&deps.settings_sender, settings);
     let changed = &draft.changes;
@@ -81,6 +83,16 @@ fn parse(document: &SecretString) -> Result<Patch, ApiError> {
     let document: Value = serde_json::from_str(document.expose_secret())
         .map_err(|_| ApiError::invalid("config", "config is not valid JSON"))?;
     parse_patch(&document).map_err(refused)
+}
+
+/// Names of keys only: a value may be a secret.
+fn about(changes: &Changes) -> About {
+    let keys: Vec<&str> = changes.0.keys().copied().collect();
+    let detail = match &*keys {
+        [] => "nothing changed".to_owned(),
+        keys => format!("changed: {}", keys.join(", ")),
+    };
+    About::whole("config").detail(detail)
 }
 
 /// What a request would change.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use schema::audit::{About, Audited};
 use schema::container::{self, Desired};
-use schema::db::Tx;
-use schema::ids::{Generation, UserName};
+use schema::ids::{Generation, Kind, UserName};
 use schema::user::{self, User};
 use serde::Deserialize;
 use serde_json::json;
@@ -30,12 +30,13 @@ pub async fn start(
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     let name = &input.params.username;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     let user = enabled(present_user(user::find(&mut tx, name).await?, name)?)?;
     let expected = input.if_generation;
     let generation =
         container::set_desired(&mut tx, &user.uid, Desired::Running, false, expected).await?;
-    tx.commit().await?;
+    tx.commit(About::object(Kind::Container, &user.name))
+        .await?;
     tracing::info!(%actor, user = %user.name, "container start");
     let done = format!("the container of {} is running", user.name);
     wait::answer(
@@ -57,12 +58,13 @@ pub async fn stop(
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     let name = &input.params.username;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
     let expected = input.if_generation;
     let generation =
         container::set_desired(&mut tx, &user.uid, Desired::Stopped, false, expected).await?;
-    tx.commit().await?;
+    tx.commit(About::object(Kind::Container, &user.name))
+        .await?;
     tracing::info!(%actor, user = %user.name, "container stop");
     let done = format!("the container of {} is stopped", user.name);
     wait::answer(
@@ -84,7 +86,7 @@ pub async fn restart(
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     let name = &input.params.username;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
     let how = (input.if_generation, input.wait);
     restart_container(&deps, tx, user, &actor.to_string(), false, how).await
@@ -101,7 +103,7 @@ pub async fn debug(
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     let name = &input.params.username;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
     let how = (input.if_generation, input.wait);
     restart_container(&deps, tx, user, &actor.to_string(), true, how).await
@@ -110,7 +112,7 @@ pub async fn debug(
 /// Gives a container a new restart token and waits until the fresh one is ready.
 pub(super) async fn restart_container(
     deps: &Deps,
-    mut tx: Tx,
+    mut tx: Audited,
     user: User,
     actor: &str,
     debug: bool,
@@ -120,7 +122,8 @@ pub(super) async fn restart_container(
     let token = Uuid::new_v4().to_string();
     let generation =
         container::request_restart(&mut tx, &user.uid, &token, debug, expected).await?;
-    tx.commit().await?;
+    tx.commit(About::object(Kind::Container, &user.name))
+        .await?;
     let how = if debug {
         "runs in debug mode"
     } else {
@@ -182,16 +185,23 @@ pub async fn limits(
 ) -> Result<Reply, ApiError> {
     let name = &input.params.username;
     let (cpu, memory) = (input.params.cpu()?, input.params.memory()?);
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
     let expected = input.if_generation;
     let generation = container::set_limits(&mut tx, &user.uid, cpu, memory, expected).await?;
-    tx.commit().await?;
+    let about = About::object(Kind::Container, &user.name);
+    tx.commit(about.detail(limits_text(cpu, memory))).await?;
     tracing::info!(%actor, user = %user.name, ?cpu, ?memory, "container limits");
     let change = Change::of_container(&user, generation);
     let done = format!("the container of {} has these limits", user.name);
     let reply = wait::answer(&deps, &change, input.wait, done).await?;
     Ok(reply.with("cpu_limit", cpu).with("memory_limit_mb", memory))
+}
+
+fn limits_text(cpu: Option<f64>, memory: Option<i64>) -> String {
+    let cpu = cpu.map_or("as configured".to_owned(), |cores| cores.to_string());
+    let memory = memory.map_or("as configured".to_owned(), |mib| format!("{mib} MiB"));
+    format!("cpu: {cpu}, memory: {memory}")
 }
 
 /// Which part of whose log.

@@ -101,7 +101,7 @@ mod tests {
         let answer = fleet.get("/readyz").await;
         assert_eq!(answer.status, 200);
         assert!(answer.text.contains("engine: ok\n"));
-        fleet.world.deps.db.close().await;
+        fleet.world.db.close().await;
         let answer = fleet.get("/readyz").await;
         assert_eq!(answer.status, 503);
         assert!(

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::{SET_COOKIE, USER_AGENT};
+use schema::audit::About;
 use schema::error::DbError;
 use schema::ids::Timestamp;
 use schema::session::{self, Live};
@@ -96,10 +97,34 @@ pub async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Rep
         })?
 }
 
+/// One attempt, which leaves an entry in the audit trail whatever its outcome. One that the limit
+/// stops leaves none: the trail must not grow as fast as somebody can send.
 async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError> {
     let Input { params, meta, .. } = input;
+    let name = params.username.clone();
+    match attempt(params, &meta, &deps).await {
+        Err(refused @ (ApiError::BadCredentials | ApiError::SuperadminClient)) => {
+            let about = whom(&deps, &name).await?.detail(refused.code());
+            meta.refused(&deps, about).await?;
+            Err(refused)
+        }
+        other => other,
+    }
+}
+
+/// The account that was tried. A name that nobody has is not told: now and then it is a password
+/// that was typed into the wrong field.
+async fn whom(deps: &Dependencies, name: &str) -> Result<About, ApiError> {
+    let account = credentials::find(deps, name).await?;
+    Ok(account.map_or_else(
+        || About::object("account", "unknown"),
+        |account| About::object(account.role, &account.name),
+    ))
+}
+
+async fn attempt(params: LoginForm, meta: &Meta, deps: &Dependencies) -> Result<Reply, ApiError> {
     let (name, password) = (&params.username, params.password);
-    let account = credentials::verify(&deps, meta.client, name, password.clone())
+    let account = credentials::verify(deps, meta.client, name, password.clone())
         .await?
         .ok_or(ApiError::BadCredentials)?;
     let client = Client::detect(params.client, &meta.headers, &deps.settings());
@@ -107,12 +132,12 @@ async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError>
         return Err(ApiError::SuperadminClient);
     }
     let again = password.clone();
-    let rehashed = rehash(&deps, &account, password).await;
-    let live = match start_session(&deps, &account, client, &meta, rehashed.as_ref()).await {
+    let rehashed = rehash(deps, &account, password).await;
+    let live = match start_session(deps, &account, client, meta, rehashed.as_ref()).await {
         // A sign-in at the same time may have renewed the outdated hash of the same password.
         Err(ApiError::BadCredentials) if is_outdated(&account) => {
-            let again = credentials::verify_again(&deps, &account, again).await?;
-            start_session(&deps, &again, client, &meta, None).await?
+            let again = credentials::verify_again(deps, &account, again).await?;
+            start_session(deps, &again, client, meta, None).await?
         }
         live => live?,
     };
@@ -155,7 +180,7 @@ async fn start_session(
 ) -> Result<Live, ApiError> {
     let now = deps.clock.now();
     let address = meta.client.map(|ip| ip.to_string()).unwrap_or_default();
-    let mut tx = deps.db.begin().await?;
+    let mut tx = meta.begin(deps).await?;
     // This comes first because it locks the account's row, so that what is read afterwards stays
     // true until the commit, and a password change that comes later ends this session, too.
     let issued_at = match session::issue(&mut tx, &verified.uid, now, &address, client.into()).await
@@ -171,7 +196,9 @@ async fn start_session(
     let live = session::find_live(&mut tx, &verified.name, issued_at)
         .await?
         .ok_or(ApiError::BadCredentials)?;
-    tx.commit().await?;
+    tx.acting(live.name.as_str());
+    let about = About::object(live.role, &live.name);
+    tx.commit(about.detail(format!("client {client}"))).await?;
     Ok(live)
 }
 
@@ -186,7 +213,7 @@ pub async fn logout(
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     if let Some(session) = session
-        && let Err(error) = end(&deps, &session).await
+        && let Err(error) = end(&deps, &input.meta, &session).await
     {
         let error = crate::error::chain(&error);
         tracing::error!(%error, account = %session.account.name, "a session could not be ended");
@@ -194,11 +221,12 @@ pub async fn logout(
     Ok(Reply::ok("signed out").header(SET_COOKIE, clear_cookie(input.meta.secure)))
 }
 
-async fn end(deps: &Dependencies, session: &Session) -> Result<(), DbError> {
-    let mut tx = deps.db.begin().await?;
+async fn end(deps: &Dependencies, meta: &Meta, session: &Session) -> Result<(), DbError> {
+    let account = &session.account;
+    let mut tx = meta.begin(deps).await?;
     let issued_at = session.claims.issued_at.as_secs();
-    session::revoke(&mut tx, &session.account.uid, issued_at).await?;
-    tx.commit().await
+    session::revoke(&mut tx, &account.uid, issued_at).await?;
+    tx.commit(About::object(account.role, &account.name)).await
 }
 
 #[cfg(test)]

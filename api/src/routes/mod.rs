@@ -1,6 +1,7 @@
 //! The handlers, a module for each section of the HTTP contract.
 
 pub mod accounts;
+pub mod audit;
 pub mod basic;
 pub mod config;
 pub mod containers;
@@ -34,7 +35,7 @@ pub fn registry() -> Result<Registry, RegistryError> {
         .bind(Op::LoginMode, basic::login_mode)
         .bind(Op::LoginOidc, basic::login_oidc)
         .bind(Op::Csrf, basic::csrf);
-    fleet::bind_fleet(accounts::bind(binder)).build()
+    audit::bind(fleet::bind_fleet(accounts::bind(binder))).build()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What everybody may see and change of their own account.
 
 use http::header::SET_COOKIE;
+use schema::audit::About;
 use schema::condition::{self, ConditionStatus, ConditionType};
 use schema::container::{self, ContainerRow, StatusWord, status_word};
 use schema::ids::{Kind, Timestamp};
@@ -97,17 +98,22 @@ pub async fn change_password(
     let name = session.account.name.as_str();
     let verified = credentials::verify(&deps, meta.client, name, params.old_password)
         .await?
-        .filter(|verified| verified.uid == session.account.uid)
-        .ok_or(ApiError::WrongPassword)?;
+        .filter(|verified| verified.uid == session.account.uid);
+    let Some(verified) = verified else {
+        let about = About::object(session.account.role, name).detail("wrong_password");
+        meta.refused(&deps, about).await?;
+        return Err(ApiError::WrongPassword);
+    };
     let old = verified.password_hash.ok_or(ApiError::WrongPassword)?;
     let new = deps.passwords.slot().await?.hash(params.new_password);
     let new = SecretString::from(new.await?);
     let keep = session.claims.issued_at.as_secs();
-    let mut tx = deps.db.begin().await?;
+    let mut tx = meta.begin(&deps).await?;
     let ended = user::replace_password(&mut tx, &verified.uid, &old, &new, keep)
         .await?
         .ok_or(ApiError::WrongPassword)?;
-    tx.commit().await?;
+    tx.commit(About::object(verified.role, &verified.name))
+        .await?;
     tracing::info!(account = %verified.name, "password changed");
     Ok(Reply::ok("password changed; other sessions have ended").with("sessions_ended", ended))
 }
@@ -180,12 +186,14 @@ pub async fn revoke_sessions(
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     let (uid, current) = (&session.account.uid, session.claims.issued_at.as_secs());
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     let revoked = match input.params.issued_at {
         Some(one) => u64::from(session::revoke(&mut tx, uid, one).await?),
         None => session::revoke_all(&mut tx, uid, Some(current)).await?,
     };
-    tx.commit().await?;
+    let about = About::object(session.account.role, &session.account.name);
+    tx.commit(about.detail(format!("sessions ended: {revoked}")))
+        .await?;
     let reply = Reply::ok("sessions ended").with("revoked", revoked);
     if input.params.issued_at == Some(current) {
         return Ok(reply.header(SET_COOKIE, clear_cookie(input.meta.secure)));

@@ -71,7 +71,7 @@ pub async fn restart(
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     let name = &session.account.name;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     let user = params::present_user(user::find(&mut tx, name).await?, name)?;
     let how = (input.if_generation, input.wait);
     restart_container(&deps, tx, user, name.as_str(), false, how).await

@@ -1,5 +1,6 @@
 //! Superadmins: always local, at least one.
 
+use schema::audit::About;
 use schema::error::DbError;
 use schema::ids::{Timestamp, UserName};
 use schema::secrets::random_password;
@@ -11,7 +12,7 @@ use crate::auth::password;
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
-use crate::input::{Input, Nothing};
+use crate::input::{Input, Meta, Nothing};
 use crate::reply::Reply;
 
 use super::page;
@@ -64,9 +65,10 @@ pub async fn create(
     let username = input.params.username;
     let password = random_password().map_err(ApiError::internal)?;
     let hash = hash(&deps, password.clone()).await?;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     user::create_superadmin(&mut tx, &username, &hash, deps.clock.now()).await?;
-    tx.commit().await?;
+    tx.commit(About::object(Role::Superadmin, &username))
+        .await?;
     tracing::info!(%actor, superadmin = %username, "superadmin created");
     Ok(Reply::ok(format!("superadmin {username} created"))
         .with("username", username)
@@ -83,7 +85,7 @@ pub async fn delete(
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     let username = input.params.username;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     user::delete_superadmin(&mut tx, &username)
         .await
         .map_err(|error| named(error, &username))?;
@@ -94,7 +96,8 @@ pub async fn delete(
             "a superadmin can't delete the own account; another one can",
         ));
     }
-    tx.commit().await?;
+    tx.commit(About::object(Role::Superadmin, &username))
+        .await?;
     tracing::info!(%actor, superadmin = %username, "superadmin deleted");
     Ok(Reply::ok(format!("superadmin {username} deleted")))
 }
@@ -125,7 +128,7 @@ pub async fn reset(
     };
     password::check_rules("password", &password)?;
     let hash = hash(&deps, password.clone()).await?;
-    set_password(&deps, &actor, &username, &hash).await?;
+    set_password(&deps, &input.meta, &actor, &username, &hash).await?;
     tracing::info!(%actor, superadmin = %username, "superadmin's password reset");
     let reply = Reply::ok(format!("superadmin {username} has a new password"));
     if random {
@@ -136,6 +139,7 @@ pub async fn reset(
 
 async fn set_password(
     deps: &Dependencies,
+    meta: &Meta,
     actor: &Actor,
     username: &UserName,
     hash: &SecretString,
@@ -146,13 +150,14 @@ async fn set_password(
         }
         Actor::Session(_) | Actor::Socket { .. } => None,
     };
-    let mut tx = deps.db.begin().await?;
+    let mut tx = meta.begin(deps).await?;
     let account = user::find(&mut tx, username)
         .await?
         .filter(|account: &User| account.role == Role::Superadmin)
         .ok_or_else(|| ApiError::not_found(format!("superadmin {username}")))?;
     user::set_password(&mut tx, &account.uid, hash, keep).await?;
-    tx.commit().await?;
+    tx.commit(About::object(account.role, &account.name))
+        .await?;
     Ok(())
 }
 

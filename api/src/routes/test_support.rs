@@ -143,7 +143,7 @@ impl Fleet {
             image_ref: "registry:5000/agent:v1".to_owned(),
             desired: Desired::Running,
         };
-        let mut tx = self.world.deps.db.begin().await.unwrap();
+        let mut tx = self.world.db.begin().await.unwrap();
         user::create(&mut tx, &new, NOW).await.unwrap();
         tx.commit().await.unwrap();
         uid
@@ -156,7 +156,7 @@ impl Fleet {
             conditions: vec![said],
             ..StatusRow::default()
         };
-        let mut tx = self.world.deps.db.begin().await.unwrap();
+        let mut tx = self.world.db.begin().await.unwrap();
         let saved = object::save_status(&mut tx, kind, uid, &status, Epoch(1)).await;
         assert!(saved.unwrap());
         tx.commit().await.unwrap();
@@ -165,7 +165,7 @@ impl Fleet {
 
     /// What the reconcilers do to a deleted user in the end.
     pub(crate) async fn purge(&self, uid: &Uid) {
-        let mut tx = self.world.deps.db.begin().await.unwrap();
+        let mut tx = self.world.db.begin().await.unwrap();
         assert!(container::purge(&mut tx, uid).await.unwrap());
         assert!(user::purge(&mut tx, uid).await.unwrap());
         tx.commit().await.unwrap();

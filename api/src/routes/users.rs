@@ -1,5 +1,6 @@
 //! Ordinary users, as administrators manage them.
 
+use schema::audit::About;
 use schema::condition::Condition;
 use schema::config::Config;
 use schema::config::query as config_query;
@@ -133,12 +134,12 @@ pub async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result
     let image_tag = checked_tag(image_tag)?;
     let password = chosen_or_random(password)?;
     let hash = deps.passwords.slot().await?.hash(password.clone()).await?;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     let template = Template::read(&mut tx, &deps, image_tag.as_deref()).await?;
     let change = template
         .create(&mut tx, &username, hash.into(), deps.clock.now())
         .await?;
-    tx.commit().await?;
+    tx.commit(About::object(Kind::User, &username)).await?;
     let settled = wait::settle(&deps, &change, input.wait).await;
     let (done, under_way) = ("user created", "user created; the container is on its way");
     // Whatever became of the container, the account exists and this is the only time its password
@@ -229,13 +230,13 @@ pub async fn delete(
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     let name = &input.params.username;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     let user = ordinary_user(user::find(&mut tx, name).await?, name)?;
     if user.deleted_at.is_none() && input.if_generation.is_some() {
         object::bump(&mut tx, Kind::Container, &user.uid, input.if_generation).await?;
     }
     let generation = removal_of(&mut tx, &user, deps.clock.now()).await?;
-    tx.commit().await?;
+    tx.commit(About::object(Kind::User, &user.name)).await?;
     tracing::info!(%actor, user = %user.name, "user deleted");
     let change = Change {
         kind: Kind::User,
@@ -297,13 +298,13 @@ pub async fn reset_password(
     };
     check_rules("password", &password)?;
     let hash = deps.passwords.slot().await?.hash(password.clone()).await?;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
     if user.source != Source::Local {
         return Err(ApiError::ModeForbidden("the password is kept elsewhere"));
     }
     user::set_password(&mut tx, &user.uid, &hash.into(), None).await?;
-    tx.commit().await?;
+    tx.commit(About::object(Kind::User, &user.name)).await?;
     tracing::info!(%actor, user = %user.name, "password reset");
     let reply =
         Reply::ok("the password was reset and all sessions ended").with("username", &user.name);
@@ -345,10 +346,10 @@ async fn set_disabled(
     disabled: bool,
 ) -> Result<Reply, ApiError> {
     let name = &input.params.username;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
     let generation = user::set_disabled(&mut tx, &user.uid, disabled, input.if_generation).await?;
-    tx.commit().await?;
+    tx.commit(About::object(Kind::User, &user.name)).await?;
     tracing::info!(%actor, user = %user.name, disabled, "user switched");
     let done = format!(
         "user {name} is {}",
@@ -373,11 +374,13 @@ pub async fn revoke_sessions(
     deps: Deps,
 ) -> Result<Reply, ApiError> {
     let name = &input.params.username;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(&deps).await?;
     let account = user::find(&mut tx, name).await?;
     let account = account.ok_or_else(|| ApiError::not_found(format!("account {name}")))?;
     let ended = session::revoke_all(&mut tx, &account.uid, None).await?;
-    tx.commit().await?;
+    let about = About::object(account.role, &account.name);
+    tx.commit(about.detail(format!("sessions ended: {ended}")))
+        .await?;
     tracing::info!(%actor, account = %account.name, ended, "sessions revoked");
     Ok(Reply::ok(format!("sessions of {name} ended"))
         .with("username", &account.name)

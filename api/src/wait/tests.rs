@@ -228,7 +228,7 @@ async fn looks_are_paced_whatever_the_ticks() {
 async fn a_database_that_cannot_be_read_leaves_the_change_pending() {
     let fleet = fleet().await;
     fleet.user("alice").await;
-    fleet.world.deps.db.close().await;
+    fleet.world.db.close().await;
     let short = Some(Duration::from_millis(100));
     let settled = settle(&fleet.world.deps, &change(1), short).await;
     assert_eq!(settled, Settled::Pending(vec![]));

@@ -5,6 +5,7 @@
 //! the file means losing every sealed value, so it is created once and never overwritten.
 
 mod key_file;
+mod mac;
 mod random;
 #[cfg(test)]
 mod tests;
@@ -14,10 +15,10 @@ use std::path::PathBuf;
 
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use hmac::{KeyInit, Mac};
 use zeroize::Zeroizing;
 
+pub use mac::MacKey;
 pub use random::{random_password, random_secret};
 
 /// The name of the key file inside the data directory.
@@ -28,7 +29,6 @@ const SEALED_FORMAT: u8 = 1;
 const NONCE_LEN: usize = 12;
 const TAG_LEN: usize = 16;
 const KEY_LEN: usize = 32;
-const BLOCK_LEN: usize = 64;
 const SEAL_LABEL: &str = "agentyard/seal/v1";
 const FINGERPRINT_LABEL: &str = "agentyard/fingerprint/v1";
 
@@ -143,18 +143,18 @@ impl MasterKey {
     ///
     /// Different labels give independent values, so a token of one purpose says nothing of another.
     pub fn derive(&self, label: &str, message: &[u8]) -> [u8; KEY_LEN] {
-        // HMAC pads a short key with zeros up to the hash's block (RFC 2104); padding it here makes
-        // the constructor infallible.
-        let mut block = Zeroizing::new([0_u8; BLOCK_LEN]);
-        for (to, from) in block.iter_mut().zip(self.0.iter()) {
-            *to = *from;
-        }
-        let mut mac = Hmac::<Sha256>::new((&*block).into());
+        let mut mac = mac::keyed(&self.0);
         // The length keeps ("ab", "c") apart from ("a", "bc").
         mac.update(&(label.len() as u64).to_be_bytes());
         mac.update(label.as_bytes());
         mac.update(message);
         mac.finalize().into_bytes().into()
+    }
+
+    /// A key of its own for authenticating one kind of record. Whoever has it can neither seal nor
+    /// open anything.
+    pub fn mac_key(&self, label: &str) -> MacKey {
+        MacKey::new(self.derive(label, b""))
     }
 
     /// A short public name of this key: stored beside sealed values, it tells a wrong key file from

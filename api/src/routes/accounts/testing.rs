@@ -12,7 +12,7 @@ use warp::filters::BoxedFilter;
 
 use crate::access::Op;
 use crate::auth::password::hash_blocking;
-use crate::dispatch::Binder;
+use crate::dispatch::{Api, Binder};
 use crate::server::{Peer, RequestContext, Surface};
 use crate::testing::{NOW, World, world};
 
@@ -98,7 +98,19 @@ pub(in crate::routes) fn from_socket() -> RequestContext {
 pub(in crate::routes) async fn house() -> House {
     let world = world().await.with_database_sessions();
     let binder = super::bind(Binder::default());
-    let filter = world.api(binder, BOUND).filter();
+    let api = world.api(binder, BOUND);
+    furnished(world, api).await
+}
+
+/// The same with every route.
+pub(in crate::routes) async fn whole_house() -> House {
+    let world = world().await.with_database_sessions();
+    let api = Api::new(crate::routes::registry().unwrap(), world.deps.clone());
+    furnished(world, api.unwrap()).await
+}
+
+async fn furnished(world: World, api: Api) -> House {
+    let filter = api.filter();
     let house = House { world, filter };
     for name in ["alice", "bob"] {
         house.create_user(name).await;
@@ -109,7 +121,7 @@ pub(in crate::routes) async fn house() -> House {
 
 impl House {
     pub(in crate::routes) async fn tx(&self) -> Tx {
-        self.world.deps.db.begin().await.unwrap()
+        self.world.db.begin().await.unwrap()
     }
 
     pub(in crate::routes) async fn create_user(&self, name: &str) -> Uid {

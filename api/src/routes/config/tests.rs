@@ -117,7 +117,7 @@ async fn l21_secrets_never_come_back_and_masks_keep_them() {
 async fn l21_a_secret_is_sealed_in_the_database() {
     let admin = admin().await;
     admin.save(&json!({"oidc.client_secret": "hunter2"})).await;
-    admin.house.world.deps.db.close().await;
+    admin.house.world.db.close().await;
     for entry in std::fs::read_dir(admin.house.world._dir.path()).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
         assert!(!bytes.windows(7).any(|window| window == b"hunter2"));
@@ -389,7 +389,7 @@ async fn settings_follow_what_others_save() {
         let changed = tokio::time::timeout(Duration::from_secs(5), settings.changed()).await;
         changed.expect("the bell wakes it").unwrap();
         assert_eq!(settings.borrow_and_update().desktop_user_agents, ["Desk"]);
-        deps.db.close().await;
+        admin.house.world.db.close().await;
         let stays = tokio::time::timeout(Duration::from_millis(50), settings.changed()).await;
         assert!(stays.is_err());
         shutdown.cancel();

@@ -12,6 +12,7 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::*;
+use crate::access::Op;
 use crate::auth::login_limit::WINDOW;
 use crate::routes::accounts::testing::{House, PASSWORD, from_address, house};
 use crate::settings::AuthMode;
@@ -309,6 +310,8 @@ async fn attempt(house: &House, verified: &User) -> Result<Live, ApiError> {
 
 fn meta() -> Meta {
     Meta {
+        op: Op::Login,
+        actor: None,
         request_id: Default::default(),
         client: None,
         secure: false,
@@ -354,7 +357,7 @@ async fn signing_out_clears_the_cookie_even_without_a_database() {
         let account = account.unwrap().unwrap();
         Session { account, claims }
     };
-    house.world.deps.db.close().await;
+    house.world.db.close().await;
     let input = Input {
         params: Nothing {},
         wait: None,
@@ -437,7 +440,7 @@ async fn accounts_of_another_mode_neither_sign_in_nor_stay() {
 async fn a_broken_database_is_no_missing_session() {
     let house = house().await;
     let cookie = house.sign_in("alice").await;
-    house.world.deps.db.close().await;
+    house.world.db.close().await;
     let answer = house
         .get("/api/user/info")
         .header("cookie", &cookie)

@@ -1,5 +1,6 @@
 //! Retry, pause, resume.
 
+use schema::audit::About;
 use schema::ids::Kind;
 use schema::object::{self, ObjectRow};
 use serde::Deserialize;
@@ -9,10 +10,13 @@ use super::{ALL, find};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::input::Input;
+use crate::input::{Input, Meta};
 use crate::reply::Reply;
 use crate::routes::params;
 use crate::wait::{self, Change};
+
+/// The kind under which the audit trail names reconcilers; `*` is all of them.
+const RECONCILER: &str = "reconciler";
 
 /// What a switch is on: `object=kind/name`, or `kind` and `name`, or `reconciler`, or `all=true`.
 #[derive(Debug, Deserialize)]
@@ -89,35 +93,45 @@ fn change(row: &ObjectRow, kind: Kind) -> Change {
 pub async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Reply, ApiError> {
     let leading = deps.leadership.leader().leading;
     match input.params.scope()? {
-        Scope::Object(kind, name) => retry_object(&deps, leading, (kind, &name)).await,
+        Scope::Object(kind, name) => retry_object(&input.meta, &deps, leading, (kind, &name)).await,
         Scope::All | Scope::Reconciler(_) if !leading => Err(ApiError::Conflict {
             code: "not_leader",
             message: "this replica runs no reconcilers; ask the leader".to_owned(),
         }),
         Scope::All => {
+            record(&input.meta, &deps, ALL).await?;
             deps.reconcilers.wake(None);
             Ok(Reply::ok("everything is looked at now"))
         }
         Scope::Reconciler(kind) => {
+            record(&input.meta, &deps, kind.as_str()).await?;
             deps.reconcilers.wake(Some(kind.as_str()));
             Ok(Reply::ok(format!("every {kind} is looked at now")))
         }
     }
 }
 
+/// Nothing is written to have a reconciler look, but who asked for it is told.
+async fn record(meta: &Meta, deps: &Deps, name: &str) -> Result<(), ApiError> {
+    let tx = meta.begin(deps).await?;
+    Ok(tx.commit(About::object(RECONCILER, name)).await?)
+}
+
 async fn retry_object(
+    meta: &Meta,
     deps: &Deps,
     leading: bool,
     (kind, name): (Kind, &str),
 ) -> Result<Reply, ApiError> {
     let mut row = find(deps, kind, name).await?;
+    let mut tx = meta.begin(deps).await?;
+    if !leading {
+        // The leader is elsewhere; a new generation is what it looks at without delay.
+        row.generation = object::bump(&mut tx, kind, &row.uid, None).await?;
+    }
+    tx.commit(About::object(kind, &row.name)).await?;
     if leading {
         deps.reconcilers.retry(kind.as_str(), row.uid.as_str());
-    } else {
-        // The leader is elsewhere; a new generation is what it looks at without delay.
-        let mut tx = deps.db.begin().await?;
-        row.generation = object::bump(&mut tx, kind, &row.uid, None).await?;
-        tx.commit().await?;
     }
     let change = change(&row, kind);
     Ok(Reply::ok("it is looked at now")
@@ -168,9 +182,9 @@ async fn reconcilers_paused(
         Scope::Reconciler(kind) => kind.as_str(),
         Scope::All => ALL,
     };
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(deps).await?;
     object::set_reconciler_paused(&mut tx, name, paused).await?;
-    tx.commit().await?;
+    tx.commit(About::object(RECONCILER, name)).await?;
     if !paused {
         // What was parked meanwhile is looked at without waiting for the resync.
         deps.reconcilers.wake((name != ALL).then_some(name));
@@ -185,12 +199,12 @@ async fn object_paused(
     paused: bool,
 ) -> Result<Change, ApiError> {
     let mut row = find(deps, kind, name).await?;
-    let mut tx = deps.db.begin().await?;
+    let mut tx = input.meta.begin(deps).await?;
     if input.if_generation.is_some() {
         object::bump(&mut tx, kind, &row.uid, input.if_generation).await?;
     }
     row.generation = object::set_paused(&mut tx, kind, &row.uid, paused).await?;
-    tx.commit().await?;
+    tx.commit(About::object(kind, &row.name)).await?;
     Ok(change(&row, kind))
 }
 

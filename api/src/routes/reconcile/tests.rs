@@ -164,7 +164,7 @@ async fn an_object_is_told_in_full() {
             Condition::ready(Reason::Running, ""),
         )
         .await;
-    let mut tx = fleet.world.deps.db.begin().await.unwrap();
+    let mut tx = fleet.world.db.begin().await.unwrap();
     event::record(
         &mut tx,
         Kind::Container,
@@ -349,7 +349,7 @@ async fn everything_is_paused_and_resumed_at_once() {
 async fn events_outlive_their_object() {
     let (fleet, _) = with(Asked::default()).await;
     let uid = fleet.user("alice").await;
-    let mut tx = fleet.world.deps.db.begin().await.unwrap();
+    let mut tx = fleet.world.db.begin().await.unwrap();
     for (second, message) in ["first", "second"].into_iter().enumerate() {
         let at = NOW.plus(Duration::from_secs(second as u64));
         event::record(

@@ -11,7 +11,7 @@ async fn operation(fleet: &Fleet, uids: &[Uid]) -> String {
         .iter()
         .map(|uid| (Kind::Container, uid.clone(), uid.to_string(), Generation(1)))
         .collect();
-    let mut tx = fleet.world.deps.db.begin().await.unwrap();
+    let mut tx = fleet.world.db.begin().await.unwrap();
     let id = operation::create(&mut tx, "batch_create", "root", &objects, NOW)
         .await
         .unwrap();

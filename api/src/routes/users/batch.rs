@@ -1,8 +1,9 @@
 //! Creating many users at once.
 
+use schema::audit::About;
 use schema::db::Tx;
 use schema::error::DbError;
-use schema::ids::{Timestamp, UserName};
+use schema::ids::{Kind, Timestamp, UserName};
 use schema::operation;
 use schema::secrets::random_password;
 use schema::user;
@@ -13,7 +14,7 @@ use super::Template;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::input::Input;
+use crate::input::{Input, Meta};
 use crate::reply::Reply;
 use crate::routes::params::names;
 use crate::wait::{self, Change};
@@ -86,7 +87,7 @@ pub async fn batch_create(
     for name in names {
         candidates.push(candidate(&deps, name).await?);
     }
-    let (results, task) = record(&deps, candidates, &actor.to_string()).await?;
+    let (results, task) = record(&deps, &input.meta, candidates, &actor.to_string()).await?;
     let created = results.iter().filter(|result| result.success).count();
     tracing::info!(%actor, created, "users created");
     let message = format!("{created} of {} users created", results.len());
@@ -155,11 +156,12 @@ async fn hash(deps: &Deps, password: &SecretString) -> Result<SecretString, ApiE
 /// names, and the operation's id unless nobody was created.
 async fn record(
     deps: &Deps,
+    meta: &Meta,
     candidates: Vec<Candidate>,
     actor: &str,
 ) -> Result<(Vec<Outcome>, Option<String>), ApiError> {
     let now = deps.clock.now();
-    let mut tx = deps.db.begin().await?;
+    let mut tx = meta.begin(deps).await?;
     let template = Template::read(&mut tx, deps, None).await?;
     let (mut results, mut objects) = (Vec::with_capacity(candidates.len()), Vec::new());
     for candidate in candidates {
@@ -167,13 +169,16 @@ async fn record(
         results.push(outcome);
         objects.extend(change.map(|c| (c.kind, c.uid, c.name, c.generation)));
     }
-    let task = if objects.is_empty() {
-        None
-    } else {
-        Some(operation::create(&mut tx, "batch_create", actor, &objects, now).await?)
+    let mut created = objects.iter().map(|(_, _, name, _)| name);
+    let Some(first) = created.next() else {
+        return Ok((results, None));
     };
-    tx.commit().await?;
-    Ok((results, task))
+    let about = created.fold(About::object(Kind::User, first), |about, name| {
+        about.and(Kind::User, name)
+    });
+    let task = operation::create(&mut tx, "batch_create", actor, &objects, now).await?;
+    tx.commit(about.detail(format!("task {task}"))).await?;
+    Ok((results, Some(task)))
 }
 
 async fn record_one(

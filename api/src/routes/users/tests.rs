@@ -29,7 +29,7 @@ async fn password_fits(fleet: &Fleet, name: &str, password: &Value) -> bool {
 }
 
 async fn session(fleet: &Fleet, uid: &Uid) -> i64 {
-    let mut tx = fleet.world.deps.db.begin().await.unwrap();
+    let mut tx = fleet.world.db.begin().await.unwrap();
     let issued_at = session::issue(&mut tx, uid, NOW, "::1", "web")
         .await
         .unwrap();
@@ -131,7 +131,7 @@ async fn without_autostart_a_new_container_stands() {
     let fleet = fleet().await;
     let changes = schema::config::Changes([("container.autostart", Some(json!(false)))].into());
     let deps = &fleet.world.deps;
-    let mut tx = deps.db.begin().await.unwrap();
+    let mut tx = fleet.world.db.begin().await.unwrap();
     config_query::save(&mut tx, &deps.master_key, &changes, None)
         .await
         .unwrap();
@@ -425,7 +425,7 @@ async fn l7_revoked_sessions_end() {
 #[tokio::test]
 async fn a_superadmin_is_not_an_ordinary_user() {
     let fleet = fleet().await;
-    let mut tx = fleet.world.deps.db.begin().await.unwrap();
+    let mut tx = fleet.world.db.begin().await.unwrap();
     let hash = "x".to_owned().into();
     user::create_superadmin(&mut tx, &"root".parse().unwrap(), &hash, NOW)
         .await

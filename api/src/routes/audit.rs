@@ -1,0 +1,199 @@
+//! The audit trail, as superadmins read, verify and take it away.
+
+use bytes::Bytes;
+use futures::Stream;
+use futures::stream::try_unfold;
+use http::HeaderValue;
+use schema::audit::{self, Entry, Filter, Record};
+use schema::error::DbError;
+use schema::ids::Timestamp;
+use schema::reader::Reader;
+use serde::{Deserialize, Serialize};
+
+use super::page::{Window, search, with_page};
+use super::params;
+use crate::access::Op;
+use crate::deps::Deps;
+use crate::dispatch::{Binder, Superadmin};
+use crate::error::{ApiError, chain};
+use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
+use crate::reply::Reply;
+
+/// JSON Lines have no registered type; this one is understood most.
+const JSON_LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+
+/// Binds them.
+#[must_use]
+pub fn bind(binder: Binder) -> Binder {
+    binder
+        .bind(Op::Audit, list)
+        .bind(Op::AuditVerify, verify)
+        .bind(Op::AuditExport, export)
+}
+
+/// Which entries.
+#[derive(Debug, Deserialize)]
+pub struct Wanted {
+    /// Of one actor.
+    actor: Option<String>,
+    /// About one object, as `kind/name`.
+    object: Option<String>,
+    /// Of one action.
+    action: Option<String>,
+    /// From this moment on.
+    since: Option<String>,
+}
+
+/// An entry in the list. Its hash is of use only with all others, which the export gives.
+#[derive(Debug, Serialize)]
+struct Shown {
+    seq: i64,
+    #[serde(flatten)]
+    entry: Entry,
+}
+
+impl From<Record> for Shown {
+    fn from(Record { seq, entry, .. }: Record) -> Self {
+        Self { seq, entry }
+    }
+}
+
+/// `GET /api/admin/audit`: who did what, from where, when; newest first. Always one page, since the
+/// trail only grows.
+///
+/// # Errors
+/// 400 for a bad time.
+pub async fn list(_: Superadmin, input: Input<Wanted>, deps: Deps) -> Result<Reply, ApiError> {
+    let first = Paging {
+        page: 1,
+        page_size: DEFAULT_PAGE_SIZE,
+        search: String::new(),
+    };
+    let paging = Some(input.paging.as_ref().unwrap_or(&first));
+    let filter = filter(input.params, search(paging))?;
+    let (entries, total) = read(&deps, &filter, paging).await?;
+    let reply = Reply::ok("the audit trail, newest first").with("entries", entries);
+    Ok(with_page(reply, paging, total))
+}
+
+fn filter(wanted: Wanted, search: &str) -> Result<Filter, ApiError> {
+    let since = params::moment("since", wanted.since.as_deref())?;
+    Ok(Filter {
+        actor: wanted.actor.unwrap_or_default(),
+        object: wanted.object.unwrap_or_default(),
+        action: wanted.action.unwrap_or_default(),
+        since: since.unwrap_or(Timestamp::from_millis(0)),
+        search: search.to_owned(),
+    })
+}
+
+async fn read(
+    deps: &Deps,
+    filter: &Filter,
+    paging: Option<&Paging>,
+) -> Result<(Vec<Shown>, i64), DbError> {
+    let mut snapshot = deps.db.snapshot().await?;
+    let total = audit::found(&mut snapshot, filter).await?;
+    let asked = Window::of(paging);
+    let window = asked.corrected(paging, total).unwrap_or(asked);
+    let records = audit::list(&mut snapshot, filter, window.limit, window.offset).await?;
+    Ok((records.into_iter().map(Shown::from).collect(), total))
+}
+
+/// `GET /api/admin/audit/verify`: whether every entry is as it was written, and none is missing. Reads
+/// the whole trail; whoever asks meanwhile waits for their turn.
+///
+/// # Errors
+/// Only when the database fails: a trail that was tampered with is an answer.
+pub async fn verify(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+    let _turn = deps
+        .audit_check
+        .acquire()
+        .await
+        .map_err(ApiError::internal)?;
+    let mut snapshot = deps.db.snapshot().await?;
+    let verdict = audit::verify(&mut snapshot, deps.writer.key()).await?;
+    let message = match &verdict.problem {
+        None => "the audit trail is as it was written",
+        Some(problem) => {
+            tracing::error!(seq = problem.seq, problem = problem.message, "audit trail");
+            "the audit trail was tampered with"
+        }
+    };
+    Ok(Reply::ok(message)
+        .with("valid", verdict.problem.is_none())
+        .with("entries", verdict.entries)
+        .with("first_seq", verdict.first_seq)
+        .with("last_seq", verdict.last_seq)
+        .with("problem", verdict.problem))
+}
+
+/// From when.
+#[derive(Debug, Deserialize)]
+pub struct ExportFrom {
+    /// From the first entry that is not older than this moment.
+    since: Option<String>,
+}
+
+/// `GET /api/admin/audit/export`: the entries up to now, oldest first, one JSON object a line, each with
+/// its hash. What the retention removes while it is under way is not in it; the numbers tell.
+///
+/// # Errors
+/// 400 for a bad time. A database that fails later ends the download early, which clients see.
+pub async fn export(
+    _: Superadmin,
+    input: Input<ExportFrom>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let since = params::moment("since", input.params.since.as_deref())?;
+    let mut connection = deps.db.read().await?;
+    let (_, last) = audit::bounds(&mut connection).await?;
+    let last = last.unwrap_or(0);
+    let after = match since {
+        None => i64::MIN,
+        Some(since) => match audit::first_since(&mut connection, since).await? {
+            Some(first) => first - 1,
+            None => last,
+        },
+    };
+    drop(connection);
+    let lines = lines(deps.db.clone(), after, last);
+    Ok(Reply::download(JSON_LINES, "audit.jsonl", lines))
+}
+
+/// The entries after one, up to another, page by page. No connection to the database is held while a
+/// slow reader takes its time.
+fn lines(db: Reader, after: i64, last: i64) -> impl Stream<Item = Result<Bytes, DbError>> + Send {
+    try_unfold(after, move |after| {
+        let db = db.clone();
+        async move {
+            let page = page(&db, after, last).await.inspect_err(|error| {
+                let error = chain(error);
+                tracing::error!(error, "an export of the audit trail ends early");
+            })?;
+            let Some(newest) = page.last().map(|record| record.seq) else {
+                return Ok(None);
+            };
+            let mut text = Vec::new();
+            for record in &page {
+                serde_json::to_writer(&mut text, record)
+                    .map_err(|error| DbError::Corrupt(error.to_string()))?;
+                text.push(b'\n');
+            }
+            Ok(Some((Bytes::from(text), newest)))
+        }
+    })
+}
+
+async fn page(db: &Reader, after: i64, last: i64) -> Result<Vec<Record>, DbError> {
+    if after >= last {
+        return Ok(Vec::new());
+    }
+    let mut connection = db.read().await?;
+    let mut page = audit::following(&mut connection, after, audit::EXPORT_PAGE).await?;
+    page.retain(|record| record.seq <= last);
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,459 @@
+//! What requests leave in the trail, and how it is read.
+
+use std::collections::BTreeSet;
+
+use schema::audit::{About, Author, ChainKey, Outcome, append};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::access::{Access, TABLE};
+use crate::auth::session::SessionClaims;
+use crate::routes::accounts::testing::{
+    Answer, House, PASSWORD, from_address, from_socket, whole_house,
+};
+
+const ADDRESS: &str = "192.0.2.9:1000";
+/// In everything that is secret in the requests of these tests.
+const CANARY: &str = "canary-hunter2";
+
+impl House {
+    /// What the trail tells, oldest first.
+    async fn trail(&self) -> Vec<Record> {
+        let mut connection = self.world.db.read().await.unwrap();
+        audit::following(&mut connection, 0, 10_000).await.unwrap()
+    }
+
+    /// The only entry that `act` leaves.
+    async fn entry_of(&self, act: impl Future<Output = Answer>) -> (Answer, Entry) {
+        let before = self.trail().await.len();
+        let answer = act.await;
+        let mut after = self.trail().await.split_off(before);
+        assert_eq!(after.len(), 1, "{answer:?} left {after:?}");
+        (answer, after.remove(0).entry)
+    }
+
+    /// `act` leaves none.
+    async fn no_entry_of(&self, act: impl Future<Output = Answer>) -> Answer {
+        let before = self.trail().await.len();
+        let answer = act.await;
+        let after = self.trail().await.split_off(before);
+        assert!(after.is_empty(), "{answer:?} left {after:?}");
+        answer
+    }
+
+    /// A session, whatever the password is by now.
+    async fn session_of(&self, name: &str) -> String {
+        let account = self.find(name).await.unwrap();
+        let now = self.world.deps.clock.now();
+        let mut tx = self.tx().await;
+        let issued_at = schema::session::issue(&mut tx, &account.uid, now, "", "web").await;
+        tx.commit().await.unwrap();
+        let issued_at = Timestamp::from_secs(issued_at.unwrap());
+        let claims = SessionClaims::new(account.name, issued_at);
+        let value = claims.to_cookie_value(&self.world.deps.signer);
+        format!("session={value}")
+    }
+
+    async fn ask(&self, path: &str, cookie: &str) -> Value {
+        let answer = self.get(path).with("root", cookie).send().await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.body
+    }
+}
+
+/// A request that is done, and what its entry names.
+struct Case {
+    form: &'static [(&'static str, &'static str)],
+    object: &'static str,
+    detail: &'static str,
+}
+
+/// One for every POST: a route without one fails the test.
+fn case(op: Op) -> Case {
+    const ALICE: &[(&str, &str)] = &[("username", "alice"), ("wait", "0")];
+    let (form, object, detail): (&'static [_], _, _) = match op {
+        Op::Login => (
+            &[("username", "Alice"), ("password", PASSWORD)],
+            "user/alice",
+            "client web",
+        ),
+        Op::Logout => (&[], "user/alice", ""),
+        Op::UserPassword => (
+            &[("old_password", PASSWORD), ("new_password", CANARY)],
+            "user/alice",
+            "",
+        ),
+        Op::OwnContainerRestart => (&[("wait", "0")], "container/alice", ""),
+        Op::OwnSessionsRevoke => (&[], "user/alice", "sessions ended: "),
+        Op::ConfigSave => (
+            &[(
+                "config",
+                r#"{"image.tag":"2","image.registry_password":"canary-hunter2"}"#,
+            )],
+            "config",
+            "changed: image.registry_password, image.tag",
+        ),
+        Op::UsersCreate => (
+            &[("username", "carol"), ("password", CANARY), ("wait", "0")],
+            "user/carol",
+            "",
+        ),
+        Op::UsersBatchCreate => (
+            &[("usernames", "dave,alice,erin"), ("wait", "0")],
+            "user/dave,user/erin",
+            "task ",
+        ),
+        Op::UsersDelete => (&[("username", "bob"), ("wait", "0")], "user/bob", ""),
+        Op::UsersResetPassword => (
+            &[("username", "ALICE"), ("password", CANARY)],
+            "user/alice",
+            "",
+        ),
+        Op::UsersDisable | Op::UsersEnable => (ALICE, "user/alice", ""),
+        Op::UsersRevokeSessions => (&[("username", "alice")], "user/alice", "sessions ended: "),
+        Op::SuperadminsCreate => (&[("username", "eve")], "superadmin/eve", ""),
+        Op::SuperadminsDelete => (&[("username", "second")], "superadmin/second", ""),
+        Op::SuperadminsReset => (
+            &[("username", "eve"), ("password", CANARY)],
+            "superadmin/eve",
+            "",
+        ),
+        Op::ContainerStart | Op::ContainerStop | Op::ContainerRestart | Op::ContainerDebug => {
+            (ALICE, "container/alice", "")
+        }
+        Op::ContainerLimits => (
+            &[("username", "alice"), ("cpu_limit", "1.5"), ("wait", "0")],
+            "container/alice",
+            "cpu: 1.5, memory: as configured",
+        ),
+        Op::ReconcileRetry => (&[("object", "container/alice")], "container/alice", ""),
+        Op::ReconcilePause | Op::ReconcileResume => (
+            &[("object", "container/alice"), ("wait", "0")],
+            "container/alice",
+            "",
+        ),
+        other => panic!("{other} is a POST without a case here"),
+    };
+    Case {
+        form,
+        object,
+        detail,
+    }
+}
+
+#[tokio::test]
+async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
+    let house = whole_house().await;
+    house.create_superadmin("second").await;
+    let root = house.sign_in("root").await;
+    let mut secrets = vec![CANARY.to_owned(), PASSWORD.to_owned(), root.clone()];
+    let mut actions = BTreeSet::new();
+    for route in TABLE.iter().filter(|route| route.post) {
+        let Case {
+            form,
+            object,
+            detail,
+        } = case(route.op);
+        // The password is another one after some of the routes; the session need not be a new one.
+        let alice = house.session_of("alice").await;
+        let (who, cookie) = match route.access {
+            Access::Superadmin => ("root", root.as_str()),
+            _ => ("alice", alice.as_str()),
+        };
+        let ask = house
+            .post(route.path, form)
+            .with(who, cookie)
+            .context(from_address(ADDRESS));
+        let (answer, entry) = house.entry_of(ask.send()).await;
+        assert!(answer.status.is_success(), "{}: {answer:?}", route.path);
+        let said = (&*entry.actor, &*entry.address, &*entry.action);
+        let action = route.op.to_string();
+        assert_eq!(said, (who, "192.0.2.9", &*action), "{}", route.path);
+        assert_eq!((&*entry.object, &*entry.outcome), (object, "ok"));
+        assert!(entry.detail.starts_with(detail), "{entry:?}");
+        assert_eq!(detail.is_empty(), entry.detail.is_empty(), "{entry:?}");
+        actions.insert(action);
+        secrets.extend(secrets_of(&answer));
+        secrets.push(alice);
+    }
+    assert_eq!(actions.len(), TABLE.iter().filter(|r| r.post).count());
+    assert!(secrets.len() > 30, "answers with passwords are looked at");
+    let export = house
+        .get("/api/admin/audit/export")
+        .with("root", &root)
+        .send()
+        .await;
+    assert_eq!(export.text.lines().count(), house.trail().await.len());
+    for secret in secrets {
+        assert!(!export.text.contains(&secret), "{secret}");
+    }
+    let verdict = house.ask("/api/admin/audit/verify", &root).await;
+    assert_eq!(verdict["valid"], true, "{verdict}");
+}
+
+/// Everything in an answer that nobody else may know.
+fn secrets_of(answer: &Answer) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut look = |value: &Value| found.extend(value["password"].as_str().map(str::to_owned));
+    look(&answer.body);
+    if let Some(results) = answer.body["results"].as_array() {
+        results.iter().for_each(look);
+    }
+    if answer.headers.contains_key(http::header::SET_COOKIE) {
+        found.push(answer.cookie());
+    }
+    found.retain(|secret| secret != "session=");
+    found
+}
+
+#[tokio::test]
+async fn refused_sign_ins_are_told_without_what_was_typed() {
+    let house = whole_house().await;
+    let refused = async |name: &str, object: &str, detail: &str| {
+        let ask = house.login(name, CANARY).context(from_address(ADDRESS));
+        let (answer, entry) = house.entry_of(ask.send()).await;
+        assert_eq!(answer.verdict(), (401, detail));
+        let said = (&*entry.actor, &*entry.action, &*entry.object);
+        assert_eq!(said, ("-", "login", object));
+        assert_eq!((&*entry.outcome, &*entry.detail), ("refused", detail));
+        assert_eq!(entry.address, "192.0.2.9");
+    };
+    refused("ALICE", "user/alice", "bad_credentials").await;
+    refused("root", "superadmin/root", "bad_credentials").await;
+    refused("nobody", "account/unknown", "bad_credentials").await;
+    // Somebody typed the password into the wrong field.
+    refused(CANARY, "account/unknown", "bad_credentials").await;
+    refused("no\0name\u{202e}", "account/unknown", "bad_credentials").await;
+
+    let form = [
+        ("username", "root"),
+        ("password", PASSWORD),
+        ("client", "desktop"),
+    ];
+    let (answer, entry) = house.entry_of(house.post("/api/login", &form).send()).await;
+    assert_eq!(answer.verdict(), (403, "superadmin_client"));
+    assert_eq!((&*entry.actor, &*entry.object), ("-", "superadmin/root"));
+    assert_eq!(entry.detail, "superadmin_client");
+
+    let alice = house.sign_in("alice").await;
+    let form = [("old_password", CANARY), ("new_password", "another one")];
+    let ask = house
+        .post("/api/user/password", &form)
+        .with("alice", &alice);
+    let (answer, entry) = house.entry_of(ask.send()).await;
+    assert_eq!(answer.verdict(), (401, "wrong_password"));
+    assert_eq!((&*entry.actor, &*entry.object), ("alice", "user/alice"));
+    assert_eq!(
+        (&*entry.outcome, &*entry.detail),
+        ("refused", "wrong_password")
+    );
+
+    let trail = serde_json::to_string(&house.trail().await).unwrap();
+    assert!(
+        !trail.contains(CANARY) && !trail.contains("nobody"),
+        "{trail}"
+    );
+}
+
+#[tokio::test]
+async fn l19_attempts_past_the_limit_do_not_make_the_trail_grow() {
+    let house = whole_house().await;
+    for _ in 0..10 {
+        house.entry_of(house.login("alice", "wrong").send()).await;
+    }
+    for _ in 0..5 {
+        let answer = house
+            .no_entry_of(house.login("alice", "wrong").send())
+            .await;
+        assert_eq!(answer.verdict(), (429, "too_many_attempts"));
+    }
+}
+
+#[tokio::test]
+async fn what_changes_nothing_leaves_no_entry() {
+    let house = whole_house().await;
+    let root = house.sign_in("root").await;
+    let alice = house.sign_in("alice").await;
+    for (who, path, form, status) in [
+        ("root", "users/create", &[("username", "alice")][..], 409),
+        ("root", "users/create", &[("username", "-")], 400),
+        ("root", "users/batch-create", &[("usernames", "alice")], 200),
+        ("root", "users/delete", &[("username", "nobody")], 404),
+        (
+            "root",
+            "container/stop",
+            &[("username", "alice"), ("if_generation", "7")],
+            412,
+        ),
+        ("root", "superadmins/delete", &[("username", "root")], 409),
+        ("root", "reconcile/pause", &[("object", "user/nobody")], 404),
+        ("alice", "users/delete", &[("username", "bob")], 403),
+    ] {
+        let path = format!("/api/admin/{path}");
+        let cookie = if who == "root" { &root } else { &alice };
+        let ask = house.post(&path, form).with(who, cookie);
+        let answer = house.no_entry_of(ask.send()).await;
+        assert_eq!(answer.status.as_u16(), status, "{path}: {answer:?}");
+    }
+    let dry = [("config", r#"{"image.tag":"2"}"#), ("dry_run", "1")];
+    let ask = house.post("/api/config", &dry).with("root", &root);
+    assert_eq!(house.no_entry_of(ask.send()).await.status, 200);
+    let answer = house
+        .no_entry_of(house.post("/api/logout", &[]).send())
+        .await;
+    assert_eq!(answer.status, 200, "without a session");
+    let csrf = house.post("/api/admin/users/delete", &[("username", "bob")]);
+    let csrf = csrf.header("cookie", &root);
+    assert_eq!(house.no_entry_of(csrf.send()).await.status, 403);
+}
+
+#[tokio::test]
+async fn the_socket_is_told_by_the_user_at_its_other_end() {
+    let house = whole_house().await;
+    let form = [("username", "eve")];
+    let ask = house.post("/api/admin/superadmins/create", &form);
+    let (answer, entry) = house.entry_of(ask.context(from_socket()).send()).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!((&*entry.actor, &*entry.address), ("socket:0", ""));
+}
+
+#[tokio::test]
+async fn switches_on_many_objects_name_the_reconciler() {
+    let house = whole_house().await;
+    let root = house.sign_in("root").await;
+    for (switch, form, object) in [
+        ("pause", ("reconciler", "user"), "reconciler/user"),
+        ("resume", ("all", "true"), "reconciler/*"),
+    ] {
+        let path = format!("/api/admin/reconcile/{switch}");
+        let form = [form];
+        let ask = house.post(&path, &form).with("root", &root);
+        let (answer, entry) = house.entry_of(ask.send()).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(entry.object, object);
+    }
+}
+
+#[tokio::test]
+async fn the_list_is_paged_filtered_and_newest_first() {
+    let house = whole_house().await;
+    let root = house.sign_in("root").await;
+    house.sign_in("alice").await;
+    house.login("alice", "wrong").send().await;
+    let list = async |query: &str| {
+        let body = house.ask(&format!("/api/admin/audit{query}"), &root).await;
+        let seqs = body["entries"].as_array().unwrap().iter();
+        let seqs: Vec<i64> = seqs.map(|entry| entry["seq"].as_i64().unwrap()).collect();
+        (body, seqs)
+    };
+    let (body, seqs) = list("").await;
+    assert_eq!(seqs, [3, 2, 1]);
+    assert_eq!(
+        body["entries"][0],
+        json!({
+            "seq": 3, "at": "2026-05-11T11:46:40Z", "actor": "-", "address": "", "action": "login",
+            "object": "user/alice", "outcome": "refused", "detail": "bad_credentials", "request_id": "",
+        })
+    );
+    let page = ["page", "page_size", "total", "total_pages"].map(|name| body[name].clone());
+    assert_eq!(page, [1, 20, 3, 1], "always a page");
+    for (query, expected) in [
+        ("?actor=alice", &[2][..]),
+        ("?object=user/alice", &[3, 2]),
+        ("?action=login&search=ROOT", &[1]),
+        ("?action=logout", &[]),
+        ("?since=2026-05-11T11:46:40Z", &[3, 2, 1]),
+        ("?since=2026-05-11T11:46:41Z", &[]),
+        ("?page=2&page_size=2", &[1]),
+        ("?page=9&page_size=2", &[1]),
+    ] {
+        assert_eq!(list(query).await.1, expected, "{query}");
+    }
+    let bad = house.get("/api/admin/audit?since=yesterday");
+    let bad = bad.with("root", &root).send().await;
+    assert_eq!(bad.verdict(), (400, "invalid_parameter"));
+    assert_eq!(bad.body["field"], "since");
+}
+
+#[tokio::test]
+async fn verifying_names_what_was_tampered_with() {
+    let house = whole_house().await;
+    let root = house.sign_in("root").await;
+    house.sign_in("alice").await;
+    let verify = async || house.ask("/api/admin/audit/verify", &root).await;
+    let mut good = verify().await;
+    good.as_object_mut().unwrap().remove("message");
+    assert_eq!(
+        good,
+        json!({"success": true, "valid": true, "entries": 2, "first_seq": 1, "last_seq": 2, "problem": null})
+    );
+    // An entry that was written under another key.
+    let mut tx = house.world.db.begin().await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let other = schema::secrets::MasterKey::load_or_create(dir.path()).unwrap();
+    let now = Timestamp::from_millis(0);
+    let (author, about) = (Author::local(0, "x"), About::whole("x"));
+    let entry = Entry::new(author, about, Outcome::Ok, now);
+    append(&mut tx, &ChainKey::of(&other), &entry)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let bad = verify().await;
+    assert_eq!((&bad["valid"], &bad["entries"]), (&json!(false), &json!(2)));
+    assert_eq!(bad["problem"]["seq"], 3);
+    let sentence = bad["problem"]["message"].as_str().unwrap();
+    assert!(sentence.contains("entry 3"), "{sentence}");
+}
+
+#[tokio::test]
+async fn an_export_holds_every_entry_with_its_hash_however_many() {
+    let house = whole_house().await;
+    let root = house.sign_in("root").await;
+    let many = 2 * audit::EXPORT_PAGE + 10;
+    let mut tx = house.world.db.begin().await.unwrap();
+    let key = ChainKey::of(&house.world.deps.master_key);
+    for n in 0..many {
+        let at = crate::testing::NOW.plus(std::time::Duration::from_secs(n.unsigned_abs() + 1));
+        let about = About::object("user", n);
+        let entry = Entry::new(Author::local(0, "test"), about, Outcome::Ok, at);
+        append(&mut tx, &key, &entry).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    let export = async |query: &str| {
+        let path = format!("/api/admin/audit/export{query}");
+        let answer = house.get(&path).with("root", &root).send().await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let disposition = &answer.headers["content-disposition"];
+        assert_eq!(disposition, "attachment; filename=\"audit.jsonl\"");
+        assert_eq!(answer.headers["content-type"], "application/x-ndjson");
+        let lines = answer.text.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect::<Vec<Value>>()
+    };
+    let all = export("").await;
+    let seqs: Vec<i64> = all
+        .iter()
+        .map(|line| line["seq"].as_i64().unwrap())
+        .collect();
+    assert_eq!(seqs, (1..=many + 1).collect::<Vec<_>>());
+    assert!(
+        all.iter()
+            .all(|line| line["hash"].as_str().unwrap().len() == 64)
+    );
+    assert_eq!(export("?since=1778501000").await.len(), 11);
+    assert_eq!(export("?since=2030-01-01T00:00:00Z").await.len(), 0);
+}
+
+#[tokio::test]
+async fn an_export_that_fails_is_cut_off_and_not_taken_for_whole() {
+    use futures::StreamExt;
+    let house = whole_house().await;
+    house.sign_in("root").await;
+    let mut whole = Box::pin(lines(house.world.deps.db.clone(), 0, 1));
+    assert!(whole.next().await.unwrap().is_ok());
+    assert!(whole.next().await.is_none());
+    let mut cut = Box::pin(lines(house.world.deps.db.clone(), 0, 1));
+    house.world.db.close().await;
+    assert!(cut.next().await.unwrap().is_err());
+}

@@ -1,0 +1,101 @@
+//! Transactions that cannot be committed without their entry.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use super::chain::ChainKey;
+use super::model::{About, Author, Entry, Outcome};
+use super::query;
+use crate::clock::SharedClock;
+use crate::db::{Db, Tx};
+use crate::error::DbError;
+use crate::secrets::MasterKey;
+
+/// The writing half of a database, for requests: whatever is written through it leaves an entry.
+#[derive(Clone)]
+pub struct Writer {
+    pub(super) db: Db,
+    pub(super) key: Arc<ChainKey>,
+    pub(super) clock: SharedClock,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    /// Writes to this database, under the keys of this installation.
+    pub fn new(db: Db, master: &MasterKey, clock: SharedClock) -> Self {
+        Self {
+            db,
+            key: Arc::new(ChainKey::of(master)),
+            clock,
+        }
+    }
+
+    /// The key of the trail.
+    pub fn key(&self) -> &ChainKey {
+        &self.key
+    }
+
+    /// A transaction of somebody.
+    pub async fn begin(&self, author: Author) -> Result<Audited, DbError> {
+        Ok(Audited {
+            tx: self.db.begin().await?,
+            writer: self.clone(),
+            author,
+        })
+    }
+
+    /// Records what was refused.
+    pub async fn refused(&self, author: Author, about: About) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        let entry = Entry::new(author, about, Outcome::Refused, self.clock.now());
+        query::append(&mut tx, &self.key, &entry).await?;
+        tx.commit().await
+    }
+}
+
+/// A transaction that may write, of somebody. Dropped without [`Audited::commit`], it changes
+/// nothing and leaves no entry.
+#[derive(Debug)]
+pub struct Audited {
+    tx: Tx,
+    writer: Writer,
+    author: Author,
+}
+
+impl Audited {
+    /// Who acts has turned out only now: an account that signs in.
+    pub fn acting(&mut self, actor: impl Into<String>) {
+        self.author.actor = actor.into();
+    }
+
+    /// Makes it so, with an entry that tells what it was about.
+    pub async fn commit(self, about: About) -> Result<(), DbError> {
+        let Self {
+            mut tx,
+            writer,
+            author,
+        } = self;
+        let entry = Entry::new(author, about, Outcome::Ok, writer.clock.now());
+        query::append(&mut tx, &writer.key, &entry).await?;
+        tx.commit().await
+    }
+}
+
+impl Deref for Audited {
+    type Target = Tx;
+
+    fn deref(&self) -> &Tx {
+        &self.tx
+    }
+}
+
+impl DerefMut for Audited {
+    fn deref_mut(&mut self) -> &mut Tx {
+        &mut self.tx
+    }
+}

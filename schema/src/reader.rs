@@ -1,0 +1,41 @@
+//! The reading half of a database.
+
+use sqlx::{Any, Transaction};
+
+use crate::bell::Bell;
+use crate::db::Db;
+use crate::error::DbError;
+
+/// A database for those who must not write as they like: no transaction that may write can be had
+/// from it.
+#[derive(Debug, Clone)]
+pub struct Reader(Db);
+
+impl Db {
+    /// Its reading half.
+    pub fn reader(&self) -> Reader {
+        Reader(self.clone())
+    }
+}
+
+impl Reader {
+    /// As [`Db::read`].
+    pub async fn read(&self) -> Result<sqlx::pool::PoolConnection<Any>, DbError> {
+        self.0.read().await
+    }
+
+    /// As [`Db::snapshot`].
+    pub async fn snapshot(&self) -> Result<Transaction<'static, Any>, DbError> {
+        self.0.snapshot().await
+    }
+
+    /// As [`Db::ping`].
+    pub async fn ping(&self) -> Result<(), DbError> {
+        self.0.ping().await
+    }
+
+    /// As [`Db::bell`].
+    pub fn bell(&self) -> Bell {
+        self.0.bell()
+    }
+}
