@@ -5,6 +5,7 @@
 
 pub mod adapter;
 pub mod bell;
+pub mod change;
 pub mod clock;
 pub mod condition;
 pub mod config;
