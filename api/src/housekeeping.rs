@@ -1,4 +1,5 @@
-//! What has to be forgotten now and then: sessions that are too old, and old events.
+//! What has to be forgotten now and then: sessions that are too old, old events, and objects that were
+//! purged long ago.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use schema::clock::SharedClock;
 use schema::db::Db;
 use schema::error::DbError;
 use schema::secrets::MasterKey;
-use schema::{event, session};
+use schema::{change, event, session};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::session::VALIDITY;
@@ -16,6 +17,10 @@ use crate::settings;
 
 /// Time between two rounds.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// How long watchers can be told of a purged object, from when its removal was asked for. Whoever has
+/// been away for longer must list again.
+const HISTORY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Forgets what is too old, every hour until `shutdown`. Several replicas may do so at once.
 pub async fn run(
@@ -46,7 +51,11 @@ async fn round(db: &Db, clock: &SharedClock, master_key: &MasterKey) -> Result<(
         Some(retention) => event::prune(&mut tx, now.minus(retention)).await?,
         None => 0,
     };
+    let purged = change::prune(&mut tx, change::KEPT, now.minus(HISTORY)).await?;
     tx.commit().await?;
+    if purged > 0 {
+        tracing::info!(purged, "forgot objects that were purged long ago");
+    }
     if sessions + events > 0 {
         tracing::info!(sessions, events, "removed old sessions and events");
     }

@@ -32,6 +32,7 @@ use crate::ports::{
 };
 use crate::reply::Reply;
 use crate::settings::WebSettings;
+use crate::watch::WatchHub;
 
 /// The moment at which tests begin.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -152,6 +153,7 @@ pub(crate) async fn world() -> World {
         passwords: PasswordPool::new(NonZeroUsize::MIN).unwrap(),
         login_limit: LoginLimit::new(clock.clone()),
         follows: FollowLimit::default(),
+        watch: WatchHub::default(),
         logs: Arc::new(Nowhere),
         inspect: Arc::new(Nowhere),
         stats: Arc::new(Nowhere),
@@ -160,6 +162,9 @@ pub(crate) async fn world() -> World {
         tasks: TaskTracker::new(),
         shutdown: CancellationToken::new(),
     });
+    let watching = deps.watch.clone();
+    deps.tasks
+        .spawn(watching.run(deps.db.clone(), deps.shutdown.clone()));
     World {
         _dir: dir,
         status_ticks,
