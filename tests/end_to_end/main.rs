@@ -26,3 +26,4 @@ mod outage;
 mod replicas;
 mod shutdown;
 mod tls;
+mod watch;
