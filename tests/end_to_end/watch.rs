@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::support::client::Streamed;
+use crate::support::postgres::Database;
 use crate::support::{Client, Service, Stage, long, seconds};
 
 const MEGABYTE: u64 = 1024 * 1024;
@@ -314,4 +315,43 @@ async fn a_thousand_watchers_of_one_change_cost_little_memory() {
     assert!(opened - before < 100 * MEGABYTE);
     assert!(told.saturating_sub(opened) < 20 * MEGABYTE);
     assert!(flooded.saturating_sub(told) < 50 * MEGABYTE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn engine_on_postgresql_a_watch_tells_what_another_server_did_and_goes_on_there() {
+    let stage = Stage::new();
+    let database = Database::create().await;
+    let launch = |name: &str| {
+        let socket = stage.path().join(format!("{name}.sock"));
+        stage
+            .alone()
+            .arg("--database-url")
+            .arg(database.url())
+            .arg("--admin-socket")
+            .arg(socket.display().to_string())
+    };
+    let first = launch("first").start().await;
+    let admin = first.admin().await;
+    let second = launch("second").start().await;
+    let at_second = admin.at(&second.client());
+    let mut knowledge = Knowledge::default();
+    let mut stream = watch(&at_second, "").await;
+    create(&admin, "alice").await;
+    let seen = knowledge.read(&mut stream, |k| k.status("user/alice") != "");
+    assert!(seen.await);
+
+    // The watcher goes on at the other server, from where it was at this one.
+    second.kill9().await;
+    assert!(!knowledge.read(&mut stream, |_| false).await);
+    let form = [("username", "alice"), ("wait", "0")];
+    admin
+        .post("/api/admin/container/stop", &form)
+        .await
+        .expect(202);
+    let mut stream = watch(&admin, &knowledge.id).await;
+    let stopped = |k: &Knowledge| k.objects["container/alice"]["generation"] == 2;
+    assert!(knowledge.read(&mut stream, stopped).await);
+    assert_eq!(knowledge.others, ["open", "open"]);
+    drop(first);
+    database.drop().await;
 }
