@@ -337,7 +337,7 @@ async fn engine_on_postgresql_a_watch_tells_what_another_server_did_and_goes_on_
     let mut knowledge = Knowledge::default();
     let mut stream = watch(&at_second, "").await;
     create(&admin, "alice").await;
-    let seen = knowledge.read(&mut stream, |k| k.status("user/alice") != "");
+    let seen = knowledge.read(&mut stream, |k| !k.status("user/alice").is_empty());
     assert!(seen.await);
 
     // The watcher goes on at the other server, from where it was at this one.
