@@ -18,6 +18,7 @@ use crate::ports::{
     ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, Leadership, Reconcilers,
 };
 use crate::settings::WebSettings;
+use crate::watch::WatchHub;
 
 /// The service's version, as told by the health check.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -55,6 +56,8 @@ pub struct Dependencies {
     pub login_limit: LoginLimit,
     /// Bounds how many logs are followed at once.
     pub follows: FollowLimit,
+    /// Tells watchers what changes.
+    pub watch: WatchHub,
     /// Container logs.
     pub logs: Arc<dyn ContainerLogs>,
     /// Container facts.

@@ -150,6 +150,14 @@ pub enum ApiError {
         /// When to try again, in whole seconds.
         retry_after: Duration,
     },
+    /// As many watch as there may be (503 `too_many_watchers`).
+    #[error("{most} clients are watching already; try again later")]
+    TooManyWatchers {
+        /// How many there may be.
+        most: usize,
+        /// When to try again, in whole seconds.
+        retry_after: Duration,
+    },
     /// A live read failed at a remote (502 `remote_failed`).
     #[error("{message}")]
     Remote {
@@ -232,7 +240,9 @@ impl ApiError {
                 StatusCode::TOO_MANY_REQUESTS
             }
             Self::Remote { .. } => StatusCode::BAD_GATEWAY,
-            Self::Busy { .. } | Self::EngineUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Busy { .. } | Self::TooManyWatchers { .. } | Self::EngineUnavailable => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::ObjectFailed { class, .. } => match class {
                 FailureClass::Refused => StatusCode::UNPROCESSABLE_ENTITY,
                 FailureClass::Conflict => StatusCode::CONFLICT,
@@ -271,6 +281,7 @@ impl ApiError {
             Self::Unprocessable { code, .. } => code,
             Self::TooManyAttempts { .. } => "too_many_attempts",
             Self::TooManyStreams { .. } => "too_many_streams",
+            Self::TooManyWatchers { .. } => "too_many_watchers",
             Self::Remote { .. } => "remote_failed",
             Self::Busy { .. } => "busy",
             Self::EngineUnavailable => "engine_unavailable",
@@ -327,6 +338,7 @@ impl ApiError {
             | Self::UnsupportedMediaType(_)
             | Self::TooManyAttempts { .. }
             | Self::TooManyStreams { .. }
+            | Self::TooManyWatchers { .. }
             | Self::Remote { .. }
             | Self::Busy { .. }
             | Self::EngineUnavailable
@@ -347,6 +359,7 @@ impl ApiError {
         }
         if let Self::TooManyAttempts { retry_after }
         | Self::TooManyStreams { retry_after, .. }
+        | Self::TooManyWatchers { retry_after, .. }
         | Self::Busy { retry_after } = self
         {
             let seconds = retry_after.as_secs().max(1);

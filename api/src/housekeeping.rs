@@ -1,5 +1,5 @@
-//! What has to be forgotten now and then: sessions that are too old, old events and old entries of
-//! the audit trail.
+//! What has to be forgotten now and then: sessions that are too old, old events, objects that were
+//! purged long ago, and old entries of the audit trail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use schema::clock::SharedClock;
 use schema::db::Db;
 use schema::error::DbError;
 use schema::secrets::MasterKey;
-use schema::{event, session};
+use schema::{change, event, session};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::session::VALIDITY;
@@ -18,6 +18,10 @@ use crate::settings;
 
 /// Time between two rounds.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// How long watchers can be told of a purged object, from when its removal was asked for. Whoever has
+/// been away for longer must list again.
+const HISTORY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Forgets what is too old, every hour until `shutdown`. Several replicas may do so at once.
 pub async fn run(
@@ -57,17 +61,19 @@ async fn round(
         Some(retention) => event::prune(&mut tx, now.minus(retention)).await?,
         None => 0,
     };
+    let purged = change::prune(&mut tx, change::KEPT, now.minus(HISTORY)).await?;
     tx.commit().await?;
     let audit = match config.audit_retention() {
         Some(retention) => writer.prune(now.minus(retention)).await?,
         None => 0,
     };
-    if sessions + events + audit > 0 {
+    if sessions + events + purged + audit > 0 {
         tracing::info!(
             sessions,
             events,
+            purged,
             audit,
-            "removed old sessions, events and audit entries"
+            "removed old sessions, events, traces of purged objects and audit entries"
         );
     }
     Ok(())

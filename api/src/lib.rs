@@ -18,6 +18,7 @@ pub mod routes;
 pub mod server;
 pub mod settings;
 pub mod wait;
+pub mod watch;
 
 #[cfg(test)]
 mod testing;

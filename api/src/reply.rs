@@ -46,6 +46,29 @@ impl Event {
     }
 }
 
+impl Event {
+    /// The event as it goes over the wire.
+    pub(crate) fn to_frame(&self) -> Bytes {
+        let mut frame = String::with_capacity(self.data.len() + 128);
+        let line = |frame: &mut String, field: &str, text: &str| {
+            for part in [field, ":", text, "\n"] {
+                frame.push_str(part);
+            }
+        };
+        if let Some(name) = &self.name {
+            line(&mut frame, "event", name);
+        }
+        for text in self.data.lines() {
+            line(&mut frame, "data", text);
+        }
+        if let Some(id) = &self.id {
+            line(&mut frame, "id", id);
+        }
+        frame.push('\n');
+        frame.into()
+    }
+}
+
 /// A boxed stream of events.
 type Events = Pin<Box<dyn Stream<Item = Event> + Send>>;
 
@@ -57,6 +80,7 @@ enum Payload {
     Text(String),
     Events(Events),
     Pieces(Pieces),
+    Frames(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
     Empty,
     /// The value could not be serialised; told when the response is built.
     Broken(serde_json::Error),
@@ -129,6 +153,17 @@ impl Reply {
             .header(
                 CONTENT_DISPOSITION,
                 disposition.unwrap_or(HeaderValue::from_static("attachment")),
+            )
+    }
+
+    /// An event stream whose pieces are as they go over the wire, because several clients get the same
+    /// ones. It keeps itself alive; it ends with the stream given, or when the service shuts down.
+    pub(crate) fn frames(frames: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self::new(Payload::Frames(Box::pin(frames)))
+            .header(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))
+            .header(
+                HeaderName::from_static("x-accel-buffering"),
+                HeaderValue::from_static("no"),
             )
     }
 
@@ -210,6 +245,12 @@ impl Reply {
                     .take_until(shutdown.clone().cancelled_owned())
                     .chain(cut.filter_map(std::future::ready));
                 warp::reply::stream(Shared(Mutex::new(Box::pin(pieces)))).into_response()
+            }
+            Payload::Frames(frames) => {
+                let frames = frames
+                    .take_until(shutdown.clone().cancelled_owned())
+                    .map(Ok::<_, std::convert::Infallible>);
+                warp::reply::stream(Shared(Mutex::new(Box::pin(frames)))).into_response()
             }
             Payload::Broken(error) => return Err(ApiError::internal(error)),
         };

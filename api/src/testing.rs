@@ -33,6 +33,7 @@ use crate::ports::{
 };
 use crate::reply::Reply;
 use crate::settings::WebSettings;
+use crate::watch::WatchHub;
 
 /// The moment at which tests begin.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -162,6 +163,7 @@ pub(crate) async fn world() -> World {
         passwords: PasswordPool::new(NonZeroUsize::MIN).unwrap(),
         login_limit: LoginLimit::new(clock.clone()),
         follows: FollowLimit::default(),
+        watch: WatchHub::default(),
         logs: Arc::new(Nowhere),
         inspect: Arc::new(Nowhere),
         stats: Arc::new(Nowhere),
@@ -170,6 +172,9 @@ pub(crate) async fn world() -> World {
         tasks: TaskTracker::new(),
         shutdown: CancellationToken::new(),
     });
+    let watching = deps.watch.clone();
+    deps.tasks
+        .spawn(watching.run(deps.db.clone(), deps.shutdown.clone()));
     World {
         _dir: dir,
         db,

@@ -130,6 +130,28 @@ CREATE TABLE config_values (
     sealed BYTEA
 );
 
+-- The newest version of every object, for watchers. A purged object keeps its row for some time, with
+-- its last generation.
+CREATE TABLE changes (
+    kind            TEXT NOT NULL,
+    uid             TEXT NOT NULL,
+    name            TEXT NOT NULL,
+    version         BIGINT NOT NULL,
+    last_generation BIGINT,
+    deleted_at      BIGINT,
+    PRIMARY KEY (kind, uid)
+);
+CREATE INDEX changes_version ON changes (version);
+CREATE INDEX changes_gone ON changes (version) WHERE last_generation IS NOT NULL;
+
+-- Single row: the newest version, and the newest one of a purged object that was forgotten. It is the
+-- guard row of `changes`.
+CREATE TABLE change_state (
+    id      BIGINT NOT NULL PRIMARY KEY,
+    version BIGINT NOT NULL,
+    floor   BIGINT NOT NULL
+);
+
 -- Single row: how often configuration changed.
 CREATE TABLE config_state (
     id         BIGINT NOT NULL PRIMARY KEY,
@@ -205,3 +227,4 @@ CREATE TABLE leases (
 
 INSERT INTO guards (name, n) VALUES ('superadmins', 0), ('names', 0), ('events', 0), ('config', 0);
 INSERT INTO config_state (id, generation) VALUES (1, 1);
+INSERT INTO change_state (id, version, floor) VALUES (1, 0, 0);

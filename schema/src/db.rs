@@ -14,7 +14,10 @@ use sqlx::{Any, AnyConnection, AnyPool, Connection, Transaction};
 use tracing::{info, warn};
 
 use crate::bell::{self, Bell, Ringer};
+use crate::change::pending::{Gone, Pending};
+use crate::change::query as change;
 use crate::error::{DbError, OpenError};
+use crate::ids::{Kind, Uid};
 
 static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 
@@ -74,6 +77,7 @@ pub struct Db {
     writer: AnyPool,
     readers: AnyPool,
     ringer: Ringer,
+    changed: Ringer,
 }
 
 impl Db {
@@ -103,6 +107,7 @@ impl Db {
                     writer,
                     readers,
                     ringer: bell::bell().0,
+                    changed: bell::bell().0,
                 }
             }
             Backend::Postgres(url) => {
@@ -118,6 +123,7 @@ impl Db {
                     writer: pool.clone(),
                     readers: pool,
                     ringer: bell::bell().0,
+                    changed: bell::bell().0,
                 }
             }
         };
@@ -132,6 +138,11 @@ impl Db {
     /// A bell that rings when desired state was committed.
     pub fn bell(&self) -> Bell {
         self.ringer.subscribe()
+    }
+
+    /// A bell that rings when this process has committed a change of any object, statuses included.
+    pub fn changes(&self) -> Bell {
+        self.changed.subscribe()
     }
 
     /// A connection for reads outside a transaction.
@@ -161,6 +172,8 @@ impl Db {
             inner,
             ring: false,
             ringer: self.ringer.clone(),
+            pending: Pending::default(),
+            changed: self.changed.clone(),
             notify: matches!(self.backend, Backend::Postgres(_)),
         })
     }
@@ -216,6 +229,8 @@ pub struct Tx {
     inner: Transaction<'static, Any>,
     ring: bool,
     ringer: Ringer,
+    pending: Pending,
+    changed: Ringer,
     notify: bool,
 }
 
@@ -225,8 +240,29 @@ impl Tx {
         self.ring = true;
     }
 
+    /// Marks that an object is created here, or that watchers are to be told something new of it.
+    pub(crate) fn changed(&mut self, kind: Kind, uid: &Uid) {
+        self.pending.changed(kind, uid);
+    }
+
+    /// Marks that watchers are to be told something new of all objects of a kind.
+    pub(crate) fn all_changed(&mut self, kind: Kind) {
+        self.pending.all_changed(kind);
+    }
+
+    /// Marks that an object is purged here.
+    pub(crate) fn gone(&mut self, kind: Kind, uid: &Uid, gone: Gone) {
+        self.pending.gone(kind, uid, gone);
+    }
+
     /// Makes it so, and wakes the reconcilers when desired state changed.
     pub async fn commit(mut self) -> Result<(), DbError> {
+        let changed = !self.pending.is_empty();
+        if changed {
+            // Last, so that the row all changes share is locked for the shortest time, and by whoever
+            // has every other lock already: nobody who holds it waits for anybody.
+            change::write(&mut self.inner, &self.pending).await?;
+        }
         if self.ring && self.notify {
             sqlx::query(crate::meta::NOTIFY)
                 .bind(bell::CHANNEL)
@@ -234,6 +270,9 @@ impl Tx {
                 .await?;
         }
         self.inner.commit().await?;
+        if changed {
+            self.changed.ring();
+        }
         if self.ring {
             self.ringer.ring();
         }

@@ -1,4 +1,6 @@
-//! Events: what happened to objects, for people. Append-only; repeats within five minutes are merged.
+//! Events: what happened to objects, for people. Append-only; repeats within five minutes are merged,
+//! whatever happened to the object in between, so that a crash loop of several steps is not an endless
+//! list.
 
 use std::time::Duration;
 
@@ -10,26 +12,48 @@ use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Kind, Timestamp, Uid};
 use crate::meta;
-use crate::statement::statements;
+use crate::statement::{like_pattern, statements};
 
 /// Longest message in bytes.
 pub const MAX_MESSAGE: usize = 1024;
 /// Repeats within this time of each other are one event.
 pub const MERGE_WINDOW: Duration = Duration::from_secs(5 * 60);
 
+/// Columns of an event.
+macro_rules! select_event {
+    ($rest:expr) => {
+        concat!(
+            "SELECT id, kind, uid, name, reason, action, message, count, first_at, last_at FROM events ",
+            $rest
+        )
+    };
+}
+
+/// The events of a [`Filter`].
+macro_rules! matching {
+    ($rest:literal) => {
+        concat!(
+            "WHERE last_at >= $1 AND ($2 = '' OR kind = $2) AND ($3 = '' OR lower(name) = $3) AND ($4 = '' OR reason = $4) \
+             AND (lower(name) LIKE $5 ESCAPE '!' OR lower(message) LIKE $5 ESCAPE '!' OR lower(reason) LIKE $5 ESCAPE '!') ",
+            $rest
+        )
+    };
+}
+
 statements! {
     /// Merges a repeat into the newest event like it.
-    MERGE = "UPDATE events SET count = count + 1, last_at = $1 WHERE id = (SELECT max(id) FROM events WHERE kind = $2 AND uid = $3 AND last_at >= $4) \
-             AND reason = $5 AND action = $6 AND message = $7";
-    /// Appends an event; the name is the object's, while it has a row.
+    MERGE = "UPDATE events SET count = count + 1, last_at = $1 WHERE id = (SELECT max(id) FROM events WHERE kind = $2 AND uid = $3 AND last_at >= $4 \
+             AND reason = $5 AND action = $6 AND message = $7)";
+    /// Appends an event; the name is the object's, or the last it had.
     INSERT = "INSERT INTO events (id, kind, uid, name, reason, action, message, count, first_at, last_at) \
-              VALUES (CAST($1 AS BIGINT), $2, $3, coalesce((SELECT name FROM objects WHERE kind = $2 AND uid = $3), $3), $4, $5, $6, 1, CAST($7 AS BIGINT), CAST($7 AS BIGINT))";
+              VALUES (CAST($1 AS BIGINT), $2, $3, coalesce((SELECT name FROM objects WHERE kind = $2 AND uid = $3), (SELECT name FROM changes WHERE kind = $2 AND uid = $3), $3), \
+              $4, $5, $6, 1, CAST($7 AS BIGINT), CAST($7 AS BIGINT))";
     /// Newest first; empty kind or uid = all.
-    LIST = "SELECT id, kind, uid, name, reason, action, message, count, first_at, last_at FROM events \
-            WHERE ($1 = '' OR kind = $1) AND ($2 = '' OR uid = $2) AND last_at >= $3 ORDER BY last_at DESC, id DESC LIMIT $4";
-    /// Newest first, of the objects that have or had a name.
-    LIST_BY_NAME = "SELECT id, kind, uid, name, reason, action, message, count, first_at, last_at FROM events \
-                    WHERE kind = $1 AND lower(name) = $2 AND last_at >= $3 ORDER BY last_at DESC, id DESC LIMIT $4";
+    LIST = select_event!("WHERE ($1 = '' OR kind = $1) AND ($2 = '' OR uid = $2) AND last_at >= $3 ORDER BY last_at DESC, id DESC LIMIT $4");
+    /// Newest first; empty kind, name (of the present or a former object) or reason = all; `$5` is a LIKE pattern.
+    PAGE = select_event!(matching!("ORDER BY last_at DESC, id DESC LIMIT $6 OFFSET $7"));
+    /// How many events `PAGE` would give without paging.
+    COUNT = concat!("SELECT count(*) FROM events ", matching!(""));
     /// Forgets old events.
     PRUNE = "DELETE FROM events WHERE last_at < $1";
 }
@@ -41,6 +65,8 @@ pub struct Event {
     pub id: i64,
     /// `kind/name` of the object.
     pub object: String,
+    /// Its identity: tells apart two bearers of one name.
+    pub uid: Uid,
     /// Why, for programs.
     pub reason: String,
     /// The step that was taken; empty when none was.
@@ -59,6 +85,7 @@ pub struct Event {
 struct RawEvent {
     id: i64,
     kind: String,
+    uid: String,
     name: String,
     reason: String,
     action: String,
@@ -73,6 +100,7 @@ impl From<RawEvent> for Event {
         Self {
             id: raw.id,
             object: format!("{}/{}", raw.kind, raw.name),
+            uid: Uid::from(raw.uid),
             reason: raw.reason,
             action: raw.action,
             message: raw.message,
@@ -83,7 +111,7 @@ impl From<RawEvent> for Event {
     }
 }
 
-/// Appends an event, or merges it into the newest one of the object when that says the same.
+/// Appends an event, or merges it into the object's newest one that says the same.
 pub async fn record(
     tx: &mut Tx,
     kind: Kind,
@@ -139,23 +167,54 @@ pub async fn list(
     Ok(raws.into_iter().map(Event::from).collect())
 }
 
-/// Events of the objects of a kind that have or had this name (case-insensitively), newest first:
-/// what happened to an object that is gone can still be told.
-pub async fn list_by_name(
+/// Which events.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Only those that happened (again) from this moment on.
+    pub since: Timestamp,
+    /// Only those of objects of this kind.
+    pub kind: Option<Kind>,
+    /// Only those of objects that have or had this name (case-insensitively): what happened to an
+    /// object that is gone can still be told.
+    pub name: Option<String>,
+    /// Only those with this reason.
+    pub reason: Option<Reason>,
+    /// Case-insensitive substring of name, reason or message; empty matches all.
+    pub search: String,
+}
+
+/// One page of events, newest first, with the total.
+pub async fn page(
     connection: &mut AnyConnection,
-    kind: Kind,
-    name: &str,
-    since: Timestamp,
+    filter: &Filter,
     limit: i64,
-) -> Result<Vec<Event>, DbError> {
-    let raws: Vec<RawEvent> = sqlx::query_as(LIST_BY_NAME)
-        .bind(kind.as_str())
-        .bind(name.to_ascii_lowercase())
-        .bind(since.as_millis())
+    offset: i64,
+) -> Result<(Vec<Event>, i64), DbError> {
+    let since = filter.since.as_millis();
+    let kind = filter.kind.map_or("", Kind::as_str);
+    let name = filter.name.as_deref().unwrap_or_default();
+    let name = name.to_ascii_lowercase();
+    let reason = filter.reason.map_or("", Reason::as_str);
+    let pattern = like_pattern(&filter.search);
+    let (total,): (i64,) = sqlx::query_as(COUNT)
+        .bind(since)
+        .bind(kind)
+        .bind(&name)
+        .bind(reason)
+        .bind(&pattern)
+        .fetch_one(&mut *connection)
+        .await?;
+    let raws: Vec<RawEvent> = sqlx::query_as(PAGE)
+        .bind(since)
+        .bind(kind)
+        .bind(&name)
+        .bind(reason)
+        .bind(&pattern)
         .bind(limit)
+        .bind(offset)
         .fetch_all(connection)
         .await?;
-    Ok(raws.into_iter().map(Event::from).collect())
+    Ok((raws.into_iter().map(Event::from).collect(), total))
 }
 
 /// Forgets events older than `oldest`.

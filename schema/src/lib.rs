@@ -6,6 +6,7 @@
 pub mod adapter;
 pub mod audit;
 pub mod bell;
+pub mod change;
 pub mod clock;
 pub mod condition;
 pub mod config;

@@ -38,4 +38,9 @@ impl Reader {
     pub fn bell(&self) -> Bell {
         self.0.bell()
     }
+
+    /// As [`Db::changes`].
+    pub fn changes(&self) -> Bell {
+        self.0.changes()
+    }
 }

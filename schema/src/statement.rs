@@ -30,6 +30,7 @@ pub(crate) fn like_pattern(search: &str) -> String {
 pub fn all() -> Vec<(&'static str, &'static str)> {
     [
         crate::audit::query::STATEMENTS,
+        crate::change::query::STATEMENTS,
         crate::config::query::STATEMENTS,
         crate::container::query::STATEMENTS,
         crate::event::STATEMENTS,

@@ -38,6 +38,7 @@ on_both_databases!(
     configuration_bumps_what_it_is_part_of,
     two_writers_of_configuration_lose_nothing,
     repeated_events_are_one_event,
+    events_are_found_by_what_they_say_even_when_their_object_is_gone,
     progress_is_computed_from_the_objects,
     search_treats_wildcards_as_text,
     facts_come_back_as_saved,
@@ -577,20 +578,68 @@ async fn repeated_events_are_one_event(fixture: Fixture) {
         .unwrap();
     assert_eq!(
         events.iter().map(|e| e.count).collect::<Vec<_>>(),
-        [1, 1, 1, 1, 2]
+        [1, 1, 3, 1]
     );
     assert_eq!(events[0].message.len(), event::MAX_MESSAGE);
-    assert_eq!(events[4].object, "container/alice");
-    let named = event::list_by_name(&mut tx, Kind::Container, "Alice", NOW, 100)
-        .await
-        .unwrap();
-    assert_eq!(named, events);
+    let seconds = |count| NOW.plus(Duration::from_secs(count));
+    let merged = (events[2].first_at, events[2].last_at);
+    assert_eq!(merged, (NOW, seconds(62)), "whatever came between");
     assert_eq!(
-        event::prune(&mut tx, NOW.plus(Duration::from_secs(61)))
-            .await
-            .unwrap(),
-        1
+        (events[3].object.as_str(), &events[3].uid),
+        ("container/alice", &uid)
     );
+    assert_eq!(event::prune(&mut tx, seconds(62)).await.unwrap(), 1);
+}
+
+async fn events_are_found_by_what_they_say_even_when_their_object_is_gone(fixture: Fixture) {
+    let uid = create(&fixture, "Alice").await.unwrap();
+    create(&fixture, "bob").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    user::delete(&mut tx, &uid, NOW).await.unwrap();
+    container::purge(&mut tx, &uid).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    // The step that purges an object is told after it.
+    for (kind, reason, message) in [
+        (Kind::Container, Reason::Progressing, "removed 100%"),
+        (Kind::User, Reason::Progressing, "archived"),
+        (Kind::User, Reason::StorageFull, "no space"),
+    ] {
+        event::record(&mut tx, kind, &uid, reason, "", message, NOW)
+            .await
+            .unwrap();
+    }
+    let mut found = async |filter: event::Filter, limit, offset| {
+        let (events, total) = event::page(&mut tx, &filter, limit, offset).await.unwrap();
+        let messages: Vec<_> = events.into_iter().map(|event| event.message).collect();
+        (messages.join(","), total)
+    };
+    let all = event::Filter::default;
+    let told = |messages: &str, total| (messages.to_owned(), total);
+    assert_eq!(found(all(), 2, 1).await, told("archived,removed 100%", 3));
+    let kind = Some(Kind::Container);
+    let name = Some("alicE".to_owned());
+    let of_object = event::Filter {
+        kind,
+        name,
+        ..all()
+    };
+    assert_eq!(found(of_object, 9, 0).await, told("removed 100%", 1));
+    let reason = Some(Reason::StorageFull);
+    assert_eq!(
+        found(event::Filter { reason, ..all() }, 9, 0).await,
+        told("no space", 1)
+    );
+    let since = NOW.plus(Duration::from_millis(1));
+    assert_eq!(
+        found(event::Filter { since, ..all() }, 9, 0).await,
+        told("", 0)
+    );
+    for (search, expected) in [("0%", "removed 100%"), ("FULL", "no space"), ("bob", "")] {
+        let search = search.to_owned();
+        let (messages, _) = found(event::Filter { search, ..all() }, 9, 0).await;
+        assert_eq!(messages, expected);
+    }
 }
 
 /// PostgreSQL only: on SQLite a file lock decides.

@@ -18,6 +18,7 @@ use api::dispatch::Api;
 use api::follows::FollowLimit;
 use api::server::{Limits, Listener, Server, Surface, Tls};
 use api::settings::WebSettings;
+use api::watch::WatchHub;
 use reconcilers::container::pull::Pulls;
 use reconcilers::container::{ContainerReconciler, Options, Parts};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
@@ -231,6 +232,7 @@ pub async fn build(
         passwords: PasswordPool::new(cores)?,
         login_limit: LoginLimit::new(Arc::clone(&clock)),
         follows: FollowLimit::default(),
+        watch: WatchHub::default(),
         logs: ports.clone(),
         inspect: ports.clone(),
         stats: ports.clone(),
@@ -319,6 +321,14 @@ fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared
     );
     supervisor.spawn("housekeeping", async move {
         keeping.await;
+        Ok(())
+    });
+    let watching = deps
+        .watch
+        .clone()
+        .run(deps.db.clone(), deps.shutdown.clone());
+    supervisor.spawn("watch", async move {
+        watching.await;
         Ok(())
     });
     let db = prepared.db.clone();

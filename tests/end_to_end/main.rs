@@ -32,3 +32,4 @@ mod replicas;
 mod scale;
 mod shutdown;
 mod tls;
+mod watch;

@@ -218,6 +218,19 @@ impl Service {
         self.address.expect("it was waited for")
     }
 
+    /// How much memory it uses, in bytes.
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().nth(1));
+        kilobytes.unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    /// A client of the admin socket.
+    pub fn socket(&self) -> Client {
+        Client::new(Target::Unix(self.launch.data.join("admin.sock")))
+    }
+
     /// A client that is not signed in.
     pub fn client(&self) -> Client {
         Client::new(Target::Tcp(self.address()))

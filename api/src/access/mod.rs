@@ -97,6 +97,7 @@ pub enum Op {
     ReconcilePause,
     ReconcileResume,
     Events,
+    Watch,
     TaskStatus,
     Tasks,
     Audit,

@@ -266,6 +266,12 @@ pub const TABLE: &[Route] = &[
         "Events of objects",
     ),
     Route::get(
+        Op::Watch,
+        Superadmin,
+        "/api/admin/watch",
+        "Changes of objects as an event stream that can be resumed",
+    ),
+    Route::get(
         Op::TaskStatus,
         Superadmin,
         "/api/admin/task/status",

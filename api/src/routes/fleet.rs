@@ -2,7 +2,7 @@
 
 use crate::access::Op;
 use crate::dispatch::Binder;
-use crate::routes::{containers, health, own_container, reconcile, tasks, users};
+use crate::routes::{containers, health, own_container, reconcile, tasks, users, watch};
 
 /// Binds the handlers of users, containers, reconcilers, tasks and readiness.
 pub fn bind_fleet(binder: Binder) -> Binder {
@@ -34,6 +34,7 @@ pub fn bind_fleet(binder: Binder) -> Binder {
         .bind(Op::ReconcilePause, reconcile::pause)
         .bind(Op::ReconcileResume, reconcile::resume)
         .bind(Op::Events, reconcile::events)
+        .bind(Op::Watch, watch::watch)
         .bind(Op::TaskStatus, tasks::status)
         .bind(Op::Tasks, tasks::list)
 }

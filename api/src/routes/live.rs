@@ -81,7 +81,7 @@ pub(super) async fn logs(
 }
 
 /// Waits until the session is dead. The admin socket has none to lose.
-async fn death(deps: Deps, session: Option<Session>) {
+pub(super) async fn death(deps: Deps, session: Option<Session>) {
     let Some(session) = session else {
         return std::future::pending().await;
     };

@@ -20,6 +20,7 @@ pub mod tasks;
 #[cfg(test)]
 pub(crate) mod test_support;
 pub mod users;
+pub mod watch;
 
 use crate::access::Op;
 use crate::dispatch::{Binder, Registry, RegistryError};
@@ -40,10 +41,13 @@ pub fn registry() -> Result<Registry, RegistryError> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http_body_util::BodyExt;
     use serde_json::Value;
 
     use crate::access::{Expect, Token, Who, matrix};
     use crate::dispatch::Api;
+    use crate::reply::Response;
     use crate::testing::world;
 
     /// The access matrix against the real handlers: whoever must be refused is refused by them too,
@@ -85,9 +89,18 @@ mod tests {
             if let Some(name) = name {
                 request = request.header("cookie", world.cookie(name));
             }
-            let response = request.reply(&filter).await;
+            let response: Response = request.filter(&filter).await.unwrap();
             let status = response.status().as_u16();
-            let body: Value = serde_json::from_slice(response.body()).unwrap_or_default();
+            // A stream has no end to wait for.
+            let mut bytes = Bytes::new();
+            if response
+                .headers()
+                .get("content-type")
+                .is_none_or(|t| t != "text/event-stream")
+            {
+                bytes = response.into_body().collect().await.unwrap().to_bytes();
+            }
+            let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
             let code = body["code"].as_str().unwrap_or_default();
             match case.expect {
                 Expect::NotSignedIn => {

@@ -6,6 +6,7 @@ use schema::ids::{Kind, Timestamp, UserName};
 use schema::user::{Role, User};
 use serde::Deserialize;
 use serde_json::Value;
+use strum::VariantArray;
 
 use crate::error::ApiError;
 
@@ -88,6 +89,14 @@ pub(super) fn object_address(field: &str, text: &str) -> Result<(Kind, String), 
                 format!("{field} is kind/name, such as container/alice"),
             )
         })
+}
+
+/// A kind of object.
+pub(super) fn kind(field: &str, text: &str) -> Result<Kind, ApiError> {
+    text.parse().map_err(|_| {
+        let kinds: Vec<&str> = Kind::VARIANTS.iter().map(|kind| kind.as_str()).collect();
+        ApiError::invalid(field, format!("{field} is one of {}", kinds.join(", ")))
+    })
 }
 
 /// Names from a list, or from a text that separates them by commas or line breaks.

@@ -1,8 +1,8 @@
 //! The operators' view: reconcilers, objects, events, and the switches on them.
 
-use schema::event;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow, ReadyCount};
+use schema::{change, event};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use strum::VariantArray;
@@ -13,7 +13,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::explain::{Explained, explained};
-use crate::input::{Input, Nothing};
+use crate::input::{Input, Nothing, Paging};
 use crate::reply::Reply;
 
 mod detail;
@@ -169,6 +169,7 @@ pub async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<
     let (kind, ready) = (input.params.kind()?, input.params.ready()?);
     let paging = input.paging.as_ref();
     let mut connection = deps.db.snapshot().await?;
+    let watch_id = change::position(&mut connection).await?;
     let Window { limit, offset } = Window::of(paging);
     let (mut rows, total) =
         object::list(&mut connection, kind, ready, search(paging), limit, offset).await?;
@@ -178,7 +179,9 @@ pub async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<
     }
     drop(connection);
     let headers: Vec<Header<'_>> = rows.iter().map(Header::from).collect();
-    let reply = Reply::ok("objects").with("objects", headers);
+    let reply = Reply::ok("objects")
+        .with("objects", headers)
+        .with("watch_id", watch_id);
     Ok(with_page(reply, paging, total))
 }
 
@@ -187,9 +190,13 @@ pub async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<
 pub struct EventFilter {
     /// `kind/name`; objects that are gone have events, too.
     object: Option<String>,
+    /// Only those of objects of this kind.
+    kind: Option<String>,
+    /// Only those with this reason.
+    reason: Option<String>,
     /// Only those that happened (again) from this moment on.
     since: Option<String>,
-    /// At most so many, newest first (default 100, at most 1000).
+    /// Without a page: at most so many, newest first (default 100, at most 1000).
     limit: Option<i64>,
 }
 
@@ -202,34 +209,83 @@ impl EventFilter {
         let rule = format!("limit is a whole number from 1 to {MAX_EVENTS}");
         Err(ApiError::invalid("limit", rule))
     }
+
+    fn filter(&self, search: &str) -> Result<event::Filter, ApiError> {
+        let given = |text: &'_ Option<String>| text.clone().filter(|text| !text.is_empty());
+        let (kind, name) = match (given(&self.object), given(&self.kind)) {
+            (Some(object), None) => {
+                let (kind, name) = params::object_address("object", &object)?;
+                (Some(kind), Some(name))
+            }
+            (None, Some(kind)) => (Some(params::kind("kind", &kind)?), None),
+            (None, None) => (None, None),
+            (Some(_), Some(_)) => {
+                let rule = "kind is part of object; give one of them";
+                return Err(ApiError::invalid("kind", rule));
+            }
+        };
+        let reason = given(&self.reason).map(|reason| reason.parse());
+        let reason = reason.transpose().map_err(|_| {
+            ApiError::invalid(
+                "reason",
+                "reason is a word such as ImageMissing or CrashLoop",
+            )
+        })?;
+        let since = params::moment("since", self.since.as_deref())?;
+        Ok(event::Filter {
+            since: since.unwrap_or_default(),
+            kind,
+            name,
+            reason,
+            search: search.to_owned(),
+        })
+    }
 }
 
-/// `GET /api/admin/events`: what happened to objects, newest first.
+/// `GET /api/admin/events`: what happened to objects, newest first: one page, or without one the
+/// newest.
 ///
 /// # Errors
-/// 400 for a bad object, time or limit.
+/// 400 for a bad object, kind, reason, time or limit.
 pub async fn events(
     _: Superadmin,
     input: Input<EventFilter>,
     deps: Deps,
 ) -> Result<Reply, ApiError> {
-    let since = params::moment("since", input.params.since.as_deref())?;
-    let since = since.unwrap_or(Timestamp::from_millis(0));
-    let limit = input.params.limit()?;
-    let mut connection = deps.db.read().await?;
-    let events = match input
-        .params
-        .object
-        .as_deref()
-        .filter(|text| !text.is_empty())
-    {
-        None => event::list(&mut connection, None, None, since, limit).await?,
-        Some(text) => {
-            let (kind, name) = params::object_address("object", text)?;
-            event::list_by_name(&mut connection, kind, &name, since, limit).await?
-        }
+    let paging = input.paging.as_ref();
+    let filter = input.params.filter(search(paging))?;
+    let newest = input.params.limit()?;
+    let Window { limit, offset } = match paging {
+        Some(_) => Window::of(paging),
+        None => Window {
+            limit: newest,
+            offset: 0,
+        },
     };
-    Ok(Reply::ok("events, newest first").with("events", events))
+    let mut connection = deps.db.snapshot().await?;
+    let watch_id = change::position(&mut connection).await?;
+    let (mut events, total) = event::page(&mut connection, &filter, limit, offset).await?;
+    if let Some(Window { limit, offset }) = Window::of(paging).corrected(paging, total) {
+        (events, _) = event::page(&mut connection, &filter, limit, offset).await?;
+    }
+    drop(connection);
+    let reply = Reply::ok("events, newest first")
+        .with("events", events)
+        .with("watch_id", watch_id);
+    Ok(match paging {
+        Some(_) => with_page(reply, paging, total),
+        // The newest are one page of as many as there may be.
+        None => with_page(reply, Some(&first(newest)), total),
+    })
+}
+
+/// The first page of this size.
+fn first(page_size: i64) -> Paging {
+    Paging {
+        page: 1,
+        page_size: u32::try_from(page_size).unwrap_or(1),
+        search: String::new(),
+    }
 }
 
 /// Finds an object by kind and name, whatever its state.

@@ -18,7 +18,7 @@ use crate::routes::fleet::bind_fleet;
 use crate::testing::{NOW, World, world};
 
 /// The routes of [`bind_fleet`].
-const OPS: &[Op] = &[
+pub(crate) const OPS: &[Op] = &[
     Op::Readiness,
     Op::UsersList,
     Op::UsersCreate,
@@ -46,6 +46,7 @@ const OPS: &[Op] = &[
     Op::ReconcilePause,
     Op::ReconcileResume,
     Op::Events,
+    Op::Watch,
     Op::TaskStatus,
     Op::Tasks,
 ];

@@ -1,6 +1,7 @@
 //! Ordinary users, as administrators manage them.
 
 use schema::audit::About;
+use schema::change;
 use schema::condition::Condition;
 use schema::config::Config;
 use schema::config::query as config_query;
@@ -94,6 +95,7 @@ pub async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Re
     let paging = input.paging.as_ref();
     let mut window = Window::of(paging);
     let mut connection = deps.db.snapshot().await?;
+    let watch_id = change::position(&mut connection).await?;
     let (mut users, total) =
         user::list(&mut connection, search(paging), window.limit, window.offset).await?;
     if let Some(last) = window.corrected(paging, total) {
@@ -106,6 +108,7 @@ pub async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Re
     let mode = deps.settings().auth_mode;
     let reply = Reply::ok("users and their containers")
         .with("users", items)
+        .with("watch_id", watch_id)
         .with("auth_mode", mode)
         .with("unified_auth", mode != AuthMode::Local);
     Ok(with_page(reply, paging, total))

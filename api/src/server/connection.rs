@@ -20,6 +20,7 @@ use super::Limits;
 use super::layers::{self, AppService, Body};
 use super::listener::{Incoming, Transport};
 use super::request::Peer;
+use super::stall::Stall;
 
 /// Most bytes of a request's head, in HTTP/1 and HTTP/2.
 const MAX_HEAD: usize = 64 * 1024;
@@ -61,7 +62,8 @@ where
         Box::pin(answer) as BoxFuture<'static, Result<Response<Body>, Infallible>>
     });
     let builder = builder(limits.head);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), handler);
+    let io = TokioIo::new(Stall::new(stream, limits.stall));
+    let connection = builder.serve_connection_with_upgrades(io, handler);
     let connection = watcher.watch(connection);
     tokio::pin!(connection);
     // Whoever answers pings may do so for ever, so HTTP/2 has no limit for idle connections either.

@@ -8,6 +8,7 @@ mod crowd;
 mod layers;
 mod listener;
 mod request;
+mod stall;
 mod tls;
 
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub struct Limits {
     /// Longest time without any open request on an HTTP/2 connection. (Waiting for the next request
     /// of HTTP/1 is limited by `head`.)
     pub idle: Duration,
+    /// Longest time for a peer to take nothing of what is sent to it.
+    pub stall: Duration,
     /// Longest time for requests to finish once the service stops.
     pub shutdown: Duration,
 }
@@ -53,6 +56,7 @@ impl Default for Limits {
             per_client: 256,
             head: Duration::from_secs(10),
             idle: Duration::from_secs(60),
+            stall: Duration::from_secs(30),
             // Everything together has to end within 10 s.
             shutdown: Duration::from_secs(8),
         }

@@ -48,6 +48,15 @@ async fn never(_: Superadmin, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiEr
     std::future::pending().await
 }
 
+/// Sends without end, and counts as a watcher for as long as it does.
+async fn floods(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+    let watching = deps.watch.join().await?;
+    let frames = futures::stream::repeat(Bytes::from_static(&[b'x'; 4096]));
+    Ok(Reply::frames(frames.inspect(move |_| {
+        let _held = &watching;
+    })))
+}
+
 struct Running {
     world: World,
     address: Option<SocketAddr>,
@@ -55,15 +64,23 @@ struct Running {
     done: futures::future::BoxFuture<'static, Duration>,
 }
 
-/// Serves on a listener: `/healthz` panics, `/readyz` streams, `config` is slow, `tasks` never ends.
+/// Serves on a listener: `/healthz` panics, `/readyz` streams, `login/mode` floods, `config` is slow,
+/// `tasks` never ends.
 async fn serve_on(listener: Listener, limits: Limits) -> Running {
     let world = world().await;
     let own = Binder::default()
         .bind(Op::Liveness, panics)
         .bind(Op::Readiness, streams)
+        .bind(Op::LoginMode, floods)
         .bind(Op::ConfigRead, slow)
         .bind(Op::Tasks, never);
-    let replaced = [Op::Liveness, Op::Readiness, Op::ConfigRead, Op::Tasks];
+    let replaced = [
+        Op::Liveness,
+        Op::Readiness,
+        Op::LoginMode,
+        Op::ConfigRead,
+        Op::Tasks,
+    ];
     let server = Server::new(world.api(own, &replaced), limits);
     let address = listener.local_addr();
     let stop = CancellationToken::new();
@@ -356,6 +373,39 @@ async fn l63_an_http2_connection_without_open_requests_is_closed() {
         .unwrap();
     let idle = closed - idle_since;
     assert!((250..2000).contains(&idle.as_millis()), "{idle:?}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn l63_a_client_that_reads_no_more_is_given_up() {
+    let running = serve(Limits {
+        stall: Duration::from_millis(300),
+        ..Limits::default()
+    })
+    .await;
+    let watchers = || running.world.deps.watch.numbers().watchers;
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let mut client = running.connect().await;
+        let request = b"GET /api/login/mode HTTP/1.1\r\nhost: t\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        client.read_exact(&mut [0; 12]).await.unwrap();
+        clients.push(client);
+    }
+    assert_eq!(watchers(), 2);
+    let mut reading = clients.pop().unwrap();
+    let reads = async {
+        let mut piece = [0; 4096];
+        while watchers() == 2 {
+            reading.read_exact(&mut piece).await.unwrap();
+        }
+        // Whoever reads goes on.
+        for _ in 0..1000 {
+            reading.read_exact(&mut piece).await.unwrap();
+        }
+    };
+    timeout(Duration::from_secs(20), reads).await.unwrap();
+    assert_eq!(watchers(), 1);
     running.stop().await;
 }
 

@@ -3,6 +3,7 @@
 use sqlx::AnyConnection;
 
 use super::model::{ObjectRow, RawObject, ReadyCount, StatusRow};
+use crate::change::pending::Gone;
 use crate::condition::{self, ConditionType};
 use crate::db::Tx;
 use crate::error::DbError;
@@ -53,7 +54,8 @@ statements! {
     DELETE = "UPDATE objects SET deleted_at = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
     /// Purges a deleted object that nobody still has to clean up after.
     PURGE = "DELETE FROM objects WHERE kind = $1 AND uid = $2 AND deleted_at IS NOT NULL \
-             AND NOT EXISTS (SELECT 1 FROM finalizers f WHERE f.kind = objects.kind AND f.uid = objects.uid)";
+             AND NOT EXISTS (SELECT 1 FROM finalizers f WHERE f.kind = objects.kind AND f.uid = objects.uid) \
+             RETURNING name, generation, deleted_at";
     /// Adds a finalizer to an object that exists.
     ADD_FINALIZER = "INSERT INTO finalizers (kind, uid, name) SELECT kind, uid, $3 FROM objects WHERE kind = $1 AND uid = $2 ON CONFLICT (kind, uid, name) DO NOTHING";
     /// Removes a finalizer.
@@ -97,6 +99,7 @@ pub async fn insert(
         .bind(now.as_millis())
         .execute(&mut **tx)
         .await?;
+    tx.changed(kind, uid);
     tx.ring_on_commit();
     Ok(Generation(1))
 }
@@ -225,6 +228,7 @@ pub async fn bump(
     };
     match row {
         Some((generation,)) => {
+            tx.changed(kind, uid);
             tx.ring_on_commit();
             Ok(Generation(generation))
         }
@@ -244,6 +248,7 @@ pub async fn bump_all(tx: &mut Tx, kind: Kind) -> Result<u64, DbError> {
         .bind(kind.as_str())
         .execute(&mut **tx)
         .await?;
+    tx.all_changed(kind);
     tx.ring_on_commit();
     Ok(result.rows_affected())
 }
@@ -262,18 +267,28 @@ pub async fn delete(
         .fetch_optional(&mut **tx)
         .await?;
     let (generation,) = row.ok_or(DbError::NotFound("object"))?;
+    tx.changed(kind, uid);
     tx.ring_on_commit();
     Ok(Generation(generation))
 }
 
 /// Purges a deleted object's header if no finalizer is left. The caller has removed its spec rows.
 pub async fn purge_if_finalized(tx: &mut Tx, kind: Kind, uid: &Uid) -> Result<bool, DbError> {
-    let result = sqlx::query(PURGE)
+    let purged: Option<(String, i64, i64)> = sqlx::query_as(PURGE)
         .bind(kind.as_str())
         .bind(uid.as_str())
-        .execute(&mut **tx)
+        .fetch_optional(&mut **tx)
         .await?;
-    Ok(result.rows_affected() > 0)
+    let Some((name, generation, deleted_at)) = purged else {
+        return Ok(false);
+    };
+    let gone = Gone {
+        name,
+        generation: Generation(generation),
+        deleted_at: Timestamp::from_millis(deleted_at),
+    };
+    tx.gone(kind, uid, gone);
+    Ok(true)
 }
 
 /// Adds a finalizer; idempotent. Returns whether the object exists.
@@ -340,7 +355,11 @@ pub async fn save_status(
         .bind(status.next_attempt_at.map(Timestamp::as_millis))
         .execute(&mut **tx)
         .await?;
-    Ok(result.rows_affected() > 0)
+    let saved = result.rows_affected() > 0;
+    if saved {
+        tx.changed(kind, uid);
+    }
+    Ok(saved)
 }
 
 /// Switches passes of one object on or off; bumps its generation so that its reconciler looks.
@@ -357,6 +376,7 @@ pub async fn set_paused(
         .fetch_optional(&mut **tx)
         .await?;
     let (generation,) = row.ok_or(DbError::NotFound("object"))?;
+    tx.changed(kind, uid);
     tx.ring_on_commit();
     Ok(Generation(generation))
 }

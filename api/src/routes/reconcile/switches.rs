@@ -4,7 +4,6 @@ use schema::audit::About;
 use schema::ids::Kind;
 use schema::object::{self, ObjectRow};
 use serde::Deserialize;
-use strum::VariantArray;
 
 use super::{ALL, find};
 use crate::deps::Deps;
@@ -54,11 +53,11 @@ impl Target {
                 Ok(Scope::Object(kind, name))
             }
             (None, Some(kind), Some(name), None, false) => {
-                Ok(Scope::Object(kind_named("kind", &kind)?, name))
+                Ok(Scope::Object(params::kind("kind", &kind)?, name))
             }
             (None, None, None, Some(name), false) if name == ALL => Ok(Scope::All),
             (None, None, None, Some(name), false) => {
-                Ok(Scope::Reconciler(kind_named("reconciler", &name)?))
+                Ok(Scope::Reconciler(params::kind("reconciler", &name)?))
             }
             (None, None, None, None, true) => Ok(Scope::All),
             _ => Err(ApiError::InvalidParameter {
@@ -68,13 +67,6 @@ impl Target {
             }),
         }
     }
-}
-
-fn kind_named(field: &str, name: &str) -> Result<Kind, ApiError> {
-    name.parse().map_err(|_| {
-        let kinds: Vec<&str> = Kind::VARIANTS.iter().map(|kind| kind.as_str()).collect();
-        ApiError::invalid(field, format!("{field} is one of {}", kinds.join(", ")))
-    })
 }
 
 fn change(row: &ObjectRow, kind: Kind) -> Change {

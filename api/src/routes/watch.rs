@@ -1,0 +1,214 @@
+//! `GET /api/admin/watch`: changes of objects as an event stream that can be resumed.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use http::HeaderMap;
+use schema::change::{self, Filter, News, Position};
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::{live, params};
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::reply::Reply;
+use crate::watch::{Batch, Told, Watching, position_event};
+
+/// How long a browser waits before it comes back, in milliseconds.
+const RETRY: &str = "retry:2000\n";
+/// What a client has seen, in the words of event streams.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// What is watched, and from where on.
+#[derive(Debug, Default, Deserialize)]
+pub struct WatchParams {
+    /// Only this object: `kind/name`.
+    object: Option<String>,
+    /// Only objects of this kind.
+    kind: Option<String>,
+    /// Go on after this event, for clients that cannot send the header `Last-Event-ID`, which wins.
+    last_event_id: Option<String>,
+}
+
+impl WatchParams {
+    fn filter(&self) -> Result<Filter, ApiError> {
+        let given = |text: &'_ Option<String>| text.clone().filter(|text| !text.is_empty());
+        match (given(&self.object), given(&self.kind)) {
+            (None, None) => Ok(Filter::default()),
+            (Some(object), None) => {
+                let (kind, name) = params::object_address("object", &object)?;
+                Ok(Filter::object(kind, &name))
+            }
+            (None, Some(kind)) => Ok(Filter {
+                kind: Some(params::kind("kind", &kind)?),
+                name: None,
+            }),
+            (Some(_), Some(_)) => Err(ApiError::invalid(
+                "kind",
+                "kind is part of object; give one of them",
+            )),
+        }
+    }
+
+    /// Where the client has come to; `None`: it begins.
+    fn since(&self, headers: &HeaderMap) -> Result<Option<Position>, ApiError> {
+        let header = headers.get(LAST_EVENT_ID).map(|value| value.to_str());
+        let text = match header {
+            Some(text) => text.unwrap_or("?"),
+            None => self.last_event_id.as_deref().unwrap_or_default(),
+        };
+        if text.is_empty() {
+            return Ok(None);
+        }
+        text.parse().map(Some).map_err(|_| {
+            ApiError::invalid(
+                "last_event_id",
+                "Last-Event-ID (or last_event_id) is an id as this server has sent it",
+            )
+        })
+    }
+}
+
+/// `GET /api/admin/watch`: the present state of each object that changes.
+///
+/// The first event is `open` with the position to come back with, or `resync` when the history since
+/// the client's position is gone: then it must list everything again. Several changes of one object
+/// between two looks are one event. The stream ends with the session, with the service, and when the
+/// client reads too slowly.
+///
+/// # Errors
+/// 400 for a bad object, kind or position; 503 when too many watch.
+pub async fn watch(
+    Superadmin(actor): Superadmin,
+    input: Input<WatchParams>,
+    deps: Deps,
+) -> Result<Reply, ApiError> {
+    let filter = input.params.filter()?;
+    let since = input.params.since(&input.meta.headers)?;
+    let watching = deps.watch.join().await?;
+    let watcher = Watcher::begin(deps.clone(), watching, filter, since).await?;
+    let dead = live::death(deps, actor.session().cloned());
+    Ok(Reply::frames(watcher.frames().take_until(dead)))
+}
+
+/// One client's stream.
+struct Watcher {
+    deps: Deps,
+    watching: Watching,
+    filter: Filter,
+    /// Everything until here was told, or does not concern this client.
+    at: Position,
+    /// The database has more to tell than one page.
+    behind: bool,
+    /// Still to be sent, beginning with the first event.
+    ready: VecDeque<Bytes>,
+}
+
+impl Watcher {
+    /// Reads where the client stands. The hub tells everything that is not in this read.
+    async fn begin(
+        deps: Deps,
+        watching: Watching,
+        filter: Filter,
+        since: Option<Position>,
+    ) -> Result<Self, ApiError> {
+        let mut connection = deps.db.snapshot().await?;
+        let (at, news) = match since {
+            None => (change::position(&mut connection).await?, None),
+            Some(since) => {
+                let news =
+                    change::after(&mut connection, &since, &filter, deps.watch.bounds().page)
+                        .await?;
+                (since, Some(news))
+            }
+        };
+        drop(connection);
+        let mut ready = VecDeque::from([Bytes::from_static(RETRY.as_bytes())]);
+        if !matches!(news, Some(News::Resync(_))) {
+            ready.push_back(position_event("open", &at)?.to_frame());
+        }
+        let mut watcher = Self {
+            deps,
+            watching,
+            filter,
+            at,
+            behind: false,
+            ready,
+        };
+        if let Some(news) = news {
+            watcher.read(news)?;
+        }
+        Ok(watcher)
+    }
+
+    /// What the database has said.
+    fn read(&mut self, news: News) -> Result<(), ApiError> {
+        let (told, through, more) = Told::all(&self.at, news)?;
+        self.ready.extend(told.into_iter().map(|told| told.frame));
+        (self.at, self.behind) = (through, more);
+        Ok(())
+    }
+
+    /// Another page from the database.
+    async fn catch_up(&mut self) -> Result<(), ApiError> {
+        let page = self.deps.watch.bounds().page;
+        let mut connection = self.deps.db.snapshot().await?;
+        let news = change::after(&mut connection, &self.at, &self.filter, page).await?;
+        drop(connection);
+        self.read(news)
+    }
+
+    /// What the hub has said; some of it may have been read from the database already.
+    fn hear(&mut self, batch: &Batch) {
+        for told in batch.iter() {
+            if told.is_resync() {
+                // The hub has missed something; whether this client has, the database knows.
+                self.behind = true;
+                return;
+            }
+            let known = told.at.instance == self.at.instance && told.at.version <= self.at.version;
+            if known {
+                continue;
+            }
+            if told.concerns(&self.filter) {
+                self.ready.push_back(told.frame.clone());
+            }
+            self.at = told.at.clone();
+        }
+    }
+
+    /// The next piece; `None` when this client must come back.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.ready.pop_front() {
+                return Some(frame);
+            }
+            if self.behind {
+                if let Err(error) = self.catch_up().await {
+                    error.log();
+                    return None;
+                }
+                continue;
+            }
+            match timeout(self.deps.watch.bounds().keep_alive, self.watching.next()).await {
+                Ok(Some(batch)) => self.hear(&batch),
+                Ok(None) => return None,
+                // No event, but it moves the position of whoever watches a quiet object.
+                Err(_) => return Some(format!(":\nid:{}\n\n", self.at).into()),
+            }
+        }
+    }
+
+    fn frames(self) -> impl Stream<Item = Bytes> + Send {
+        stream::unfold(self, |mut watcher| async move {
+            let frame = watcher.next().await?;
+            Some((frame, watcher))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
