@@ -241,7 +241,12 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::Exited
         | Reason::Retrying
         | Reason::Panicked
-        | Reason::NoProgress => FailureClass::Other,
+        | Reason::NoProgress
+        | Reason::WatchLost
+        | Reason::WatchRestored
+        | Reason::TaskEnded
+        | Reason::Stuck
+        | Reason::Recovered => FailureClass::Other,
     }
 }
 

@@ -14,6 +14,10 @@ use crate::statement::statements;
 
 /// Longest message in bytes.
 pub const MAX_MESSAGE: usize = 1024;
+/// In place of a kind of object: what happened to the service itself.
+pub const SERVICE: &str = "service";
+/// The one object of that kind, so that its events are found as `service/agentyard`.
+pub const SERVICE_NAME: &str = "agentyard";
 /// Repeats within this time of each other are one event.
 pub const MERGE_WINDOW: Duration = Duration::from_secs(5 * 60);
 
@@ -93,11 +97,34 @@ pub async fn record(
     message: &str,
     now: Timestamp,
 ) -> Result<(), DbError> {
+    let of = (kind.as_str(), uid.as_str());
+    append(tx, of, reason, action, message, now).await
+}
+
+/// The same for the service itself, under [`SERVICE`]; `action` names the part it is about.
+pub async fn record_of_service(
+    tx: &mut Tx,
+    reason: Reason,
+    action: &str,
+    message: &str,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    append(tx, (SERVICE, SERVICE_NAME), reason, action, message, now).await
+}
+
+async fn append(
+    tx: &mut Tx,
+    (kind, uid): (&str, &str),
+    reason: Reason,
+    action: &str,
+    message: &str,
+    now: Timestamp,
+) -> Result<(), DbError> {
     let message = truncate(message);
     let merged = sqlx::query(MERGE)
         .bind(now.as_millis())
-        .bind(kind.as_str())
-        .bind(uid.as_str())
+        .bind(kind)
+        .bind(uid)
         .bind(now.minus(MERGE_WINDOW).as_millis())
         .bind(reason.as_str())
         .bind(action)
@@ -110,8 +137,8 @@ pub async fn record(
     let id = meta::take_guard(tx, "events").await?;
     sqlx::query(INSERT)
         .bind(id)
-        .bind(kind.as_str())
-        .bind(uid.as_str())
+        .bind(kind)
+        .bind(uid)
         .bind(reason.as_str())
         .bind(action)
         .bind(message)
@@ -129,9 +156,31 @@ pub async fn list(
     since: Timestamp,
     limit: i64,
 ) -> Result<Vec<Event>, DbError> {
+    let of = (
+        kind.map_or("", Kind::as_str),
+        uid.map_or("", Uid::as_str),
+    );
+    select(connection, of, since, limit).await
+}
+
+/// What happened to the service itself since a moment, newest first.
+pub async fn list_of_service(
+    connection: &mut AnyConnection,
+    since: Timestamp,
+    limit: i64,
+) -> Result<Vec<Event>, DbError> {
+    select(connection, (SERVICE, SERVICE_NAME), since, limit).await
+}
+
+async fn select(
+    connection: &mut AnyConnection,
+    (kind, uid): (&str, &str),
+    since: Timestamp,
+    limit: i64,
+) -> Result<Vec<Event>, DbError> {
     let raws: Vec<RawEvent> = sqlx::query_as(LIST)
-        .bind(kind.map_or("", Kind::as_str))
-        .bind(uid.map_or("", Uid::as_str))
+        .bind(kind)
+        .bind(uid)
         .bind(since.as_millis())
         .bind(limit)
         .fetch_all(connection)
