@@ -81,9 +81,9 @@ const PATIENCE: u32 = 3;
 pub enum WorldEvent<K> {
     /// To this object.
     Key(K),
-    /// The connection broke: events may be missing.
+    /// The connection broke, or is not believed any more: events may be missing.
     Lost,
-    /// The connection is back: events are missing.
+    /// Events are heard again: some are missing.
     Reconnected,
 }
 

@@ -68,6 +68,11 @@ impl FakeEngine {
         self.change(|world| world.cut += 1);
     }
 
+    /// Keeps event streams open and lets nothing through them, until it is taken back.
+    pub fn silence_events(&self, silent: bool) {
+        self.change(|world| world.silent = silent);
+    }
+
     /// Breaks all event streams and ends all containers, as a restart of the engine does.
     pub fn restart_engine(&self) {
         let now = self.now();

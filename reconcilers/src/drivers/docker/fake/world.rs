@@ -55,6 +55,8 @@ pub(super) struct World {
     forgotten: u64,
     /// Raised to end all event streams.
     pub(super) cut: u64,
+    /// Event streams say nothing, and forget what they would have said.
+    pub(super) silent: bool,
 }
 
 impl World {
