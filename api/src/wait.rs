@@ -207,6 +207,7 @@ fn failure(change: &Change, reason: Reason, message: String) -> ApiError {
         message,
         object: change.object(),
         generation: change.generation,
+        reason,
     }
 }
 

@@ -12,12 +12,16 @@ use super::params;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::explain::{Explained, explained};
+use crate::explain::{Explained, explained, explained_events};
 use crate::input::{Input, Nothing};
 use crate::reply::Reply;
 
 mod detail;
+mod guidance;
+mod observed;
 mod switches;
+
+use guidance::Guidance;
 
 pub use detail::object;
 pub use switches::{pause, resume, retry};
@@ -26,6 +30,8 @@ pub use switches::{pause, resume, retry};
 const DEFAULT_EVENTS: i64 = 100;
 /// Most events of one answer.
 const MAX_EVENTS: i64 = 1000;
+/// The service itself, as events name it.
+const SERVICE_OBJECT: &str = "service/agentyard";
 /// In the table of paused reconcilers: all of them.
 const ALL: &str = "*";
 
@@ -43,6 +49,7 @@ pub async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Re
     Ok(Reply::ok("reconcilers")
         .with("leader", deps.leadership.leader())
         .with("engine", deps.engine.engine())
+        .with("health", deps.health.parts())
         .with("paused", paused.iter().any(|name| name == ALL))
         .with("reconcilers", reconcilers))
 }
@@ -103,11 +110,17 @@ struct Header<'a> {
     conditions: Vec<Explained<'a>>,
     failures: u32,
     next_attempt_at: Option<Timestamp>,
+    #[serde(flatten)]
+    guidance: Guidance,
 }
 
-impl<'a> From<&'a ObjectRow> for Header<'a> {
-    fn from(row: &'a ObjectRow) -> Self {
+impl<'a> Header<'a> {
+    /// `paused`: names of paused reconcilers.
+    fn of(deps: &Deps, row: &'a ObjectRow, paused: &[String]) -> Self {
+        let is_paused = row.paused || paused.iter().any(|name| name == ALL || *name == row.kind);
+        let look = deps.reconcilers.next_look(&row.kind, row.uid.as_str());
         Self {
+            guidance: Guidance::of(row, is_paused, look),
             object: format!("{}/{}", row.kind, row.name),
             kind: &row.kind,
             name: &row.name,
@@ -161,7 +174,8 @@ impl Filter {
     }
 }
 
-/// `GET /api/admin/reconcile/objects`: objects with their conditions, each with its remedy.
+/// `GET /api/admin/reconcile/objects`: objects with their conditions, each with its remedy, and for
+/// what is not as desired: what is wrong, since when, what is tried next, and how to force it.
 ///
 /// # Errors
 /// 400 for an unknown reconciler or value of `ready`.
@@ -176,8 +190,12 @@ pub async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<
         (rows, _) =
             object::list(&mut connection, kind, ready, search(paging), limit, offset).await?;
     }
+    let paused = object::paused_reconcilers(&mut connection).await?;
     drop(connection);
-    let headers: Vec<Header<'_>> = rows.iter().map(Header::from).collect();
+    let headers: Vec<Header<'_>> = rows
+        .iter()
+        .map(|row| Header::of(&deps, row, &paused))
+        .collect();
     let reply = Reply::ok("objects").with("objects", headers);
     Ok(with_page(reply, paging, total))
 }
@@ -185,7 +203,7 @@ pub async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<
 /// Which events.
 #[derive(Debug, Deserialize)]
 pub struct EventFilter {
-    /// `kind/name`; objects that are gone have events, too.
+    /// `kind/name`; objects that are gone have events, too. `service/agentyard` is the service itself.
     object: Option<String>,
     /// Only those that happened (again) from this moment on.
     since: Option<String>,
@@ -224,11 +242,15 @@ pub async fn events(
         .filter(|text| !text.is_empty())
     {
         None => event::list(&mut connection, None, None, since, limit).await?,
+        Some(text) if text == SERVICE_OBJECT => {
+            event::list_of_service(&mut connection, since, limit).await?
+        }
         Some(text) => {
             let (kind, name) = params::object_address("object", text)?;
             event::list_by_name(&mut connection, kind, &name, since, limit).await?
         }
     };
+    let events = explained_events(events);
     Ok(Reply::ok("events, newest first").with("events", events))
 }
 

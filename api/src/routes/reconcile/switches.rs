@@ -1,9 +1,12 @@
 //! Retry, pause, resume.
 
-use schema::ids::Kind;
+use schema::condition::{self, ConditionType, Reason};
+use schema::container;
+use schema::ids::{Generation, Kind};
 use schema::object::{self, ObjectRow};
 use serde::Deserialize;
 use strum::VariantArray;
+use uuid::Uuid;
 
 use super::{ALL, find};
 use crate::deps::Deps;
@@ -82,7 +85,8 @@ fn change(row: &ObjectRow, kind: Kind) -> Change {
     }
 }
 
-/// `POST /api/admin/reconcile/retry`: a pass at once, back-off or not.
+/// `POST /api/admin/reconcile/retry`: a pass at once, back-off or not; a container in a crash loop is
+/// started anew.
 ///
 /// # Errors
 /// 404 without such an object; 409 `not_leader` for a reconciler on a standby, which runs none.
@@ -111,7 +115,9 @@ async fn retry_object(
     (kind, name): (Kind, &str),
 ) -> Result<Reply, ApiError> {
     let mut row = find(deps, kind, name).await?;
-    if leading {
+    if let Some(generation) = forgive_crashes(deps, kind, &row).await? {
+        row.generation = generation;
+    } else if leading {
         deps.reconcilers.retry(kind.as_str(), row.uid.as_str());
     } else {
         // The leader is elsewhere; a new generation is what it looks at without delay.
@@ -123,6 +129,32 @@ async fn retry_object(
     Ok(Reply::ok("it is looked at now")
         .with("object", change.object())
         .with("generation", change.generation))
+}
+
+/// A container that ends again and again waits by itself before its next start, whoever looks at it;
+/// only a restart begins the count anew, so for it a retry is one. Gives the generation that it made.
+async fn forgive_crashes(
+    deps: &Deps,
+    kind: Kind,
+    row: &ObjectRow,
+) -> Result<Option<Generation>, ApiError> {
+    let ready = condition::find(&row.status.conditions, ConditionType::Ready);
+    let loops = ready.is_some_and(|ready| ready.reason == Reason::CrashLoop);
+    if kind != Kind::Container || !loops {
+        return Ok(None);
+    }
+    let mut tx = deps.db.begin().await?;
+    let Some(container) = container::get(&mut tx, &row.uid).await? else {
+        return Ok(None);
+    };
+    if !container.shall_run() {
+        return Ok(None);
+    }
+    let token = Uuid::new_v4().to_string();
+    let (uid, debug) = (&row.uid, container.debug);
+    let generation = container::request_restart(&mut tx, uid, &token, debug, None).await?;
+    tx.commit().await?;
+    Ok(Some(generation))
 }
 
 /// `POST /api/admin/reconcile/pause`: no passes until it is resumed.
