@@ -286,7 +286,7 @@ impl<R: Reconciler> Core<R> {
 
     /// Since when this reconciler gets nowhere, and how that shows. A standby and a paused reconciler
     /// have nothing to do.
-    fn stuck(&self) -> Option<(Timestamp, String)> {
+    fn gets_nowhere(&self) -> Option<(Timestamp, String)> {
         if !self.leadership.is_leader() {
             return None;
         }
@@ -328,7 +328,7 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let (panics, last_panic_at) = self.pulse.panics();
-        let (stuck_since, stuck) = self.stuck().unzip();
+        let (stuck_since, stuck) = self.gets_nowhere().unzip();
         let pauses = self.pauses.borrow();
         Summary {
             name: R::NAME,
@@ -356,6 +356,10 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
             stuck_since,
             stuck,
         }
+    }
+
+    fn stuck(&self) -> Option<(Timestamp, String)> {
+        self.gets_nowhere()
     }
 
     async fn dry_run(&self, key: &str) -> Result<Option<DryRun>, DryRunError> {

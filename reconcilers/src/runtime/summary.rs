@@ -112,6 +112,8 @@ pub trait ReconcilerHandle: Send + Sync {
     fn name(&self) -> &'static str;
     /// Live numbers.
     fn summary(&self) -> Summary;
+    /// Since when the reconciler gets nowhere although it should, and how that shows.
+    fn stuck(&self) -> Option<(Timestamp, String)>;
     /// Observes and plans, but does nothing. `None`: nothing is desired and nothing is there.
     ///
     /// # Errors

@@ -38,6 +38,15 @@ pub enum SupervisorError {
     Panicked(String),
 }
 
+impl SupervisorError {
+    /// The task.
+    pub fn task(&self) -> &str {
+        match self {
+            Self::Ended(name) | Self::Panicked(name) | Self::Failed { name, .. } => name,
+        }
+    }
+}
+
 /// Owns the tasks of the process.
 #[derive(Debug)]
 pub struct Supervisor {
