@@ -27,8 +27,9 @@ use crate::error::ApiError;
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, Health, LeaderState,
-    Leadership, LogQuery, LogStream, NextLook, PartHealth, PortError, Reconcilers, Usage,
+    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, Health,
+    LeaderState, Leadership, LogQuery, LogStream, NextLook, PartHealth, PortError, Reconcilers,
+    Usage,
 };
 use crate::reply::Reply;
 use crate::settings::WebSettings;

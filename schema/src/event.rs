@@ -156,10 +156,7 @@ pub async fn list(
     since: Timestamp,
     limit: i64,
 ) -> Result<Vec<Event>, DbError> {
-    let of = (
-        kind.map_or("", Kind::as_str),
-        uid.map_or("", Uid::as_str),
-    );
+    let of = (kind.map_or("", Kind::as_str), uid.map_or("", Uid::as_str));
     select(connection, of, since, limit).await
 }
 

@@ -168,22 +168,32 @@ impl Health {
             told.lost = watching.lost;
         }
         if watching.losses != told.losses {
-            let message = format!("changes on the engine are no longer heard of: {}", watching.why);
+            let message = format!(
+                "changes on the engine are no longer heard of: {}",
+                watching.why
+            );
             self.record_of_engine(Reason::WatchLost, &message).await?;
             told.losses = watching.losses;
             told.lost = true;
         }
         if told.lost && !watching.lost {
             let message = "changes on the engine are heard of again";
-            self.record_of_engine(Reason::WatchRestored, message).await?;
+            self.record_of_engine(Reason::WatchRestored, message)
+                .await?;
             told.lost = false;
         }
         let deaf = !self.db.hears_others();
         if deaf != told.deaf {
             let (reason, message) = if deaf {
-                (Reason::WatchLost, "changes made by other replicas are no longer heard of")
+                (
+                    Reason::WatchLost,
+                    "changes made by other replicas are no longer heard of",
+                )
             } else {
-                (Reason::WatchRestored, "changes made by other replicas are heard of again")
+                (
+                    Reason::WatchRestored,
+                    "changes made by other replicas are heard of again",
+                )
             };
             let message = format!("{}: {message}", self.process);
             self.record(reason, BELL, &message).await?;
@@ -239,11 +249,16 @@ impl Health {
         let now = self.clock.now();
         self.state().ended = Some((now, format!("{ended}; the process ends")));
         let message = format!("{}; process {} ends", chain(ended), self.process);
-        let recorded = timeout(RECORD, self.record(Reason::TaskEnded, ended.task(), &message));
+        let recorded = timeout(
+            RECORD,
+            self.record(Reason::TaskEnded, ended.task(), &message),
+        );
         let (recorded, ()) = tokio::join!(recorded, sleep(LAST_WORDS));
         match recorded {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => warn!(error = %chain(&error), "could not record why the process ends"),
+            Ok(Err(error)) => {
+                warn!(error = %chain(&error), "could not record why the process ends")
+            }
             Err(_) => warn!("recording why the process ends took too long"),
         }
     }

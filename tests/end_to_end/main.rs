@@ -11,6 +11,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod broken_users;
 mod command_line;
 mod crash_loop;
 mod data_dir;
@@ -19,6 +20,7 @@ mod faults;
 mod fix_point;
 mod foreign;
 mod harness;
+mod health;
 mod login;
 mod main_job;
 mod network;

@@ -153,8 +153,16 @@ mod tests {
     async fn l55_a_failed_part_makes_the_service_unready_and_a_degraded_one_is_told() {
         for (fault, status, line) in [
             (None, 200, "tasks: ok"),
-            (Some(false), 200, "tasks: degraded since 2026-05-11T11:46:40Z: it is slow"),
-            (Some(true), 503, "tasks: failed since 2026-05-11T11:46:40Z: it is slow"),
+            (
+                Some(false),
+                200,
+                "tasks: degraded since 2026-05-11T11:46:40Z: it is slow",
+            ),
+            (
+                Some(true),
+                503,
+                "tasks: failed since 2026-05-11T11:46:40Z: it is slow",
+            ),
         ] {
             let fault = fault.map(|fatal| Fault {
                 since: crate::testing::NOW,

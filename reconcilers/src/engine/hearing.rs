@@ -212,7 +212,11 @@ mod tests {
         hearing.listed_all(slow, &[(uid("a"), up("1"))].into());
         let turn = hearing.begin();
         hearing.listed_all(turn, &[(uid("a"), up("2"))].into());
-        assert_eq!(hearing.silent_at(), None, "the slow listing showed the past");
+        assert_eq!(
+            hearing.silent_at(),
+            None,
+            "the slow listing showed the past"
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -83,7 +83,9 @@ async fn peeking_leaves_the_close_look_to_the_reconciler() {
 }
 
 /// The next event, which must come within a second.
-async fn soon(events: &mut futures::stream::BoxStream<'static, WorldEvent<Uid>>) -> WorldEvent<Uid> {
+async fn soon(
+    events: &mut futures::stream::BoxStream<'static, WorldEvent<Uid>>,
+) -> WorldEvent<Uid> {
     let next = tokio::time::timeout(Duration::from_secs(1), events.next());
     next.await.expect("within a second").expect("never ends")
 }
@@ -157,7 +159,10 @@ async fn l57_a_silent_stream_is_found_out_by_a_listing_and_believed_once_heard()
     fake.silence_events(false);
     fake.hand_create("two", &owned("v")).unwrap();
     assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
-    assert_eq!(soon(&mut events).await, WorldEvent::Key(Uid::from("v".to_owned())));
+    assert_eq!(
+        soon(&mut events).await,
+        WorldEvent::Key(Uid::from("v".to_owned()))
+    );
     assert!(!view.watching().lost);
 }
 

@@ -501,8 +501,7 @@ impl Following {
     async fn listen(&mut self) -> Option<WorldEvent<Uid>> {
         let stream = self.stream.as_mut()?;
         let retry_at = self.retry_at;
-        let steady_at =
-            (self.lost && self.trust == Trust::Steady).then(|| self.opened_at + STEADY);
+        let steady_at = (self.lost && self.trust == Trust::Steady).then(|| self.opened_at + STEADY);
         let silent_at = self.view.hearing().silent_at();
         tokio::select! {
             // First, because reading is what opens the stream.

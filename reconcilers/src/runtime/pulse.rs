@@ -116,7 +116,10 @@ impl Pulse {
         let listed = state.listed?;
         (listed.elapsed() > patience.listing).then(|| {
             let limit = patience.listing.as_secs();
-            (listed, format!("the keys have not been listed for {limit} s"))
+            (
+                listed,
+                format!("the keys have not been listed for {limit} s"),
+            )
         })
     }
 }

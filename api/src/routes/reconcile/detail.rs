@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use schema::condition::{self, ConditionType, Reason};
 use schema::config::Config;
 use schema::config::query as config_query;
-use schema::condition::{self, ConditionType, Reason};
 use schema::container::{self, ContainerRow};
 use schema::event::{self, Event};
 use schema::ids::{Kind, Timestamp, Uid, UserName};

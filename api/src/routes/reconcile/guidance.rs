@@ -199,7 +199,12 @@ mod tests {
     #[test]
     fn a_standby_says_what_the_database_knows() {
         let mut full = row(Some(Condition::not_ready(Reason::StorageFull, "no space")));
-        assert!(told(&full, false, None)["next"].as_str().unwrap().starts_with("at "));
+        assert!(
+            told(&full, false, None)["next"]
+                .as_str()
+                .unwrap()
+                .starts_with("at ")
+        );
         full.status.next_attempt_at = None;
         let next = told(&full, false, None)["next"].clone();
         assert!(next.as_str().unwrap().contains("leader"), "{next}");

@@ -79,13 +79,18 @@ fn live(container: Option<&Value>) -> Map<String, Value> {
         ("restart_token", field("restart_token")),
         ("image_id", field("image")),
         ("cpu_limit", json!(cores(number("cpu_limit_nanos")))),
-        ("memory_limit_mb", json!(number("memory_limit_bytes") / MEBIBYTE)),
+        (
+            "memory_limit_mb",
+            json!(number("memory_limit_bytes") / MEBIBYTE),
+        ),
         ("network", json!(networks.join(","))),
         ("exit_code", field("exit_code")),
         ("error", field("error")),
     ];
     let fields = fields.into_iter();
-    fields.map(|(name, value)| (name.to_owned(), value)).collect()
+    fields
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 #[allow(clippy::cast_precision_loss)] // A number of cores needs no more than 52 bits.
@@ -105,7 +110,12 @@ mod tests {
             "networks": {"agentyard": "10.88.0.2"}, "environment": ["SECRET"],
         })));
         assert_eq!(
-            (&told["running"], &told["cpu_limit"], &told["memory_limit_mb"], &told["network"]),
+            (
+                &told["running"],
+                &told["cpu_limit"],
+                &told["memory_limit_mb"],
+                &told["network"]
+            ),
             (&json!(true), &json!(0.5), &json!(64), &json!("agentyard"))
         );
         assert!(!told.contains_key("environment"));

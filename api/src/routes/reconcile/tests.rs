@@ -430,7 +430,10 @@ async fn a_broken_object_says_what_is_tried_next_and_how_to_force_it() {
         .is(200);
     assert_eq!(listed["objects"][0]["problem"], awaited["problem"]);
     let pause = "reconciler=user";
-    fleet.post("/api/admin/reconcile/pause", pause).await.is(200);
+    fleet
+        .post("/api/admin/reconcile/pause", pause)
+        .await
+        .is(200);
     let body = fleet
         .get("/api/admin/reconcile/objects/user/alice")
         .await
