@@ -313,7 +313,7 @@ impl ContainerReconciler {
         changed: bool,
     ) -> Result<(), ContainerError> {
         let verify = self.verified.is_due(&row.uid);
-        for container in &seen.containers {
+        for container in &mut seen.containers {
             let in_use = container.name == names.base;
             let settled = container.state == ContainerState::Running
                 && in_use
@@ -328,6 +328,11 @@ impl ContainerReconciler {
                 .inspect(&container.id)
                 .await?
                 .ok_or(ContainerError::Vanished)?;
+            // The engine tells of an end before its listing shows it: nobody would tell again.
+            if container.state != details.container.state {
+                container.state = details.container.state;
+                self.view.mark_stale(&row.uid);
+            }
             seen.details.insert(container.id.clone(), details);
         }
         // Only a pass that will act on what it finds has verified anything.

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use crate::drivers::docker::{Container, ContainerState};
 
-/// How long an event may come after its change was seen; a busy engine is slow to tell.
+/// How long an event may come after its change was seen, or before: a busy engine is slow to tell, and
+/// may tell of the end of a container a moment before its listing shows it.
 pub(super) const LATEST: Duration = Duration::from_secs(10);
 
 /// The number of a listing or event, in the order in which they began or came.
@@ -34,13 +35,15 @@ fn shape(containers: &[Container]) -> Shape {
 /// Compares what listings show with what was heard.
 #[derive(Debug, Default)]
 pub(super) struct Hearing {
-    /// When the stream was opened; `None`: there is none, so nothing is expected of it.
-    opened: Option<Instant>,
+    /// Since when there is a stream; `None`: there is none, so nothing is expected of it.
+    opened: Option<Turn>,
     turns: u64,
     /// What the latest listing showed of each user who has containers.
     seen: HashMap<Uid, (Shape, Turn)>,
-    /// Users of whom an event came that no listing has answered yet.
-    heard: HashMap<Uid, Turn>,
+    /// When the latest listing of all users began.
+    all_seen: Option<Turn>,
+    /// Users of whom an event came that no listing has answered yet, or a moment ago.
+    heard: HashMap<Uid, (Turn, Instant)>,
     /// Users of whom a listing showed a change without an event, and when it did.
     owed: HashMap<Uid, Instant>,
 }
@@ -51,9 +54,9 @@ impl Hearing {
         Turn(self.turns)
     }
 
-    /// A stream was opened: what happened before is none of its business.
+    /// A stream is opened. To be called before the listing that shows from where on it tells.
     pub fn opened(&mut self) {
-        self.opened = Some(Instant::now());
+        self.opened = Some(self.turn());
         self.heard.clear();
         self.owed.clear();
     }
@@ -68,7 +71,7 @@ impl Hearing {
     pub fn heard(&mut self, uid: &Uid) {
         let turn = self.turn();
         self.owed.remove(uid);
-        self.heard.insert(uid.clone(), turn);
+        self.heard.insert(uid.clone(), (turn, Instant::now()));
     }
 
     /// A listing is about to begin.
@@ -96,11 +99,14 @@ impl Hearing {
         for uid in gone {
             self.compare(begun, &uid, Shape::new());
         }
-        self.heard.retain(|_, turn| *turn > begun);
+        self.all_seen = self.all_seen.max(Some(begun));
+        self.heard
+            .retain(|_, (turn, at)| *turn > begun || at.elapsed() <= LATEST);
     }
 
     fn answer(&mut self, begun: Turn, uid: &Uid) {
-        if self.heard.get(uid).is_some_and(|turn| *turn < begun) {
+        let answered = |(turn, at): &(Turn, Instant)| *turn < begun && at.elapsed() > LATEST;
+        if self.heard.get(uid).is_some_and(answered) {
             self.heard.remove(uid);
         }
     }
@@ -112,13 +118,14 @@ impl Hearing {
             return;
         }
         let changed = before.map_or(!shape.is_empty(), |(before, _)| *before != shape);
+        // What had changed before the stream was opened is none of its business.
+        let before = before.map(|(_, turn)| *turn).or(self.all_seen);
+        let expected = self.opened.is_some() && before > self.opened;
         if shape.is_empty() {
             self.seen.remove(uid);
         } else {
             self.seen.insert(uid.clone(), (shape, begun));
         }
-        // Right after its opening the stream need not have told what a slow listing shows.
-        let expected = self.opened.is_some_and(|at| at.elapsed() > LATEST);
         if changed && expected && !self.heard.contains_key(uid) {
             self.owed.entry(uid.clone()).or_insert_with(Instant::now);
         }
@@ -158,20 +165,19 @@ mod tests {
         Uid::from(name.to_owned())
     }
 
-    /// A stream that is open for long, with one container of user `a`.
-    async fn hearing() -> Hearing {
+    /// A stream that is open, with one container of user `a`.
+    fn hearing() -> Hearing {
         let mut hearing = Hearing::default();
         hearing.opened();
         let turn = hearing.begin();
         hearing.listed_all(turn, &[(uid("a"), up("1"))].into());
-        tokio::time::sleep(LATEST * 2).await;
         hearing
     }
 
     #[tokio::test(start_paused = true)]
     async fn l57_a_change_without_its_event_makes_the_stream_silent() {
         for lists_all in [true, false] {
-            let mut hearing = hearing().await;
+            let mut hearing = hearing();
             let turn = hearing.begin();
             if lists_all {
                 hearing.listed_all(turn, &HashMap::new());
@@ -188,23 +194,30 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_announced_or_has_not_changed_owes_no_event() {
-        let mut hearing = hearing().await;
+        let mut hearing = hearing();
         let turn = hearing.begin();
         hearing.listed(turn, &uid("a"), &up("1"));
         hearing.heard(&uid("a"));
         let turn = hearing.begin();
         hearing.listed(turn, &uid("a"), &up("2"));
         assert_eq!(hearing.silent_at(), None);
-        // The announcement was answered; the next change needs its own.
+        // The engine tells a moment before its listing shows it.
         let turn = hearing.begin();
-        let ended = [container("2", ContainerState::Exited)];
+        hearing.listed(turn, &uid("a"), &up("3"));
+        assert_eq!(hearing.silent_at(), None);
+        // The announcement was answered; the next change needs its own.
+        tokio::time::sleep(LATEST * 2).await;
+        let turn = hearing.begin();
+        hearing.listed(turn, &uid("a"), &up("3"));
+        let turn = hearing.begin();
+        let ended = [container("3", ContainerState::Exited)];
         hearing.listed(turn, &uid("a"), &ended);
         assert!(hearing.silent_at().is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_event_during_a_listing_announces_what_the_next_one_shows() {
-        let mut hearing = hearing().await;
+        let mut hearing = hearing();
         let slow = hearing.begin();
         hearing.heard(&uid("a"));
         let fast = hearing.begin();
@@ -220,8 +233,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_a_stream_or_right_after_its_opening_nothing_is_owed() {
-        let mut hearing = hearing().await;
+    async fn what_changed_before_the_stream_was_opened_is_not_owed() {
+        let mut hearing = hearing();
         let turn = hearing.begin();
         hearing.listed(turn, &uid("a"), &[]);
         hearing.closed();
@@ -229,8 +242,12 @@ mod tests {
         let turn = hearing.begin();
         hearing.listed(turn, &uid("a"), &up("3"));
         hearing.opened();
+        let all = [(uid("a"), up("4")), (uid("b"), up("5"))];
         let turn = hearing.begin();
-        hearing.listed(turn, &uid("a"), &up("4"));
+        hearing.listed_all(turn, &all.into());
         assert_eq!(hearing.silent_at(), None);
+        let turn = hearing.begin();
+        hearing.listed(turn, &uid("c"), &up("6"));
+        assert!(hearing.silent_at().is_some(), "there was none when it was opened");
     }
 }

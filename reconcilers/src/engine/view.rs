@@ -627,10 +627,13 @@ impl Following {
     /// Subscribes first and lists afterwards, so that nothing falls between.
     async fn connect(&mut self) -> Result<(), EngineError> {
         let stream = self.view.engine.events(&self.view.owner).await?;
-        self.view.refresh().await?;
+        self.view.hearing().opened();
+        if let Err(error) = self.view.refresh().await {
+            self.view.hearing().closed();
+            return Err(error);
+        }
         self.stream = Some(stream);
         self.opened_at = Instant::now();
-        self.view.hearing().opened();
         self.retry_at = None;
         Ok(())
     }
