@@ -76,7 +76,10 @@ async fn engine_l57_silent_event_stream_delays_repair_to_the_resync_or_verificat
         .readiness_line("engine events: degraded", seconds(20))
         .await;
     admin.event("engine/local", "WatchLost", seconds(5)).await;
-    assert_eq!(proxy.event_streams(), 1, "opened again");
+    until("the stream is opened again", seconds(5), async || {
+        proxy.event_streams() == 1
+    })
+    .await;
     assert_eq!(admin.summary("container").await["events_lost"], true);
     proxy.set(Mode::Pass);
     engine.docker(&["restart", "agentyard-bob"]);

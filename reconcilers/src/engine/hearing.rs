@@ -248,6 +248,9 @@ mod tests {
         assert_eq!(hearing.silent_at(), None);
         let turn = hearing.begin();
         hearing.listed(turn, &uid("c"), &up("6"));
-        assert!(hearing.silent_at().is_some(), "there was none when it was opened");
+        assert!(
+            hearing.silent_at().is_some(),
+            "there was none when it was opened"
+        );
     }
 }

@@ -57,6 +57,8 @@ pub(super) struct World {
     pub(super) cut: u64,
     /// Event streams say nothing, and forget what they would have said.
     pub(super) silent: bool,
+    /// What listings show instead of what is.
+    pub(super) listed: Option<Vec<Container>>,
 }
 
 impl World {
@@ -93,6 +95,12 @@ impl World {
 
     pub(super) fn containers(&self) -> impl Iterator<Item = &FakeContainer> {
         self.containers.values()
+    }
+
+    /// What a listing shows.
+    pub(super) fn listing(&self) -> Vec<Container> {
+        let now = || self.containers().map(|c| c.details.container.clone());
+        self.listed.clone().unwrap_or_else(|| now().collect())
     }
 
     // --- events
