@@ -15,7 +15,7 @@ use crate::auth::password::PasswordPool;
 use crate::auth::{Authenticator, Signer};
 use crate::follows::FollowLimit;
 use crate::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, Leadership, Reconcilers,
+    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, Health, Leadership, Reconcilers,
 };
 use crate::settings::WebSettings;
 use crate::watch::WatchHub;
@@ -70,6 +70,8 @@ pub struct Dependencies {
     pub reconcilers: Arc<dyn Reconcilers>,
     /// The leader.
     pub leadership: Arc<dyn Leadership>,
+    /// How the parts of the service are.
+    pub health: Arc<dyn Health>,
     /// Tasks that outlive a request; the service waits for them when it stops.
     pub tasks: TaskTracker,
     /// Cancelled when the service stops. Event streams end by it.

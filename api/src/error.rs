@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use schema::condition::Reason;
 use schema::error::DbError;
 use schema::ids::Generation;
 use serde_json::{Map, Value, json};
@@ -186,6 +187,8 @@ pub enum ApiError {
         object: String,
         /// The generation that failed.
         generation: Generation,
+        /// The condition's reason.
+        reason: Reason,
     },
     /// A defect or a failing database (500 `internal`); the cause goes to the log only.
     #[error("something went wrong on the server; the log has the details under this request id")]
@@ -309,8 +312,13 @@ impl ApiError {
             }
             Self::Unprocessable { extra: fields, .. } => extra.clone_from(fields),
             Self::ObjectFailed {
-                object, generation, ..
+                object,
+                generation,
+                reason,
+                ..
             } => {
+                extra.insert("reason".to_owned(), json!(reason));
+                extra.insert("remedy".to_owned(), json!(reason.remedy()));
                 extra.insert("state".to_owned(), json!("failed"));
                 extra.insert("object".to_owned(), json!(object));
                 extra.insert("generation".to_owned(), json!(generation));
@@ -430,11 +438,13 @@ mod tests {
             message: "agentyard-alice exists and is not ours".to_owned(),
             object: "container/alice".to_owned(),
             generation: Generation(7),
+            reason: Reason::NameConflict,
         };
         let extra = error.extra();
         assert_eq!(extra["state"], "failed");
         assert_eq!(extra["object"], "container/alice");
         assert_eq!(extra["generation"], 7);
+        assert_eq!(extra["remedy"], Reason::NameConflict.remedy());
         assert_eq!(error.status(), StatusCode::CONFLICT);
     }
 

@@ -1,6 +1,9 @@
 //! Conditions as answers show them: with what a person can do about each.
 
-use schema::condition::Condition;
+use std::borrow::Cow;
+
+use schema::condition::{Condition, Reason};
+use schema::event::Event;
 use serde::Serialize;
 
 /// A condition with its remedy.
@@ -8,9 +11,41 @@ use serde::Serialize;
 pub struct Explained<'a> {
     /// The condition.
     #[serde(flatten)]
-    condition: &'a Condition,
+    condition: Cow<'a, Condition>,
     /// One line for a person; empty when there is nothing to do.
     remedy: &'static str,
+}
+
+/// The same for conditions that nobody else needs.
+pub fn explained_owned(conditions: Vec<Condition>) -> Vec<Explained<'static>> {
+    conditions
+        .into_iter()
+        .map(|condition| Explained {
+            remedy: condition.reason.remedy(),
+            condition: Cow::Owned(condition),
+        })
+        .collect()
+}
+
+/// An event with the remedy of its reason.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExplainedEvent {
+    /// The event.
+    #[serde(flatten)]
+    event: Event,
+    /// One line for a person; empty when there is nothing to do.
+    remedy: &'static str,
+}
+
+/// Adds the remedies.
+pub fn explained_events(events: Vec<Event>) -> Vec<ExplainedEvent> {
+    events
+        .into_iter()
+        .map(|event| ExplainedEvent {
+            remedy: event.reason.parse().map_or("", Reason::remedy),
+            event,
+        })
+        .collect()
 }
 
 /// Adds the remedies.
@@ -18,7 +53,7 @@ pub fn explained(conditions: &[Condition]) -> Vec<Explained<'_>> {
     conditions
         .iter()
         .map(|condition| Explained {
-            condition,
+            condition: Cow::Borrowed(condition),
             remedy: condition.reason.remedy(),
         })
         .collect()

@@ -93,6 +93,55 @@ pub trait ContainerStats: Send + Sync + 'static {
     async fn stats(&self, user: &Uid) -> Result<Option<Usage>, PortError>;
 }
 
+/// What leads to the next look at an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LookBy {
+    /// A pass is under way, or about to begin.
+    Now,
+    /// The end of a back-off, or of a wait that the last pass asked for.
+    Timer,
+    /// The next full pass.
+    Resync,
+    /// Somebody who resumes it.
+    Resume,
+}
+
+/// When an object is looked at next without anybody's doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NextLook {
+    /// What leads to it.
+    pub by: LookBy,
+    /// When; `None` while nothing is planned.
+    pub at: Option<Timestamp>,
+}
+
+/// What is wrong with a part of the service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Since when.
+    pub since: Timestamp,
+    /// What, in words that anybody may read: no names of users, no addresses, no paths.
+    pub message: String,
+    /// Whether the service should get no requests while it is so.
+    pub fatal: bool,
+}
+
+/// A part of the service, and what is wrong with it, if anything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PartHealth {
+    /// The part, as `/readyz` names it.
+    pub part: String,
+    /// What is wrong with it.
+    pub fault: Option<Fault>,
+}
+
+/// Knows how the parts of the service are, besides database, engine and leadership.
+pub trait Health: Send + Sync + 'static {
+    /// All parts, in a fixed order.
+    fn parts(&self) -> Vec<PartHealth>;
+}
+
 /// Whether the engine could be reached lately.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EngineState {
@@ -106,6 +155,8 @@ pub struct EngineState {
 pub trait EngineHealth: Send + Sync + 'static {
     /// The latest known state.
     fn engine(&self) -> EngineState;
+    /// The agents' network as last seen, as JSON; `None` when there is none.
+    fn network(&self) -> Option<serde_json::Value>;
 }
 
 /// Who runs the reconcilers.
@@ -138,6 +189,8 @@ pub trait Reconcilers: Send + Sync + 'static {
         reconciler: &str,
         key: &str,
     ) -> Result<Option<serde_json::Value>, String>;
+    /// When an object is looked at next; `None` on a standby, which does not know.
+    fn next_look(&self, reconciler: &str, key: &str) -> Option<NextLook>;
     /// Asks for a pass over one object at once, back-off or not.
     fn retry(&self, reconciler: &str, key: &str);
     /// Asks one reconciler, or all, to look at everything at once.

@@ -28,8 +28,9 @@ use crate::error::ApiError;
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, LeaderState,
-    Leadership, LogQuery, LogStream, PortError, Reconcilers, Usage,
+    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, Health,
+    LeaderState, Leadership, LogQuery, LogStream, NextLook, PartHealth, PortError, Reconcilers,
+    Usage,
 };
 use crate::reply::Reply;
 use crate::settings::WebSettings;
@@ -88,6 +89,16 @@ impl EngineHealth for Nowhere {
             message: String::new(),
         }
     }
+
+    fn network(&self) -> Option<serde_json::Value> {
+        None
+    }
+}
+
+impl Health for Nowhere {
+    fn parts(&self) -> Vec<PartHealth> {
+        Vec::new()
+    }
 }
 
 impl Leadership for Nowhere {
@@ -107,6 +118,10 @@ impl Reconcilers for Nowhere {
 
     async fn dry_run(&self, _: &str, _: &str) -> Result<Option<serde_json::Value>, String> {
         Ok(None)
+    }
+
+    fn next_look(&self, _: &str, _: &str) -> Option<NextLook> {
+        None
     }
 
     fn retry(&self, _: &str, _: &str) {}
@@ -169,6 +184,7 @@ pub(crate) async fn world() -> World {
         stats: Arc::new(Nowhere),
         engine: Arc::new(Nowhere),
         leadership: Arc::new(Nowhere),
+        health: Arc::new(Nowhere),
         tasks: TaskTracker::new(),
         shutdown: CancellationToken::new(),
     });

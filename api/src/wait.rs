@@ -207,6 +207,7 @@ fn failure(change: &Change, reason: Reason, message: String) -> ApiError {
         message,
         object: change.object(),
         generation: change.generation,
+        reason,
     }
 }
 
@@ -241,7 +242,12 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::Exited
         | Reason::Retrying
         | Reason::Panicked
-        | Reason::NoProgress => FailureClass::Other,
+        | Reason::NoProgress
+        | Reason::WatchLost
+        | Reason::WatchRestored
+        | Reason::TaskEnded
+        | Reason::Stuck
+        | Reason::Recovered => FailureClass::Other,
     }
 }
 

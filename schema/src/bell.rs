@@ -14,6 +14,8 @@ pub const CHANNEL: &str = "agentyard_bell";
 struct Count {
     rings: u64,
     reconnects: u64,
+    /// The transport is down: only rings of this process are heard.
+    deaf: bool,
 }
 
 /// The side that rings.
@@ -49,10 +51,25 @@ impl Ringer {
             .send_modify(|count| count.rings = count.rings.wrapping_add(1));
     }
 
+    /// The transport is down. Nobody is woken for it: there is nothing to be seen yet.
+    pub fn disconnected(&self) {
+        self.0.send_if_modified(|count| {
+            count.deaf = true;
+            false
+        });
+    }
+
     /// The transport was interrupted, so rings may have been lost: everything must be looked at.
     pub fn reconnected(&self) {
-        self.0
-            .send_modify(|count| count.reconnects = count.reconnects.wrapping_add(1));
+        self.0.send_modify(|count| {
+            count.reconnects = count.reconnects.wrapping_add(1);
+            count.deaf = false;
+        });
+    }
+
+    /// Whether only rings of this process are heard, because the transport is down.
+    pub fn is_deaf(&self) -> bool {
+        self.0.borrow().deaf
     }
 
     /// Another listener.
@@ -107,6 +124,20 @@ mod tests {
         assert!(first.listen());
         assert!(!first.listen());
         assert!(!late.listen());
+    }
+
+    #[tokio::test]
+    async fn l57_a_bell_whose_transport_is_down_is_deaf_until_it_is_back() {
+        let (ringer, mut bell) = bell();
+        assert!(!ringer.is_deaf());
+        ringer.disconnected();
+        assert!(ringer.is_deaf());
+        ringer.ring();
+        bell.rung().await.unwrap();
+        assert!(ringer.is_deaf(), "an own ring says nothing of the others'");
+        ringer.reconnected();
+        assert!(!ringer.is_deaf());
+        assert!(bell.listen());
     }
 
     #[tokio::test]

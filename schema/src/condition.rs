@@ -126,6 +126,16 @@ pub enum Reason {
     Terminating,
     /// Somebody paused this object, its reconciler, or all of them.
     PausedByOperator,
+    /// Changes are no longer heard of as they happen; looking regularly finds them, later.
+    WatchLost,
+    /// Changes are heard of again.
+    WatchRestored,
+    /// A part of the service ended by itself or crashed, and the process with it.
+    TaskEnded,
+    /// A reconciler makes no progress although work waits.
+    Stuck,
+    /// A reconciler that was stuck works again.
+    Recovered,
 }
 
 impl Reason {
@@ -166,14 +176,23 @@ impl Reason {
             | Self::Retrying
             | Self::Panicked
             | Self::NoProgress
-            | Self::Terminating => false,
+            | Self::Terminating
+            | Self::WatchLost
+            | Self::WatchRestored
+            | Self::TaskEnded
+            | Self::Stuck
+            | Self::Recovered => false,
         }
     }
 
     /// One line that says what a person can do about it; empty when there is nothing to do.
     pub fn remedy(self) -> &'static str {
         match self {
-            Self::Running | Self::Stopped | Self::Converged => "",
+            Self::Running
+            | Self::Stopped
+            | Self::Converged
+            | Self::WatchRestored
+            | Self::Recovered => "",
             Self::Pending | Self::Progressing | Self::Terminating => {
                 "Wait; the next pass continues by itself."
             }
@@ -185,7 +204,9 @@ impl Reason {
             Self::DataDirMismatch => {
                 "Set --engine-data-dir to the path under which the engine's host sees the data directory."
             }
-            Self::NetworkMissing => "Wait; the engine reconciler creates the network.",
+            Self::NetworkMissing => {
+                "Wait; the engine reconciler creates the network. If it stays so, look at engine/local."
+            }
             Self::NetworkInUse => {
                 "Stop all containers, or set container.network_subnet back to what it was."
             }
@@ -205,7 +226,9 @@ impl Reason {
             Self::HomeConflict => {
                 "Look at the user's directory on the server; it belongs to somebody else or is not a directory."
             }
-            Self::HomeMissing => "Wait; the user reconciler creates the directory.",
+            Self::HomeMissing => {
+                "Wait; the user reconciler creates the directory. If it stays so, look at user/<name>."
+            }
             Self::CrashLoop => {
                 "Read the container's log, correct image or configuration, then restart the container."
             }
@@ -223,6 +246,46 @@ impl Reason {
                 "Find out who else changes this object; passes go on with a growing delay."
             }
             Self::PausedByOperator => "Resume it when you are done.",
+            Self::WatchLost => {
+                "Look at the connection to the engine or database; it is restored by itself."
+            }
+            Self::TaskEnded => "Report the log; whatever runs the service starts it again.",
+            Self::Stuck => "Report the log; restart the service if it does not recover.",
+        }
+    }
+
+    /// What is tried at the next look, without anybody's doing; empty when nothing is wrong.
+    pub fn next_try(self) -> &'static str {
+        match self {
+            Self::Running
+            | Self::Stopped
+            | Self::Converged
+            | Self::WatchRestored
+            | Self::Recovered => "",
+            Self::Pending | Self::Progressing => "the next step is taken",
+            Self::NotReady => "the readiness check is asked again",
+            Self::EngineUnavailable => "the engine is called again",
+            Self::EngineTooOld => "the engine is asked for its version again",
+            Self::DataDirMismatch => "the data directory is probed again",
+            Self::NetworkMissing | Self::NetworkInUse => "the network is looked at again",
+            Self::NetworkFull => "an address is asked for again",
+            Self::ImageMissing => "the image is looked for on the engine again",
+            Self::ImagePulling => "the pull is looked at again",
+            Self::ImagePullFailed => "the image is pulled again",
+            Self::NameConflict => "it is looked whether the name is free",
+            Self::HomeConflict | Self::HomeMissing => "the user's directory is looked at again",
+            Self::CrashLoop | Self::Exited => "the container is started again",
+            Self::ReplacementFailed => "the replacement is tried again",
+            Self::NeedsRoot => "it is looked whether the service runs as root",
+            Self::InvalidSettings => "the same settings are tried again",
+            Self::StorageFull => "the step that found no space is tried again",
+            Self::Retrying | Self::Failed | Self::Panicked => "the failed step is tried again",
+            Self::NoProgress => "the change is made again",
+            Self::Terminating => "the removal goes on",
+            Self::PausedByOperator => "nothing is tried until it is resumed",
+            Self::WatchLost => "the watch is opened again",
+            Self::TaskEnded => "the service is started again by whatever runs it",
+            Self::Stuck => "the reconciler goes on when what holds it up ends",
         }
     }
 }

@@ -190,13 +190,13 @@ impl Db {
                 Ok(mut listener) => match listener.listen(bell::CHANNEL).await {
                     Ok(()) => {
                         self.ringer.reconnected();
-                        // `None` stands for a lost connection, which the listener restores.
-                        while let Ok(notification) = listener.try_recv().await {
-                            match notification {
-                                Some(_) => self.ringer.ring(),
-                                None => self.ringer.reconnected(),
-                            }
+                        // It would connect anew before it told of a lost connection.
+                        listener.eager_reconnect(false);
+                        // `None` stands for a lost connection.
+                        while let Ok(Some(_)) = listener.try_recv().await {
+                            self.ringer.ring();
                         }
+                        warn!("the connection that tells of other replicas' changes is lost");
                     }
                     Err(error) => warn!(%error, "cannot listen for changes of other replicas"),
                 },
@@ -204,8 +204,15 @@ impl Db {
                     warn!(%error, "cannot connect to listen for changes of other replicas")
                 }
             }
+            self.ringer.disconnected();
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
+    }
+
+    /// Whether changes of other processes are heard of as they happen. Always true on SQLite, where
+    /// there are none.
+    pub fn hears_others(&self) -> bool {
+        !self.ringer.is_deaf()
     }
 
     /// Whether a trivial query is answered.

@@ -16,6 +16,10 @@ use crate::statement::{like_pattern, statements};
 
 /// Longest message in bytes.
 pub const MAX_MESSAGE: usize = 1024;
+/// In place of a kind of object: what happened to the service itself.
+pub const SERVICE: &str = "service";
+/// The one object of that kind, so that its events are found as `service/agentyard`.
+pub const SERVICE_NAME: &str = "agentyard";
 /// Repeats within this time of each other are one event.
 pub const MERGE_WINDOW: Duration = Duration::from_secs(5 * 60);
 
@@ -121,11 +125,34 @@ pub async fn record(
     message: &str,
     now: Timestamp,
 ) -> Result<(), DbError> {
+    let of = (kind.as_str(), uid.as_str());
+    append(tx, of, reason, action, message, now).await
+}
+
+/// The same for the service itself, under [`SERVICE`]; `action` names the part it is about.
+pub async fn record_of_service(
+    tx: &mut Tx,
+    reason: Reason,
+    action: &str,
+    message: &str,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    append(tx, (SERVICE, SERVICE_NAME), reason, action, message, now).await
+}
+
+async fn append(
+    tx: &mut Tx,
+    (kind, uid): (&str, &str),
+    reason: Reason,
+    action: &str,
+    message: &str,
+    now: Timestamp,
+) -> Result<(), DbError> {
     let message = truncate(message);
     let merged = sqlx::query(MERGE)
         .bind(now.as_millis())
-        .bind(kind.as_str())
-        .bind(uid.as_str())
+        .bind(kind)
+        .bind(uid)
         .bind(now.minus(MERGE_WINDOW).as_millis())
         .bind(reason.as_str())
         .bind(action)
@@ -138,8 +165,8 @@ pub async fn record(
     let id = meta::take_guard(tx, "events").await?;
     sqlx::query(INSERT)
         .bind(id)
-        .bind(kind.as_str())
-        .bind(uid.as_str())
+        .bind(kind)
+        .bind(uid)
         .bind(reason.as_str())
         .bind(action)
         .bind(message)
@@ -167,13 +194,31 @@ pub async fn list(
     Ok(raws.into_iter().map(Event::from).collect())
 }
 
+/// To what something happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// An object of this kind.
+    Object(Kind),
+    /// The service itself.
+    Service,
+}
+
+impl Subject {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Object(kind) => kind.as_str(),
+            Self::Service => SERVICE,
+        }
+    }
+}
+
 /// Which events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     /// Only those that happened (again) from this moment on.
     pub since: Timestamp,
-    /// Only those of objects of this kind.
-    pub kind: Option<Kind>,
+    /// Only those of this kind of object, or of the service.
+    pub kind: Option<Subject>,
     /// Only those of objects that have or had this name (case-insensitively): what happened to an
     /// object that is gone can still be told.
     pub name: Option<String>,
@@ -191,7 +236,7 @@ pub async fn page(
     offset: i64,
 ) -> Result<(Vec<Event>, i64), DbError> {
     let since = filter.since.as_millis();
-    let kind = filter.kind.map_or("", Kind::as_str);
+    let kind = filter.kind.map_or("", Subject::as_str);
     let name = filter.name.as_deref().unwrap_or_default();
     let name = name.to_ascii_lowercase();
     let reason = filter.reason.map_or("", Reason::as_str);

@@ -3,8 +3,10 @@
 //! Without the cargo feature `fault-injection` a point is an empty function. With it, the
 //! environment variable `AGENTYARD_FAULT=<name>[:<nth>]` makes the process kill itself at the
 //! nth hit (default: the first) of that point; `AGENTYARD_FAULT_LOG=<file>` makes it append the name
-//! of each point it passes, so that a test can tell whether it knows them all. Never part of a
-//! release.
+//! of each point it passes, so that a test can tell whether it knows them all.
+//!
+//! `AGENTYARD_PANIC=<name>` with `AGENTYARD_PANIC_WHILE=<file>` makes that point panic while the file
+//! exists; the name may also be that of a supervised task ([`task`]). Never part of a release.
 
 /// A point between two steps of something that must survive being killed there.
 #[cfg(not(any(test, feature = "fault-injection")))]
@@ -31,10 +33,39 @@ pub fn point_with(name: impl FnOnce() -> String) {
     by_environment::hit(&name());
 }
 
+/// A task that a test can make panic while it runs.
+#[cfg(not(feature = "fault-injection"))]
+#[inline(always)]
+pub fn task<F: Future>(_name: &str, task: F) -> F {
+    task
+}
+
+/// A task that a test can make panic while it runs.
+#[cfg(feature = "fault-injection")]
+pub fn task<F: Future>(name: &str, task: F) -> impl Future<Output = F::Output> + use<F> {
+    let doomed = by_environment::may_panic(name);
+    async move {
+        if !doomed {
+            return task.await;
+        }
+        let panicking = async {
+            loop {
+                by_environment::panic_if_wanted();
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::select! {
+            output = task => output,
+            output = panicking => output,
+        }
+    }
+}
+
 #[cfg(feature = "fault-injection")]
 mod by_environment {
     use std::fs::{File, OpenOptions};
     use std::io::Write;
+    use std::path::Path;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -59,8 +90,33 @@ mod by_environment {
         }
     }
 
+    /// The variable that names the point or task that panics.
+    const PANIC_VARIABLE: &str = "AGENTYARD_PANIC";
+    /// The variable that names the file while which exists it panics.
+    const WHILE_VARIABLE: &str = "AGENTYARD_PANIC_WHILE";
+
+    static PANICS: OnceLock<Option<String>> = OnceLock::new();
+    static WHILE: OnceLock<Option<std::ffi::OsString>> = OnceLock::new();
+
+    pub(super) fn may_panic(name: &str) -> bool {
+        let wanted = PANICS.get_or_init(|| std::env::var(PANIC_VARIABLE).ok());
+        wanted.as_deref() == Some(name)
+    }
+
+    // Panicking is what it is for; no release has it.
+    #[allow(clippy::panic)]
+    pub(super) fn panic_if_wanted() {
+        let file = WHILE.get_or_init(|| std::env::var_os(WHILE_VARIABLE));
+        if file.as_ref().is_some_and(|file| Path::new(file).exists()) {
+            panic!("a test asked for it");
+        }
+    }
+
     pub(super) fn hit(name: &str) {
         log(name);
+        if may_panic(name) {
+            panic_if_wanted();
+        }
         let target = TARGET.get_or_init(|| parse(&std::env::var(VARIABLE).ok()?));
         let Some((wanted, nth)) = target else { return };
         if wanted == name && HITS.fetch_add(1, Ordering::SeqCst) + 1 == *nth {

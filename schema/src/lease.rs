@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use sqlx::AnyConnection;
+
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::Epoch;
@@ -21,6 +23,9 @@ pub(crate) const RENEW: &str = "UPDATE leases SET expires_at = CAST(extract(epoc
 /// Gives it back, so that the next holder need not wait.
 pub(crate) const RELEASE: &str =
     "UPDATE leases SET expires_at = 0, holder = '' WHERE name = $1 AND holder = $2 AND epoch = $3";
+/// Who holds it now.
+pub(crate) const HOLDER: &str = "SELECT holder FROM leases \
+    WHERE name = $1 AND expires_at > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
 
 const NAME: &str = "reconcilers";
 
@@ -69,4 +74,13 @@ pub async fn release(tx: &mut Tx, holder: &str, epoch: Epoch) -> Result<(), DbEr
         .execute(&mut **tx)
         .await?;
     Ok(())
+}
+
+/// Who holds the lease now; `None` while nobody does.
+pub async fn holder(connection: &mut AnyConnection) -> Result<Option<String>, DbError> {
+    let row: Option<(String,)> = sqlx::query_as(HOLDER)
+        .bind(NAME)
+        .fetch_optional(connection)
+        .await?;
+    Ok(row.map(|(holder,)| holder))
 }

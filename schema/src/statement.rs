@@ -49,6 +49,7 @@ pub fn postgres_only() -> Vec<(&'static str, &'static str)> {
         ("lease::ACQUIRE", crate::lease::ACQUIRE),
         ("lease::RENEW", crate::lease::RENEW),
         ("lease::RELEASE", crate::lease::RELEASE),
+        ("lease::HOLDER", crate::lease::HOLDER),
         ("meta::NOTIFY", crate::meta::NOTIFY),
     ]
 }

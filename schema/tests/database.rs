@@ -617,7 +617,7 @@ async fn events_are_found_by_what_they_say_even_when_their_object_is_gone(fixtur
     let all = event::Filter::default;
     let told = |messages: &str, total| (messages.to_owned(), total);
     assert_eq!(found(all(), 2, 1).await, told("archived,removed 100%", 3));
-    let kind = Some(Kind::Container);
+    let kind = Some(event::Subject::Object(Kind::Container));
     let name = Some("alicE".to_owned());
     let of_object = event::Filter {
         kind,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reconcilers::runtime::supervise::SupervisorError;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -40,7 +41,9 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     prepare::say(&format!("address: {}", service.address));
     prepare::say_password(&prepared);
     let stop = on_signal(shutdown.clone());
-    let supervised = service.supervisor.wait(SHUTDOWN);
+    let health = service.health;
+    let told = async |ended: &SupervisorError| health.task_ended(ended).await;
+    let supervised = service.supervisor.wait_and_tell(SHUTDOWN, told);
     tokio::pin!(supervised);
     let result = tokio::select! {
         result = &mut supervised => result,

@@ -2,6 +2,7 @@
 
 mod agent_listener;
 mod agent_profile;
+pub mod health;
 mod ports;
 
 use std::num::NonZeroUsize;
@@ -35,12 +36,12 @@ use rustix::process::{Resource, getrlimit};
 use schema::audit::Writer;
 use schema::clock::{SharedClock, SystemClock};
 use schema::home::Homes;
-use schema::ids::Uid;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
+use self::health::Health;
 use crate::prepare::Prepared;
 use crate::settings::{AgentListen, Settings};
 
@@ -55,6 +56,8 @@ pub struct Service {
     pub address: String,
     /// The reconcilers.
     pub handles: Vec<Arc<dyn ReconcilerHandle>>,
+    /// How the parts are.
+    pub health: Arc<Health>,
 }
 
 /// How long a replacement may take to become ready.
@@ -89,7 +92,12 @@ pub async fn build(
     let clock: SharedClock = Arc::new(SystemClock);
     let mut supervisor = Supervisor::new(shutdown.clone());
     let tasks = TaskTracker::new();
-    let leadership = lead(prepared, lock, &clock, &mut supervisor);
+    let process = if lock.is_some() {
+        health::process_name()
+    } else {
+        health::holder_name()
+    };
+    let leadership = lead(prepared, lock, &process, &clock, &mut supervisor);
     let view = Arc::new(EngineView::new(
         Arc::clone(&engine),
         prepared.instance_id.clone(),
@@ -203,9 +211,18 @@ pub async fn build(
     let (stored, generation) =
         api::settings::read(&prepared.db.reader(), &prepared.master_key, run_as_image).await?;
     let (web_sender, web_settings) = watch::channel(Arc::new(WebSettings::of(&stored, generation)));
+    let health = Arc::new(Health::new(
+        process,
+        prepared.db.clone(),
+        Arc::clone(&clock),
+        leadership.clone(),
+        Arc::clone(&view),
+        handles.clone(),
+    ));
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
         leadership,
+        health: Arc::clone(&health),
         handles: handles.clone(),
     });
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
@@ -238,11 +255,18 @@ pub async fn build(
         stats: ports.clone(),
         engine: ports.clone(),
         leadership: ports.clone(),
+        health: health.clone(),
         reconcilers: ports,
         tasks: tasks.clone(),
         shutdown: shutdown.clone(),
     });
     supervise_api(&mut supervisor, &deps, prepared);
+    let looking = (shutdown.clone(), Arc::clone(&health));
+    supervisor.spawn("health", async move {
+        let (shutdown, health) = looking;
+        let _ = shutdown.run_until_cancelled(health.run()).await;
+        Ok(())
+    });
     let api = Api::new(api::routes::registry()?, deps)?;
     let server = Server::new(api, limits());
 
@@ -284,6 +308,7 @@ pub async fn build(
         supervisor,
         address,
         handles,
+        health,
     })
 }
 
@@ -362,6 +387,7 @@ fn serve(
 fn lead(
     prepared: &Prepared,
     lock: Option<Leadership>,
+    holder: &str,
     clock: &SharedClock,
     supervisor: &mut Supervisor,
 ) -> Leadership {
@@ -370,7 +396,7 @@ fn lead(
     }
     let (leadership, keeper) = leader::lease(
         Arc::new(LeaseRow(prepared.db.clone())),
-        Uid::random().to_string(),
+        holder.to_owned(),
         LeaseTiming::default(),
         Arc::clone(clock),
     );

@@ -4,16 +4,22 @@ use std::sync::Arc;
 
 use api::ports::{
     ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, LeaderState,
-    Leadership as LeadershipPort, LogQuery, LogStream, PortError, Reconcilers, Usage,
+    Leadership as LeadershipPort, LogQuery, LogStream, LookBy, NextLook, PortError, Reconcilers,
+    Usage,
 };
 use async_trait::async_trait;
 use futures::StreamExt;
-use reconcilers::drivers::docker::{Container, ContainerState, EngineError, LogOptions};
+use reconcilers::container::settings::LABEL_DEBUG;
+use reconcilers::drivers::docker::{
+    Container, ContainerState, EngineError, LABEL_RESTART_TOKEN, LogOptions,
+};
 use reconcilers::engine::view::{Connection, EngineView, Sight};
 use reconcilers::runtime::leader::Leadership;
-use reconcilers::runtime::summary::ReconcilerHandle;
+use reconcilers::runtime::summary::{self, ReconcilerHandle};
 use schema::ids::Uid;
 use serde_json::{Value, json};
+
+use super::health::Health;
 
 /// Everything the API may ask of the world.
 pub struct Ports {
@@ -21,6 +27,8 @@ pub struct Ports {
     pub view: Arc<EngineView>,
     /// Whether this process leads.
     pub leadership: Leadership,
+    /// How the parts of the service are.
+    pub health: Arc<Health>,
     /// The reconcilers.
     pub handles: Vec<Arc<dyn ReconcilerHandle>>,
 }
@@ -110,6 +118,8 @@ impl ContainerInspect for Ports {
             "oom_killed": details.oom_killed,
             "error": details.error,
             "image": settings.image,
+            "restart_token": details.container.labels.get(LABEL_RESTART_TOKEN),
+            "debug": details.container.labels.contains_key(LABEL_DEBUG),
             "command": settings.command,
             "environment": environment,
             "user": settings.user,
@@ -166,13 +176,25 @@ impl EngineHealth for Ports {
             },
         }
     }
+
+    fn network(&self) -> Option<Value> {
+        self.view.network().map(|network| {
+            json!({
+                "name": network.name,
+                "driver": network.driver,
+                "subnet": network.subnet,
+                "gateway": network.gateway,
+                "inter_container_traffic": network.inter_container_traffic,
+            })
+        })
+    }
 }
 
 impl LeadershipPort for Ports {
     fn leader(&self) -> LeaderState {
         LeaderState {
             leading: self.leadership.is_leader(),
-            holder: None,
+            holder: self.health.leader(),
         }
     }
 }
@@ -194,6 +216,18 @@ impl Reconcilers for Ports {
             Ok(plan) => Ok(plan.map(|plan| json!(plan))),
             Err(error) => Err(error.message),
         }
+    }
+
+    fn next_look(&self, reconciler: &str, key: &str) -> Option<NextLook> {
+        let handle = self.handles.iter().find(|h| h.name() == reconciler)?;
+        let look = handle.next_look(key)?;
+        let by = match look.by {
+            summary::LookBy::Now => LookBy::Now,
+            summary::LookBy::Timer => LookBy::Timer,
+            summary::LookBy::Resync => LookBy::Resync,
+            summary::LookBy::Resume => LookBy::Resume,
+        };
+        Some(NextLook { by, at: look.at })
     }
 
     fn retry(&self, reconciler: &str, key: &str) {

@@ -68,8 +68,28 @@ async fn engine_l57_silent_event_stream_delays_repair_to_the_resync_or_verificat
     })
     .await;
     eprintln!("updated: mended after {took:?}");
-    assert_eq!(proxy.event_streams(), 1, "the silent stream was never left");
     admin.status("bob", "running", seconds(20)).await;
+
+    // The listings have shown what no event told: the silence is told, too, and ends with an event.
+    let anyone = service.client();
+    anyone
+        .readiness_line("engine events: degraded", seconds(20))
+        .await;
+    admin.event("engine/local", "WatchLost", seconds(5)).await;
+    until("the stream is opened again", seconds(5), async || {
+        proxy.event_streams() == 1
+    })
+    .await;
+    assert_eq!(admin.summary("container").await["events_lost"], true);
+    proxy.set(Mode::Pass);
+    engine.docker(&["restart", "agentyard-bob"]);
+    anyone
+        .readiness_line("engine events: ok", seconds(10))
+        .await;
+    admin
+        .event("engine/local", "WatchRestored", seconds(5))
+        .await;
+    admin.status("bob", "running", seconds(30)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,4 +126,57 @@ async fn engine_l57_cut_event_stream_is_opened_again_and_what_was_missed_is_foun
     })
     .await;
     admin.status("bob", "running", seconds(20)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn engine_l57_cut_event_stream_shows_within_a_second_although_the_engine_answers() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    let proxy = Proxy::new(&stage.path().join("proxy.sock"), &engine.socket());
+    let service = stage
+        .serve_at(&proxy.host())
+        .env("AGENTYARD_RESYNC", "3s")
+        .start()
+        .await;
+    let (admin, anyone) = (service.admin().await, service.client());
+    admin.create_user("bob").await;
+    let first = engine.the_running("bob").id;
+    let (status, _) = anyone.readiness_line("engine events: ok", seconds(5)).await;
+    assert_eq!(status, 200);
+
+    proxy.set(Mode::CutEvents);
+    let line = anyone.readiness_line("engine events: degraded", seconds(1));
+    let (status, line) = line.await;
+    assert_eq!(status, 200, "it is only slower: {line}");
+    let lost = admin.event("engine/local", "WatchLost", seconds(1)).await;
+    assert!(
+        lost["remedy"].as_str().unwrap().contains("restored"),
+        "{lost}"
+    );
+    // The full pass finds what no event tells.
+    engine.docker(&["rm", "-f", "agentyard-bob"]);
+    until("removed: runs again", seconds(9), async || {
+        matches!(engine.of("bob").as_slice(), [one] if one.id != first && one.state == "running")
+    })
+    .await;
+    assert_eq!(admin.summary("container").await["events_lost"], true);
+    // It is tried ever more slowly, and told once or twice, not at each try.
+    let events = admin.events("engine/local").await;
+    let losses = events.iter().filter(|event| event["reason"] == "WatchLost");
+    let told: i64 = losses.map(|event| event["count"].as_i64().unwrap()).sum();
+    assert!(told <= 2, "{events:?}");
+
+    proxy.set(Mode::Pass);
+    anyone
+        .readiness_line("engine events: ok", seconds(15))
+        .await;
+    admin
+        .event("engine/local", "WatchRestored", seconds(2))
+        .await;
+    let second = engine.the_running("bob").id;
+    engine.docker(&["rm", "-f", "agentyard-bob"]);
+    until("removed: runs again", seconds(10), async || {
+        matches!(engine.of("bob").as_slice(), [one] if one.id != second && one.state == "running")
+    })
+    .await;
 }

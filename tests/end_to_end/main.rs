@@ -15,6 +15,7 @@ mod in_process;
 mod support;
 
 mod audit;
+mod broken_users;
 mod command_line;
 mod crash_loop;
 mod data_dir;
@@ -23,6 +24,7 @@ mod faults;
 mod fix_point;
 mod foreign;
 mod harness;
+mod health;
 mod login;
 mod main_job;
 mod network;

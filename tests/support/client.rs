@@ -316,6 +316,68 @@ impl Client {
         summary.unwrap()["last_resync_at"].to_string()
     }
 
+    /// The newest events of one object.
+    pub async fn events(&self, object: &str) -> Vec<Value> {
+        let path = format!("/api/admin/events?object={object}");
+        let body = self.get(&path).await.expect(200);
+        body["events"].as_array().unwrap().clone()
+    }
+
+    /// Waits until an object has an event with this reason.
+    pub async fn event(&self, object: &str, reason: &str, limit: Duration) -> Value {
+        let what = format!("{object} has an event {reason}");
+        let seen = eventually(&what, limit, async || {
+            let events = self.events(object).await;
+            let found = events.iter().find(|event| event["reason"] == reason);
+            found.cloned().ok_or_else(|| format!("{events:?}"))
+        });
+        seen.await.0
+    }
+
+    /// What `/readyz` says, with its status.
+    pub async fn readiness(&self) -> (u16, String) {
+        let answer = self.get("/readyz").await;
+        (answer.status.as_u16(), answer.text())
+    }
+
+    /// Waits until `/readyz` has a line that begins so.
+    pub async fn readiness_line(&self, begin: &str, limit: Duration) -> (u16, String) {
+        let what = format!("/readyz says {begin:?}");
+        let seen = eventually(&what, limit, async || {
+            let (status, text) = match self.try_get("/readyz").await {
+                Ok(answer) => (answer.status.as_u16(), answer.text()),
+                Err(error) => return Err(error),
+            };
+            match text.lines().find(|line| line.starts_with(begin)) {
+                Some(line) => Ok((status, line.to_owned())),
+                None => Err(format!("{status}: {text}")),
+            }
+        });
+        seen.await.0
+    }
+
+    /// Everything about one reconciled object.
+    pub async fn object(&self, object: &str) -> Value {
+        let path = format!("/api/admin/reconcile/objects/{object}");
+        self.get(&path).await.expect(200)
+    }
+
+    /// Asks for a pass over one object at once.
+    pub async fn retry(&self, object: &str) -> Value {
+        let form = [("object", object)];
+        self.post("/api/admin/reconcile/retry", &form)
+            .await
+            .expect(200)
+    }
+
+    /// The live numbers of a reconciler.
+    pub async fn summary(&self, reconciler: &str) -> Value {
+        let body = self.get("/api/admin/reconcile").await.expect(200);
+        let reconcilers = body["reconcilers"].as_array().unwrap();
+        let summary = reconcilers.iter().find(|r| r["name"] == reconciler);
+        summary.unwrap().clone()
+    }
+
     /// Creates a user and waits until the container is ready; gives the password.
     pub async fn create_user(&self, name: &str) -> String {
         let form = [("username", name), ("wait", "60")];

@@ -27,6 +27,21 @@ impl Database {
         url.into()
     }
 
+    /// Ends the connections on which servers listen for each other's changes; gives how many.
+    pub async fn end_listeners(&self) -> i64 {
+        let mut server = sqlx::PgConnection::connect(&self.server).await.unwrap();
+        let (ended,): (i64,) = sqlx::query_as(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+             WHERE datname = $1 AND query ILIKE 'LISTEN%'",
+        )
+        .bind(&self.name)
+        .fetch_one(&mut server)
+        .await
+        .unwrap();
+        server.close().await.unwrap();
+        ended
+    }
+
     /// Removes it, whoever is connected.
     pub async fn drop(self) {
         self.ask("DROP DATABASE", "WITH (FORCE)").await.unwrap();

@@ -17,6 +17,8 @@ pub enum Mode {
     Pass,
     /// Keeps event streams open, and lets nothing through them.
     StallEvents,
+    /// Ends event streams, and lets none be opened.
+    CutEvents,
     /// Ends all connections, and takes no new one.
     Refuse,
 }
@@ -106,6 +108,9 @@ impl Connection {
             if mode == Mode::Refuse {
                 return Ok(());
             }
+            if events.is_some() && mode == Mode::CutEvents {
+                return Ok(());
+            }
             let stalled = events.is_some() && mode == Mode::StallEvents;
             tokio::select! {
                 changed = self.modes.changed() => {
@@ -121,6 +126,9 @@ impl Connection {
                     if events.is_none() && asks_for_events(bytes) {
                         self.event_streams.fetch_add(1, Ordering::SeqCst);
                         events = Some(Counted(Arc::clone(&self.event_streams)));
+                        if *self.modes.borrow() == Mode::CutEvents {
+                            return Ok(());
+                        }
                     }
                     to_server.write_all(bytes).await?;
                 }

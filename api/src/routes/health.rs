@@ -9,7 +9,7 @@ use crate::deps::Deps;
 use crate::dispatch::Anyone;
 use crate::error::{ApiError, chain};
 use crate::input::{Input, Nothing};
-use crate::ports::{EngineState, LeaderState};
+use crate::ports::{EngineState, LeaderState, PartHealth};
 use crate::reply::Reply;
 
 /// A database that takes longer to answer nothing is not ready.
@@ -17,8 +17,10 @@ const PING_TIME: Duration = Duration::from_secs(2);
 /// Longest reason shown, in characters.
 const MAX_REASON: usize = 200;
 
-/// `GET /readyz`: one line each for database, engine and leadership; 503 when the database fails or
-/// the engine is unavailable. A standby is ready: it serves the API.
+/// `GET /readyz`: one line each for database, engine, leadership and the parts of the service; 503
+/// when the database fails, the engine is unavailable, or a part has failed for good. A standby is
+/// ready: it serves the API. So is a service with a part that is only degraded: what it does is done
+/// later, and no other replica would do it sooner.
 ///
 /// # Errors
 /// None.
@@ -26,12 +28,17 @@ pub async fn readiness(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Reply
     let database = database(&deps).await;
     let engine = engine(&deps.engine.engine());
     let leadership = leadership(&deps.leadership.leader());
+    let parts = deps.health.parts();
+    let failed = parts.iter().flat_map(|part| &part.fault).any(|f| f.fatal);
     let status = match (database, &engine) {
-        ("ok", Ok(())) => StatusCode::OK,
+        ("ok", Ok(())) if !failed => StatusCode::OK,
         _ => StatusCode::SERVICE_UNAVAILABLE,
     };
     let engine = engine.err().unwrap_or_else(|| "ok".to_owned());
-    let text = format!("database: {database}\nengine: {engine}\nleadership: {leadership}\n");
+    let mut text = format!("database: {database}\nengine: {engine}\nleadership: {leadership}\n");
+    for part in &parts {
+        text.push_str(&line(part));
+    }
     Ok(Reply::text(text).status(status))
 }
 
@@ -47,13 +54,27 @@ async fn database(deps: &Deps) -> &'static str {
     }
 }
 
+/// `engine events: degraded since …: …`
+fn line(part: &PartHealth) -> String {
+    let Some(fault) = &part.fault else {
+        return format!("{}: ok\n", part.part);
+    };
+    let word = if fault.fatal { "failed" } else { "degraded" };
+    let (since, message) = (fault.since.to_rfc3339(), one_line(&fault.message));
+    format!("{}: {word} since {since}: {message}\n", part.part)
+}
+
+/// One short line, whatever the reason holds.
+fn one_line(reason: &str) -> String {
+    let words = reason.split_whitespace().collect::<Vec<_>>();
+    words.join(" ").chars().take(MAX_REASON).collect()
+}
+
 fn engine(state: &EngineState) -> Result<(), String> {
     if state.available {
         return Ok(());
     }
-    // One line, whatever the reason holds.
-    let reason = state.message.split_whitespace().collect::<Vec<_>>();
-    let reason: String = reason.join(" ").chars().take(MAX_REASON).collect();
+    let reason = one_line(&state.message);
     Err(format!("unavailable {reason}").trim_end().to_owned())
 }
 
@@ -70,7 +91,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::ports::EngineHealth;
+    use crate::ports::{EngineHealth, Fault, Health};
     use crate::routes::test_support::fleet;
 
     struct Up;
@@ -81,6 +102,10 @@ mod tests {
                 available: true,
                 message: "28.5.2".to_owned(),
             }
+        }
+
+        fn network(&self) -> Option<serde_json::Value> {
+            None
         }
     }
 
@@ -109,6 +134,49 @@ mod tests {
             "{}",
             answer.text
         );
+    }
+
+    /// Parts, one of which has this fault.
+    struct Parts(Option<Fault>);
+
+    impl Health for Parts {
+        fn parts(&self) -> Vec<PartHealth> {
+            let part = |part: &str, fault| PartHealth {
+                part: part.to_owned(),
+                fault,
+            };
+            vec![part("bell", None), part("tasks", self.0.clone())]
+        }
+    }
+
+    #[tokio::test]
+    async fn l55_a_failed_part_makes_the_service_unready_and_a_degraded_one_is_told() {
+        for (fault, status, line) in [
+            (None, 200, "tasks: ok"),
+            (
+                Some(false),
+                200,
+                "tasks: degraded since 2026-05-11T11:46:40Z: it is slow",
+            ),
+            (
+                Some(true),
+                503,
+                "tasks: failed since 2026-05-11T11:46:40Z: it is slow",
+            ),
+        ] {
+            let fault = fault.map(|fatal| Fault {
+                since: crate::testing::NOW,
+                message: "it is\nslow".to_owned(),
+                fatal,
+            });
+            let mut fleet = fleet().await;
+            fleet.deps().engine = Arc::new(Up);
+            fleet.deps().health = Arc::new(Parts(fault));
+            let answer = fleet.get("/readyz").await;
+            assert_eq!(answer.status, status, "{}", answer.text);
+            let lines: Vec<_> = answer.text.lines().collect();
+            assert_eq!(lines[3..], ["bell: ok", line]);
+        }
     }
 
     #[test]

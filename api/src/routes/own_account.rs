@@ -16,6 +16,7 @@ use crate::auth::{credentials, password};
 use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Session};
 use crate::error::ApiError;
+use crate::explain::explained;
 use crate::input::{Input, Nothing};
 use crate::reply::Reply;
 use crate::settings::AuthMode;
@@ -63,7 +64,7 @@ pub async fn init_status(
         .with("status", word)
         .with("image_ready", row.facts.image_id.is_some())
         .with("has_config", home.as_ref().is_some_and(is_ready))
-        .with("conditions", container.status.conditions))
+        .with("conditions", explained(&container.status.conditions)))
 }
 
 fn word(row: &ContainerRow, container: &ObjectRow) -> StatusWord {

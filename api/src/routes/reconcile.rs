@@ -1,8 +1,9 @@
 //! The operators' view: reconcilers, objects, events, and the switches on them.
 
+use schema::change;
+use schema::event::{self, Subject};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow, ReadyCount};
-use schema::{change, event};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use strum::VariantArray;
@@ -12,12 +13,16 @@ use super::params;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::explain::{Explained, explained};
+use crate::explain::{Explained, explained, explained_events};
 use crate::input::{Input, Nothing, Paging};
 use crate::reply::Reply;
 
 mod detail;
+mod guidance;
+mod observed;
 mod switches;
+
+use guidance::Guidance;
 
 pub use detail::object;
 pub use switches::{pause, resume, retry};
@@ -26,6 +31,8 @@ pub use switches::{pause, resume, retry};
 const DEFAULT_EVENTS: i64 = 100;
 /// Most events of one answer.
 const MAX_EVENTS: i64 = 1000;
+/// The service itself, as events name it.
+const SERVICE_OBJECT: &str = "service/agentyard";
 /// In the table of paused reconcilers: all of them.
 const ALL: &str = "*";
 
@@ -43,6 +50,7 @@ pub async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Re
     Ok(Reply::ok("reconcilers")
         .with("leader", deps.leadership.leader())
         .with("engine", deps.engine.engine())
+        .with("health", deps.health.parts())
         .with("paused", paused.iter().any(|name| name == ALL))
         .with("reconcilers", reconcilers))
 }
@@ -103,11 +111,17 @@ struct Header<'a> {
     conditions: Vec<Explained<'a>>,
     failures: u32,
     next_attempt_at: Option<Timestamp>,
+    #[serde(flatten)]
+    guidance: Guidance,
 }
 
-impl<'a> From<&'a ObjectRow> for Header<'a> {
-    fn from(row: &'a ObjectRow) -> Self {
+impl<'a> Header<'a> {
+    /// `paused`: names of paused reconcilers.
+    fn of(deps: &Deps, row: &'a ObjectRow, paused: &[String]) -> Self {
+        let is_paused = row.paused || paused.iter().any(|name| name == ALL || *name == row.kind);
+        let look = deps.reconcilers.next_look(&row.kind, row.uid.as_str());
         Self {
+            guidance: Guidance::of(row, is_paused, look),
             object: format!("{}/{}", row.kind, row.name),
             kind: &row.kind,
             name: &row.name,
@@ -161,7 +175,8 @@ impl Filter {
     }
 }
 
-/// `GET /api/admin/reconcile/objects`: objects with their conditions, each with its remedy.
+/// `GET /api/admin/reconcile/objects`: objects with their conditions, each with its remedy, and for
+/// what is not as desired: what is wrong, since when, what is tried next, and how to force it.
 ///
 /// # Errors
 /// 400 for an unknown reconciler or value of `ready`.
@@ -177,8 +192,12 @@ pub async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<
         (rows, _) =
             object::list(&mut connection, kind, ready, search(paging), limit, offset).await?;
     }
+    let paused = object::paused_reconcilers(&mut connection).await?;
     drop(connection);
-    let headers: Vec<Header<'_>> = rows.iter().map(Header::from).collect();
+    let headers: Vec<Header<'_>> = rows
+        .iter()
+        .map(|row| Header::of(&deps, row, &paused))
+        .collect();
     let reply = Reply::ok("objects")
         .with("objects", headers)
         .with("watch_id", watch_id);
@@ -188,7 +207,7 @@ pub async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<
 /// Which events.
 #[derive(Debug, Deserialize)]
 pub struct EventFilter {
-    /// `kind/name`; objects that are gone have events, too.
+    /// `kind/name`; objects that are gone have events, too. `service/agentyard` is the service itself.
     object: Option<String>,
     /// Only those of objects of this kind.
     kind: Option<String>,
@@ -213,11 +232,13 @@ impl EventFilter {
     fn filter(&self, search: &str) -> Result<event::Filter, ApiError> {
         let given = |text: &'_ Option<String>| text.clone().filter(|text| !text.is_empty());
         let (kind, name) = match (given(&self.object), given(&self.kind)) {
+            (Some(object), None) if object == SERVICE_OBJECT => (Some(Subject::Service), None),
             (Some(object), None) => {
                 let (kind, name) = params::object_address("object", &object)?;
-                (Some(kind), Some(name))
+                (Some(Subject::Object(kind)), Some(name))
             }
-            (None, Some(kind)) => (Some(params::kind("kind", &kind)?), None),
+            (None, Some(kind)) if kind == event::SERVICE => (Some(Subject::Service), None),
+            (None, Some(kind)) => (Some(Subject::Object(params::kind("kind", &kind)?)), None),
             (None, None) => (None, None),
             (Some(_), Some(_)) => {
                 let rule = "kind is part of object; give one of them";
@@ -270,7 +291,7 @@ pub async fn events(
     }
     drop(connection);
     let reply = Reply::ok("events, newest first")
-        .with("events", events)
+        .with("events", explained_events(events))
         .with("watch_id", watch_id);
     Ok(match paging {
         Some(_) => with_page(reply, paging, total),

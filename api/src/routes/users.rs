@@ -2,7 +2,6 @@
 
 use schema::audit::About;
 use schema::change;
-use schema::condition::Condition;
 use schema::config::Config;
 use schema::config::query as config_query;
 use schema::container::{Desired, StatusWord, status_word};
@@ -23,6 +22,7 @@ use crate::auth::password::check_rules;
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
+use crate::explain::{Explained, explained_owned};
 use crate::input::{Input, Nothing};
 use crate::reply::Reply;
 use crate::settings::AuthMode;
@@ -49,7 +49,7 @@ struct Item {
     desired: Desired,
     generation: Generation,
     observed_generation: Generation,
-    conditions: Vec<Condition>,
+    conditions: Vec<Explained<'static>>,
     created_at: Timestamp,
     last_login_at: Option<Timestamp>,
 }
@@ -73,7 +73,7 @@ impl From<UserListing> for Item {
             desired,
             generation: user.generation,
             observed_generation: user.status.observed_generation,
-            conditions: user.status.conditions,
+            conditions: explained_owned(user.status.conditions),
             created_at: user.created_at,
             last_login_at: user.last_login_at,
         }

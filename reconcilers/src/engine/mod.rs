@@ -7,6 +7,7 @@
 //! anew for another subnet only while no container is on it.
 
 pub mod data_dir;
+mod hearing;
 pub mod plan;
 pub mod view;
 
@@ -28,7 +29,7 @@ use self::data_dir::{DataDirProbe, ProbeError};
 use self::view::{Connection, EngineView};
 use crate::container::classify_engine;
 use crate::drivers::docker::EngineError;
-use crate::runtime::{Classify, ErrorClass, Plan, Reconciler};
+use crate::runtime::{self, Classify, ErrorClass, Plan, Reconciler};
 use crate::stores::{ConfigSource, DbStatusStore, DirtyObserver};
 
 pub use plan::{Action, Snapshot};
@@ -140,6 +141,10 @@ impl Reconciler for EngineReconciler {
             image: None,
         };
         if snapshot.connection != Connection::Up {
+            // Whoever forces a pass wants to know now.
+            if !runtime::is_dry_run() {
+                self.view.hurry();
+            }
             // The answer of a lost engine may be another one's: prove it again when it is back.
             self.probe.forget();
             return Ok(Some(snapshot));

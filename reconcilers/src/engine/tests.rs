@@ -81,3 +81,100 @@ async fn peeking_leaves_the_close_look_to_the_reconciler() {
     let sight = view.look(&uid).await.unwrap();
     assert!(matches!(sight, Sight::Containers { changed: false, .. }));
 }
+
+/// The next event, which must come within a second.
+async fn soon(
+    events: &mut futures::stream::BoxStream<'static, WorldEvent<Uid>>,
+) -> WorldEvent<Uid> {
+    let next = tokio::time::timeout(Duration::from_secs(1), events.next());
+    next.await.expect("within a second").expect("never ends")
+}
+
+#[tokio::test(start_paused = true)]
+async fn l57_a_cut_stream_is_told_and_opened_again_at_once() {
+    let (fake, view) = view();
+    let mut events = Arc::clone(&view).events();
+    assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
+    assert!(!view.watching().lost);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    fake.cut_events();
+    assert_eq!(soon(&mut events).await, WorldEvent::Lost);
+    let watching = view.watching();
+    assert_eq!((watching.lost, watching.losses), (true, 1));
+    assert!(watching.why.contains("event stream"), "{watching:?}");
+    assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
+    assert!(!view.watching().lost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l57_a_stream_that_breaks_again_and_again_is_one_loss_and_no_hot_loop() {
+    let (fake, view) = view();
+    let mut events = Arc::clone(&view).events();
+    assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
+    fake.cut_events();
+    assert_eq!(soon(&mut events).await, WorldEvent::Lost);
+    let cutting = async {
+        for _ in 0..200 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            fake.cut_events();
+        }
+    };
+    fake.reset_calls();
+    tokio::select! {
+        () = cutting => {}
+        event = events.next() => panic!("nothing is believed yet: {event:?}"),
+    }
+    let tries = fake.calls().reads();
+    assert!(tries < 60, "{tries} calls in 20 seconds");
+    assert_eq!(view.watching().losses, 1);
+    let steady = tokio::time::timeout(Duration::from_secs(15), events.next()).await;
+    assert_eq!(steady, Ok(Some(WorldEvent::Reconnected)));
+    assert!(!view.watching().lost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l57_a_silent_stream_is_found_out_by_a_listing_and_believed_once_heard() {
+    let (fake, view) = view();
+    let mut events = Arc::clone(&view).events();
+    assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    fake.silence_events(true);
+    fake.hand_create("one", &owned("u")).unwrap();
+    let found = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        view.refresh().await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let told = tokio::time::timeout(Duration::from_secs(12), async {
+        tokio::select! {
+            () = found => unreachable!(),
+            event = events.next() => event,
+        }
+    });
+    assert_eq!(told.await, Ok(Some(WorldEvent::Lost)));
+    assert!(view.watching().lost);
+    // Opened again, and not believed: it may be as silent as the one before.
+    let quiet = tokio::time::timeout(Duration::from_secs(100), events.next()).await;
+    assert!(quiet.is_err(), "{quiet:?}");
+    fake.silence_events(false);
+    fake.hand_create("two", &owned("v")).unwrap();
+    assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
+    assert_eq!(
+        soon(&mut events).await,
+        WorldEvent::Key(Uid::from("v".to_owned()))
+    );
+    assert!(!view.watching().lost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_is_away_is_called_at_once_when_somebody_asks() {
+    let (fake, view) = view();
+    fake.set_unavailable(true);
+    let mut events = Arc::clone(&view).events();
+    assert_eq!(soon(&mut events).await, WorldEvent::Lost);
+    let away = tokio::time::timeout(Duration::from_secs(30), events.next()).await;
+    assert!(away.is_err(), "{away:?}");
+    fake.set_unavailable(false);
+    view.hurry();
+    assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
+}

@@ -5,7 +5,9 @@
 //!
 //! - [`EngineView::refresh`] lists everything we own (at connect, and at each resync);
 //! - an event, or an action of our own, marks one user stale; the next look lists that user only;
-//! - when the connection is lost nothing is known, and everyone is told so without being asked.
+//! - when the connection is lost nothing is known, and everyone is told so without being asked;
+//! - when only the events are lost, or silent (`hearing`), that is told, and the resync finds what
+//!   they would have told.
 //!
 //! Unknown is not empty: [`EngineView::look`] answers [`Sight::Unavailable`], never an empty list, when
 //! the engine could not be read.
@@ -22,6 +24,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use super::hearing::Hearing;
 use crate::container::observe::Limits;
 use crate::drivers::docker::{Container, ContainerEngine, EngineError, LABEL_UID, Network};
 use crate::runtime::WorldEvent;
@@ -34,6 +37,8 @@ pub const OLDEST_API: (u32, u32) = (1, 41);
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(500);
 const RECONNECT_MOST: Duration = Duration::from_secs(5);
+/// A stream that has lasted this long did not break because of how it was opened.
+const STEADY: Duration = Duration::from_secs(5);
 
 /// Whether the engine can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,12 +65,24 @@ pub enum Sight {
     },
 }
 
+/// Whether what happens on the engine is heard of as it happens.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Watching {
+    /// It is not: changes are found by the resync only.
+    pub lost: bool,
+    /// Why it was lost the last time; empty when it never was.
+    pub why: String,
+    /// How often it was lost.
+    pub losses: u64,
+}
+
 #[derive(Debug)]
 struct State {
     connection: Connection,
     network: Option<Network>,
     limits: Limits,
     version: String,
+    watching: Watching,
 }
 
 /// The shared view of one engine.
@@ -73,10 +90,15 @@ pub struct EngineView {
     engine: Arc<dyn ContainerEngine>,
     owner: String,
     state: Mutex<State>,
+    hearing: Mutex<Hearing>,
     containers: Cache<Vec<Container>>,
     connection: watch::Sender<Connection>,
     /// Somebody found the engine unavailable: whoever follows the events tries it again.
     trouble: Notify,
+    /// A listing has shown what no event told.
+    doubt: Notify,
+    /// Somebody cannot wait for the next try to connect.
+    hurry: Notify,
     /// Only one full listing at a time.
     listing: tokio::sync::Mutex<()>,
 }
@@ -105,10 +127,14 @@ impl EngineView {
                     pids: true,
                 },
                 version: String::new(),
+                watching: Watching::default(),
             }),
+            hearing: Mutex::default(),
             containers: Cache::default(),
             connection: watch::Sender::new(connection),
             trouble: Notify::new(),
+            doubt: Notify::new(),
+            hurry: Notify::new(),
             listing: tokio::sync::Mutex::new(()),
         }
     }
@@ -131,6 +157,16 @@ impl EngineView {
     /// Follows whether the engine can be used.
     pub fn watch_connection(&self) -> watch::Receiver<Connection> {
         self.connection.subscribe()
+    }
+
+    /// Whether events are heard, now.
+    pub fn watching(&self) -> Watching {
+        self.state().watching.clone()
+    }
+
+    /// Tries at once to connect to an engine that cannot be reached, if it is not being tried.
+    pub fn hurry(&self) {
+        self.hurry.notify_one();
     }
 
     /// Which limits the engine's host can enforce, as last told.
@@ -165,6 +201,36 @@ impl EngineView {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hearing(&self) -> MutexGuard<'_, Hearing> {
+        self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_lost(&self, why: &str) {
+        warn!(why, "the engine's events are no longer heard");
+        let mut state = self.state();
+        let losses = state.watching.losses + 1;
+        state.watching = Watching {
+            lost: true,
+            why: why.to_owned(),
+            losses,
+        };
+    }
+
+    fn set_heard(&self) {
+        info!("the engine's events are heard again");
+        self.state().watching.lost = false;
+    }
+
+    /// Compares what a listing has shown with what was heard.
+    fn compare(&self, with: impl FnOnce(&mut Hearing)) {
+        let mut hearing = self.hearing();
+        let before = hearing.silent_at();
+        with(&mut hearing);
+        if hearing.silent_at() != before {
+            self.doubt.notify_one();
+        }
     }
 
     fn set_connection(&self, connection: Connection) {
@@ -203,6 +269,7 @@ impl EngineView {
 
     async fn list_all(&self) -> Result<(), EngineError> {
         let ticket = self.containers.begin();
+        let turn = self.hearing().begin();
         match self.read_everything().await {
             Ok((containers, network)) => {
                 let mut by_uid: HashMap<Uid, Vec<Container>> = HashMap::new();
@@ -212,6 +279,7 @@ impl EngineView {
                         by_uid.entry(uid).or_default().push(container);
                     }
                 }
+                self.compare(|hearing| hearing.listed_all(turn, &by_uid));
                 // A mark asks for details too, which a listing does not tell.
                 self.containers.replace(ticket, Marks::Keep, by_uid);
                 self.state().network = network;
@@ -295,8 +363,10 @@ impl EngineView {
             return Ok(sorted(containers, false));
         }
         let ticket = self.containers.begin();
+        let turn = self.hearing().begin();
         match self.engine.list(&self.owner, Some(uid.as_str())).await {
             Ok(containers) => {
+                self.compare(|hearing| hearing.listed(turn, uid, &containers));
                 let found = (!containers.is_empty()).then(|| Arc::new(containers.clone()));
                 self.containers.put(uid, ticket, found);
                 Ok(sorted(containers, true))
@@ -341,16 +411,10 @@ impl EngineView {
     }
 
     /// Connects, lists, and then follows the engine's events for ever: each marks its user stale and
-    /// wakes the user's key; a lost connection is told, and after each reconnect everything is listed
-    /// before anything is trusted.
+    /// wakes the user's key; a lost or silent stream is told ([`watching`](Self::watching)), and after
+    /// each reconnect everything is listed before anything is trusted.
     pub fn events(self: Arc<Self>) -> BoxStream<'static, WorldEvent<Uid>> {
-        let start = Following {
-            view: self,
-            stream: None,
-            delay: RECONNECT_FIRST,
-            lost: false,
-            retry_at: None,
-        };
+        let start = Following::new(self);
         futures::stream::unfold(start, |mut following| async move {
             let event = following.next().await;
             Some((event, following))
@@ -364,11 +428,29 @@ enum Failure {
     TooOld((u32, u32)),
 }
 
+/// When a newly opened stream is believed to tell everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// As soon as it is open.
+    Open,
+    /// Once it has lasted: the one before broke right after its opening.
+    Steady,
+    /// Once something was heard: the one before was open and silent.
+    Heard,
+}
+
 struct Following {
     view: Arc<EngineView>,
     stream: Option<crate::drivers::docker::EngineStream<crate::drivers::docker::EngineEvent>>,
+    opened_at: Instant,
+    trust: Trust,
     delay: Duration,
+    /// Not before this time is a stream opened again that broke right after its opening.
+    reopen_at: Option<Instant>,
+    /// It was said that events may be missing, and not yet that they are heard again.
     lost: bool,
+    /// An event that is to be told next.
+    next_key: Option<Uid>,
     /// When to try an engine again that a call has found unavailable.
     retry_at: Option<Instant>,
 }
@@ -382,63 +464,151 @@ async fn at(time: Option<Instant>) {
 }
 
 impl Following {
+    fn new(view: Arc<EngineView>) -> Self {
+        Self {
+            view,
+            stream: None,
+            opened_at: Instant::now(),
+            trust: Trust::Open,
+            delay: RECONNECT_FIRST,
+            reopen_at: None,
+            lost: false,
+            next_key: None,
+            retry_at: None,
+        }
+    }
+
     async fn next(&mut self) -> WorldEvent<Uid> {
+        if let Some(key) = self.next_key.take() {
+            return WorldEvent::Key(key);
+        }
         loop {
-            if let Some(stream) = &mut self.stream {
-                let retry_at = self.retry_at;
-                let event = tokio::select! {
-                    // First, because reading is what opens the stream.
-                    biased;
-                    event = stream.next() => event,
-                    () = at(retry_at) => {
-                        self.retry().await;
-                        if self.retry_at.is_none() {
-                            return WorldEvent::Reconnected;
-                        }
-                        continue;
-                    }
-                    // The stream may live on although a call has found nobody.
-                    () = self.view.trouble.notified(), if retry_at.is_none() => {
-                        self.retry_at = Some(Instant::now() + self.delay);
-                        continue;
-                    }
-                };
-                match event {
-                    Some(Ok(event)) => {
-                        let uid = Uid::from(event.uid);
-                        self.view.mark_stale(&uid);
-                        return WorldEvent::Key(uid);
-                    }
-                    Some(Err(error)) => {
-                        warn!(error = describe(&error), "the engine's event stream broke");
-                    }
-                    None => warn!("the engine's event stream ended"),
+            let told = if self.stream.is_some() {
+                self.listen().await
+            } else {
+                if let Some(time) = self.reopen_at.take() {
+                    tokio::time::sleep_until(time).await;
                 }
-                self.stream = None;
-                // Nothing that happens from now on is heard: say so, unless a listing still works.
-                if self.view.refresh().await.is_err() {
-                    self.lost = true;
-                    return WorldEvent::Lost;
-                }
-            }
-            match self.connect().await {
-                Ok(()) => {
-                    self.delay = RECONNECT_FIRST;
-                    self.lost = false;
-                    return WorldEvent::Reconnected;
-                }
-                Err(error) => {
-                    let was_lost = std::mem::replace(&mut self.lost, true);
-                    self.view
-                        .set_connection(Connection::Unavailable(describe(&error)));
-                    if !was_lost {
-                        return WorldEvent::Lost;
-                    }
-                    tokio::time::sleep(self.delay).await;
-                    self.delay = (self.delay * 2).min(RECONNECT_MOST);
-                }
+                self.open().await
+            };
+            if let Some(told) = told {
+                return told;
             }
         }
+    }
+
+    /// Waits for what the open stream says, or for what must be done beside it.
+    async fn listen(&mut self) -> Option<WorldEvent<Uid>> {
+        let stream = self.stream.as_mut()?;
+        let retry_at = self.retry_at;
+        let steady_at = (self.lost && self.trust == Trust::Steady).then(|| self.opened_at + STEADY);
+        let silent_at = self.view.hearing().silent_at();
+        tokio::select! {
+            // First, because reading is what opens the stream.
+            biased;
+            event = stream.next() => self.heard(event),
+            () = at(retry_at) => {
+                self.retry().await;
+                // A stream that is not believed stays so, whatever a call says.
+                let again = if self.lost { WorldEvent::Lost } else { WorldEvent::Reconnected };
+                self.retry_at.is_none().then_some(again)
+            }
+            // The stream may live on although a call has found nobody.
+            () = self.view.trouble.notified(), if retry_at.is_none() => {
+                self.retry_at = Some(Instant::now() + self.delay);
+                None
+            }
+            () = at(steady_at) => Some(self.restored()),
+            () = at(silent_at) => {
+                self.leave();
+                self.trust = Trust::Heard;
+                self.lose("a change was seen that the event stream did not tell")
+            }
+            // A listing has shown something: how long to wait for its event?
+            () = self.view.doubt.notified() => None,
+        }
+    }
+
+    fn heard(
+        &mut self,
+        event: Option<Result<crate::drivers::docker::EngineEvent, EngineError>>,
+    ) -> Option<WorldEvent<Uid>> {
+        let lasted = self.opened_at.elapsed() >= STEADY;
+        let why = match event {
+            Some(Ok(event)) => {
+                let uid = Uid::from(event.uid);
+                self.view.hearing().heard(&uid);
+                self.view.mark_stale(&uid);
+                if !self.lost {
+                    return Some(WorldEvent::Key(uid));
+                }
+                self.next_key = Some(uid);
+                return Some(self.restored());
+            }
+            Some(Err(error)) => format!("the event stream broke: {}", describe(&error)),
+            None => "the event stream ended".to_owned(),
+        };
+        let aged = why.ends_with("ended") && lasted;
+        self.leave();
+        if !lasted {
+            self.trust = Trust::Steady;
+            self.reopen_at = Some(self.later());
+        }
+        // The end of a stream's age is no loss, as long as the next one opens.
+        if aged { None } else { self.lose(&why) }
+    }
+
+    /// Opens a stream and lists everything. Says nothing when that changes nothing.
+    async fn open(&mut self) -> Option<WorldEvent<Uid>> {
+        match self.connect().await {
+            Ok(()) if self.trust == Trust::Open => Some(self.restored()),
+            Ok(()) => None,
+            Err(error) => {
+                let why = describe(&error);
+                self.view
+                    .set_connection(Connection::Unavailable(why.clone()));
+                self.trust = Trust::Open;
+                let news = self.lose(&why);
+                if news.is_none() {
+                    tokio::time::sleep(RECONNECT_FIRST).await;
+                    let until = self.later();
+                    let hurry = self.view.hurry.notified();
+                    let _ = tokio::time::timeout_at(until - RECONNECT_FIRST, hurry).await;
+                }
+                news
+            }
+        }
+    }
+
+    fn leave(&mut self) {
+        self.stream = None;
+        self.view.hearing().closed();
+    }
+
+    /// Nothing that happens from now on is heard. `None` when that was said before.
+    fn lose(&mut self, why: &str) -> Option<WorldEvent<Uid>> {
+        if std::mem::replace(&mut self.lost, true) {
+            return None;
+        }
+        self.view.set_lost(why);
+        Some(WorldEvent::Lost)
+    }
+
+    /// From now on everything is heard.
+    fn restored(&mut self) -> WorldEvent<Uid> {
+        self.trust = Trust::Open;
+        self.delay = RECONNECT_FIRST;
+        if std::mem::take(&mut self.lost) {
+            self.view.set_heard();
+        }
+        WorldEvent::Reconnected
+    }
+
+    /// The end of the present delay; the next one is longer.
+    fn later(&mut self) -> Instant {
+        let until = Instant::now() + self.delay;
+        self.delay = (self.delay * 2).min(RECONNECT_MOST);
+        until
     }
 
     /// Tries an engine again that a call has found unavailable, and sets the time of the next try if it
@@ -457,8 +627,13 @@ impl Following {
     /// Subscribes first and lists afterwards, so that nothing falls between.
     async fn connect(&mut self) -> Result<(), EngineError> {
         let stream = self.view.engine.events(&self.view.owner).await?;
-        self.view.refresh().await?;
+        self.view.hearing().opened();
+        if let Err(error) = self.view.refresh().await {
+            self.view.hearing().closed();
+            return Err(error);
+        }
         self.stream = Some(stream);
+        self.opened_at = Instant::now();
         self.retry_at = None;
         Ok(())
     }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures::{FutureExt, Stream};
 use schema::ids::{Epoch, Timestamp};
 use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -18,9 +18,12 @@ use super::backoff::{Jitter, Policy};
 use super::clock::SharedClock;
 use super::leader::Leadership;
 use super::pass;
-use super::queue::{Queue, Verdict, Wake};
+use super::pulse::{Patience, Pulse};
+use super::queue::{NextRun, Queue, Verdict, Wake};
 use super::status::{self, Memories};
-use super::summary::{DryRun, DryRunError, ReconcilerHandle, StatusTick, Summary};
+use super::summary::{
+    DryRun, DryRunError, LookBy, NextLook, ReconcilerHandle, StatusTick, Summary,
+};
 use super::supervise::{Supervisor, TaskError};
 use super::{Classify, PauseState, Plan, Reconciler, Requeue, StatusStore};
 use schema::bell::Bell;
@@ -70,14 +73,17 @@ impl Settings {
     }
 }
 
+/// So many intervals may pass without a sign of life before a reconciler counts as stuck.
+const PATIENCE: u32 = 3;
+
 /// Something that happened outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorldEvent<K> {
     /// To this object.
     Key(K),
-    /// The connection broke: events may be missing.
+    /// The connection broke, or is not believed any more: events may be missing.
     Lost,
-    /// The connection is back: events are missing.
+    /// Events are heard again: some are missing.
     Reconnected,
 }
 
@@ -110,6 +116,7 @@ impl fmt::Debug for Context {
 pub(super) struct Resync {
     pub last_at: Option<Timestamp>,
     pub last_ms: Option<u64>,
+    pub next_at: Option<Timestamp>,
     pub error: Option<String>,
 }
 
@@ -133,6 +140,8 @@ pub(super) struct Core<R: Reconciler> {
     pub store_error: Mutex<Option<String>>,
     pub bell_closed: AtomicBool,
     pub events_closed: AtomicBool,
+    pub events_lost: AtomicBool,
+    pub pulse: Pulse,
     passes: AtomicU64,
 }
 
@@ -180,6 +189,8 @@ impl<R: Reconciler> Controller<R> {
             store_error: Mutex::default(),
             bell_closed: AtomicBool::new(false),
             events_closed: AtomicBool::new(false),
+            events_lost: AtomicBool::new(false),
+            pulse: Pulse::new(),
             passes: AtomicU64::new(0),
         };
         Self {
@@ -232,6 +243,7 @@ impl<R: Reconciler> Core<R> {
         loop {
             let next = async {
                 self.runnable().await;
+                self.pulse.free();
                 self.queue.take().await
             };
             let job = tokio::select! {
@@ -246,7 +258,9 @@ impl<R: Reconciler> Core<R> {
             let pass_id = self.passes.fetch_add(1, Ordering::Relaxed);
             let span = tracing::info_span!("pass", reconciler = R::NAME, key = %job.key,
                 generation = tracing::field::Empty, pass_id);
+            self.pulse.begins(pass_id);
             self.run(job).instrument(span).await;
+            self.pulse.ended(pass_id);
         }
     }
 
@@ -268,6 +282,25 @@ impl<R: Reconciler> Core<R> {
     fn may_run(&self) -> bool {
         let epoch = self.leadership.epoch();
         epoch.is_some() && *self.primed.borrow() == epoch && !self.pauses.borrow().all
+    }
+
+    /// Since when this reconciler gets nowhere, and how that shows. A standby and a paused reconciler
+    /// have nothing to do.
+    fn gets_nowhere(&self) -> Option<(Timestamp, String)> {
+        if !self.leadership.is_leader() {
+            return None;
+        }
+        let paused = self.pauses.borrow().all;
+        let waiting = self.queue.waiting_since().filter(|_| !paused);
+        let interval = self.settings.resync.unwrap_or(R::RESYNC).max(R::RESYNC);
+        let patience = Patience {
+            listing: interval * PATIENCE + self.settings.keys_timeout,
+            work: R::RESYNC * PATIENCE,
+            // After its deadline a pass still saves what it says.
+            pass: self.settings.pass_deadline + self.settings.store_timeout * 4,
+        };
+        let (since, why) = self.pulse.stuck(waiting, patience)?;
+        Some((self.clock.now().minus(since.elapsed()), why))
     }
 
     pub(super) fn is_paused(&self, key: &R::Key) -> bool {
@@ -294,6 +327,8 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
+        let (panics, last_panic_at) = self.pulse.panics();
+        let (stuck_since, stuck) = self.gets_nowhere().unzip();
         let pauses = self.pauses.borrow();
         Summary {
             name: R::NAME,
@@ -307,13 +342,24 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
             failing: counts.failing,
             last_resync_at: resync.last_at,
             last_resync_ms: resync.last_ms,
+            next_resync_at: resync.next_at,
             resync_error: resync.error,
             store_error,
             paused: pauses.all,
             paused_objects: pauses.keys.len(),
             bell_closed: self.bell_closed.load(Ordering::Relaxed),
             events_closed: self.events_closed.load(Ordering::Relaxed),
+            events_lost: self.events_lost.load(Ordering::Relaxed),
+            panicked: counts.panicked,
+            panics,
+            last_panic_at,
+            stuck_since,
+            stuck,
         }
+    }
+
+    fn stuck(&self) -> Option<(Timestamp, String)> {
+        self.gets_nowhere()
     }
 
     async fn dry_run(&self, key: &str) -> Result<Option<DryRun>, DryRunError> {
@@ -367,6 +413,30 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
 
     fn next_attempt(&self, key: &str) -> Option<Timestamp> {
         self.queue.next_attempt_at(&R::Key::from(key.to_owned()))
+    }
+
+    fn next_look(&self, key: &str) -> Option<NextLook> {
+        if !self.leadership.is_leader() {
+            return None;
+        }
+        let key = R::Key::from(key.to_owned());
+        let (by, at) = if self.pauses.borrow().all || self.is_paused(&key) {
+            (LookBy::Resume, None)
+        } else {
+            let now = self.clock.now();
+            match self.queue.next_run(&key) {
+                NextRun::Now => (LookBy::Now, Some(now)),
+                NextRun::At(at) => {
+                    let left = at.saturating_duration_since(Instant::now());
+                    (LookBy::Timer, Some(now.plus(left)))
+                }
+                NextRun::Unplanned => {
+                    let resync = self.resync.lock().unwrap_or_else(PoisonError::into_inner);
+                    (LookBy::Resync, resync.next_at)
+                }
+            }
+        };
+        Some(NextLook { by, at })
     }
 
     fn wake(&self) {

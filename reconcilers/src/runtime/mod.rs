@@ -26,6 +26,7 @@ pub mod controller;
 pub mod file_lock;
 pub mod leader;
 mod pass;
+mod pulse;
 pub mod queue;
 mod sources;
 mod status;

@@ -63,13 +63,17 @@ impl<R: Reconciler> Core<R> {
         let pass = AssertUnwindSafe(self.pass(&job, guard.epoch, &mut progress)).catch_unwind();
         let result = match timeout(self.settings.pass_deadline, pass).await {
             Ok(Ok(result)) => result,
-            Ok(Err(panic)) => Err(panicked(&progress.step, panic.as_ref())),
+            Ok(Err(panic)) => {
+                self.pulse.panicked(self.clock.now());
+                Err(panicked(&progress.step, panic.as_ref()))
+            }
             Err(_) => Err(too_long("the pass", self.settings.pass_deadline)),
         };
         let settle = AssertUnwindSafe(self.settle(&job, guard.epoch, &progress, result));
         let verdict = match settle.catch_unwind().await {
             Ok(verdict) => verdict,
             Err(panic) => {
+                self.pulse.panicked(self.clock.now());
                 tracing::error!(panic = %payload(panic.as_ref()), "saving the result of a pass panicked");
                 Verdict::BackOff(self.queue.fail(&job.key, self.clock.now()))
             }

@@ -84,6 +84,17 @@ pub struct Attempt {
     at: Instant,
 }
 
+/// When a key runs next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextRun {
+    /// It runs, or is about to.
+    Now,
+    /// At this time, unless something wakes it earlier.
+    At(Instant),
+    /// When something wakes it.
+    Unplanned,
+}
+
 /// How much is waiting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Depth {
@@ -145,6 +156,8 @@ struct State<K> {
     in_flight: usize,
     high_in_a_row: u32,
     jitter: Jitter,
+    /// Since when there has always been a key that could run.
+    waiting_since: Option<Instant>,
 }
 
 /// See the [module](self).
@@ -173,6 +186,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 in_flight: 0,
                 high_in_a_row: 0,
                 jitter,
+                waiting_since: None,
             }),
             changed: Notify::new(),
             policy,
@@ -250,6 +264,24 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.state().slots.get(key)?.next_attempt_at
     }
 
+    /// When the key runs next by itself, as far as the queue knows.
+    pub fn next_run(&self, key: &K) -> NextRun {
+        let state = self.state();
+        let Some(slot) = state.slots.get(key) else {
+            return NextRun::Unplanned;
+        };
+        match slot.timer {
+            _ if slot.in_flight || slot.ready.is_some() => NextRun::Now,
+            Some((at, _)) => NextRun::At(at),
+            None => NextRun::Unplanned,
+        }
+    }
+
+    /// Since when there has always been a key that could run; `None` while there is none.
+    pub fn waiting_since(&self) -> Option<Instant> {
+        self.state().waiting_since
+    }
+
     /// How much is waiting.
     pub fn depth(&self) -> Depth {
         let state = self.state();
@@ -323,6 +355,7 @@ impl<K: Clone + Eq + Hash> State<K> {
             None => {}
         }
         slot.ready = Some((slot.priority, sequence));
+        self.waiting_since.get_or_insert_with(Instant::now);
         match slot.priority {
             Priority::High => self.high.insert(sequence, key.clone()),
             Priority::Low => self.low.insert(sequence, key.clone()),
@@ -370,6 +403,9 @@ impl<K: Clone + Eq + Hash> State<K> {
         slot.dirty = None;
         slot.attempted = slot.attempted.max(slot.reported);
         self.in_flight += 1;
+        if self.high.is_empty() && self.low.is_empty() {
+            self.waiting_since = None;
+        }
         Some(Job {
             generation: slot.reported,
             key,

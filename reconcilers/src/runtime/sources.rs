@@ -42,6 +42,7 @@ impl<R: Reconciler> Core<R> {
         let mut failing: Option<Backoff> = None;
         loop {
             let epoch = self.leadership.acquired().await;
+            self.pulse.leads();
             if *self.primed.borrow() != Some(epoch) {
                 let result = self.prime(epoch).await;
                 self.note_store(&result);
@@ -69,6 +70,7 @@ impl<R: Reconciler> Core<R> {
                     delay
                 }
             };
+            lock(&self.resync).next_at = Some(self.clock.now().plus(wait));
             tokio::select! {
                 () = sleep(wait) => {}
                 () = self.wake_resync.notified() => {}
@@ -101,7 +103,10 @@ impl<R: Reconciler> Core<R> {
         let keys = match timeout(limit, listed).await {
             Ok(Ok(Ok(keys))) => keys,
             Ok(Ok(Err(error))) => return Err(pass::classified(&error)),
-            Ok(Err(panic)) => return Err(pass::panicked("listing keys", panic.as_ref())),
+            Ok(Err(panic)) => {
+                self.pulse.panicked(self.clock.now());
+                return Err(pass::panicked("listing keys", panic.as_ref()));
+            }
             Err(_) => return Err(pass::too_long("listing keys", limit)),
         };
         for key in &keys {
@@ -111,6 +116,7 @@ impl<R: Reconciler> Core<R> {
         for key in self.memories.missing_from(&listed) {
             self.queue.add(&key, Wake::Resync);
         }
+        self.pulse.listed();
         let mut resync = lock(&self.resync);
         resync.error = None;
         resync.last_at = Some(self.clock.now());
@@ -183,6 +189,8 @@ impl<R: Reconciler> Core<R> {
     /// Follows the events of the world. After any gap everything is looked at.
     pub(super) async fn events_loop(self: Arc<Self>, mut events: WorldEvents<R::Key>) {
         while let Some(event) = events.next().await {
+            let lost = matches!(event, WorldEvent::Lost);
+            self.events_lost.store(lost, Ordering::Relaxed);
             if !self.leadership.is_leader() {
                 continue;
             }

@@ -42,6 +42,8 @@ pub(super) struct Counts {
     pub objects: usize,
     pub ready: usize,
     pub failing: usize,
+    /// Objects whose last pass panicked.
+    pub panicked: usize,
 }
 
 /// The last saved statuses. The leader is their only writer, so nothing is ever stale; the memory is
@@ -111,6 +113,7 @@ impl<K: Clone + Eq + Hash> Memories<K> {
             let ready = condition::find(&status.conditions, ConditionType::Ready);
             counts.ready += usize::from(ready.is_some_and(|c| c.status == ConditionStatus::True));
             counts.failing += usize::from(status.failures > 0);
+            counts.panicked += usize::from(ready.is_some_and(|c| c.reason == Reason::Panicked));
         }
         counts
     }

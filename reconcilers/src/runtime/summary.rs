@@ -31,6 +31,8 @@ pub struct Summary {
     pub last_resync_at: Option<Timestamp>,
     /// How long listing the keys took, in milliseconds.
     pub last_resync_ms: Option<u64>,
+    /// When the next full pass begins, unless something asks for it earlier.
+    pub next_resync_at: Option<Timestamp>,
     /// Why keys could not be listed, if the last try failed.
     pub resync_error: Option<String>,
     /// Why the store could not be asked for changes, if the last try failed.
@@ -43,6 +45,41 @@ pub struct Summary {
     pub bell_closed: bool,
     /// The stream of world events is gone; changes of the world are found by the resync.
     pub events_closed: bool,
+    /// The events of the world are not heard now; changes of the world are found by the resync.
+    pub events_lost: bool,
+    /// Objects whose last pass panicked.
+    pub panicked: usize,
+    /// Panics that were caught since the process began.
+    pub panics: u64,
+    /// When the last panic was caught.
+    pub last_panic_at: Option<Timestamp>,
+    /// Since when the reconciler gets nowhere although it should; absent while it is alive.
+    pub stuck_since: Option<Timestamp>,
+    /// How that shows.
+    pub stuck: Option<String>,
+}
+
+/// When an object is looked at next without anybody's doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NextLook {
+    /// What leads to it.
+    pub by: LookBy,
+    /// When, at the latest; `None` while nothing is planned.
+    pub at: Option<Timestamp>,
+}
+
+/// What leads to the next look at an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LookBy {
+    /// A pass is under way, or about to begin.
+    Now,
+    /// The end of a back-off, or of a wait that the last pass asked for.
+    Timer,
+    /// The next full pass.
+    Resync,
+    /// Somebody who resumes it.
+    Resume,
 }
 
 /// What the next pass would do.
@@ -75,6 +112,8 @@ pub trait ReconcilerHandle: Send + Sync {
     fn name(&self) -> &'static str;
     /// Live numbers.
     fn summary(&self) -> Summary;
+    /// Since when the reconciler gets nowhere although it should, and how that shows.
+    fn stuck(&self) -> Option<(Timestamp, String)>;
     /// Observes and plans, but does nothing. `None`: nothing is desired and nothing is there.
     ///
     /// # Errors
@@ -84,6 +123,8 @@ pub trait ReconcilerHandle: Send + Sync {
     fn retry(&self, key: &str);
     /// When a failing key is tried again; `None` when it is not in back-off.
     fn next_attempt(&self, key: &str) -> Option<Timestamp>;
+    /// When an object is looked at next; `None` on a standby, which does not know.
+    fn next_look(&self, key: &str) -> Option<NextLook>;
     /// Looks at once for changes of desired state, and begins a full pass.
     fn wake(&self);
 }

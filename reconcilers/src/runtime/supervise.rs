@@ -13,6 +13,8 @@ use std::time::Duration;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::fault;
+
 /// The error with which a task may end.
 pub type TaskError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -34,6 +36,15 @@ pub enum SupervisorError {
     /// A task panicked.
     #[error("task {0} panicked")]
     Panicked(String),
+}
+
+impl SupervisorError {
+    /// The task.
+    pub fn task(&self) -> &str {
+        match self {
+            Self::Ended(name) | Self::Panicked(name) | Self::Failed { name, .. } => name,
+        }
+    }
 }
 
 /// Owns the tasks of the process.
@@ -64,8 +75,9 @@ impl Supervisor {
     where
         F: Future<Output = Result<(), TaskError>> + Send + 'static,
     {
-        let handle = self.tasks.spawn(task);
-        self.names.insert(handle.id(), name.into());
+        let name = name.into();
+        let handle = self.tasks.spawn(fault::task(&name, task));
+        self.names.insert(handle.id(), name);
     }
 
     /// Waits until the shutdown is asked for or a task ends, then asks the others to end and gives
@@ -73,13 +85,29 @@ impl Supervisor {
     ///
     /// # Errors
     /// When a task ended before the shutdown was asked for: the process must end with a failure.
-    pub async fn wait(mut self, grace: Duration) -> Result<(), SupervisorError> {
+    pub async fn wait(self, grace: Duration) -> Result<(), SupervisorError> {
+        self.wait_and_tell(grace, async |_| {}).await
+    }
+
+    /// The same; between the end of a task and the end of all others `tell` says it to the world, while
+    /// everything else still runs. It must be bounded in time.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub async fn wait_and_tell(
+        mut self,
+        grace: Duration,
+        tell: impl AsyncFnOnce(&SupervisorError),
+    ) -> Result<(), SupervisorError> {
         let shutdown = self.shutdown.clone();
         let result = tokio::select! {
             biased;
             () = shutdown.cancelled() => Ok(()),
             ended = Self::first(&mut self.tasks, &self.names) => Err(ended),
         };
+        if let Err(ended) = &result {
+            tell(ended).await;
+        }
         shutdown.cancel();
         let rest = async {
             while let Some(joined) = self.tasks.join_next_with_id().await {
@@ -162,6 +190,19 @@ mod tests {
         let result = supervisor.wait(GRACE).await;
         assert!(matches!(result, Err(SupervisorError::Panicked(name)) if name == "fragile"));
         assert!(shutdown.is_cancelled(), "the others are told to end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn l55_what_has_ended_is_told_while_the_others_still_run() {
+        let mut supervisor = supervisor();
+        let shutdown = supervisor.shutdown();
+        supervisor.spawn("fragile", async { panic!("a defect") });
+        let told = supervisor.wait_and_tell(GRACE, async |ended| {
+            assert_eq!(ended.to_string(), "task fragile panicked");
+            assert!(!shutdown.is_cancelled());
+        });
+        assert!(told.await.is_err());
+        assert!(shutdown.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]

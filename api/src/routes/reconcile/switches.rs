@@ -1,9 +1,14 @@
 //! Retry, pause, resume.
 
 use schema::audit::About;
-use schema::ids::Kind;
+use schema::condition::{self, ConditionType, Reason};
+use schema::container;
+use schema::db::Tx;
+use schema::error::DbError;
+use schema::ids::{Generation, Kind};
 use schema::object::{self, ObjectRow};
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::{ALL, find};
 use crate::deps::Deps;
@@ -78,7 +83,8 @@ fn change(row: &ObjectRow, kind: Kind) -> Change {
     }
 }
 
-/// `POST /api/admin/reconcile/retry`: a pass at once, back-off or not.
+/// `POST /api/admin/reconcile/retry`: a pass at once, back-off or not; a container in a crash loop is
+/// started anew.
 ///
 /// # Errors
 /// 404 without such an object; 409 `not_leader` for a reconciler on a standby, which runs none.
@@ -117,18 +123,45 @@ async fn retry_object(
 ) -> Result<Reply, ApiError> {
     let mut row = find(deps, kind, name).await?;
     let mut tx = meta.begin(deps).await?;
-    if !leading {
+    let restarted = forgive_crashes(&mut tx, kind, &row).await?;
+    if let Some(generation) = restarted {
+        row.generation = generation;
+    } else if !leading {
         // The leader is elsewhere; a new generation is what it looks at without delay.
         row.generation = object::bump(&mut tx, kind, &row.uid, None).await?;
     }
     tx.commit(About::object(kind, &row.name)).await?;
-    if leading {
+    if leading && restarted.is_none() {
         deps.reconcilers.retry(kind.as_str(), row.uid.as_str());
     }
     let change = change(&row, kind);
     Ok(Reply::ok("it is looked at now")
         .with("object", change.object())
         .with("generation", change.generation))
+}
+
+/// A container that ends again and again waits by itself before its next start, whoever looks at it;
+/// only a restart begins the count anew, so for it a retry is one. Gives the generation that it made.
+async fn forgive_crashes(
+    tx: &mut Tx,
+    kind: Kind,
+    row: &ObjectRow,
+) -> Result<Option<Generation>, DbError> {
+    let ready = condition::find(&row.status.conditions, ConditionType::Ready);
+    let loops = ready.is_some_and(|ready| ready.reason == Reason::CrashLoop);
+    if kind != Kind::Container || !loops {
+        return Ok(None);
+    }
+    let Some(container) = container::get(tx, &row.uid).await? else {
+        return Ok(None);
+    };
+    if !container.shall_run() {
+        return Ok(None);
+    }
+    let token = Uuid::new_v4().to_string();
+    let (uid, debug) = (&row.uid, container.debug);
+    let generation = container::request_restart(tx, uid, &token, debug, None).await?;
+    Ok(Some(generation))
 }
 
 /// `POST /api/admin/reconcile/pause`: no passes until it is resumed.

@@ -6,7 +6,7 @@ use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::event;
 
 use super::*;
-use crate::ports::{LeaderState, Leadership, Reconcilers};
+use crate::ports::{LeaderState, Leadership, LookBy, NextLook, Reconcilers};
 use crate::routes::test_support::{Fleet, fleet};
 use crate::testing::NOW;
 
@@ -48,6 +48,13 @@ impl Reconcilers for Asked {
             return Err("the engine can't be reached".to_owned());
         }
         Ok(Some(json!({ "actions": [format!("{reconciler} {key}")] })))
+    }
+
+    fn next_look(&self, _: &str, _: &str) -> Option<NextLook> {
+        (!self.standby).then_some(NextLook {
+            by: LookBy::Resync,
+            at: Some(NOW),
+        })
     }
 
     fn retry(&self, reconciler: &str, key: &str) {
@@ -459,5 +466,115 @@ async fn l60_events_come_in_pages_and_by_what_they_say() {
         let answer = fleet.get(&format!("/api/admin/events?{bad}")).await;
         let body = answer.fails(400, "invalid_parameter");
         assert_eq!(body["field"], field, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_broken_object_says_what_is_tried_next_and_how_to_force_it() {
+    let (fleet, _) = with(Asked::default()).await;
+    let uid = fleet.user("alice").await;
+    let missing = Condition::not_ready(Reason::HomeMissing, "not there yet");
+    fleet.saw(Kind::Container, &uid, 1, missing).await;
+    let full = Condition::not_ready(Reason::StorageFull, "no space left");
+    fleet.saw(Kind::User, &uid, 1, full).await;
+    let body = fleet
+        .get("/api/admin/reconcile/objects/container/alice")
+        .await
+        .is(200);
+    assert_eq!(body["problem"], "HomeMissing: not there yet");
+    assert!(body["since"].is_string(), "{body}");
+    let next = body["next"].as_str().unwrap();
+    assert!(next.contains(&NOW.to_rfc3339()), "{next}");
+    assert_eq!(body["force"]["command"], "agentyard retry container/alice");
+    let awaited = &body["waits_for"];
+    assert_eq!(
+        (&awaited["object"], &awaited["problem"]),
+        (&json!("user/alice"), &json!("StorageFull: no space left"))
+    );
+    assert_eq!(awaited["force"]["command"], "agentyard retry user/alice");
+    let listed = fleet
+        .get("/api/admin/reconcile/objects?reconciler=user")
+        .await
+        .is(200);
+    assert_eq!(listed["objects"][0]["problem"], awaited["problem"]);
+    let pause = "reconciler=user";
+    fleet
+        .post("/api/admin/reconcile/pause", pause)
+        .await
+        .is(200);
+    let body = fleet
+        .get("/api/admin/reconcile/objects/user/alice")
+        .await
+        .is(200);
+    assert_eq!(body["force"]["command"], "agentyard resume user/alice");
+}
+
+#[tokio::test]
+async fn desired_and_observed_tell_limits_in_the_same_words() {
+    let (fleet, _) = with(Asked::default()).await;
+    let uid = fleet.user("alice").await;
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    schema::container::set_limits(&mut tx, &uid, Some(0.5), None, None)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let body = fleet
+        .get("/api/admin/reconcile/objects/container/alice")
+        .await
+        .is(200);
+    let desired = &body["desired"];
+    assert_eq!(
+        (&desired["cpu_limit"], &desired["memory_limit_mb"]),
+        (&json!(0.5), &json!(1024))
+    );
+    let observed = &body["observed"];
+    assert_eq!(
+        (&observed["running"], &observed["state"]),
+        (&json!(false), &json!("none"))
+    );
+}
+
+#[tokio::test]
+async fn a_retry_of_a_crash_loop_is_a_restart() {
+    for standby in [false, true] {
+        let asked = Asked {
+            standby,
+            ..Asked::default()
+        };
+        let (fleet, asked) = with(asked).await;
+        let uid = fleet.user("alice").await;
+        let before = fleet.container(&uid).await.restart_token;
+        let looping = Condition::not_ready(Reason::CrashLoop, "ended 3 times");
+        fleet.saw(Kind::Container, &uid, 1, looping).await;
+        let path = "/api/admin/reconcile/retry";
+        let body = fleet.post(path, "object=container/alice").await.is(200);
+        assert_eq!(body["generation"], 2);
+        let row = fleet.container(&uid).await;
+        assert_ne!(row.restart_token, before);
+        assert!(asked.take().is_empty(), "the bell is rung");
+    }
+}
+
+#[tokio::test]
+async fn what_happened_to_the_service_is_told_with_a_remedy() {
+    let (fleet, _) = with(Asked::default()).await;
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    event::record_of_service(&mut tx, Reason::TaskEnded, "user.bell", "it panicked", NOW)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    for query in ["", "?object=service/agentyard"] {
+        let path = format!("/api/admin/events{query}");
+        let body = fleet.get(&path).await.is(200);
+        let event = &body["events"][0];
+        assert_eq!(
+            (&event["object"], &event["action"], &event["reason"]),
+            (
+                &json!("service/agentyard"),
+                &json!("user.bell"),
+                &json!("TaskEnded")
+            )
+        );
+        assert_eq!(event["remedy"], Reason::TaskEnded.remedy());
     }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use schema::condition::Reason;
+use schema::condition::{Condition, Reason};
 use serde_json::Value;
 
 use super::*;

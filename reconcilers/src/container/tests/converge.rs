@@ -587,3 +587,19 @@ async fn a_changed_limit_for_all_reaches_those_without_their_own() {
         .memory_bytes;
     assert_eq!(memory, 128 * 1024 * 1024);
 }
+
+#[tokio::test]
+async fn the_end_of_a_container_is_seen_although_the_listing_lags_behind_its_event() {
+    let mut yard = Yard::new().await;
+    let uid = yard.create_user("alice").await;
+    yard.settled(&uid).await;
+    yard.fake.lag_listings(true);
+    yard.fake.hand_exit("agentyard-alice", 1).unwrap();
+    yard.event(&uid);
+    yard.pass(&uid).await.unwrap();
+    // No other event comes.
+    yard.fake.lag_listings(false);
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert_eq!(yard.row(&uid).await.unwrap().facts.crash_count, 1);
+    assert_eq!(yard.fake.running(), ["agentyard-alice"]);
+}

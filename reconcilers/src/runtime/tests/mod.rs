@@ -1,6 +1,7 @@
 //! The runtime against a scripted world, under paused time.
 
 mod failures;
+mod health;
 mod leadership;
 mod passes;
 mod queue;

@@ -68,6 +68,19 @@ impl FakeEngine {
         self.change(|world| world.cut += 1);
     }
 
+    /// Lets listings show what is now, until it is taken back: a real engine's lag behind its events.
+    pub fn lag_listings(&self, lag: bool) {
+        self.change(|world| {
+            let now = world.containers().map(|c| c.details.container.clone());
+            world.listed = lag.then(|| now.collect());
+        });
+    }
+
+    /// Keeps event streams open and lets nothing through them, until it is taken back.
+    pub fn silence_events(&self, silent: bool) {
+        self.change(|world| world.silent = silent);
+    }
+
     /// Breaks all event streams and ends all containers, as a restart of the engine does.
     pub fn restart_engine(&self) {
         let now = self.now();

@@ -206,16 +206,12 @@ impl ContainerEngine for FakeEngine {
 
     async fn list(&self, owner: &str, uid: Option<&str>) -> Result<Vec<Container>, EngineError> {
         self.call(Verb::List, async {
-            Ok(self
-                .world()
-                .containers()
-                .map(|container| &container.details.container)
-                .filter(|container| {
-                    let label = |name| container.labels.get(name).map(String::as_str);
-                    label(LABEL_OWNER) == Some(owner) && (uid.is_none() || label(LABEL_UID) == uid)
-                })
-                .cloned()
-                .collect())
+            let mut listed = self.world().listing();
+            listed.retain(|container| {
+                let label = |name| container.labels.get(name).map(String::as_str);
+                label(LABEL_OWNER) == Some(owner) && (uid.is_none() || label(LABEL_UID) == uid)
+            });
+            Ok(listed)
         })
         .await
     }

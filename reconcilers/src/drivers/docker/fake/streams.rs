@@ -71,7 +71,7 @@ impl FakeEngine {
                                 Ok(None) => break,
                                 Ok(Some(event)) => {
                                     place += 1;
-                                    if event.owner == owner {
+                                    if event.owner == owner && !world.silent {
                                         return Some((Ok(event.event.clone()), Some(place)));
                                     }
                                 }

@@ -55,6 +55,10 @@ pub(super) struct World {
     forgotten: u64,
     /// Raised to end all event streams.
     pub(super) cut: u64,
+    /// Event streams say nothing, and forget what they would have said.
+    pub(super) silent: bool,
+    /// What listings show instead of what is.
+    pub(super) listed: Option<Vec<Container>>,
 }
 
 impl World {
@@ -91,6 +95,12 @@ impl World {
 
     pub(super) fn containers(&self) -> impl Iterator<Item = &FakeContainer> {
         self.containers.values()
+    }
+
+    /// What a listing shows.
+    pub(super) fn listing(&self) -> Vec<Container> {
+        let now = || self.containers().map(|c| c.details.container.clone());
+        self.listed.clone().unwrap_or_else(|| now().collect())
     }
 
     // --- events

@@ -1,0 +1,220 @@
+//! What a person wants to know of an object that is not as desired: what is wrong, since when, what is
+//! tried next and when, and how to force it.
+
+use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
+use schema::ids::Timestamp;
+use schema::object::ObjectRow;
+use serde::Serialize;
+
+use crate::ports::{LookBy, NextLook};
+
+/// All absent when the object is as desired.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub(super) struct Guidance {
+    /// What is wrong.
+    problem: Option<String>,
+    /// Since when the object is not ready.
+    since: Option<Timestamp>,
+    /// What is tried next without anybody's doing, and when.
+    next: Option<String>,
+    /// The moment of that, where it is known.
+    next_look_at: Option<Timestamp>,
+    /// How not to wait for it.
+    force: Option<Force>,
+}
+
+/// How a person makes it happen now.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Force {
+    /// On the server's command line; absent where there is none.
+    command: Option<String>,
+    /// The request.
+    request: &'static str,
+    /// Its form.
+    body: String,
+}
+
+impl Guidance {
+    /// For one object; `paused`: it, its reconciler or everything is; `look`: when this process looks
+    /// at it next, if it is the leader.
+    pub fn of(row: &ObjectRow, paused: bool, look: Option<NextLook>) -> Self {
+        let ready = condition::find(&row.status.conditions, ConditionType::Ready);
+        let current = row.status.observed_generation >= row.generation;
+        if ready.is_some_and(|ready| ready.status == ConditionStatus::True) && current && !paused {
+            return Self::default();
+        }
+        let look = if paused {
+            Some(NextLook {
+                by: LookBy::Resume,
+                at: None,
+            })
+        } else {
+            look
+        };
+        let at = look.map_or(row.status.next_attempt_at, |look| look.at);
+        Self {
+            problem: Some(problem(ready, current, paused)),
+            since: Some(ready.map_or(row.created_at, |ready| ready.last_transition_at)),
+            next: Some(next(row, ready, look, at)),
+            next_look_at: at,
+            force: Some(force(row, ready, paused)),
+        }
+    }
+}
+
+fn problem(ready: Option<&Condition>, current: bool, paused: bool) -> String {
+    let said = match ready {
+        None => "no pass has looked at it yet".to_owned(),
+        Some(ready) if ready.message.is_empty() => ready.reason.to_string(),
+        Some(ready) => format!("{}: {}", ready.reason, ready.message),
+    };
+    match (paused, current) {
+        (true, _) => format!("passes are paused; before that: {said}"),
+        (false, false) => format!("the newest change was not seen yet; before that: {said}"),
+        (false, true) => said,
+    }
+}
+
+fn next(
+    row: &ObjectRow,
+    ready: Option<&Condition>,
+    look: Option<NextLook>,
+    at: Option<Timestamp>,
+) -> String {
+    let reason = ready.map_or(Reason::Pending, |ready| ready.reason);
+    let tried = match reason.next_try() {
+        "" => "the object is looked at",
+        tried => tried,
+    };
+    let failures = match row.status.failures {
+        0 => String::new(),
+        1 => " (1 try has failed)".to_owned(),
+        n => format!(" ({n} tries have failed)"),
+    };
+    let at = at.map(|at| at.to_rfc3339());
+    match (look.map(|look| look.by), at) {
+        (Some(LookBy::Resume), _) => Reason::PausedByOperator.next_try().to_owned(),
+        // The engine is not asked object by object.
+        _ if reason == Reason::EngineUnavailable => {
+            "every few seconds the engine is called again; as soon as it answers, everything is looked at"
+                .to_owned()
+        }
+        (Some(LookBy::Now), _) => format!("now, {tried}{failures}"),
+        (Some(LookBy::Resync), Some(at)) => {
+            format!("with the next full pass, at {at}, {tried}{failures}")
+        }
+        (_, Some(at)) => format!("at {at}, {tried}{failures}"),
+        (_, None) => format!("with the leader's next full pass, {tried}{failures}"),
+    }
+}
+
+fn force(row: &ObjectRow, ready: Option<&Condition>, paused: bool) -> Force {
+    let object = format!("{}/{}", row.kind, row.name);
+    let verb = if paused { "resume" } else { "retry" };
+    // A failed replacement was put back: only a restart makes another one without waiting.
+    if !paused && ready.is_some_and(|ready| ready.reason == Reason::ReplacementFailed) {
+        return Force {
+            command: None,
+            request: "POST /api/admin/container/restart",
+            body: format!("username={}", row.name),
+        };
+    }
+    Force {
+        command: Some(format!("agentyard {verb} {object}")),
+        request: if paused {
+            "POST /api/admin/reconcile/resume"
+        } else {
+            "POST /api/admin/reconcile/retry"
+        },
+        body: format!("object={object}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::ids::{Generation, Uid};
+    use schema::object::StatusRow;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::NOW;
+
+    fn row(said: Option<Condition>) -> ObjectRow {
+        ObjectRow {
+            kind: "container".to_owned(),
+            uid: Uid::from("u".to_owned()),
+            name: "alice".to_owned(),
+            generation: Generation(2),
+            paused: false,
+            created_at: NOW,
+            deleted_at: None,
+            status: StatusRow {
+                observed_generation: Generation(2),
+                conditions: said.into_iter().collect(),
+                failures: 3,
+                next_attempt_at: Some(NOW),
+            },
+        }
+    }
+
+    fn told(row: &ObjectRow, paused: bool, look: Option<NextLook>) -> serde_json::Value {
+        serde_json::to_value(Guidance::of(row, paused, look)).unwrap()
+    }
+
+    #[test]
+    fn what_is_as_desired_needs_no_guidance() {
+        let ready = row(Some(Condition::ready(Reason::Running, "")));
+        assert_eq!(Guidance::of(&ready, false, None), Guidance::default());
+        let newer = ObjectRow {
+            generation: Generation(3),
+            ..ready
+        };
+        let told = told(&newer, false, None);
+        assert!(told["problem"].as_str().unwrap().contains("newest change"));
+    }
+
+    #[test]
+    fn a_broken_object_says_what_since_when_what_next_and_how_to_force_it() {
+        let full = row(Some(Condition::not_ready(Reason::StorageFull, "no space")));
+        let look = NextLook {
+            by: LookBy::Timer,
+            at: Some(NOW),
+        };
+        assert_eq!(
+            told(&full, false, Some(look)),
+            json!({
+                "problem": "StorageFull: no space",
+                "since": Timestamp::default(),
+                "next": format!("at {}, the step that found no space is tried again (3 tries have failed)", NOW.to_rfc3339()),
+                "next_look_at": NOW,
+                "force": {
+                    "command": "agentyard retry container/alice",
+                    "request": "POST /api/admin/reconcile/retry",
+                    "body": "object=container/alice",
+                },
+            })
+        );
+    }
+
+    #[test]
+    fn a_standby_says_what_the_database_knows() {
+        let mut full = row(Some(Condition::not_ready(Reason::StorageFull, "no space")));
+        assert!(
+            told(&full, false, None)["next"]
+                .as_str()
+                .unwrap()
+                .starts_with("at ")
+        );
+        full.status.next_attempt_at = None;
+        let next = told(&full, false, None)["next"].clone();
+        assert!(next.as_str().unwrap().contains("leader"), "{next}");
+    }
+
+    #[test]
+    fn a_paused_object_is_resumed_not_retried() {
+        let told = told(&row(None), true, None);
+        assert_eq!(told["force"]["command"], "agentyard resume container/alice");
+        assert_eq!(told["next"], "nothing is tried until it is resumed");
+        assert!(told["problem"].as_str().unwrap().contains("paused"));
+    }
+}

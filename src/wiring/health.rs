@@ -1,0 +1,341 @@
+//! How the parts of the service are: what `/readyz` tells, and what becomes an event.
+//!
+//! A part is looked at whenever somebody asks, and a few times a second by [`Health::run`], which
+//! notes since when it has its fault and records events. So a fault is seen within a second, and what
+//! was only short is an event all the same where it is counted (the loss of the engine's events).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use api::ports::{Fault, Health as HealthPort, PartHealth};
+use reconcilers::engine::view::EngineView;
+use reconcilers::runtime::leader::Leadership;
+use reconcilers::runtime::summary::ReconcilerHandle;
+use reconcilers::runtime::supervise::{SupervisorError, chain};
+use schema::clock::SharedClock;
+use schema::condition::Reason;
+use schema::config::query::engine_uid;
+use schema::db::{Backend, Db};
+use schema::error::DbError;
+use schema::event;
+use schema::ids::{Kind, Timestamp, Uid};
+use schema::lease;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tracing::{error, warn};
+
+/// How often the parts are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+/// How often a standby asks who leads.
+const ASK_HOLDER: Duration = Duration::from_secs(2);
+/// How long the database may take for an event.
+const RECORD: Duration = Duration::from_secs(2);
+/// Between the end of a task and the end of the process, so that whoever asks sees why.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a panic is told after the pass succeeded again.
+const RECENT: Duration = Duration::from_secs(10 * 60);
+
+const EVENTS: &str = "engine events";
+const BELL: &str = "bell";
+const PASSES: &str = "passes";
+const TASKS: &str = "tasks";
+
+/// See the [module](self).
+pub struct Health {
+    process: String,
+    db: Db,
+    clock: SharedClock,
+    leadership: Leadership,
+    view: Arc<EngineView>,
+    handles: Vec<Arc<dyn ReconcilerHandle>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Since when a part has its fault, where only this module knows.
+    since: BTreeMap<String, Timestamp>,
+    /// The task that has ended.
+    ended: Option<(Timestamp, String)>,
+    /// Who leads, when that is somebody else.
+    holder: Option<String>,
+}
+
+/// What was recorded so far.
+#[derive(Default)]
+struct Told {
+    losses: u64,
+    lost: bool,
+    deaf: bool,
+    stuck: BTreeMap<&'static str, bool>,
+}
+
+/// A name for this process that a person recognises: host and process id.
+pub fn process_name() -> String {
+    let host = rustix::system::uname();
+    format!(
+        "{}:{}",
+        host.nodename().to_string_lossy(),
+        rustix::process::getpid().as_raw_nonzero()
+    )
+}
+
+/// The same, unique among all processes that ever were: containers share names and process ids.
+pub fn holder_name() -> String {
+    let random = Uid::random().to_string();
+    let random: String = random.chars().rev().take(8).collect();
+    format!("{}:{random}", process_name())
+}
+
+impl Health {
+    /// `process`: the name under which this process leads.
+    pub fn new(
+        process: String,
+        db: Db,
+        clock: SharedClock,
+        leadership: Leadership,
+        view: Arc<EngineView>,
+        handles: Vec<Arc<dyn ReconcilerHandle>>,
+    ) -> Self {
+        Self {
+            process,
+            db,
+            clock,
+            leadership,
+            view,
+            handles,
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name of the leader, when known.
+    pub fn leader(&self) -> Option<String> {
+        if self.leadership.is_leader() {
+            return Some(self.process.clone());
+        }
+        self.state().holder.clone()
+    }
+
+    /// Looks at the parts again and again. Never ends.
+    pub async fn run(self: Arc<Self>) {
+        let mut told = Told::default();
+        let mut ticks = interval(LOOK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ask_holder_at = tokio::time::Instant::now();
+        loop {
+            let now = ticks.tick().await;
+            self.note_times();
+            // What could not be recorded now is tried again at the next tick.
+            match timeout(RECORD, self.tell(&mut told)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => warn!(error = %chain(&error), "could not record an event"),
+                Err(_) => warn!("recording an event took too long"),
+            }
+            if now >= ask_holder_at {
+                self.ask_holder().await;
+                ask_holder_at = now + ASK_HOLDER;
+            }
+        }
+    }
+
+    /// Remembers since when the parts that keep no time themselves have their fault.
+    fn note_times(&self) {
+        let now = self.clock.now();
+        let faults = [
+            (EVENTS, self.view.watching().lost),
+            (BELL, !self.db.hears_others()),
+        ];
+        let mut state = self.state();
+        for (part, faulty) in faults {
+            if faulty {
+                state.since.entry(part.to_owned()).or_insert(now);
+            } else {
+                state.since.remove(part);
+            }
+        }
+    }
+
+    /// Records what has changed since it was last told.
+    async fn tell(&self, told: &mut Told) -> Result<(), DbError> {
+        let watching = self.view.watching();
+        if !self.leadership.is_leader() {
+            // The engine object is the leader's to speak of.
+            told.losses = watching.losses;
+            told.lost = watching.lost;
+        }
+        if watching.losses != told.losses {
+            let message = format!(
+                "changes on the engine are no longer heard of: {}",
+                watching.why
+            );
+            self.record_of_engine(Reason::WatchLost, &message).await?;
+            told.losses = watching.losses;
+            told.lost = true;
+        }
+        if told.lost && !watching.lost {
+            let message = "changes on the engine are heard of again";
+            self.record_of_engine(Reason::WatchRestored, message)
+                .await?;
+            told.lost = false;
+        }
+        let deaf = !self.db.hears_others();
+        if deaf != told.deaf {
+            let (reason, message) = if deaf {
+                (
+                    Reason::WatchLost,
+                    "changes made by other replicas are no longer heard of",
+                )
+            } else {
+                (
+                    Reason::WatchRestored,
+                    "changes made by other replicas are heard of again",
+                )
+            };
+            let message = format!("{}: {message}", self.process);
+            self.record(reason, BELL, &message).await?;
+            told.deaf = deaf;
+        }
+        for handle in &self.handles {
+            let stuck = handle.stuck();
+            let before = told.stuck.entry(handle.name()).or_default();
+            if stuck.is_some() == *before {
+                continue;
+            }
+            let (reason, message) = match &stuck {
+                Some((_, why)) => (Reason::Stuck, why.as_str()),
+                None => (Reason::Recovered, "it works again"),
+            };
+            self.record(reason, handle.name(), message).await?;
+            *before = stuck.is_some();
+        }
+        Ok(())
+    }
+
+    async fn record_of_engine(&self, reason: Reason, message: &str) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        let (uid, now) = (engine_uid(), self.clock.now());
+        event::record(&mut tx, Kind::Engine, &uid, reason, "", message, now).await?;
+        tx.commit().await
+    }
+
+    async fn record(&self, reason: Reason, part: &str, message: &str) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        event::record_of_service(&mut tx, reason, part, message, self.clock.now()).await?;
+        tx.commit().await
+    }
+
+    /// On SQLite nobody else can lead.
+    async fn ask_holder(&self) {
+        if self.leadership.is_leader() || !matches!(self.db.backend(), Backend::Postgres(_)) {
+            return;
+        }
+        let asked = async {
+            let mut connection = self.db.read().await?;
+            lease::holder(&mut connection).await
+        };
+        // What cannot be asked is not known.
+        let holder = timeout(RECORD, asked).await;
+        self.state().holder = holder.ok().and_then(Result::ok).flatten();
+    }
+
+    /// A supervised task has ended, and the process is about to: says it in `/readyz` and in an event
+    /// while everything else still runs. Bounded in time.
+    pub async fn task_ended(&self, ended: &SupervisorError) {
+        error!(error = %chain(ended), "a part of the service has ended; the process ends, too");
+        let now = self.clock.now();
+        self.state().ended = Some((now, format!("{ended}; the process ends")));
+        let message = format!("{}; process {} ends", chain(ended), self.process);
+        let recorded = timeout(
+            RECORD,
+            self.record(Reason::TaskEnded, ended.task(), &message),
+        );
+        let (recorded, ()) = tokio::join!(recorded, sleep(LAST_WORDS));
+        match recorded {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                warn!(error = %chain(&error), "could not record why the process ends")
+            }
+            Err(_) => warn!("recording why the process ends took too long"),
+        }
+    }
+
+    fn passes(&self, now: Timestamp) -> Option<Fault> {
+        let summaries = self.handles.iter().map(|handle| handle.summary());
+        let (mut objects, mut latest) = (0, None);
+        for summary in summaries {
+            objects += summary.panicked;
+            latest = latest.max(summary.last_panic_at);
+        }
+        let recent = latest.filter(|at| now.since(*at) < RECENT);
+        if objects == 0 && recent.is_none() {
+            return None;
+        }
+        Some(Fault {
+            since: latest.unwrap_or(now),
+            message: format!("a pass has panicked; objects whose last pass did: {objects}"),
+            fatal: false,
+        })
+    }
+}
+
+impl HealthPort for Health {
+    fn parts(&self) -> Vec<PartHealth> {
+        let now = self.clock.now();
+        let (since, ended) = {
+            let state = self.state();
+            (state.since.clone(), state.ended.clone())
+        };
+        let degraded = |part: &str, faulty: bool, message: &str| {
+            faulty.then(|| Fault {
+                since: since.get(part).copied().unwrap_or(now),
+                message: message.to_owned(),
+                fatal: false,
+            })
+        };
+        let mut parts = vec![
+            PartHealth {
+                part: EVENTS.to_owned(),
+                fault: degraded(
+                    EVENTS,
+                    self.view.watching().lost,
+                    "not heard; changes on the engine are found by the full pass",
+                ),
+            },
+            PartHealth {
+                part: BELL.to_owned(),
+                fault: degraded(
+                    BELL,
+                    !self.db.hears_others(),
+                    "not heard; changes made by other replicas are found by asking the database",
+                ),
+            },
+            PartHealth {
+                part: PASSES.to_owned(),
+                fault: self.passes(now),
+            },
+            PartHealth {
+                part: TASKS.to_owned(),
+                fault: ended.map(|(since, message)| Fault {
+                    since,
+                    message,
+                    fatal: true,
+                }),
+            },
+        ];
+        for handle in &self.handles {
+            parts.push(PartHealth {
+                part: format!("reconciler {}", handle.name()),
+                fault: handle.stuck().map(|(since, message)| Fault {
+                    since,
+                    message,
+                    fatal: true,
+                }),
+            });
+        }
+        parts
+    }
+}
