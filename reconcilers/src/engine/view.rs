@@ -12,18 +12,19 @@
 //! Unknown is not empty: [`EngineView::look`] answers [`Sight::Unavailable`], never an empty list, when
 //! the engine could not be read.
 
+mod following;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use schema::condition::Reason;
 use schema::ids::Uid;
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
 use tracing::{info, warn};
 
+use self::following::Following;
 use super::hearing::Hearing;
 use crate::container::observe::Limits;
 use crate::drivers::docker::{Container, ContainerEngine, EngineError, LABEL_UID, Network};
@@ -34,11 +35,6 @@ use crate::stores::{Cache, Marks};
 pub const NETWORK: &str = "agentyard";
 /// The oldest API version understood.
 pub const OLDEST_API: (u32, u32) = (1, 41);
-
-const RECONNECT_FIRST: Duration = Duration::from_millis(500);
-const RECONNECT_MOST: Duration = Duration::from_secs(5);
-/// A stream that has lasted this long did not break because of how it was opened.
-const STEADY: Duration = Duration::from_secs(5);
 
 /// Whether the engine can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -426,217 +422,6 @@ impl EngineView {
 enum Failure {
     Engine(EngineError),
     TooOld((u32, u32)),
-}
-
-/// When a newly opened stream is believed to tell everything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trust {
-    /// As soon as it is open.
-    Open,
-    /// Once it has lasted: the one before broke right after its opening.
-    Steady,
-    /// Once something was heard: the one before was open and silent.
-    Heard,
-}
-
-struct Following {
-    view: Arc<EngineView>,
-    stream: Option<crate::drivers::docker::EngineStream<crate::drivers::docker::EngineEvent>>,
-    opened_at: Instant,
-    trust: Trust,
-    delay: Duration,
-    /// Not before this time is a stream opened again that broke right after its opening.
-    reopen_at: Option<Instant>,
-    /// It was said that events may be missing, and not yet that they are heard again.
-    lost: bool,
-    /// An event that is to be told next.
-    next_key: Option<Uid>,
-    /// When to try an engine again that a call has found unavailable.
-    retry_at: Option<Instant>,
-}
-
-/// Waits until then; without a time, for ever.
-async fn at(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
-    }
-}
-
-impl Following {
-    fn new(view: Arc<EngineView>) -> Self {
-        Self {
-            view,
-            stream: None,
-            opened_at: Instant::now(),
-            trust: Trust::Open,
-            delay: RECONNECT_FIRST,
-            reopen_at: None,
-            lost: false,
-            next_key: None,
-            retry_at: None,
-        }
-    }
-
-    async fn next(&mut self) -> WorldEvent<Uid> {
-        if let Some(key) = self.next_key.take() {
-            return WorldEvent::Key(key);
-        }
-        loop {
-            let told = if self.stream.is_some() {
-                self.listen().await
-            } else {
-                if let Some(time) = self.reopen_at.take() {
-                    tokio::time::sleep_until(time).await;
-                }
-                self.open().await
-            };
-            if let Some(told) = told {
-                return told;
-            }
-        }
-    }
-
-    /// Waits for what the open stream says, or for what must be done beside it.
-    async fn listen(&mut self) -> Option<WorldEvent<Uid>> {
-        let stream = self.stream.as_mut()?;
-        let retry_at = self.retry_at;
-        let steady_at = (self.lost && self.trust == Trust::Steady).then(|| self.opened_at + STEADY);
-        let silent_at = self.view.hearing().silent_at();
-        tokio::select! {
-            // First, because reading is what opens the stream.
-            biased;
-            event = stream.next() => self.heard(event),
-            () = at(retry_at) => {
-                self.retry().await;
-                // A stream that is not believed stays so, whatever a call says.
-                let again = if self.lost { WorldEvent::Lost } else { WorldEvent::Reconnected };
-                self.retry_at.is_none().then_some(again)
-            }
-            // The stream may live on although a call has found nobody.
-            () = self.view.trouble.notified(), if retry_at.is_none() => {
-                self.retry_at = Some(Instant::now() + self.delay);
-                None
-            }
-            () = at(steady_at) => Some(self.restored()),
-            () = at(silent_at) => {
-                self.leave();
-                self.trust = Trust::Heard;
-                self.lose("a change was seen that the event stream did not tell")
-            }
-            // A listing has shown something: how long to wait for its event?
-            () = self.view.doubt.notified() => None,
-        }
-    }
-
-    fn heard(
-        &mut self,
-        event: Option<Result<crate::drivers::docker::EngineEvent, EngineError>>,
-    ) -> Option<WorldEvent<Uid>> {
-        let lasted = self.opened_at.elapsed() >= STEADY;
-        let why = match event {
-            Some(Ok(event)) => {
-                let uid = Uid::from(event.uid);
-                self.view.hearing().heard(&uid);
-                self.view.mark_stale(&uid);
-                if !self.lost {
-                    return Some(WorldEvent::Key(uid));
-                }
-                self.next_key = Some(uid);
-                return Some(self.restored());
-            }
-            Some(Err(error)) => format!("the event stream broke: {}", describe(&error)),
-            None => "the event stream ended".to_owned(),
-        };
-        let aged = why.ends_with("ended") && lasted;
-        self.leave();
-        if !lasted {
-            self.trust = Trust::Steady;
-            self.reopen_at = Some(self.later());
-        }
-        // The end of a stream's age is no loss, as long as the next one opens.
-        if aged { None } else { self.lose(&why) }
-    }
-
-    /// Opens a stream and lists everything. Says nothing when that changes nothing.
-    async fn open(&mut self) -> Option<WorldEvent<Uid>> {
-        match self.connect().await {
-            Ok(()) if self.trust == Trust::Open => Some(self.restored()),
-            Ok(()) => None,
-            Err(error) => {
-                let why = describe(&error);
-                self.view
-                    .set_connection(Connection::Unavailable(why.clone()));
-                self.trust = Trust::Open;
-                let news = self.lose(&why);
-                if news.is_none() {
-                    tokio::time::sleep(RECONNECT_FIRST).await;
-                    let until = self.later();
-                    let hurry = self.view.hurry.notified();
-                    let _ = tokio::time::timeout_at(until - RECONNECT_FIRST, hurry).await;
-                }
-                news
-            }
-        }
-    }
-
-    fn leave(&mut self) {
-        self.stream = None;
-        self.view.hearing().closed();
-    }
-
-    /// Nothing that happens from now on is heard. `None` when that was said before.
-    fn lose(&mut self, why: &str) -> Option<WorldEvent<Uid>> {
-        if std::mem::replace(&mut self.lost, true) {
-            return None;
-        }
-        self.view.set_lost(why);
-        Some(WorldEvent::Lost)
-    }
-
-    /// From now on everything is heard.
-    fn restored(&mut self) -> WorldEvent<Uid> {
-        self.trust = Trust::Open;
-        self.delay = RECONNECT_FIRST;
-        if std::mem::take(&mut self.lost) {
-            self.view.set_heard();
-        }
-        WorldEvent::Reconnected
-    }
-
-    /// The end of the present delay; the next one is longer.
-    fn later(&mut self) -> Instant {
-        let until = Instant::now() + self.delay;
-        self.delay = (self.delay * 2).min(RECONNECT_MOST);
-        until
-    }
-
-    /// Tries an engine again that a call has found unavailable, and sets the time of the next try if it
-    /// still is.
-    async fn retry(&mut self) {
-        let up = self.view.connection() == Connection::Up;
-        if up || self.view.refresh().await.is_ok() {
-            self.delay = RECONNECT_FIRST;
-            self.retry_at = None;
-        } else {
-            self.delay = (self.delay * 2).min(RECONNECT_MOST);
-            self.retry_at = Some(Instant::now() + self.delay);
-        }
-    }
-
-    /// Subscribes first and lists afterwards, so that nothing falls between.
-    async fn connect(&mut self) -> Result<(), EngineError> {
-        let stream = self.view.engine.events(&self.view.owner).await?;
-        self.view.hearing().opened();
-        if let Err(error) = self.view.refresh().await {
-            self.view.hearing().closed();
-            return Err(error);
-        }
-        self.stream = Some(stream);
-        self.opened_at = Instant::now();
-        self.retry_at = None;
-        Ok(())
-    }
 }
 
 fn sorted(mut containers: Vec<Container>, changed: bool) -> Sight {
