@@ -2,23 +2,25 @@
 
 use schema::condition::Condition;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A condition with its remedy.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Explained<'a> {
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = ExplainedCondition)]
+pub struct Explained {
     /// The condition.
     #[serde(flatten)]
-    condition: &'a Condition,
+    condition: Condition,
     /// One line for a person; empty when there is nothing to do.
     remedy: &'static str,
 }
 
 /// Adds the remedies.
-pub fn explained(conditions: &[Condition]) -> Vec<Explained<'_>> {
+pub fn explained(conditions: &[Condition]) -> Vec<Explained> {
     conditions
         .iter()
         .map(|condition| Explained {
-            condition,
+            condition: condition.clone(),
             remedy: condition.reason.remedy(),
         })
         .collect()

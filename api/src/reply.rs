@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -50,6 +51,8 @@ type Events = Pin<Box<dyn Stream<Item = Event> + Send>>;
 
 enum Payload {
     Json(Value),
+    /// JSON text that was made before.
+    ReadyMade(Bytes),
     Text(String),
     Events(Events),
     Empty,
@@ -80,6 +83,11 @@ impl Reply {
             Ok(value) => Payload::Json(value),
             Err(error) => Payload::Broken(error),
         })
+    }
+
+    /// JSON text that was made before.
+    pub fn json(text: Bytes) -> Self {
+        Self::new(Payload::ReadyMade(text))
     }
 
     /// JSON over several lines with indentation: for people who read it as it is.
@@ -130,11 +138,18 @@ impl Reply {
         self
     }
 
-    /// Adds every field of an object to a JSON answer.
+    /// Adds every field of a struct to a JSON answer.
     #[must_use]
-    pub fn with_all(mut self, fields: Map<String, Value>) -> Self {
+    pub(crate) fn with_fields_of(mut self, value: &impl Serialize) -> Self {
         if let Payload::Json(Value::Object(body)) = &mut self.payload {
-            body.extend(fields);
+            match serde_json::to_value(value) {
+                Ok(Value::Object(fields)) => body.extend(fields),
+                Ok(_) => {
+                    let error = "an answer's fields are no object";
+                    self.payload = Payload::Broken(serde::ser::Error::custom(error));
+                }
+                Err(error) => self.payload = Payload::Broken(error),
+            }
         }
         self
     }
@@ -165,6 +180,7 @@ impl Reply {
                 .map_err(ApiError::internal)?;
                 typed(bytes, "application/json")
             }
+            Payload::ReadyMade(text) => typed(text, "application/json"),
             Payload::Text(text) => typed(text.into_bytes(), "text/plain; charset=utf-8"),
             Payload::Empty => Response::default(),
             Payload::Events(events) => {
@@ -183,8 +199,8 @@ impl Reply {
     }
 }
 
-fn typed(bytes: Vec<u8>, content_type: &'static str) -> Response {
-    let mut response = Response::new(bytes.into());
+fn typed(bytes: impl Into<Bytes>, content_type: &'static str) -> Response {
+    let mut response = Response::new(bytes.into().into());
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -27,8 +27,8 @@ use crate::error::ApiError;
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, LeaderState,
-    Leadership, LogQuery, LogStream, PortError, Reconcilers, Usage,
+    ContainerFacts, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState,
+    LeaderState, Leadership, LiveNumbers, LogQuery, LogStream, Plan, PortError, Reconcilers, Usage,
 };
 use crate::reply::Reply;
 use crate::settings::WebSettings;
@@ -67,7 +67,7 @@ impl ContainerLogs for Nowhere {
 
 #[async_trait]
 impl ContainerInspect for Nowhere {
-    async fn inspect(&self, _: &Uid) -> Result<Option<serde_json::Value>, PortError> {
+    async fn inspect(&self, _: &Uid) -> Result<Option<ContainerFacts>, PortError> {
         Ok(None)
     }
 }
@@ -99,11 +99,11 @@ impl Leadership for Nowhere {
 
 #[async_trait]
 impl Reconcilers for Nowhere {
-    fn summaries(&self) -> Vec<serde_json::Value> {
+    fn summaries(&self) -> Vec<(&'static str, LiveNumbers)> {
         Vec::new()
     }
 
-    async fn dry_run(&self, _: &str, _: &str) -> Result<Option<serde_json::Value>, String> {
+    async fn dry_run(&self, _: &str, _: &str) -> Result<Option<Plan>, String> {
         Ok(None)
     }
 

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use api::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, LeaderState,
-    Leadership as LeadershipPort, LogQuery, LogStream, PortError, Reconcilers, Usage,
+    ContainerFacts, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState,
+    LeaderState, Leadership as LeadershipPort, LiveNumbers, LogQuery, LogStream, Mount, Plan,
+    PortError, Reconcilers, Usage,
 };
 use async_trait::async_trait;
 use futures::StreamExt;
 use reconcilers::drivers::docker::{Container, ContainerState, EngineError, LogOptions};
 use reconcilers::engine::view::{Connection, EngineView, Sight};
 use reconcilers::runtime::leader::Leadership;
-use reconcilers::runtime::summary::ReconcilerHandle;
+use reconcilers::runtime::summary::{ReconcilerHandle, Summary};
 use schema::ids::Uid;
-use serde_json::{Value, json};
 
 /// Everything the API may ask of the world.
 pub struct Ports {
@@ -78,7 +78,7 @@ impl ContainerLogs for Ports {
 
 #[async_trait]
 impl ContainerInspect for Ports {
-    async fn inspect(&self, user: &Uid) -> Result<Option<Value>, PortError> {
+    async fn inspect(&self, user: &Uid) -> Result<Option<ContainerFacts>, PortError> {
         let Some(container) = self.container(user).await? else {
             return Ok(None);
         };
@@ -92,36 +92,35 @@ impl ContainerInspect for Ports {
             return Ok(None);
         };
         let settings = &details.settings;
-        let binds: Vec<Value> = settings
-            .binds
-            .iter()
-            .map(|bind| json!({"source": bind.source, "target": bind.target, "read_only": bind.read_only}))
-            .collect();
-        // Names of environment variables only: values may be secrets.
-        let environment: Vec<&String> = settings.environment.keys().collect();
-        Ok(Some(json!({
-            "id": details.container.id,
-            "name": details.container.name,
-            "state": details.container.state.to_string(),
-            "created_at": details.container.created_at,
-            "started_at": details.started_at,
-            "finished_at": details.finished_at,
-            "exit_code": details.exit_code,
-            "oom_killed": details.oom_killed,
-            "error": details.error,
-            "image": settings.image,
-            "command": settings.command,
-            "environment": environment,
-            "user": settings.user,
-            "hostname": settings.hostname,
-            "mounts": binds,
-            "networks": details.container.networks,
-            "cpu_limit_nanos": settings.nano_cpus,
-            "memory_limit_bytes": settings.memory_bytes,
-            "pids_limit": settings.pids_limit,
-            "capabilities": settings.capabilities,
-            "labels": details.container.labels,
-        })))
+        let mounts = settings.binds.iter().map(|bind| Mount {
+            source: bind.source.clone(),
+            target: bind.target.clone(),
+            read_only: bind.read_only,
+        });
+        Ok(Some(ContainerFacts {
+            id: details.container.id,
+            name: details.container.name,
+            state: details.container.state.to_string(),
+            created_at: details.container.created_at,
+            started_at: details.started_at,
+            finished_at: details.finished_at,
+            exit_code: details.exit_code,
+            oom_killed: details.oom_killed,
+            error: details.error,
+            image: settings.image.clone(),
+            command: settings.command.clone(),
+            // Names of environment variables only: values may be secrets.
+            environment: settings.environment.keys().cloned().collect(),
+            user: settings.user.clone(),
+            hostname: settings.hostname.clone(),
+            mounts: mounts.collect(),
+            networks: details.container.networks,
+            cpu_limit_nanos: settings.nano_cpus,
+            memory_limit_bytes: settings.memory_bytes,
+            pids_limit: settings.pids_limit,
+            capabilities: settings.capabilities.clone(),
+            labels: details.container.labels,
+        }))
     }
 }
 
@@ -177,21 +176,42 @@ impl LeadershipPort for Ports {
     }
 }
 
+/// What is live of a summary; its counts of objects come from the database.
+fn live_numbers(summary: Summary) -> (&'static str, LiveNumbers) {
+    let live = LiveNumbers {
+        leader: summary.leader,
+        queue_depth: summary.queue_depth,
+        delayed: summary.delayed,
+        in_flight: summary.in_flight,
+        last_resync_at: summary.last_resync_at,
+        last_resync_ms: summary.last_resync_ms,
+        resync_error: summary.resync_error,
+        store_error: summary.store_error,
+        paused_objects: summary.paused_objects,
+        bell_closed: summary.bell_closed,
+        events_closed: summary.events_closed,
+    };
+    (summary.name, live)
+}
+
 #[async_trait]
 impl Reconcilers for Ports {
-    fn summaries(&self) -> Vec<Value> {
-        self.handles
-            .iter()
-            .map(|handle| json!(handle.summary()))
-            .collect()
+    fn summaries(&self) -> Vec<(&'static str, LiveNumbers)> {
+        let summaries = self.handles.iter().map(|handle| handle.summary());
+        summaries.map(live_numbers).collect()
     }
 
-    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Value>, String> {
+    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Plan>, String> {
         let Some(handle) = self.handles.iter().find(|h| h.name() == reconciler) else {
             return Ok(None);
         };
         match handle.dry_run(key).await {
-            Ok(plan) => Ok(plan.map(|plan| json!(plan))),
+            Ok(plan) => Ok(plan.map(|plan| Plan {
+                generation: plan.generation,
+                actions: plan.actions,
+                conditions: plan.conditions,
+                requeue_after_ms: plan.requeue_after_ms,
+            })),
             Err(error) => Err(error.message),
         }
     }

@@ -5,10 +5,12 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::timeout;
 
+use crate::answer::{Answers, Body};
 use crate::deps::Deps;
 use crate::dispatch::Anyone;
 use crate::error::{ApiError, chain};
 use crate::input::{Input, Nothing};
+use crate::openapi::Schemas;
 use crate::ports::{EngineState, LeaderState};
 use crate::reply::Reply;
 
@@ -17,22 +19,40 @@ const PING_TIME: Duration = Duration::from_secs(2);
 /// Longest reason shown, in characters.
 const MAX_REASON: usize = 200;
 
+/// Lines for people, with a status for load balancers.
+pub struct Readiness {
+    ready: bool,
+    lines: String,
+}
+
+impl Answers for Readiness {
+    fn into_reply(self) -> Reply {
+        Reply::text(self.lines).status(match self.ready {
+            true => StatusCode::OK,
+            false => StatusCode::SERVICE_UNAVAILABLE,
+        })
+    }
+
+    fn describe(_: &mut Schemas) -> Vec<Body> {
+        [StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE]
+            .map(Body::text)
+            .into()
+    }
+}
+
 /// `GET /readyz`: one line each for database, engine and leadership; 503 when the database fails or
 /// the engine is unavailable. A standby is ready: it serves the API.
 ///
 /// # Errors
 /// None.
-pub async fn readiness(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn readiness(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Readiness, ApiError> {
     let database = database(&deps).await;
     let engine = engine(&deps.engine.engine());
     let leadership = leadership(&deps.leadership.leader());
-    let status = match (database, &engine) {
-        ("ok", Ok(())) => StatusCode::OK,
-        _ => StatusCode::SERVICE_UNAVAILABLE,
-    };
+    let ready = database == "ok" && engine.is_ok();
     let engine = engine.err().unwrap_or_else(|| "ok".to_owned());
-    let text = format!("database: {database}\nengine: {engine}\nleadership: {leadership}\n");
-    Ok(Reply::text(text).status(status))
+    let lines = format!("database: {database}\nengine: {engine}\nleadership: {leadership}\n");
+    Ok(Readiness { ready, lines })
 }
 
 /// What the database says. Details are for the log: anybody may ask this.

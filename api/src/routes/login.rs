@@ -5,13 +5,15 @@ use std::time::Duration;
 use http::HeaderMap;
 use http::header::{SET_COOKIE, USER_AGENT};
 use schema::error::DbError;
-use schema::ids::Timestamp;
+use schema::ids::{Timestamp, UserName};
 use schema::session::{self, Live};
 use schema::user::{self, Role, User};
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
+use crate::answer::Answer;
 use crate::auth::credentials;
 use crate::auth::origin;
 use crate::auth::password::needs_rehash;
@@ -20,7 +22,6 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Anyone, Session, Visitor};
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
-use crate::reply::Reply;
 use crate::settings::WebSettings;
 
 /// How long a sign-in may wait for a core to renew an outdated hash. It has waited for one already,
@@ -34,7 +35,16 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What somebody signs in with.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, strum::Display, strum::IntoStaticStr,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+    ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -74,13 +84,24 @@ impl Client {
 }
 
 /// The form of `POST /api/login`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct LoginForm {
     /// As the person wrote it; whatever is no name belongs to nobody.
+    #[schema(example = "alice")]
     username: String,
+    #[schema(value_type = String, format = Password, example = "correct horse battery")]
     password: SecretString,
     #[serde(default)]
     client: Client,
+}
+
+/// Who has signed in.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SignedIn {
+    username: UserName,
+    role: Role,
+    /// The first container is not ready yet.
+    initializing: bool,
 }
 
 /// `POST /api/login`. Never waits for a container, and answers within 5 s whatever the database does.
@@ -88,7 +109,11 @@ pub struct LoginForm {
 /// # Errors
 /// 401 with one text for all causes, 403 `superadmin_client` once the password was verified, 429 and
 /// 503 with `Retry-After`.
-pub async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn login(
+    _: Anyone,
+    input: Input<LoginForm>,
+    deps: Deps,
+) -> Result<Answer<SignedIn>, ApiError> {
     timeout(PATIENCE, Box::pin(sign_in(input, deps)))
         .await
         .map_err(|_| ApiError::Busy {
@@ -96,7 +121,7 @@ pub async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Rep
         })?
 }
 
-async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError> {
+async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Answer<SignedIn>, ApiError> {
     let Input { params, meta, .. } = input;
     let (name, password) = (&params.username, params.password);
     let account = credentials::verify(&deps, meta.client, name, password.clone())
@@ -118,10 +143,12 @@ async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError>
     };
     let claims = SessionClaims::new(live.name.clone(), Timestamp::from_secs(live.issued_at));
     tracing::info!(account = %live.name, %client, "signed in");
-    Ok(Reply::ok("signed in")
-        .with("username", live.name)
-        .with("role", live.role)
-        .with("initializing", live.initializing)
+    let signed_in = SignedIn {
+        username: live.name,
+        role: live.role,
+        initializing: live.initializing,
+    };
+    Ok(Answer::ok("signed in", signed_in)
         .header(SET_COOKIE, claims.set_cookie(&deps.signer, meta.secure)?))
 }
 
@@ -184,14 +211,14 @@ pub async fn logout(
     Visitor(session): Visitor,
     input: Input<Nothing>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer, ApiError> {
     if let Some(session) = session
         && let Err(error) = end(&deps, &session).await
     {
         let error = crate::error::chain(&error);
         tracing::error!(%error, account = %session.account.name, "a session could not be ended");
     }
-    Ok(Reply::ok("signed out").header(SET_COOKIE, clear_cookie(input.meta.secure)))
+    Ok(Answer::plain("signed out").header(SET_COOKIE, clear_cookie(input.meta.secure)))
 }
 
 async fn end(deps: &Dependencies, session: &Session) -> Result<(), DbError> {

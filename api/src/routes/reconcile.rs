@@ -1,20 +1,21 @@
 //! The operators' view: reconcilers, objects, events, and the switches on them.
 
-use schema::event;
+use schema::event::{self, Event};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow, ReadyCount};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 use strum::VariantArray;
+use utoipa::ToSchema;
 
-use super::page::{Window, search, with_page};
+use super::page::{Page, Window, search};
 use super::params;
+use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::explain::{Explained, explained};
 use crate::input::{Input, Nothing};
-use crate::reply::Reply;
+use crate::ports::{EngineState, LeaderState, LiveNumbers};
 
 mod detail;
 mod switches;
@@ -29,89 +30,119 @@ const MAX_EVENTS: i64 = 1000;
 /// In the table of paused reconcilers: all of them.
 const ALL: &str = "*";
 
+/// The operators' overview.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Overview {
+    leader: LeaderState,
+    engine: EngineState,
+    /// All reconcilers are paused.
+    paused: bool,
+    reconcilers: Vec<Summary>,
+}
+
+/// Numbers of one reconciler.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReconcilerSummary)]
+pub struct Summary {
+    /// The kind of objects it is for.
+    #[schema(value_type = Kind)]
+    name: String,
+    /// Objects it is for.
+    objects: i64,
+    /// Objects observed as desired.
+    ready: i64,
+    /// All others.
+    not_ready: i64,
+    /// Objects in back-off.
+    failing: i64,
+    /// It is paused, by itself or with all of them.
+    paused: bool,
+    #[serde(flatten)]
+    live: LiveNumbers,
+}
+
 /// `GET /api/admin/reconcile`: the leader, and numbers for each reconciler. Counts come from the
 /// database and hold on every replica; what is live is this process's own.
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn overview(
+    _: Superadmin,
+    _: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<Overview>, ApiError> {
     let mut connection = deps.db.snapshot().await?;
     let counts = object::ready_counts(&mut connection).await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
     drop(connection);
-    let reconcilers = merged(deps.reconcilers.summaries(), &counts, &paused);
-    Ok(Reply::ok("reconcilers")
-        .with("leader", deps.leadership.leader())
-        .with("engine", deps.engine.engine())
-        .with("paused", paused.iter().any(|name| name == ALL))
-        .with("reconcilers", reconcilers))
+    let overview = Overview {
+        leader: deps.leadership.leader(),
+        engine: deps.engine.engine(),
+        paused: paused.iter().any(|name| name == ALL),
+        reconcilers: merged(deps.reconcilers.summaries(), &counts, &paused),
+    };
+    Ok(Answer::ok("reconcilers", overview))
 }
 
 /// Live numbers and stored ones, in one object for each reconciler.
-fn merged(live: Vec<Value>, counts: &[ReadyCount], paused: &[String]) -> Vec<Map<String, Value>> {
-    let mut all: Vec<Map<String, Value>> = live
-        .into_iter()
-        .filter_map(|summary| match summary {
-            Value::Object(summary) => Some(summary),
-            _ => None,
-        })
-        .collect();
+fn merged(
+    mut live: Vec<(&'static str, LiveNumbers)>,
+    counts: &[ReadyCount],
+    paused: &[String],
+) -> Vec<Summary> {
     for kind in Kind::VARIANTS {
-        if !all
-            .iter()
-            .any(|summary| summary.get("name") == Some(&json!(kind)))
-        {
-            all.push(Map::from_iter([("name".to_owned(), json!(kind))]));
+        if !live.iter().any(|(name, _)| *name == kind.as_str()) {
+            live.push((kind.as_str(), LiveNumbers::default()));
         }
     }
-    for summary in &mut all {
-        let name = summary
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let is_paused = paused.iter().any(|paused| paused == ALL || paused == name);
-        let of_kind = counts.iter().filter(|count| count.kind == name);
-        let (mut objects, mut ready, mut failing) = (0, 0, 0);
-        for count in of_kind {
-            objects += count.n;
-            failing += count.failing;
-            if count.ready == "True" {
-                ready += count.n;
-            }
+    let summaries = live.into_iter().map(|(name, live)| {
+        let of_kind = || counts.iter().filter(|count| count.kind == name);
+        let objects = of_kind().map(|count| count.n).sum();
+        let are_ready = of_kind().filter(|count| count.ready == "True");
+        let ready = are_ready.map(|count| count.n).sum();
+        Summary {
+            name: name.to_owned(),
+            objects,
+            ready,
+            not_ready: objects - ready,
+            failing: of_kind().map(|count| count.failing).sum(),
+            paused: paused.iter().any(|paused| paused == ALL || paused == name),
+            live,
         }
-        summary.insert("objects".to_owned(), json!(objects));
-        summary.insert("ready".to_owned(), json!(ready));
-        summary.insert("not_ready".to_owned(), json!(objects - ready));
-        summary.insert("failing".to_owned(), json!(failing));
-        summary.insert("paused".to_owned(), json!(is_paused));
-    }
-    all
+    });
+    summaries.collect()
 }
 
 /// An object's header with its status.
-#[derive(Debug, Serialize)]
-struct Header<'a> {
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ObjectHeader)]
+pub struct Header {
+    #[schema(example = "container/alice")]
     object: String,
-    kind: &'a str,
-    name: &'a str,
-    uid: &'a Uid,
+    #[schema(value_type = Kind)]
+    kind: String,
+    #[schema(example = "alice")]
+    name: String,
+    uid: Uid,
     generation: Generation,
     observed_generation: Generation,
     paused: bool,
     created_at: Timestamp,
     deleted_at: Option<Timestamp>,
-    conditions: Vec<Explained<'a>>,
+    conditions: Vec<Explained>,
+    /// Failed passes in a row.
     failures: u32,
+    /// When the next attempt is due, in back-off.
     next_attempt_at: Option<Timestamp>,
 }
 
-impl<'a> From<&'a ObjectRow> for Header<'a> {
-    fn from(row: &'a ObjectRow) -> Self {
+impl From<ObjectRow> for Header {
+    fn from(row: ObjectRow) -> Self {
         Self {
             object: format!("{}/{}", row.kind, row.name),
-            kind: &row.kind,
-            name: &row.name,
-            uid: &row.uid,
+            kind: row.kind,
+            name: row.name,
+            uid: row.uid,
             generation: row.generation,
             observed_generation: row.status.observed_generation,
             paused: row.paused,
@@ -125,10 +156,13 @@ impl<'a> From<&'a ObjectRow> for Header<'a> {
 }
 
 /// Which objects.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct Filter {
+    /// Only objects of this kind.
+    #[schema(value_type = Option<Kind>)]
     reconciler: Option<String>,
     /// `true`, `false` or `unknown`.
+    #[schema(pattern = "^(true|false|unknown)?$", example = "false")]
     ready: Option<String>,
 }
 
@@ -161,11 +195,23 @@ impl Filter {
     }
 }
 
+/// Objects with their conditions.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Objects {
+    objects: Vec<Header>,
+    #[serde(flatten)]
+    page: Page,
+}
+
 /// `GET /api/admin/reconcile/objects`: objects with their conditions, each with its remedy.
 ///
 /// # Errors
 /// 400 for an unknown reconciler or value of `ready`.
-pub async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn objects(
+    _: Superadmin,
+    input: Input<Filter>,
+    deps: Deps,
+) -> Result<Answer<Objects>, ApiError> {
     let (kind, ready) = (input.params.kind()?, input.params.ready()?);
     let paging = input.paging.as_ref();
     let mut connection = deps.db.snapshot().await?;
@@ -177,19 +223,24 @@ pub async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<
             object::list(&mut connection, kind, ready, search(paging), limit, offset).await?;
     }
     drop(connection);
-    let headers: Vec<Header<'_>> = rows.iter().map(Header::from).collect();
-    let reply = Reply::ok("objects").with("objects", headers);
-    Ok(with_page(reply, paging, total))
+    let objects = Objects {
+        objects: rows.into_iter().map(Header::from).collect(),
+        page: Page::of(paging, total),
+    };
+    Ok(Answer::ok("objects", objects))
 }
 
 /// Which events.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct EventFilter {
     /// `kind/name`; objects that are gone have events, too.
+    #[schema(example = "container/alice")]
     object: Option<String>,
-    /// Only those that happened (again) from this moment on.
+    /// Only those that happened (again) from this moment on: RFC 3339, or Unix seconds.
+    #[schema(example = "2026-05-11T11:46:40Z")]
     since: Option<String>,
     /// At most so many, newest first (default 100, at most 1000).
+    #[schema(minimum = 1, maximum = 1000, example = 100)]
     limit: Option<i64>,
 }
 
@@ -204,6 +255,12 @@ impl EventFilter {
     }
 }
 
+/// Events, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EventList {
+    events: Vec<Event>,
+}
+
 /// `GET /api/admin/events`: what happened to objects, newest first.
 ///
 /// # Errors
@@ -212,7 +269,7 @@ pub async fn events(
     _: Superadmin,
     input: Input<EventFilter>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<EventList>, ApiError> {
     let since = params::moment("since", input.params.since.as_deref())?;
     let since = since.unwrap_or(Timestamp::from_millis(0));
     let limit = input.params.limit()?;
@@ -229,7 +286,7 @@ pub async fn events(
             event::list_by_name(&mut connection, kind, &name, since, limit).await?
         }
     };
-    Ok(Reply::ok("events, newest first").with("events", events))
+    Ok(Answer::ok("events, newest first", EventList { events }))
 }
 
 /// Finds an object by kind and name, whatever its state.

@@ -4,21 +4,22 @@ use std::time::Duration;
 
 use schema::config::Config;
 use schema::config::query as config_query;
-use schema::container;
+use schema::container::{self, ContainerFacts, ContainerRow};
 use schema::event::{self, Event};
 use schema::ids::{Kind, Timestamp, UserName};
 use schema::object::{self, ObjectRow};
-use schema::user;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schema::user::{self, Role, Source, User};
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
 use super::{Header, missing};
+use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
-use crate::reply::Reply;
+use crate::ports::Plan;
 
 /// Events shown with an object.
 const EVENTS: i64 = 20;
@@ -26,17 +27,91 @@ const EVENTS: i64 = 20;
 const DRY_RUN_TIME: Duration = Duration::from_secs(15);
 
 /// Which object.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct Address {
+    #[schema(value_type = Kind)]
     kind: String,
+    #[schema(example = "alice")]
     name: String,
+}
+
+/// One object in full.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ObjectDetail)]
+pub struct Detail {
+    #[serde(flatten)]
+    header: Header,
+    /// Null when the object has no desired state any more.
+    desired: Option<DesiredState>,
+    /// What the reconciler remembers of the world, if it does.
+    observed: Option<ContainerFacts>,
+    /// Null when nothing is desired and nothing is there.
+    plan: Option<DryRun>,
+    /// Who has something to clean up before the object is gone.
+    finalizers: Vec<String>,
+    /// The newest events.
+    events: Vec<Event>,
+}
+
+/// What is wanted of an object.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ObjectDesired)]
+#[serde(untagged)]
+pub enum DesiredState {
+    /// Of a container.
+    #[schema(title = "container")]
+    Container {
+        /// Whether it shall run, all things considered.
+        running: bool,
+        desired: container::Desired,
+        /// The user is disabled.
+        disabled: bool,
+        debug: bool,
+        /// Another one asks for another restart.
+        restart_token: String,
+        image: String,
+        /// Cores; null = as configured for everybody.
+        cpu_limit: Option<f64>,
+        /// MiB; null = as configured for everybody.
+        memory_limit_mb: Option<i64>,
+    },
+    /// Of a user.
+    #[schema(title = "user")]
+    User {
+        role: Role,
+        source: Source,
+        /// Nobody can sign in.
+        disabled: bool,
+        /// Below the data directory.
+        directory: String,
+    },
+    /// Of the engine.
+    #[schema(title = "engine")]
+    Engine {
+        /// Addresses of the agent network.
+        network_subnet: String,
+    },
+}
+
+/// What the next pass would do, or why that cannot be said.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum DryRun {
+    /// What it would do.
+    Plan(Plan),
+    /// Why that cannot be said.
+    #[schema(title = "unknown")]
+    Unknown {
+        /// A sentence.
+        error: String,
+    },
 }
 
 /// What the database knows of an object.
 struct Stored {
     row: ObjectRow,
-    desired: Value,
-    facts: Value,
+    desired: Option<DesiredState>,
+    facts: Option<ContainerFacts>,
     finalizers: Vec<String>,
     events: Vec<Event>,
 }
@@ -46,7 +121,11 @@ struct Stored {
 ///
 /// # Errors
 /// 404 without such an object.
-pub async fn object(_: Superadmin, input: Input<Address>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn object(
+    _: Superadmin,
+    input: Input<Address>,
+    deps: Deps,
+) -> Result<Answer<Detail>, ApiError> {
     let Address { kind, name } = &input.params;
     let kind: Kind = kind
         .parse()
@@ -54,17 +133,16 @@ pub async fn object(_: Superadmin, input: Input<Address>, deps: Deps) -> Result<
     // The connection is given back before the world is looked at.
     let stored = read(&deps, kind, name).await?;
     let plan = dry_run(&deps, kind, &stored.row).await;
-    let header = serde_json::to_value(Header::from(&stored.row)).map_err(ApiError::internal)?;
-    let mut reply = Reply::ok(format!("{kind}/{}", stored.row.name));
-    if let Value::Object(header) = header {
-        reply = reply.with_all(header);
-    }
-    Ok(reply
-        .with("desired", stored.desired)
-        .with("observed", stored.facts)
-        .with("plan", plan)
-        .with("finalizers", stored.finalizers)
-        .with("events", stored.events))
+    let message = format!("{kind}/{}", stored.row.name);
+    let detail = Detail {
+        header: Header::from(stored.row),
+        desired: stored.desired,
+        observed: stored.facts,
+        plan,
+        finalizers: stored.finalizers,
+        events: stored.events,
+    };
+    Ok(Answer::ok(message, detail))
 }
 
 async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
@@ -73,38 +151,19 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
     let row = row.ok_or_else(|| missing(kind, name))?;
     let (desired, facts) = match kind {
         Kind::Container => match container::get(&mut connection, &row.uid).await? {
-            Some(container) => (
-                json!({
-                    "running": container.shall_run(),
-                    "desired": container.desired,
-                    "disabled": container.disabled,
-                    "debug": container.debug,
-                    "restart_token": container.restart_token,
-                    "image": container.image_ref,
-                    "cpu_limit": container.cpu_limit,
-                    "memory_limit_mb": container.memory_limit_mb,
-                }),
-                json!(container.facts),
-            ),
-            None => (Value::Null, Value::Null),
+            Some(container) => (Some(of_container(&container)), Some(container.facts)),
+            None => (None, None),
         },
         Kind::User => {
             let name: UserName = row.name.parse().map_err(ApiError::internal)?;
             let account = user::find(&mut connection, &name).await?;
-            let desired = account.map(|account| {
-                json!({
-                    "role": account.role,
-                    "source": account.source,
-                    "disabled": account.disabled,
-                    "directory": format!("users/{}", account.name),
-                })
-            });
-            (json!(desired), Value::Null)
+            (account.map(|account| of_user(&account)), None)
         }
         Kind::Engine => {
             let (values, _) = config_query::load(&mut connection, &deps.master_key).await?;
-            let subnet = Config::from_stored(values).text("container.network_subnet");
-            (json!({ "network_subnet": subnet }), Value::Null)
+            let config = Config::from_stored(values);
+            let network_subnet = config.text("container.network_subnet").to_owned();
+            (Some(DesiredState::Engine { network_subnet }), None)
         }
     };
     let epoch = Timestamp::from_millis(0);
@@ -117,12 +176,35 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
     })
 }
 
-/// What the next pass would do, or why that cannot be said.
-async fn dry_run(deps: &Deps, kind: Kind, row: &ObjectRow) -> Value {
-    let plan = deps.reconcilers.dry_run(kind.as_str(), row.uid.as_str());
-    match timeout(DRY_RUN_TIME, plan).await {
-        Ok(Ok(plan)) => json!(plan),
-        Ok(Err(error)) => json!({ "error": error }),
-        Err(_) => json!({ "error": "the object could not be observed in time" }),
+fn of_container(row: &ContainerRow) -> DesiredState {
+    DesiredState::Container {
+        running: row.shall_run(),
+        desired: row.desired,
+        disabled: row.disabled,
+        debug: row.debug,
+        restart_token: row.restart_token.clone(),
+        image: row.image_ref.clone(),
+        cpu_limit: row.cpu_limit,
+        memory_limit_mb: row.memory_limit_mb,
     }
+}
+
+fn of_user(account: &User) -> DesiredState {
+    DesiredState::User {
+        role: account.role,
+        source: account.source,
+        disabled: account.disabled,
+        directory: format!("users/{}", account.name),
+    }
+}
+
+/// What the next pass would do, or why that cannot be said.
+async fn dry_run(deps: &Deps, kind: Kind, row: &ObjectRow) -> Option<DryRun> {
+    let plan = deps.reconcilers.dry_run(kind.as_str(), row.uid.as_str());
+    let error = match timeout(DRY_RUN_TIME, plan).await {
+        Ok(Ok(plan)) => return plan.map(DryRun::Plan),
+        Ok(Err(error)) => error,
+        Err(_) => "the object could not be observed in time".to_owned(),
+    };
+    Some(DryRun::Unknown { error })
 }

@@ -1,27 +1,59 @@
 //! Retry, pause, resume.
 
-use schema::ids::Kind;
+use schema::ids::{Generation, Kind};
 use schema::object::{self, ObjectRow};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use strum::VariantArray;
+use utoipa::ToSchema;
 
 use super::{ALL, find};
+use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
-use crate::reply::Reply;
 use crate::routes::params;
-use crate::wait::{self, Change};
+use crate::wait::{self, Change, Converging};
 
 /// What a switch is on: `object=kind/name`, or `kind` and `name`, or `reconciler`, or `all=true`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct Target {
+    /// One object, as `kind/name`.
+    #[schema(example = "container/alice")]
     object: Option<String>,
+    /// One object's kind, together with `name`.
+    #[schema(value_type = Option<Kind>)]
     kind: Option<String>,
+    /// One object's name, together with `kind`.
     name: Option<String>,
+    /// One reconciler, or `*` for all.
     reconciler: Option<String>,
+    /// All reconcilers.
     all: Option<bool>,
+}
+
+/// A switch that was turned. What is told of an object is absent when it was on a reconciler.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Switched {
+    #[serde(flatten)]
+    object: Option<Converging>,
+}
+
+/// What is looked at. Absent when it is more than one object.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Retried {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "container/alice")]
+    object: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<Generation>,
+}
+
+impl Retried {
+    const MANY: Self = Self {
+        object: None,
+        generation: None,
+    };
 }
 
 /// What a switch is on.
@@ -86,7 +118,11 @@ fn change(row: &ObjectRow, kind: Kind) -> Change {
 ///
 /// # Errors
 /// 404 without such an object; 409 `not_leader` for a reconciler on a standby, which runs none.
-pub async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn retry(
+    _: Superadmin,
+    input: Input<Target>,
+    deps: Deps,
+) -> Result<Answer<Retried>, ApiError> {
     let leading = deps.leadership.leader().leading;
     match input.params.scope()? {
         Scope::Object(kind, name) => retry_object(&deps, leading, (kind, &name)).await,
@@ -96,11 +132,12 @@ pub async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Re
         }),
         Scope::All => {
             deps.reconcilers.wake(None);
-            Ok(Reply::ok("everything is looked at now"))
+            Ok(Answer::ok("everything is looked at now", Retried::MANY))
         }
         Scope::Reconciler(kind) => {
             deps.reconcilers.wake(Some(kind.as_str()));
-            Ok(Reply::ok(format!("every {kind} is looked at now")))
+            let message = format!("every {kind} is looked at now");
+            Ok(Answer::ok(message, Retried::MANY))
         }
     }
 }
@@ -109,7 +146,7 @@ async fn retry_object(
     deps: &Deps,
     leading: bool,
     (kind, name): (Kind, &str),
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Retried>, ApiError> {
     let mut row = find(deps, kind, name).await?;
     if leading {
         deps.reconcilers.retry(kind.as_str(), row.uid.as_str());
@@ -120,41 +157,54 @@ async fn retry_object(
         tx.commit().await?;
     }
     let change = change(&row, kind);
-    Ok(Reply::ok("it is looked at now")
-        .with("object", change.object())
-        .with("generation", change.generation))
+    let retried = Retried {
+        object: Some(change.object()),
+        generation: Some(change.generation),
+    };
+    Ok(Answer::ok("it is looked at now", retried))
 }
 
 /// `POST /api/admin/reconcile/pause`: no passes until it is resumed.
 ///
 /// # Errors
 /// 400 unless exactly one thing is named; 404 without such an object; 412 for a stale `if_generation`.
-pub async fn pause(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn pause(
+    _: Superadmin,
+    input: Input<Target>,
+    deps: Deps,
+) -> Result<Answer<Switched>, ApiError> {
     let Some((kind, name)) = reconcilers_paused(&input, &deps, true).await? else {
-        return Ok(Reply::ok("paused"));
+        return Ok(Answer::ok("paused", Switched { object: None }));
     };
     let change = object_paused(&input, &deps, (kind, &name), true).await?;
     let settled = wait::settle_pause(&deps, &change, input.wait).await;
     let done = format!("{} is paused", change.object());
-    wait::reply(
-        &change,
-        settled,
-        done,
-        "accepted; a pass under way may still end",
-    )
+    let under_way = "accepted; a pass under way may still end";
+    Ok(of_object(wait::reply(&change, settled, done, under_way)?))
 }
 
 /// `POST /api/admin/reconcile/resume`: passes go on.
 ///
 /// # Errors
 /// As [`pause`]; what the object fails with.
-pub async fn resume(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn resume(
+    _: Superadmin,
+    input: Input<Target>,
+    deps: Deps,
+) -> Result<Answer<Switched>, ApiError> {
     let Some((kind, name)) = reconcilers_paused(&input, &deps, false).await? else {
-        return Ok(Reply::ok("resumed"));
+        return Ok(Answer::ok("resumed", Switched { object: None }));
     };
     let change = object_paused(&input, &deps, (kind, &name), false).await?;
     let done = format!("{} is resumed and as desired", change.object());
-    wait::answer(&deps, &change, input.wait, done).await
+    let answer = wait::answer(&deps, &change, input.wait, done).await?;
+    Ok(of_object(answer))
+}
+
+fn of_object(answer: Answer<Converging>) -> Answer<Switched> {
+    answer.map(|converging| Switched {
+        object: Some(converging),
+    })
 }
 
 /// Switches a reconciler or all of them; gives the object back when one is named instead.
