@@ -31,6 +31,19 @@ pub enum FailureClass {
     Other,
 }
 
+impl FailureClass {
+    /// The HTTP status.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Refused => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Conflict => StatusCode::CONFLICT,
+            Self::Remote => StatusCode::BAD_GATEWAY,
+            Self::Engine => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Other => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
 /// Everything a request can fail with.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -233,13 +246,7 @@ impl ApiError {
             }
             Self::Remote { .. } => StatusCode::BAD_GATEWAY,
             Self::Busy { .. } | Self::EngineUnavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Self::ObjectFailed { class, .. } => match class {
-                FailureClass::Refused => StatusCode::UNPROCESSABLE_ENTITY,
-                FailureClass::Conflict => StatusCode::CONFLICT,
-                FailureClass::Remote => StatusCode::BAD_GATEWAY,
-                FailureClass::Engine => StatusCode::SERVICE_UNAVAILABLE,
-                FailureClass::Other => StatusCode::INTERNAL_SERVER_ERROR,
-            },
+            Self::ObjectFailed { class, .. } => class.status(),
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

@@ -62,7 +62,7 @@ pub trait ContainerLogs: Send + Sync + 'static {
 
 /// What the engine knows of a container. Never a secret: of the environment, names only.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
-pub struct ContainerFacts {
+pub struct ContainerDetails {
     /// The engine's id.
     pub id: String,
     /// Its name on the engine.
@@ -127,7 +127,7 @@ pub trait ContainerInspect: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the engine can't be asked.
-    async fn inspect(&self, user: &Uid) -> Result<Option<ContainerFacts>, PortError>;
+    async fn inspect(&self, user: &Uid) -> Result<Option<ContainerDetails>, PortError>;
 }
 
 /// One sample of a container's resource use.

@@ -27,7 +27,7 @@ use crate::error::ApiError;
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
-    ContainerFacts, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState,
+    ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState,
     LeaderState, Leadership, LiveNumbers, LogQuery, LogStream, Plan, PortError, Reconcilers, Usage,
 };
 use crate::reply::Reply;
@@ -67,7 +67,7 @@ impl ContainerLogs for Nowhere {
 
 #[async_trait]
 impl ContainerInspect for Nowhere {
-    async fn inspect(&self, _: &Uid) -> Result<Option<ContainerFacts>, PortError> {
+    async fn inspect(&self, _: &Uid) -> Result<Option<ContainerDetails>, PortError> {
         Ok(None)
     }
 }

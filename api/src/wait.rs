@@ -14,6 +14,7 @@ use schema::object::{self, ObjectRow};
 use schema::operation::{self, Progress};
 use schema::user::User;
 use serde::Serialize;
+use strum::VariantArray;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -77,15 +78,15 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Converging {
     /// How far it is.
-    state: State,
+    pub(crate) state: State,
     /// What was changed.
     #[schema(example = "container/alice")]
-    object: String,
+    pub(crate) object: String,
     /// The generation that the change made.
-    generation: Generation,
+    pub(crate) generation: Generation,
     /// What is known so far, while it is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
-    conditions: Option<Vec<Explained>>,
+    pub(crate) conditions: Option<Vec<Explained>>,
 }
 
 /// What a wait ended with.
@@ -233,6 +234,16 @@ fn failure(change: &Change, reason: Reason, message: String) -> ApiError {
         object: change.object(),
         generation: change.generation,
     }
+}
+
+/// How an answer about one object can fail because of it: status, code, and what to do.
+pub fn object_failures() -> impl Iterator<Item = (StatusCode, String, &'static str)> {
+    let reasons = Reason::VARIANTS.iter().copied();
+    let told = reasons.filter(|reason| reason.needs_person() || *reason == Reason::Terminating);
+    told.map(|reason| {
+        let code = snake_case(reason.as_str());
+        (class(reason).status(), code, reason.remedy())
+    })
 }
 
 /// How the failure of an object is told in HTTP.

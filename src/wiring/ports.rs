@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::ports::{
-    ContainerFacts, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState,
+    ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState,
     LeaderState, Leadership as LeadershipPort, LiveNumbers, LogQuery, LogStream, Mount, Plan,
     PortError, Reconcilers, Usage,
 };
@@ -78,7 +78,7 @@ impl ContainerLogs for Ports {
 
 #[async_trait]
 impl ContainerInspect for Ports {
-    async fn inspect(&self, user: &Uid) -> Result<Option<ContainerFacts>, PortError> {
+    async fn inspect(&self, user: &Uid) -> Result<Option<ContainerDetails>, PortError> {
         let Some(container) = self.container(user).await? else {
             return Ok(None);
         };
@@ -97,7 +97,7 @@ impl ContainerInspect for Ports {
             target: bind.target.clone(),
             read_only: bind.read_only,
         });
-        Ok(Some(ContainerFacts {
+        Ok(Some(ContainerDetails {
             id: details.container.id,
             name: details.container.name,
             state: details.container.state.to_string(),

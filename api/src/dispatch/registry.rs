@@ -44,6 +44,9 @@ pub enum RegistryError {
     /// Rows without a handler.
     #[error("no handler for {0:?}")]
     Missing(Vec<Op>),
+    /// Types of different schemas have one name in the API document.
+    #[error("the API document has several schemas of the names {0:?}")]
+    SchemaTwice(Vec<String>),
     /// Two rows have one address.
     #[error("{0} is in the access table twice")]
     AddressTwice(&'static str),

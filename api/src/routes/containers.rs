@@ -18,7 +18,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
-use crate::ports::{ContainerFacts, Usage};
+use crate::ports::{ContainerDetails, Usage};
 use crate::wait::{self, Change, Converging};
 
 /// `POST /api/admin/container/start`: it shall run, and ends debugging.
@@ -257,7 +257,7 @@ pub async fn logs(
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Inspected {
     username: UserName,
-    container: ContainerFacts,
+    container: ContainerDetails,
 }
 
 /// `GET /api/admin/container/inspect`: what the engine knows of it.

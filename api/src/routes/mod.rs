@@ -22,19 +22,24 @@ pub mod users;
 
 use crate::access::Op;
 use crate::dispatch::{Binder, Registry, RegistryError};
+use crate::openapi::Served;
 
 /// Every route with its handler.
 ///
 /// # Errors
-/// When a route has no handler, or two.
+/// When a route has no handler, or two, or when they cannot be documented.
 pub fn registry() -> Result<Registry, RegistryError> {
+    let document = Served::default();
     let binder = Binder::default()
+        .bind(Op::ApiDocument, document.handler())
         .bind(Op::Health, basic::health)
         .bind(Op::Liveness, basic::liveness)
         .bind(Op::LoginMode, basic::login_mode)
         .bind(Op::LoginOidc, basic::login_oidc)
         .bind(Op::Csrf, basic::csrf);
-    fleet::bind_fleet(accounts::bind(binder)).build()
+    let registry = fleet::bind_fleet(accounts::bind(binder)).build()?;
+    document.make(&registry)?;
+    Ok(registry)
 }
 
 #[cfg(test)]
@@ -43,6 +48,7 @@ mod tests {
 
     use crate::access::{Expect, Token, Who, matrix};
     use crate::dispatch::Api;
+    use crate::openapi::conformance::Conformance;
     use crate::testing::world;
 
     /// The access matrix against the real handlers: whoever must be refused is refused by them too,
@@ -52,6 +58,7 @@ mod tests {
         let world = world().await;
         let registry = super::registry().unwrap();
         let filter = Api::new(registry, world.deps.clone()).unwrap().filter();
+        let conformance = Conformance::default();
         let mut reached = 0;
         for case in matrix() {
             let name = match case.who {
@@ -86,6 +93,7 @@ mod tests {
             }
             let response = request.reply(&filter).await;
             let status = response.status().as_u16();
+            conformance.check(case.route.method().as_str(), &response);
             let body: Value = serde_json::from_slice(response.body()).unwrap_or_default();
             let code = body["code"].as_str().unwrap_or_default();
             match case.expect {

@@ -18,12 +18,14 @@ use utoipa::ToSchema;
 
 use super::page::{Page, Window, search};
 use super::params::{Credentials, NewPassword, Who, by_rule_of, ordinary_user, present_user};
-use crate::answer::Answer;
+use crate::answer::{Answer, Answers, Body};
 use crate::auth::password::check_rules;
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::openapi::Schemas;
+use crate::reply::Reply;
 use crate::settings::AuthMode;
 use crate::wait::{self, Change, Converging};
 
@@ -153,7 +155,29 @@ pub struct Created {
     #[serde(flatten)]
     credentials: Credentials,
     #[serde(flatten)]
-    converging: Option<Converging>,
+    converging: Converging,
+}
+
+/// A user was created; what became of the container decides whether that is told as a success. The
+/// account is there all the same, and this is the only time its password is told.
+pub enum Creating {
+    /// The container is ready or under way.
+    Done(Answer<Created>),
+    /// The container failed.
+    Failed(Answer<Credentials>),
+}
+
+impl Answers for Creating {
+    fn into_reply(self) -> Reply {
+        match self {
+            Self::Done(answer) => answer.into_reply(),
+            Self::Failed(answer) => answer.into_reply(),
+        }
+    }
+
+    fn describe(schemas: &mut Schemas) -> Vec<Body> {
+        Answer::<Created>::describe(schemas)
+    }
 }
 
 /// `POST /api/admin/users/create`: answers name and password, once.
@@ -164,7 +188,7 @@ pub async fn create(
     _: Superadmin,
     input: Input<Creation>,
     deps: Deps,
-) -> Result<Answer<Created>, ApiError> {
+) -> Result<Creating, ApiError> {
     let Creation {
         username,
         password,
@@ -181,21 +205,13 @@ pub async fn create(
     tx.commit().await?;
     let settled = wait::settle(&deps, &change, input.wait).await;
     let (done, under_way) = ("user created", "user created; the container is on its way");
-    // Whatever became of the container, the account exists and this is the only time its password
-    // is told.
     let credentials = Credentials::new(username, &password);
     Ok(match wait::reply(&change, settled, done, under_way) {
-        Ok(answer) => answer.map(|converging| Created {
+        Ok(answer) => Creating::Done(answer.map(|converging| Created {
             credentials,
-            converging: Some(converging),
-        }),
-        Err(failed) => Answer::failed(
-            &failed,
-            Created {
-                credentials,
-                converging: None,
-            },
-        ),
+            converging,
+        })),
+        Err(failed) => Creating::Failed(Answer::failed(&failed, credentials)),
     })
 }
 

@@ -53,10 +53,10 @@ impl ContainerLogs for Engine {
 
 #[async_trait]
 impl ContainerInspect for Engine {
-    async fn inspect(&self, user: &Uid) -> Result<Option<ContainerFacts>, PortError> {
-        let facts = ContainerFacts {
+    async fn inspect(&self, user: &Uid) -> Result<Option<ContainerDetails>, PortError> {
+        let facts = ContainerDetails {
             id: "abc".to_owned(),
-            ..ContainerFacts::default()
+            ..ContainerDetails::default()
         };
         self.check(user, facts)
     }

@@ -11,9 +11,10 @@ use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
+use crate::explain::Explained;
 use crate::input::Input;
 use crate::routes::params;
-use crate::wait::{self, Change, Converging};
+use crate::wait::{self, Change, Converging, State};
 
 /// What a switch is on: `object=kind/name`, or `kind` and `name`, or `reconciler`, or `all=true`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -33,10 +34,29 @@ pub struct Target {
 }
 
 /// A switch that was turned. What is told of an object is absent when it was on a reconciler.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Switched {
-    #[serde(flatten)]
-    object: Option<Converging>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "container/alice")]
+    object: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<Generation>,
+    /// What is known so far, while it is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conditions: Option<Vec<Explained>>,
+}
+
+impl From<Converging> for Switched {
+    fn from(object: Converging) -> Self {
+        Self {
+            state: Some(object.state),
+            object: Some(object.object),
+            generation: Some(object.generation),
+            conditions: object.conditions,
+        }
+    }
 }
 
 /// What is looked at. Absent when it is more than one object.
@@ -174,13 +194,13 @@ pub async fn pause(
     deps: Deps,
 ) -> Result<Answer<Switched>, ApiError> {
     let Some((kind, name)) = reconcilers_paused(&input, &deps, true).await? else {
-        return Ok(Answer::ok("paused", Switched { object: None }));
+        return Ok(Answer::ok("paused", Switched::default()));
     };
     let change = object_paused(&input, &deps, (kind, &name), true).await?;
     let settled = wait::settle_pause(&deps, &change, input.wait).await;
     let done = format!("{} is paused", change.object());
     let under_way = "accepted; a pass under way may still end";
-    Ok(of_object(wait::reply(&change, settled, done, under_way)?))
+    Ok(wait::reply(&change, settled, done, under_way)?.map(Switched::from))
 }
 
 /// `POST /api/admin/reconcile/resume`: passes go on.
@@ -193,18 +213,12 @@ pub async fn resume(
     deps: Deps,
 ) -> Result<Answer<Switched>, ApiError> {
     let Some((kind, name)) = reconcilers_paused(&input, &deps, false).await? else {
-        return Ok(Answer::ok("resumed", Switched { object: None }));
+        return Ok(Answer::ok("resumed", Switched::default()));
     };
     let change = object_paused(&input, &deps, (kind, &name), false).await?;
     let done = format!("{} is resumed and as desired", change.object());
     let answer = wait::answer(&deps, &change, input.wait, done).await?;
-    Ok(of_object(answer))
-}
-
-fn of_object(answer: Answer<Converging>) -> Answer<Switched> {
-    answer.map(|converging| Switched {
-        object: Some(converging),
-    })
+    Ok(answer.map(Switched::from))
 }
 
 /// Switches a reconciler or all of them; gives the object back when one is named instead.
