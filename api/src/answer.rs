@@ -54,12 +54,12 @@ impl Body {
         }
     }
 
-    /// An event stream.
+    /// An event stream; the schema is that of one event.
     pub fn events() -> Self {
         Self {
             status: StatusCode::OK,
             content_type: "text/event-stream",
-            schema: json!({"type": "string"}),
+            schema: json!({"$ref": "#/components/schemas/StreamEvent"}),
         }
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn frame(mut schemas: Map<String, Value>) -> Value {
 }
 
 /// The envelopes, and the fields that many routes take.
-pub(super) fn own_schemas() -> [(&'static str, Value); 5] {
+pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
     [
         (
             "Success",
@@ -97,6 +97,18 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 5] {
                         "items": {"$ref": "#/components/schemas/ConfigProblem"},
                         "description": "With `invalid_config` and `not_available_yet`: every key that is refused",
                     },
+                },
+            }),
+        ),
+        (
+            "StreamEvent",
+            json!({
+                "type": "object",
+                "description": "One event of a stream, as server-sent events are written",
+                "properties": {
+                    "event": {"type": "string", "description": "Its type; `message` when it has none"},
+                    "id": {"type": "string", "description": "To be sent as `Last-Event-ID` to go on after it"},
+                    "data": {"type": "string", "description": "The payload"},
                 },
             }),
         ),
