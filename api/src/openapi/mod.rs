@@ -1,7 +1,7 @@
 //! The API document: OpenAPI 3.1, made from the access table and from the types of the handlers.
 //!
 //! Paths, methods, security and most failures follow from a route's row, fields and answers from
-//! its handler's types. What neither says is in [`notes`], with an entry for every route.
+//! its handler's types. What neither says is in `notes.rs`, with an entry for every route.
 
 mod components;
 #[cfg(test)]
