@@ -15,6 +15,7 @@ endif
 CARGO ?= cargo
 # One build for all tests, with the named points at which a test can end the process.
 NEXTEST = $(CARGO) nextest run --workspace --features agentyard/fault-injection
+PIP = target/tools/bin/python3 -m pip install --quiet
 # Tests that need the engine or PostgreSQL run where those are.
 IN_NETNS = tests/services/in-netns
 
@@ -64,7 +65,10 @@ typos: tools
 tools:
 	@command -v cargo-nextest >/dev/null || $(CARGO) install --locked cargo-nextest
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny
-	@[ -x target/tools/bin/typos ] || { mkdir -p target && python3 -m venv target/tools && target/tools/bin/pip install --quiet typos; }
+	@[ -x target/tools/bin/python3 ] || { mkdir -p target && python3 -m venv target/tools; }
+	@[ -x target/tools/bin/typos ] || $(PIP) typos
+	@[ -x target/tools/bin/schemathesis ] || $(PIP) schemathesis==4.32.5
+	@[ -x target/tools/bin/openapi-spec-validator ] || $(PIP) openapi-spec-validator==0.9.0
 
 bench: services-up
 	$(CARGO) bench --no-run --profile dist

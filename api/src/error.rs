@@ -32,6 +32,19 @@ pub enum FailureClass {
     Other,
 }
 
+impl FailureClass {
+    /// The HTTP status.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Refused => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Conflict => StatusCode::CONFLICT,
+            Self::Remote => StatusCode::BAD_GATEWAY,
+            Self::Engine => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Other => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
 /// Everything a request can fail with.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -246,13 +259,7 @@ impl ApiError {
             Self::Busy { .. } | Self::TooManyWatchers { .. } | Self::EngineUnavailable => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Self::ObjectFailed { class, .. } => match class {
-                FailureClass::Refused => StatusCode::UNPROCESSABLE_ENTITY,
-                FailureClass::Conflict => StatusCode::CONFLICT,
-                FailureClass::Remote => StatusCode::BAD_GATEWAY,
-                FailureClass::Engine => StatusCode::SERVICE_UNAVAILABLE,
-                FailureClass::Other => StatusCode::INTERNAL_SERVER_ERROR,
-            },
+            Self::ObjectFailed { class, .. } => class.status(),
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

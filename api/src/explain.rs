@@ -1,34 +1,34 @@
 //! Conditions as answers show them: with what a person can do about each.
 
-use std::borrow::Cow;
-
 use schema::condition::{Condition, Reason};
 use schema::event::Event;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A condition with its remedy.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Explained<'a> {
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = ExplainedCondition)]
+pub struct Explained {
     /// The condition.
     #[serde(flatten)]
-    condition: Cow<'a, Condition>,
+    condition: Condition,
     /// One line for a person; empty when there is nothing to do.
     remedy: &'static str,
 }
 
 /// The same for conditions that nobody else needs.
-pub fn explained_owned(conditions: Vec<Condition>) -> Vec<Explained<'static>> {
+pub fn explained_owned(conditions: Vec<Condition>) -> Vec<Explained> {
     conditions
         .into_iter()
         .map(|condition| Explained {
             remedy: condition.reason.remedy(),
-            condition: Cow::Owned(condition),
+            condition,
         })
         .collect()
 }
 
 /// An event with the remedy of its reason.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ExplainedEvent {
     /// The event.
     #[serde(flatten)]
@@ -49,11 +49,11 @@ pub fn explained_events(events: Vec<Event>) -> Vec<ExplainedEvent> {
 }
 
 /// Adds the remedies.
-pub fn explained(conditions: &[Condition]) -> Vec<Explained<'_>> {
+pub fn explained(conditions: &[Condition]) -> Vec<Explained> {
     conditions
         .iter()
         .map(|condition| Explained {
-            condition: Cow::Borrowed(condition),
+            condition: condition.clone(),
             remedy: condition.reason.remedy(),
         })
         .collect()

@@ -4,6 +4,7 @@
 //! CSRF, fields) and one handler. [`access`] is the table that decides who may do what.
 
 pub mod access;
+pub mod answer;
 pub mod auth;
 pub mod deps;
 pub mod dispatch;
@@ -12,6 +13,7 @@ pub mod explain;
 pub mod follows;
 pub mod housekeeping;
 pub mod input;
+pub mod openapi;
 pub mod ports;
 pub mod reply;
 pub mod routes;

@@ -3,11 +3,15 @@
 //! The binary implements these traits on the drivers and on the runtime. Handlers never see a
 //! driver, and never write through a port.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use schema::ids::{Timestamp, Uid};
+use schema::condition::Condition;
+use schema::ids::{Generation, Timestamp, Uid};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::error::{ApiError, Cause};
 
@@ -56,18 +60,83 @@ pub trait ContainerLogs: Send + Sync + 'static {
     async fn logs(&self, user: &Uid, query: LogQuery) -> Result<Option<LogStream>, PortError>;
 }
 
+/// What the engine knows of a container. Never a secret: of the environment, names only.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
+pub struct ContainerDetails {
+    /// The engine's id.
+    pub id: String,
+    /// Its name on the engine.
+    #[schema(example = "agentyard-alice")]
+    pub name: String,
+    /// `created`, `running`, `paused`, `restarting`, `removing`, `exited` or `dead`.
+    #[schema(example = "running")]
+    pub state: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last started.
+    pub started_at: Option<Timestamp>,
+    /// When it last ended.
+    pub finished_at: Option<Timestamp>,
+    /// How it last ended; null while it runs.
+    pub exit_code: Option<i64>,
+    /// Killed for using too much memory.
+    pub oom_killed: bool,
+    /// The engine's own words when a start failed.
+    pub error: String,
+    /// The id of its image.
+    pub image: String,
+    /// The restart that it was made for.
+    pub restart_token: Option<String>,
+    /// It runs the adapter's debug command.
+    pub debug: bool,
+    /// The command line in force.
+    pub command: Option<Vec<String>>,
+    /// Names of environment variables.
+    pub environment: Vec<String>,
+    /// `uid:gid`; null = the image's own user.
+    pub user: Option<String>,
+    /// Host name inside.
+    pub hostname: Option<String>,
+    /// Directories of the host that it sees.
+    pub mounts: Vec<Mount>,
+    /// Networks by name, with the address where there is one.
+    pub networks: BTreeMap<String, Option<String>>,
+    /// Processor limit in billionths of a core; 0 = none.
+    pub cpu_limit_nanos: i64,
+    /// Memory limit in bytes; 0 = none.
+    pub memory_limit_bytes: i64,
+    /// Limit of processes; 0 = none.
+    pub pids_limit: i64,
+    /// Capabilities it has.
+    pub capabilities: Vec<String>,
+    /// All labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A directory of the host inside a container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Mount {
+    /// Path as the engine's host sees it.
+    pub source: String,
+    /// Path inside.
+    pub target: String,
+    /// Mounted read-only.
+    pub read_only: bool,
+}
+
 /// Reads what the engine knows of users' containers.
 #[async_trait]
 pub trait ContainerInspect: Send + Sync + 'static {
-    /// The engine's facts as JSON, without secrets; `None` when the user has no container now.
+    /// The engine's facts, without secrets; `None` when the user has no container now.
     ///
     /// # Errors
     /// When the engine can't be asked.
-    async fn inspect(&self, user: &Uid) -> Result<Option<serde_json::Value>, PortError>;
+    async fn inspect(&self, user: &Uid) -> Result<Option<ContainerDetails>, PortError>;
 }
 
 /// One sample of a container's resource use.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+#[schema(as = ContainerUsage)]
 pub struct Usage {
     /// Processor use in percent of one core.
     pub cpu_percent: f64,
@@ -117,7 +186,7 @@ pub struct NextLook {
 }
 
 /// What is wrong with a part of the service.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Fault {
     /// Since when.
     pub since: Timestamp,
@@ -128,7 +197,7 @@ pub struct Fault {
 }
 
 /// A part of the service, and what is wrong with it, if anything.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PartHealth {
     /// The part, as `/readyz` names it.
     pub part: String,
@@ -143,7 +212,7 @@ pub trait Health: Send + Sync + 'static {
 }
 
 /// Whether the engine could be reached lately.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct EngineState {
     /// It could.
     pub available: bool,
@@ -155,12 +224,31 @@ pub struct EngineState {
 pub trait EngineHealth: Send + Sync + 'static {
     /// The latest known state.
     fn engine(&self) -> EngineState;
-    /// The agents' network as last seen, as JSON; `None` when there is none.
-    fn network(&self) -> Option<serde_json::Value>;
+    /// The agents' network as last seen; `None` when there is none.
+    fn network(&self) -> Option<AgentNetwork>;
+}
+
+/// The network that agents' containers are in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct AgentNetwork {
+    /// Its name.
+    #[schema(example = "agentyard")]
+    pub name: String,
+    /// Its driver.
+    #[schema(example = "bridge")]
+    pub driver: String,
+    /// Its addresses.
+    #[schema(example = "10.88.0.0/16")]
+    pub subnet: Option<String>,
+    /// The host's address in it.
+    #[schema(example = "10.88.0.1")]
+    pub gateway: Option<String>,
+    /// Whether containers reach each other.
+    pub inter_container_traffic: bool,
 }
 
 /// Who runs the reconcilers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct LeaderState {
     /// Whether it is this process.
     pub leading: bool,
@@ -174,21 +262,72 @@ pub trait Leadership: Send + Sync + 'static {
     fn leader(&self) -> LeaderState;
 }
 
+/// Live numbers of one reconciler of this process. On a standby, which observes nothing, they are
+/// zero.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
+pub struct LiveNumbers {
+    /// Whether this process runs its passes.
+    pub leader: bool,
+    /// Keys that wait for a worker.
+    pub queue_depth: usize,
+    /// Keys that wait for a time: a back-off or a planned second look.
+    pub delayed: usize,
+    /// Passes under way.
+    pub in_flight: usize,
+    /// When the last full pass over all keys was queued.
+    pub last_resync_at: Option<Timestamp>,
+    /// How long listing the keys took, in milliseconds.
+    pub last_resync_ms: Option<u64>,
+    /// When the next full pass begins, unless something asks for it earlier.
+    pub next_resync_at: Option<Timestamp>,
+    /// Why keys could not be listed, if the last try failed.
+    pub resync_error: Option<String>,
+    /// Why the store could not be asked for changes, if the last try failed.
+    pub store_error: Option<String>,
+    /// Single objects that are paused.
+    pub paused_objects: usize,
+    /// The bell is gone; changes are found by polling.
+    pub bell_closed: bool,
+    /// The stream of world events is gone; changes of the world are found by the resync.
+    pub events_closed: bool,
+    /// The events of the world are not heard now; changes of the world are found by the resync.
+    pub events_lost: bool,
+    /// Objects whose last pass panicked.
+    pub panicked: usize,
+    /// Panics that were caught since the process began.
+    pub panics: u64,
+    /// When the last panic was caught.
+    pub last_panic_at: Option<Timestamp>,
+    /// Since when the reconciler gets nowhere although it should; null while it is alive.
+    pub stuck_since: Option<Timestamp>,
+    /// How that shows.
+    pub stuck: Option<String>,
+}
+
+/// What the next pass over an object would do: a dry run.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Plan {
+    /// The generation of the desired state that was read.
+    pub generation: Generation,
+    /// The steps.
+    pub actions: Vec<String>,
+    /// What the pass would say of the object.
+    pub conditions: Vec<Condition>,
+    /// After how many milliseconds it would look again; null: at the resync.
+    pub requeue_after_ms: Option<u64>,
+}
+
 /// What an operator sees of the reconcilers of this process, and may ask of them.
 #[async_trait]
 pub trait Reconcilers: Send + Sync + 'static {
-    /// Live numbers, one JSON object for each reconciler, with its `name`.
-    fn summaries(&self) -> Vec<serde_json::Value>;
-    /// What the next pass over an object would do, as JSON (`actions`, `conditions`, …): a dry run.
+    /// Live numbers of each reconciler, by name.
+    fn summaries(&self) -> Vec<(&'static str, LiveNumbers)>;
+    /// What the next pass over an object would do.
     /// `None`: there is no such reconciler, or nothing is desired and nothing is there.
     ///
     /// # Errors
     /// A sentence that says why the object cannot be observed now.
-    async fn dry_run(
-        &self,
-        reconciler: &str,
-        key: &str,
-    ) -> Result<Option<serde_json::Value>, String>;
+    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Plan>, String>;
     /// When an object is looked at next; `None` on a standby, which does not know.
     fn next_look(&self, reconciler: &str, key: &str) -> Option<NextLook>;
     /// Asks for a pass over one object at once, back-off or not.

@@ -77,6 +77,8 @@ type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, Cause>> + Send>>;
 
 enum Payload {
     Json(Value),
+    /// JSON text that was made before.
+    ReadyMade(Bytes),
     Text(String),
     Events(Events),
     Pieces(Pieces),
@@ -109,6 +111,11 @@ impl Reply {
             Ok(value) => Payload::Json(value),
             Err(error) => Payload::Broken(error),
         })
+    }
+
+    /// JSON text that was made before.
+    pub fn json(text: Bytes) -> Self {
+        Self::new(Payload::ReadyMade(text))
     }
 
     /// JSON over several lines with indentation: for people who read it as it is.
@@ -190,11 +197,18 @@ impl Reply {
         self
     }
 
-    /// Adds every field of an object to a JSON answer.
+    /// Adds every field of a struct to a JSON answer.
     #[must_use]
-    pub fn with_all(mut self, fields: Map<String, Value>) -> Self {
+    pub(crate) fn with_fields_of(mut self, value: &impl Serialize) -> Self {
         if let Payload::Json(Value::Object(body)) = &mut self.payload {
-            body.extend(fields);
+            match serde_json::to_value(value) {
+                Ok(Value::Object(fields)) => body.extend(fields),
+                Ok(_) => {
+                    let error = "an answer's fields are no object";
+                    self.payload = Payload::Broken(serde::ser::Error::custom(error));
+                }
+                Err(error) => self.payload = Payload::Broken(error),
+            }
         }
         self
     }
@@ -225,6 +239,7 @@ impl Reply {
                 .map_err(ApiError::internal)?;
                 typed(bytes, "application/json")
             }
+            Payload::ReadyMade(text) => typed(text, "application/json"),
             Payload::Text(text) => typed(text.into_bytes(), "text/plain; charset=utf-8"),
             Payload::Empty => Response::default(),
             Payload::Events(events) => {
@@ -260,8 +275,8 @@ impl Reply {
     }
 }
 
-fn typed(bytes: Vec<u8>, content_type: &'static str) -> Response {
-    let mut response = Response::new(bytes.into());
+fn typed(bytes: impl Into<Bytes>, content_type: &'static str) -> Response {
+    let mut response = Response::new(bytes.into().into());
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -28,9 +28,9 @@ use crate::error::ApiError;
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, Health,
-    LeaderState, Leadership, LogQuery, LogStream, NextLook, PartHealth, PortError, Reconcilers,
-    Usage,
+    AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
+    EngineState, Health, LeaderState, Leadership, LiveNumbers, LogQuery, LogStream, NextLook,
+    PartHealth, Plan, PortError, Reconcilers, Usage,
 };
 use crate::reply::Reply;
 use crate::settings::WebSettings;
@@ -70,7 +70,7 @@ impl ContainerLogs for Nowhere {
 
 #[async_trait]
 impl ContainerInspect for Nowhere {
-    async fn inspect(&self, _: &Uid) -> Result<Option<serde_json::Value>, PortError> {
+    async fn inspect(&self, _: &Uid) -> Result<Option<ContainerDetails>, PortError> {
         Ok(None)
     }
 }
@@ -90,7 +90,7 @@ impl EngineHealth for Nowhere {
         }
     }
 
-    fn network(&self) -> Option<serde_json::Value> {
+    fn network(&self) -> Option<AgentNetwork> {
         None
     }
 }
@@ -112,11 +112,11 @@ impl Leadership for Nowhere {
 
 #[async_trait]
 impl Reconcilers for Nowhere {
-    fn summaries(&self) -> Vec<serde_json::Value> {
+    fn summaries(&self) -> Vec<(&'static str, LiveNumbers)> {
         Vec::new()
     }
 
-    async fn dry_run(&self, _: &str, _: &str) -> Result<Option<serde_json::Value>, String> {
+    async fn dry_run(&self, _: &str, _: &str) -> Result<Option<Plan>, String> {
         Ok(None)
     }
 

@@ -13,14 +13,17 @@ use schema::ids::{Generation, Kind, Uid};
 use schema::object::{self, ObjectRow};
 use schema::operation::{self, Progress};
 use schema::user::User;
+use serde::Serialize;
+use strum::VariantArray;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
 
+use crate::answer::Answer;
 use crate::deps::{Dependencies, Deps};
 use crate::error::{ApiError, FailureClass};
-use crate::explain::explained;
-use crate::reply::Reply;
+use crate::explain::{Explained, explained};
 
 /// How long an answer about one object is held back when the client says nothing.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -57,6 +60,33 @@ impl Change {
     pub fn object(&self) -> String {
         format!("{}/{}", self.kind, self.name)
     }
+}
+
+/// How far a change is, as answers tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Observed to be as desired.
+    Converged,
+    /// Recorded and under way.
+    Pending,
+    /// Recorded, but a person must act first.
+    Failed,
+}
+
+/// What an answer tells of a change of desired state.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Converging {
+    /// How far it is.
+    pub(crate) state: State,
+    /// What was changed.
+    #[schema(example = "container/alice")]
+    pub(crate) object: String,
+    /// The generation that the change made.
+    pub(crate) generation: Generation,
+    /// What is known so far, while it is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) conditions: Option<Vec<Explained>>,
 }
 
 /// What a wait ended with.
@@ -150,7 +180,7 @@ pub async fn answer(
     change: &Change,
     wait: Option<Duration>,
     done: impl Into<String>,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Converging>, ApiError> {
     let settled = settle(deps, change, wait).await;
     reply(change, settled, done, "accepted; the change is under way")
 }
@@ -164,40 +194,36 @@ pub fn reply(
     settled: Settled,
     done: impl Into<String>,
     under_way: impl Into<String>,
-) -> Result<Reply, ApiError> {
-    let (reply, state) = match settled {
-        Settled::Converged => (Reply::ok(done), "converged"),
-        Settled::Pending(conditions) => {
-            let reply = Reply::ok(under_way).status(StatusCode::ACCEPTED);
-            (reply.with("conditions", explained(&conditions)), "pending")
-        }
-        Settled::Paused(conditions) => {
-            let reply =
-                Reply::ok("accepted; it is paused, and the change waits for its resumption")
-                    .status(StatusCode::ACCEPTED);
-            (reply.with("conditions", explained(&conditions)), "pending")
-        }
-        Settled::Failed { reason, message } => return Err(failure(change, reason, message)),
+) -> Result<Answer<Converging>, ApiError> {
+    let told = |state, conditions: Option<Vec<Condition>>| Converging {
+        state,
+        object: change.object(),
+        generation: change.generation,
+        conditions: conditions.map(|conditions| explained(&conditions)),
     };
-    Ok(reply
-        .with("state", state)
-        .with("object", change.object())
-        .with("generation", change.generation))
+    let pending = |message: String, conditions| {
+        Answer::ok(message, told(State::Pending, Some(conditions))).status(StatusCode::ACCEPTED)
+    };
+    match settled {
+        Settled::Converged => Ok(Answer::ok(done, told(State::Converged, None))),
+        Settled::Pending(conditions) => Ok(pending(under_way.into(), conditions)),
+        Settled::Paused(conditions) => {
+            let message = "accepted; it is paused, and the change waits for its resumption";
+            Ok(pending(message.to_owned(), conditions))
+        }
+        Settled::Failed { reason, message } => Err(failure(change, reason, message)),
+    }
 }
 
 /// Says how far an operation is: 200 `converged`, 202 `pending`, or 200 `failed` when some of its
 /// objects need a person; which ones, its task tells.
-pub fn with_progress(reply: Reply, progress: Progress) -> Reply {
+pub fn state_of(progress: Progress) -> (State, StatusCode) {
     let under_way = progress.total == 0 || progress.pending + progress.running > 0;
-    let (state, status) = match (under_way, progress.failed) {
-        (true, _) => ("pending", StatusCode::ACCEPTED),
-        (false, 0) => ("converged", StatusCode::OK),
-        (false, _) => ("failed", StatusCode::OK),
-    };
-    reply
-        .status(status)
-        .with("state", state)
-        .with("progress", progress)
+    match (under_way, progress.failed) {
+        (true, _) => (State::Pending, StatusCode::ACCEPTED),
+        (false, 0) => (State::Converged, StatusCode::OK),
+        (false, _) => (State::Failed, StatusCode::OK),
+    }
 }
 
 fn failure(change: &Change, reason: Reason, message: String) -> ApiError {
@@ -209,6 +235,16 @@ fn failure(change: &Change, reason: Reason, message: String) -> ApiError {
         generation: change.generation,
         reason,
     }
+}
+
+/// How an answer about one object can fail because of it: status, code, and what to do.
+pub fn object_failures() -> impl Iterator<Item = (StatusCode, String, &'static str)> {
+    let reasons = Reason::VARIANTS.iter().copied();
+    let told = reasons.filter(|reason| reason.needs_person() || *reason == Reason::Terminating);
+    told.map(|reason| {
+        let code = snake_case(reason.as_str());
+        (class(reason).status(), code, reason.remedy())
+    })
 }
 
 /// How the failure of an object is told in HTTP.

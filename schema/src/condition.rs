@@ -18,6 +18,7 @@ use crate::ids::{Generation, Timestamp};
     Deserialize,
     strum::Display,
     strum::IntoStaticStr,
+    utoipa::ToSchema,
 )]
 pub enum ConditionType {
     /// Observed to be as desired, with nothing left to do.
@@ -40,6 +41,7 @@ pub enum ConditionType {
     Deserialize,
     strum::Display,
     strum::IntoStaticStr,
+    utoipa::ToSchema,
 )]
 pub enum ConditionStatus {
     /// It holds.
@@ -64,7 +66,9 @@ pub enum ConditionStatus {
     strum::IntoStaticStr,
     strum::EnumString,
     strum::VariantArray,
+    utoipa::ToSchema,
 )]
+#[schema(example = "Running")]
 pub enum Reason {
     /// Nothing was observed yet.
     Pending,
@@ -291,7 +295,7 @@ impl Reason {
 }
 
 /// One statement about an object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Condition {
     /// What it speaks of.
     #[serde(rename = "type")]

@@ -63,7 +63,7 @@ statements! {
 }
 
 /// Something that happened to an object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Event {
     /// Rises with every event.
     pub id: i64,

@@ -12,8 +12,11 @@ use time::format_description::well_known::Rfc3339;
 ///
 /// Names can be reused after deletion; a uid cannot, so everything that must not be inherited by
 /// the next bearer of a name is keyed by uid.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(transparent)]
+#[schema(example = "0f8b1c6de2a94d7c8a37f1d25c90b3e4")]
 pub struct Uid(String);
 
 impl Uid {
@@ -52,9 +55,21 @@ impl fmt::Display for Uid {
 
 /// How often the desired state of an object was changed. Starts at 1.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
 )]
 #[serde(transparent)]
+#[schema(example = 3)]
 pub struct Generation(pub i64);
 
 impl fmt::Display for Generation {
@@ -86,9 +101,11 @@ pub struct Epoch(pub i64);
     strum::EnumString,
     strum::IntoStaticStr,
     strum::VariantArray,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[schema(as = ObjectKind, example = "container")]
 pub enum Kind {
     /// An ordinary user: the account's directory.
     User,
@@ -106,7 +123,8 @@ impl Kind {
 }
 
 /// A moment, in milliseconds since the Unix epoch, UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, utoipa::ToSchema)]
+#[schema(value_type = String, format = DateTime, example = "2026-05-11T11:46:40Z")]
 pub struct Timestamp(i64);
 
 impl Timestamp {
@@ -190,8 +208,15 @@ impl<'de> Deserialize<'de> for Timestamp {
 }
 
 /// A user name: 1 to 64 of `[A-Za-z0-9._@+-]`, first and last alphanumeric.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, utoipa::ToSchema)]
 #[serde(transparent)]
+#[schema(
+    value_type = String,
+    min_length = 1,
+    max_length = 64,
+    pattern = "^[A-Za-z0-9]([A-Za-z0-9._@+-]*[A-Za-z0-9])?$",
+    example = "alice"
+)]
 pub struct UserName(String);
 
 /// The sentence that explains the rule for user names.

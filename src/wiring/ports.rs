@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use api::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, EngineState, LeaderState,
-    Leadership as LeadershipPort, LogQuery, LogStream, LookBy, NextLook, PortError, Reconcilers,
-    Usage,
+    AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
+    EngineState, LeaderState, Leadership as LeadershipPort, LiveNumbers, LogQuery, LogStream,
+    LookBy, Mount, NextLook, Plan, PortError, Reconcilers, Usage,
 };
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -15,9 +15,8 @@ use reconcilers::drivers::docker::{
 };
 use reconcilers::engine::view::{Connection, EngineView, Sight};
 use reconcilers::runtime::leader::Leadership;
-use reconcilers::runtime::summary::{self, ReconcilerHandle};
+use reconcilers::runtime::summary::{self, ReconcilerHandle, Summary};
 use schema::ids::Uid;
-use serde_json::{Value, json};
 
 use super::health::Health;
 
@@ -86,7 +85,7 @@ impl ContainerLogs for Ports {
 
 #[async_trait]
 impl ContainerInspect for Ports {
-    async fn inspect(&self, user: &Uid) -> Result<Option<Value>, PortError> {
+    async fn inspect(&self, user: &Uid) -> Result<Option<ContainerDetails>, PortError> {
         let Some(container) = self.container(user).await? else {
             return Ok(None);
         };
@@ -100,38 +99,37 @@ impl ContainerInspect for Ports {
             return Ok(None);
         };
         let settings = &details.settings;
-        let binds: Vec<Value> = settings
-            .binds
-            .iter()
-            .map(|bind| json!({"source": bind.source, "target": bind.target, "read_only": bind.read_only}))
-            .collect();
-        // Names of environment variables only: values may be secrets.
-        let environment: Vec<&String> = settings.environment.keys().collect();
-        Ok(Some(json!({
-            "id": details.container.id,
-            "name": details.container.name,
-            "state": details.container.state.to_string(),
-            "created_at": details.container.created_at,
-            "started_at": details.started_at,
-            "finished_at": details.finished_at,
-            "exit_code": details.exit_code,
-            "oom_killed": details.oom_killed,
-            "error": details.error,
-            "image": settings.image,
-            "restart_token": details.container.labels.get(LABEL_RESTART_TOKEN),
-            "debug": details.container.labels.contains_key(LABEL_DEBUG),
-            "command": settings.command,
-            "environment": environment,
-            "user": settings.user,
-            "hostname": settings.hostname,
-            "mounts": binds,
-            "networks": details.container.networks,
-            "cpu_limit_nanos": settings.nano_cpus,
-            "memory_limit_bytes": settings.memory_bytes,
-            "pids_limit": settings.pids_limit,
-            "capabilities": settings.capabilities,
-            "labels": details.container.labels,
-        })))
+        let mounts = settings.binds.iter().map(|bind| Mount {
+            source: bind.source.clone(),
+            target: bind.target.clone(),
+            read_only: bind.read_only,
+        });
+        Ok(Some(ContainerDetails {
+            id: details.container.id,
+            name: details.container.name,
+            state: details.container.state.to_string(),
+            created_at: details.container.created_at,
+            started_at: details.started_at,
+            finished_at: details.finished_at,
+            exit_code: details.exit_code,
+            oom_killed: details.oom_killed,
+            error: details.error,
+            image: settings.image.clone(),
+            restart_token: details.container.labels.get(LABEL_RESTART_TOKEN).cloned(),
+            debug: details.container.labels.contains_key(LABEL_DEBUG),
+            command: settings.command.clone(),
+            // Names of environment variables only: values may be secrets.
+            environment: settings.environment.keys().cloned().collect(),
+            user: settings.user.clone(),
+            hostname: settings.hostname.clone(),
+            mounts: mounts.collect(),
+            networks: details.container.networks,
+            cpu_limit_nanos: settings.nano_cpus,
+            memory_limit_bytes: settings.memory_bytes,
+            pids_limit: settings.pids_limit,
+            capabilities: settings.capabilities.clone(),
+            labels: details.container.labels,
+        }))
     }
 }
 
@@ -177,15 +175,13 @@ impl EngineHealth for Ports {
         }
     }
 
-    fn network(&self) -> Option<Value> {
-        self.view.network().map(|network| {
-            json!({
-                "name": network.name,
-                "driver": network.driver,
-                "subnet": network.subnet,
-                "gateway": network.gateway,
-                "inter_container_traffic": network.inter_container_traffic,
-            })
+    fn network(&self) -> Option<AgentNetwork> {
+        self.view.network().map(|network| AgentNetwork {
+            name: network.name,
+            driver: network.driver,
+            subnet: network.subnet,
+            gateway: network.gateway,
+            inter_container_traffic: network.inter_container_traffic,
         })
     }
 }
@@ -199,21 +195,49 @@ impl LeadershipPort for Ports {
     }
 }
 
+/// What is live of a summary; its counts of objects come from the database.
+fn live_numbers(summary: Summary) -> (&'static str, LiveNumbers) {
+    let live = LiveNumbers {
+        leader: summary.leader,
+        queue_depth: summary.queue_depth,
+        delayed: summary.delayed,
+        in_flight: summary.in_flight,
+        last_resync_at: summary.last_resync_at,
+        last_resync_ms: summary.last_resync_ms,
+        next_resync_at: summary.next_resync_at,
+        resync_error: summary.resync_error,
+        store_error: summary.store_error,
+        paused_objects: summary.paused_objects,
+        bell_closed: summary.bell_closed,
+        events_closed: summary.events_closed,
+        events_lost: summary.events_lost,
+        panicked: summary.panicked,
+        panics: summary.panics,
+        last_panic_at: summary.last_panic_at,
+        stuck_since: summary.stuck_since,
+        stuck: summary.stuck,
+    };
+    (summary.name, live)
+}
+
 #[async_trait]
 impl Reconcilers for Ports {
-    fn summaries(&self) -> Vec<Value> {
-        self.handles
-            .iter()
-            .map(|handle| json!(handle.summary()))
-            .collect()
+    fn summaries(&self) -> Vec<(&'static str, LiveNumbers)> {
+        let summaries = self.handles.iter().map(|handle| handle.summary());
+        summaries.map(live_numbers).collect()
     }
 
-    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Value>, String> {
+    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Plan>, String> {
         let Some(handle) = self.handles.iter().find(|h| h.name() == reconciler) else {
             return Ok(None);
         };
         match handle.dry_run(key).await {
-            Ok(plan) => Ok(plan.map(|plan| json!(plan))),
+            Ok(plan) => Ok(plan.map(|plan| Plan {
+                generation: plan.generation,
+                actions: plan.actions,
+                conditions: plan.conditions,
+                requeue_after_ms: plan.requeue_after_ms,
+            })),
             Err(error) => Err(error.message),
         }
     }

@@ -60,6 +60,7 @@ pub enum Op {
     UserInitStatus,
     UserPassword,
     Csrf,
+    ApiDocument,
     Health,
     Liveness,
     Readiness,

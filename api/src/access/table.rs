@@ -6,6 +6,12 @@ use super::{ANONYMOUS_BODY_LIMIT, Op, Route};
 /// Every route.
 pub const TABLE: &[Route] = &[
     Route::get(Op::Health, Public, "/api/health", "Health and version").for_agents(),
+    Route::get(
+        Op::ApiDocument,
+        Public,
+        "/api/openapi.json",
+        "This document",
+    ),
     Route::get(Op::Liveness, Public, "/healthz", "The process is alive"),
     Route::get(
         Op::Readiness,

@@ -1,8 +1,9 @@
 //! Binds handlers to the rows of the access table.
 //!
-//! A handler is an `async fn(Caller, Input<T>, Deps) -> Result<Reply, ApiError>`. Its caller type
-//! says which access it relies on; a row with any other access refuses it when the service starts,
-//! not when somebody gets in.
+//! A handler is an `async fn(Caller, Input<T>, Deps) -> Result<impl Answers, ApiError>`. Its caller
+//! type says which access it relies on; a row with any other access refuses it when the service
+//! starts, not when somebody gets in. The types of its input and answer are what the API document
+//! says of the route.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,12 +11,15 @@ use std::future::Future;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use strum::VariantArray;
+use utoipa::ToSchema;
 
 use super::caller::{Caller, Identified, Identity};
 use crate::access::{self, Access, Op};
+use crate::answer::Answers;
 use crate::deps::Deps;
 use crate::error::ApiError;
 use crate::input::{Input, RawInput};
+use crate::openapi::{Schemas, Shape};
 use crate::reply::Reply;
 
 /// Why handlers and table do not fit.
@@ -40,6 +44,9 @@ pub enum RegistryError {
     /// Rows without a handler.
     #[error("no handler for {0:?}")]
     Missing(Vec<Op>),
+    /// Types of different schemas have one name in the API document.
+    #[error("the API document has several schemas of the names {0:?}")]
+    SchemaTwice(Vec<String>),
     /// Two rows have one address.
     #[error("{0} is in the access table twice")]
     AddressTwice(&'static str),
@@ -49,22 +56,32 @@ type Erased = Box<
     dyn Fn(Identity, RawInput, Deps) -> BoxFuture<'static, Result<Reply, ApiError>> + Send + Sync,
 >;
 
+/// Tells the types of a handler.
+type Describe = fn(&mut Schemas) -> Shape;
+
+/// A bound handler.
+struct Handler {
+    call: Erased,
+    describe: Describe,
+}
+
 /// Collects handlers.
 #[derive(Default)]
 pub struct Binder {
-    handlers: BTreeMap<Op, Erased>,
+    handlers: BTreeMap<Op, Handler>,
     error: Option<RegistryError>,
 }
 
 impl Binder {
     /// Binds a handler to a row. The first mistake is told by [`Self::build`].
     #[must_use]
-    pub fn bind<C, T, F, Fut>(mut self, op: Op, handler: F) -> Self
+    pub fn bind<C, T, A, F, Fut>(mut self, op: Op, handler: F) -> Self
     where
         C: Caller,
-        T: DeserializeOwned + Send + 'static,
+        T: DeserializeOwned + ToSchema + Send + 'static,
+        A: Answers,
         F: Fn(C, Input<T>, Deps) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Reply, ApiError>> + Send + 'static,
+        Fut: Future<Output = Result<A, ApiError>> + Send + 'static,
     {
         if let Err(error) = self.try_bind(op, handler) {
             self.error.get_or_insert(error);
@@ -72,12 +89,13 @@ impl Binder {
         self
     }
 
-    fn try_bind<C, T, F, Fut>(&mut self, op: Op, handler: F) -> Result<(), RegistryError>
+    fn try_bind<C, T, A, F, Fut>(&mut self, op: Op, handler: F) -> Result<(), RegistryError>
     where
         C: Caller,
-        T: DeserializeOwned + Send + 'static,
+        T: DeserializeOwned + ToSchema + Send + 'static,
+        A: Answers,
         F: Fn(C, Input<T>, Deps) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Reply, ApiError>> + Send + 'static,
+        Fut: Future<Output = Result<A, ApiError>> + Send + 'static,
     {
         let row = access::route(op).ok_or(RegistryError::NoRow(op))?.access;
         if row != C::ACCESS {
@@ -89,11 +107,18 @@ impl Binder {
                 .ok_or(ApiError::NotSignedIn)
                 .and_then(|caller| Ok((caller, raw.into_input()?)));
             match prepared {
-                Ok((caller, input)) => Box::pin(handler(caller, input, deps)),
+                Ok((caller, input)) => {
+                    let answer = handler(caller, input, deps);
+                    Box::pin(async move { answer.await.map(Answers::into_reply) })
+                }
                 Err(error) => Box::pin(std::future::ready(Err(error))),
             }
         });
-        match self.handlers.insert(op, erased) {
+        let handler = Handler {
+            call: erased,
+            describe: Shape::of::<T, A>,
+        };
+        match self.handlers.insert(op, handler) {
             None => Ok(()),
             Some(_) => Err(RegistryError::Twice(op)),
         }
@@ -121,7 +146,7 @@ impl Binder {
 }
 
 /// The handler of every row.
-pub struct Registry(BTreeMap<Op, Erased>);
+pub struct Registry(BTreeMap<Op, Handler>);
 
 impl std::fmt::Debug for Registry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -130,6 +155,14 @@ impl std::fmt::Debug for Registry {
 }
 
 impl Registry {
+    /// The types of every route's handler; their schemas are added to `schemas`.
+    pub(crate) fn shapes(&self, schemas: &mut Schemas) -> BTreeMap<Op, Shape> {
+        let described = self.0.iter();
+        described
+            .map(|(op, handler)| (*op, (handler.describe)(schemas)))
+            .collect()
+    }
+
     pub(super) async fn call(
         &self,
         op: Op,
@@ -138,7 +171,7 @@ impl Registry {
         deps: Deps,
     ) -> Result<Reply, ApiError> {
         match self.0.get(&op) {
-            Some(handler) => handler(identity, input, deps).await,
+            Some(handler) => (handler.call)(identity, input, deps).await,
             // `build` has ruled this out.
             None => Err(ApiError::internal(RegistryError::Missing(vec![op]))),
         }

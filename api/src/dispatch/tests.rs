@@ -344,7 +344,7 @@ async fn l53_cors_answers_listed_origins_on_every_api_answer() {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::ToSchema)]
 struct Echo {
     username: schema::ids::UserName,
     note: Option<String>,

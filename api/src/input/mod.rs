@@ -101,7 +101,7 @@ pub struct Paging {
 }
 
 /// No parameters at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, utoipa::ToSchema)]
 pub struct Nothing {}
 
 /// What the dispatcher has read, not typed yet.

@@ -3,24 +3,21 @@
 use bytes::Bytes;
 use futures::Stream;
 use futures::stream::try_unfold;
-use http::HeaderValue;
-use schema::audit::{self, Entry, Filter, Record};
+use schema::audit::{self, Entry, Filter, Problem, Record};
 use schema::error::DbError;
 use schema::ids::Timestamp;
 use schema::reader::Reader;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::page::{Window, search, with_page};
+use super::page::{Page, Window, search};
 use super::params;
 use crate::access::Op;
+use crate::answer::{Answer, JsonLines};
 use crate::deps::Deps;
 use crate::dispatch::{Binder, Superadmin};
 use crate::error::{ApiError, chain};
 use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
-use crate::reply::Reply;
-
-/// JSON Lines have no registered type; this one is understood most.
-const JSON_LINES: HeaderValue = HeaderValue::from_static("application/x-ndjson");
 
 /// Binds them.
 #[must_use]
@@ -32,21 +29,28 @@ pub fn bind(binder: Binder) -> Binder {
 }
 
 /// Which entries.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AuditFilter)]
 pub struct Wanted {
     /// Of one actor.
+    #[schema(example = "admin")]
     actor: Option<String>,
     /// About one object, as `kind/name`.
+    #[schema(example = "user/alice")]
     object: Option<String>,
     /// Of one action.
+    #[schema(example = "users_create")]
     action: Option<String>,
-    /// From this moment on.
+    /// From this moment on: RFC 3339, or Unix seconds.
+    #[schema(example = "2026-05-11T11:46:40Z")]
     since: Option<String>,
 }
 
 /// An entry in the list. Its hash is of use only with all others, which the export gives.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AuditEntry)]
 struct Shown {
+    /// Its number; there are no gaps.
     seq: i64,
     #[serde(flatten)]
     entry: Entry,
@@ -58,12 +62,25 @@ impl From<Record> for Shown {
     }
 }
 
+/// Entries of the trail, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AuditEntries)]
+pub struct Entries {
+    entries: Vec<Shown>,
+    #[serde(flatten)]
+    page: Page,
+}
+
 /// `GET /api/admin/audit`: who did what, from where, when; newest first. Always one page, since the
 /// trail only grows.
 ///
 /// # Errors
 /// 400 for a bad time.
-pub async fn list(_: Superadmin, input: Input<Wanted>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn list(
+    _: Superadmin,
+    input: Input<Wanted>,
+    deps: Deps,
+) -> Result<Answer<Entries>, ApiError> {
     let first = Paging {
         page: 1,
         page_size: DEFAULT_PAGE_SIZE,
@@ -72,8 +89,11 @@ pub async fn list(_: Superadmin, input: Input<Wanted>, deps: Deps) -> Result<Rep
     let paging = Some(input.paging.as_ref().unwrap_or(&first));
     let filter = filter(input.params, search(paging))?;
     let (entries, total) = read(&deps, &filter, paging).await?;
-    let reply = Reply::ok("the audit trail, newest first").with("entries", entries);
-    Ok(with_page(reply, paging, total))
+    let page = Page::of(paging, total);
+    Ok(Answer::ok(
+        "the audit trail, newest first",
+        Entries { entries, page },
+    ))
 }
 
 fn filter(wanted: Wanted, search: &str) -> Result<Filter, ApiError> {
@@ -100,12 +120,32 @@ async fn read(
     Ok((records.into_iter().map(Shown::from).collect(), total))
 }
 
+/// What verifying found.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AuditVerdict)]
+pub struct Verified {
+    /// Every entry is as it was written, and none is missing.
+    valid: bool,
+    /// Entries found to be as they were written, up to the first problem.
+    entries: u64,
+    /// The oldest entry; null when there is none.
+    first_seq: Option<i64>,
+    /// The newest entry; null when there is none.
+    last_seq: Option<i64>,
+    /// The first problem.
+    problem: Option<Problem>,
+}
+
 /// `GET /api/admin/audit/verify`: whether every entry is as it was written, and none is missing. Reads
 /// the whole trail; whoever asks meanwhile waits for their turn.
 ///
 /// # Errors
 /// Only when the database fails: a trail that was tampered with is an answer.
-pub async fn verify(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn verify(
+    _: Superadmin,
+    _: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<Verified>, ApiError> {
     let _turn = deps
         .audit_check
         .acquire()
@@ -120,18 +160,22 @@ pub async fn verify(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Repl
             "the audit trail was tampered with"
         }
     };
-    Ok(Reply::ok(message)
-        .with("valid", verdict.problem.is_none())
-        .with("entries", verdict.entries)
-        .with("first_seq", verdict.first_seq)
-        .with("last_seq", verdict.last_seq)
-        .with("problem", verdict.problem))
+    let verified = Verified {
+        valid: verdict.problem.is_none(),
+        entries: verdict.entries,
+        first_seq: verdict.first_seq,
+        last_seq: verdict.last_seq,
+        problem: verdict.problem,
+    };
+    Ok(Answer::ok(message, verified))
 }
 
 /// From when.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AuditExportFrom)]
 pub struct ExportFrom {
-    /// From the first entry that is not older than this moment.
+    /// From the first entry that is not older than this moment: RFC 3339, or Unix seconds.
+    #[schema(example = "2026-05-11T11:46:40Z")]
     since: Option<String>,
 }
 
@@ -144,7 +188,7 @@ pub async fn export(
     _: Superadmin,
     input: Input<ExportFrom>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<JsonLines, ApiError> {
     let since = params::moment("since", input.params.since.as_deref())?;
     let mut connection = deps.db.read().await?;
     let (_, last) = audit::bounds(&mut connection).await?;
@@ -158,7 +202,7 @@ pub async fn export(
     };
     drop(connection);
     let lines = lines(deps.db.clone(), after, last);
-    Ok(Reply::download(JSON_LINES, "audit.jsonl", lines))
+    Ok(JsonLines::new("audit.jsonl", lines))
 }
 
 /// The entries after one, up to another, page by page. No connection to the database is held while a

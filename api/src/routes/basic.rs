@@ -1,18 +1,26 @@
 //! Health, sign-in and what belongs to the session itself.
 
-use serde::Serialize;
+use std::convert::Infallible;
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::answer::{Answer, Resource, Text};
 use crate::auth::csrf;
 use crate::deps::{Deps, VERSION};
 use crate::dispatch::{Anyone, Session};
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
-use crate::reply::Reply;
 use crate::settings::AuthMode;
 
-#[derive(Serialize)]
-struct HealthBody {
+/// The health check's answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Health)]
+pub struct HealthBody {
+    #[schema(example = "ok")]
     status: &'static str,
+    /// The service's version.
+    #[schema(example = "0.1.0")]
     version: &'static str,
 }
 
@@ -20,8 +28,12 @@ struct HealthBody {
 ///
 /// # Errors
 /// None.
-pub async fn health(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
-    Ok(Reply::resource(&HealthBody {
+pub async fn health(
+    _: Anyone,
+    _: Input<Nothing>,
+    _: Deps,
+) -> Result<Resource<HealthBody>, ApiError> {
+    Ok(Resource::new(&HealthBody {
         status: "ok",
         version: VERSION,
     }))
@@ -31,14 +43,15 @@ pub async fn health(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiE
 ///
 /// # Errors
 /// None.
-pub async fn liveness(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
-    Ok(Reply::text("ok\n"))
+pub async fn liveness(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Text, ApiError> {
+    Ok(Text("ok\n".to_owned()))
 }
 
 /// What a sign-in page needs to know of an authentication mode.
-#[derive(Serialize)]
-struct Provider {
+#[derive(Serialize, ToSchema)]
+pub struct Provider {
     name: AuthMode,
+    #[schema(example = "Local accounts")]
     display_name: &'static str,
     /// Name and password are asked for here.
     has_password: bool,
@@ -63,22 +76,36 @@ fn provider(mode: AuthMode) -> Provider {
     }
 }
 
+/// How people sign in.
+#[derive(Serialize, ToSchema)]
+pub struct LoginMode {
+    auth_mode: AuthMode,
+    provider: Provider,
+}
+
 /// `GET /api/login/mode`.
 ///
 /// # Errors
 /// None.
-pub async fn login_mode(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
-    let mode = deps.settings().auth_mode;
-    Ok(Reply::ok("authentication mode")
-        .with("auth_mode", mode)
-        .with("provider", provider(mode)))
+pub async fn login_mode(
+    _: Anyone,
+    _: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<LoginMode>, ApiError> {
+    let auth_mode = deps.settings().auth_mode;
+    let provider = provider(auth_mode);
+    let mode = LoginMode {
+        auth_mode,
+        provider,
+    };
+    Ok(Answer::ok("authentication mode", mode))
 }
 
 /// `GET /api/login/oidc`: there is no identity provider to go to.
 ///
 /// # Errors
 /// 400, since the service signs nobody in through a provider.
-pub async fn login_oidc(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+pub async fn login_oidc(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Infallible, ApiError> {
     Err(ApiError::InvalidParameter {
         field: None,
         message: "nobody signs in through an identity provider here; use name and password"
@@ -86,13 +113,25 @@ pub async fn login_oidc(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, 
     })
 }
 
+/// A CSRF token.
+#[derive(Serialize, ToSchema)]
+pub struct CsrfToken {
+    /// Holds for this and the next hour.
+    #[schema(example = "74d1c432d4df3b55679eeb5d537764fd")]
+    csrf_token: String,
+}
+
 /// `GET /api/csrf`: the token of the present hour.
 ///
 /// # Errors
 /// None.
-pub async fn csrf(session: Session, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
-    let token = csrf::token(&deps.signer, &session.account.name, deps.clock.now());
-    Ok(Reply::ok("CSRF token").with("csrf_token", token))
+pub async fn csrf(
+    session: Session,
+    _: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<CsrfToken>, ApiError> {
+    let csrf_token = csrf::token(&deps.signer, &session.account.name, deps.clock.now());
+    Ok(Answer::ok("CSRF token", CsrfToken { csrf_token }))
 }
 
 #[cfg(test)]

@@ -8,17 +8,39 @@ use schema::container;
 use schema::db::Tx;
 use schema::ids::Generation;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{Object, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
+use crate::answer::{Answer, Resource};
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
-use crate::reply::Reply;
 use crate::settings::{self, WebSettings};
 
 const GENERATION: HeaderName = HeaderName::from_static("x-config-generation");
+
+/// All keys as one nested document.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub struct Document(Value);
+
+impl ToSchema for Document {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "Configuration".into()
+    }
+}
+
+impl PartialSchema for Document {
+    /// As the registry of keys describes it.
+    fn schema() -> RefOr<Schema> {
+        serde_json::from_value(config::json_schema())
+            .unwrap_or_else(|_| RefOr::T(Schema::Object(Object::new())))
+    }
+}
 
 /// `GET /api/config`: all keys as one nested document, secrets masked, without envelope. The
 /// generation that `if_generation` of a save compares with is in the headers `ETag` and
@@ -26,24 +48,43 @@ const GENERATION: HeaderName = HeaderName::from_static("x-config-generation");
 ///
 /// # Errors
 /// None of its own.
-pub async fn read(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn read(
+    _: Superadmin,
+    _: Input<Nothing>,
+    deps: Deps,
+) -> Result<Resource<Document>, ApiError> {
     let (config, generation) =
         settings::read(&deps.db, &deps.master_key, deps.run_as_image).await?;
     let tag = HeaderValue::try_from(format!("\"{generation}\"")).map_err(ApiError::internal)?;
-    Ok(Reply::resource(&config.to_document(true))
-        .pretty()
+    Ok(Resource::pretty(&Document(config.to_document(true)))
         .header(ETAG, tag)
         .header(GENERATION, HeaderValue::from(generation)))
 }
 
 /// The form of `POST /api/config`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct ConfigForm {
     /// A full or partial document as JSON text; it may hold secrets.
+    #[schema(value_type = String, example = "{\"image\": {\"tag\": \"1.2.3\"}}")]
     config: SecretString,
     /// Only tell what would happen.
     #[serde(default)]
     dry_run: bool,
+}
+
+/// What was saved, or would be.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ConfigSaved)]
+pub struct Saved {
+    /// The keys whose values change.
+    #[schema(example = json!(["image.tag"]))]
+    changed: Vec<&'static str>,
+    /// How many containers are made anew.
+    #[schema(example = 0)]
+    restarts: i64,
+    /// The configuration's generation.
+    #[schema(example = 3)]
+    generation: i64,
 }
 
 /// `POST /api/config`: keys that are not sent stay as they are, a masked secret too, `null` returns
@@ -56,7 +97,7 @@ pub async fn save(
     Superadmin(actor): Superadmin,
     input: Input<ConfigForm>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Saved>, ApiError> {
     let Input {
         params,
         if_generation,
@@ -68,7 +109,7 @@ pub async fn save(
     config::query::lock(&mut tx).await?;
     let draft = draft(&mut tx, &deps, patch, if_generation).await?;
     if params.dry_run {
-        return Ok(draft.reply("nothing was saved", draft.generation));
+        return Ok(draft.answer("nothing was saved", draft.generation));
     }
     let generation = config::query::save(&mut tx, &deps.master_key, &draft.changes, None).await?;
     tx.commit(about(&draft.changes)).await?;
@@ -76,7 +117,7 @@ pub async fn save(
     settings::publish(&deps.settings_sender, settings);
     let changed = &draft.changes;
     tracing::info!(%actor, ?changed, generation, "configuration saved");
-    Ok(draft.reply("configuration saved", generation))
+    Ok(draft.answer("configuration saved", generation))
 }
 
 fn parse(document: &SecretString) -> Result<Patch, ApiError> {
@@ -107,12 +148,13 @@ struct Draft {
 }
 
 impl Draft {
-    fn reply(&self, message: &str, generation: i64) -> Reply {
-        let changed: Vec<&str> = self.changes.0.keys().copied().collect();
-        Reply::ok(message)
-            .with("changed", changed)
-            .with("restarts", self.restarts)
-            .with("generation", generation)
+    fn answer(&self, message: &str, generation: i64) -> Answer<Saved> {
+        let saved = Saved {
+            changed: self.changes.0.keys().copied().collect(),
+            restarts: self.restarts,
+            generation,
+        };
+        Answer::ok(message, saved)
     }
 }
 

@@ -6,18 +6,20 @@ use schema::audit::{About, Audited};
 use schema::container::{self, Desired};
 use schema::ids::{Generation, Kind, UserName};
 use schema::user::{self, User};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::live::{self, LogParams, no_container};
+use super::live::{self, Log, LogParams, no_container};
 use super::params::{Who, by_rule_of, enabled, ordinary_user, present_user};
+use crate::answer::{Answer, Live};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
-use crate::reply::Reply;
-use crate::wait::{self, Change};
+use crate::ports::{ContainerDetails, Usage};
+use crate::wait::{self, Change, Converging};
 
 /// `POST /api/admin/container/start`: it shall run, and ends debugging.
 ///
@@ -28,7 +30,7 @@ pub async fn start(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Converging>, ApiError> {
     let name = &input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
     let user = enabled(present_user(user::find(&mut tx, name).await?, name)?)?;
@@ -56,7 +58,7 @@ pub async fn stop(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Converging>, ApiError> {
     let name = &input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
@@ -84,7 +86,7 @@ pub async fn restart(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Converging>, ApiError> {
     let name = &input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
@@ -101,7 +103,7 @@ pub async fn debug(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Converging>, ApiError> {
     let name = &input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
@@ -117,7 +119,7 @@ pub(super) async fn restart_container(
     actor: &str,
     debug: bool,
     (expected, wait): (Option<Generation>, Option<Duration>),
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Converging>, ApiError> {
     let user = enabled(user)?;
     let token = Uuid::new_v4().to_string();
     let generation =
@@ -135,12 +137,14 @@ pub(super) async fn restart_container(
 }
 
 /// Own limits of one container.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct Limits {
     username: UserName,
     /// Cores; 0 = no limit; absent or empty = as configured for everybody.
+    #[schema(value_type = Option<f64>, example = 1.5)]
     cpu_limit: Option<String>,
     /// MiB; absent or empty = as configured for everybody.
+    #[schema(value_type = Option<i64>, example = 2048)]
     memory_limit_mb: Option<String>,
 }
 
@@ -173,6 +177,18 @@ impl Limits {
     }
 }
 
+/// The limits of one container.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ContainerLimits)]
+pub struct Limited {
+    #[serde(flatten)]
+    converging: Converging,
+    /// Cores; null = as configured for everybody.
+    cpu_limit: Option<f64>,
+    /// MiB; null = as configured for everybody.
+    memory_limit_mb: Option<i64>,
+}
+
 /// `POST /api/admin/container/limits`: sets both limits; one that is absent or empty goes back to
 /// what is configured for everybody.
 ///
@@ -182,7 +198,7 @@ pub async fn limits(
     Superadmin(actor): Superadmin,
     input: Input<Limits>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Limited>, ApiError> {
     let name = &input.params.username;
     let (cpu, memory) = (input.params.cpu()?, input.params.memory()?);
     let mut tx = input.meta.begin(&deps).await?;
@@ -194,8 +210,12 @@ pub async fn limits(
     tracing::info!(%actor, user = %user.name, ?cpu, ?memory, "container limits");
     let change = Change::of_container(&user, generation);
     let done = format!("the container of {} has these limits", user.name);
-    let reply = wait::answer(&deps, &change, input.wait, done).await?;
-    Ok(reply.with("cpu_limit", cpu).with("memory_limit_mb", memory))
+    let answer = wait::answer(&deps, &change, input.wait, done).await?;
+    Ok(answer.map(|converging| Limited {
+        converging,
+        cpu_limit: cpu,
+        memory_limit_mb: memory,
+    }))
 }
 
 fn limits_text(cpu: Option<f64>, memory: Option<i64>) -> String {
@@ -205,11 +225,16 @@ fn limits_text(cpu: Option<f64>, memory: Option<i64>) -> String {
 }
 
 /// Which part of whose log.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct LogsOf {
     username: UserName,
+    /// Number of newest lines (default 100), or `all`.
+    #[schema(pattern = "^([0-9]{1,9}|all)?$", example = "100")]
     tail: Option<String>,
+    /// Only lines from this moment on: RFC 3339, or Unix seconds.
+    #[schema(example = "2026-05-11T11:46:40Z")]
     since: Option<String>,
+    /// Answer with an event stream that goes on with new lines.
     follow: Option<bool>,
 }
 
@@ -221,7 +246,7 @@ pub async fn logs(
     Superadmin(actor): Superadmin,
     input: Input<LogsOf>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Live<Log>, ApiError> {
     let LogsOf {
         username,
         tail,
@@ -238,30 +263,57 @@ pub async fn logs(
     live::logs(&deps, actor.session(), whose, &params).await
 }
 
+/// What the engine knows of a container.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Inspected {
+    username: UserName,
+    container: ContainerDetails,
+}
+
 /// `GET /api/admin/container/inspect`: what the engine knows of it.
 ///
 /// # Errors
 /// As [`logs`].
-pub async fn inspect(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn inspect(
+    _: Superadmin,
+    input: Input<Who>,
+    deps: Deps,
+) -> Result<Answer<Inspected>, ApiError> {
     let user = find(&deps, &input.params.username).await?;
     let facts = deps.inspect.inspect(&user.uid).await?;
-    let facts = facts.ok_or_else(|| no_container(&user.name))?;
-    Ok(Reply::ok("what the engine knows of the container")
-        .with("username", &user.name)
-        .with("container", facts))
+    let inspected = Inspected {
+        container: facts.ok_or_else(|| no_container(&user.name))?,
+        username: user.name,
+    };
+    Ok(Answer::ok(
+        "what the engine knows of the container",
+        inspected,
+    ))
+}
+
+/// What a container uses.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Stats {
+    username: UserName,
+    stats: Usage,
 }
 
 /// `GET /api/admin/container/stats`: one sample of its resource use.
 ///
 /// # Errors
 /// As [`logs`].
-pub async fn stats(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn stats(
+    _: Superadmin,
+    input: Input<Who>,
+    deps: Deps,
+) -> Result<Answer<Stats>, ApiError> {
     let user = find(&deps, &input.params.username).await?;
     let usage = deps.stats.stats(&user.uid).await?;
-    let usage = usage.ok_or_else(|| no_container(&user.name))?;
-    Ok(Reply::ok("resource use of the container")
-        .with("username", &user.name)
-        .with("stats", usage))
+    let stats = Stats {
+        stats: usage.ok_or_else(|| no_container(&user.name))?,
+        username: user.name,
+    };
+    Ok(Answer::ok("resource use of the container", stats))
 }
 
 /// The user of a live read. The connection is given back before the engine is asked.

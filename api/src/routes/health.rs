@@ -5,10 +5,12 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::timeout;
 
+use crate::answer::{Answers, Body};
 use crate::deps::Deps;
 use crate::dispatch::Anyone;
 use crate::error::{ApiError, chain};
 use crate::input::{Input, Nothing};
+use crate::openapi::Schemas;
 use crate::ports::{EngineState, LeaderState, PartHealth};
 use crate::reply::Reply;
 
@@ -17,6 +19,27 @@ const PING_TIME: Duration = Duration::from_secs(2);
 /// Longest reason shown, in characters.
 const MAX_REASON: usize = 200;
 
+/// Lines for people, with a status for load balancers.
+pub struct Readiness {
+    ready: bool,
+    lines: String,
+}
+
+impl Answers for Readiness {
+    fn into_reply(self) -> Reply {
+        Reply::text(self.lines).status(match self.ready {
+            true => StatusCode::OK,
+            false => StatusCode::SERVICE_UNAVAILABLE,
+        })
+    }
+
+    fn describe(_: &mut Schemas) -> Vec<Body> {
+        [StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE]
+            .map(Body::text)
+            .into()
+    }
+}
+
 /// `GET /readyz`: one line each for database, engine, leadership and the parts of the service; 503
 /// when the database fails, the engine is unavailable, or a part has failed for good. A standby is
 /// ready: it serves the API. So is a service with a part that is only degraded: what it does is done
@@ -24,22 +47,19 @@ const MAX_REASON: usize = 200;
 ///
 /// # Errors
 /// None.
-pub async fn readiness(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn readiness(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Readiness, ApiError> {
     let database = database(&deps).await;
     let engine = engine(&deps.engine.engine());
     let leadership = leadership(&deps.leadership.leader());
     let parts = deps.health.parts();
     let failed = parts.iter().flat_map(|part| &part.fault).any(|f| f.fatal);
-    let status = match (database, &engine) {
-        ("ok", Ok(())) if !failed => StatusCode::OK,
-        _ => StatusCode::SERVICE_UNAVAILABLE,
-    };
+    let ready = database == "ok" && engine.is_ok() && !failed;
     let engine = engine.err().unwrap_or_else(|| "ok".to_owned());
-    let mut text = format!("database: {database}\nengine: {engine}\nleadership: {leadership}\n");
+    let mut lines = format!("database: {database}\nengine: {engine}\nleadership: {leadership}\n");
     for part in &parts {
-        text.push_str(&line(part));
+        lines.push_str(&line(part));
     }
-    Ok(Reply::text(text).status(status))
+    Ok(Readiness { ready, lines })
 }
 
 /// What the database says. Details are for the log: anybody may ask this.
@@ -104,7 +124,7 @@ mod tests {
             }
         }
 
-        fn network(&self) -> Option<serde_json::Value> {
+        fn network(&self) -> Option<crate::ports::AgentNetwork> {
             None
         }
     }

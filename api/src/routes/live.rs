@@ -4,17 +4,19 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use schema::ids::{Uid, UserName};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::sleep;
+use utoipa::ToSchema;
 
 use super::{log_lines, params};
+use crate::answer::{Answer, Events, Live};
 use crate::deps::Deps;
 use crate::dispatch::Session;
 use crate::error::ApiError;
 use crate::follows::Following;
 use crate::ports::{LogQuery, LogStream, PortError};
-use crate::reply::{Event, Reply};
+use crate::reply::Event;
 
 /// Lines shown when the client names no number.
 const DEFAULT_TAIL: u32 = 100;
@@ -27,11 +29,13 @@ const READ_TIME: Duration = Duration::from_secs(30);
 const RECHECK: Duration = Duration::from_secs(15);
 
 /// Which part of a log is asked for.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 pub struct LogParams {
     /// Number of newest lines (default 100), or `all`.
+    #[schema(pattern = "^([0-9]{1,9}|all)?$", example = "100")]
     pub tail: Option<String>,
-    /// Only lines from this moment on.
+    /// Only lines from this moment on: RFC 3339, or Unix seconds.
+    #[schema(example = "2026-05-11T11:46:40Z")]
     pub since: Option<String>,
     /// Answer with an event stream that goes on with new lines.
     pub follow: Option<bool>,
@@ -54,6 +58,17 @@ impl LogParams {
     }
 }
 
+/// The newest lines of a container's log.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Log {
+    username: UserName,
+    /// Lines, each with its time, without escape sequences; at most 1 MiB.
+    #[schema(example = "2026-05-11T11:46:40Z ready\n")]
+    logs: String,
+    /// Older lines were left out, or newer ones that did not come in time.
+    truncated: bool,
+}
+
 /// The log of a user's container: as text, or line by line as an event stream, which lasts no longer
 /// than the session of whoever asked (`None` on the admin socket).
 pub(super) async fn logs(
@@ -61,7 +76,7 @@ pub(super) async fn logs(
     reader: Option<&Session>,
     (uid, name): (&Uid, &UserName),
     params: &LogParams,
-) -> Result<Reply, ApiError> {
+) -> Result<Live<Log>, ApiError> {
     let query = params.query()?;
     let following = match query.follow {
         true => Some(deps.follows.begin(reader.map(|s| &s.account.uid))?),
@@ -71,13 +86,15 @@ pub(super) async fn logs(
     let log = log.ok_or_else(|| no_container(name))?;
     if let Some(following) = following {
         let dead = death(deps.clone(), reader.cloned());
-        return Ok(follow(log, following, dead));
+        return Ok(Live::Stream(follow(log, following, dead)));
     }
-    let (text, truncated) = log_lines::newest(log, MAX_LOG, READ_TIME).await?;
-    Ok(Reply::ok("log of the container")
-        .with("username", name)
-        .with("logs", text)
-        .with("truncated", truncated))
+    let (logs, truncated) = log_lines::newest(log, MAX_LOG, READ_TIME).await?;
+    let log = Log {
+        username: name.clone(),
+        logs,
+        truncated,
+    };
+    Ok(Live::Now(Answer::ok("log of the container", log)))
 }
 
 /// Waits until the session is dead. The admin socket has none to lose.
@@ -99,7 +116,7 @@ fn follow(
     log: LogStream,
     following: Following,
     dead: impl Future<Output = ()> + Send + 'static,
-) -> Reply {
+) -> Events {
     let lines = log_lines::lines(log).map(|line| match line {
         Ok(data) => Event {
             data,
@@ -113,7 +130,7 @@ fn follow(
     };
     let events = lines.chain(futures::stream::iter([end])).take_until(dead);
     // The right to follow is held by the stream, and given back with it.
-    Reply::events(events.inspect(move |_| {
+    Events::new(events.inspect(move |_| {
         let _held = &following;
     }))
 }

@@ -6,13 +6,15 @@ use http::HeaderMap;
 use http::header::{SET_COOKIE, USER_AGENT};
 use schema::audit::About;
 use schema::error::DbError;
-use schema::ids::Timestamp;
+use schema::ids::{Timestamp, UserName};
 use schema::session::{self, Live};
 use schema::user::{self, Role, User};
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
+use crate::answer::Answer;
 use crate::auth::credentials;
 use crate::auth::origin;
 use crate::auth::password::needs_rehash;
@@ -21,7 +23,6 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Anyone, Session, Visitor};
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
-use crate::reply::Reply;
 use crate::settings::WebSettings;
 
 /// How long a sign-in may wait for a core to renew an outdated hash. It has waited for one already,
@@ -35,7 +36,16 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What somebody signs in with.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, strum::Display, strum::IntoStaticStr,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+    ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -75,13 +85,24 @@ impl Client {
 }
 
 /// The form of `POST /api/login`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct LoginForm {
     /// As the person wrote it; whatever is no name belongs to nobody.
+    #[schema(example = "alice")]
     username: String,
+    #[schema(value_type = String, format = Password, example = "correct horse battery")]
     password: SecretString,
     #[serde(default)]
     client: Client,
+}
+
+/// Who has signed in.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SignedIn {
+    username: UserName,
+    role: Role,
+    /// The first container is not ready yet.
+    initializing: bool,
 }
 
 /// `POST /api/login`. Never waits for a container, and answers within 5 s whatever the database does.
@@ -89,7 +110,11 @@ pub struct LoginForm {
 /// # Errors
 /// 401 with one text for all causes, 403 `superadmin_client` once the password was verified, 429 and
 /// 503 with `Retry-After`.
-pub async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn login(
+    _: Anyone,
+    input: Input<LoginForm>,
+    deps: Deps,
+) -> Result<Answer<SignedIn>, ApiError> {
     timeout(PATIENCE, Box::pin(sign_in(input, deps)))
         .await
         .map_err(|_| ApiError::Busy {
@@ -99,7 +124,7 @@ pub async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Rep
 
 /// One attempt, which leaves an entry in the audit trail whatever its outcome. One that the limit
 /// stops leaves none: the trail must not grow as fast as somebody can send.
-async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Reply, ApiError> {
+async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Answer<SignedIn>, ApiError> {
     let Input { params, meta, .. } = input;
     let name = params.username.clone();
     match attempt(params, &meta, &deps).await {
@@ -122,7 +147,11 @@ async fn whom(deps: &Dependencies, name: &str) -> Result<About, ApiError> {
     ))
 }
 
-async fn attempt(params: LoginForm, meta: &Meta, deps: &Dependencies) -> Result<Reply, ApiError> {
+async fn attempt(
+    params: LoginForm,
+    meta: &Meta,
+    deps: &Dependencies,
+) -> Result<Answer<SignedIn>, ApiError> {
     let (name, password) = (&params.username, params.password);
     let account = credentials::verify(deps, meta.client, name, password.clone())
         .await?
@@ -143,10 +172,12 @@ async fn attempt(params: LoginForm, meta: &Meta, deps: &Dependencies) -> Result<
     };
     let claims = SessionClaims::new(live.name.clone(), Timestamp::from_secs(live.issued_at));
     tracing::info!(account = %live.name, %client, "signed in");
-    Ok(Reply::ok("signed in")
-        .with("username", live.name)
-        .with("role", live.role)
-        .with("initializing", live.initializing)
+    let signed_in = SignedIn {
+        username: live.name,
+        role: live.role,
+        initializing: live.initializing,
+    };
+    Ok(Answer::ok("signed in", signed_in)
         .header(SET_COOKIE, claims.set_cookie(&deps.signer, meta.secure)?))
 }
 
@@ -211,14 +242,14 @@ pub async fn logout(
     Visitor(session): Visitor,
     input: Input<Nothing>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer, ApiError> {
     if let Some(session) = session
         && let Err(error) = end(&deps, &input.meta, &session).await
     {
         let error = crate::error::chain(&error);
         tracing::error!(%error, account = %session.account.name, "a session could not be ended");
     }
-    Ok(Reply::ok("signed out").header(SET_COOKIE, clear_cookie(input.meta.secure)))
+    Ok(Answer::plain("signed out").header(SET_COOKIE, clear_cookie(input.meta.secure)))
 }
 
 async fn end(deps: &Dependencies, meta: &Meta, session: &Session) -> Result<(), DbError> {

@@ -24,19 +24,24 @@ pub mod watch;
 
 use crate::access::Op;
 use crate::dispatch::{Binder, Registry, RegistryError};
+use crate::openapi::Served;
 
 /// Every route with its handler.
 ///
 /// # Errors
-/// When a route has no handler, or two.
+/// When a route has no handler, or two, or when they cannot be documented.
 pub fn registry() -> Result<Registry, RegistryError> {
+    let document = Served::default();
     let binder = Binder::default()
+        .bind(Op::ApiDocument, document.handler())
         .bind(Op::Health, basic::health)
         .bind(Op::Liveness, basic::liveness)
         .bind(Op::LoginMode, basic::login_mode)
         .bind(Op::LoginOidc, basic::login_oidc)
         .bind(Op::Csrf, basic::csrf);
-    audit::bind(fleet::bind_fleet(accounts::bind(binder))).build()
+    let registry = audit::bind(fleet::bind_fleet(accounts::bind(binder))).build()?;
+    document.make(&registry)?;
+    Ok(registry)
 }
 
 #[cfg(test)]
@@ -47,6 +52,7 @@ mod tests {
 
     use crate::access::{Expect, Token, Who, matrix};
     use crate::dispatch::Api;
+    use crate::openapi::conformance::Conformance;
     use crate::reply::Response;
     use crate::testing::world;
 
@@ -57,6 +63,7 @@ mod tests {
         let world = world().await;
         let registry = super::registry().unwrap();
         let filter = Api::new(registry, world.deps.clone()).unwrap().filter();
+        let conformance = Conformance::default();
         let mut reached = 0;
         for case in matrix() {
             let name = match case.who {
@@ -92,15 +99,18 @@ mod tests {
             let response: Response = request.filter(&filter).await.unwrap();
             let status = response.status().as_u16();
             // A stream has no end to wait for.
+            let (parts, body) = response.into_parts();
             let mut bytes = Bytes::new();
-            if response
-                .headers()
+            if parts
+                .headers
                 .get("content-type")
                 .is_none_or(|t| t != "text/event-stream")
             {
-                bytes = response.into_body().collect().await.unwrap().to_bytes();
+                bytes = body.collect().await.unwrap().to_bytes();
             }
-            let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            let response = http::Response::from_parts(parts, bytes);
+            conformance.check(case.route.method().as_str(), &response);
+            let body: Value = serde_json::from_slice(response.body()).unwrap_or_default();
             let code = body["code"].as_str().unwrap_or_default();
             match case.expect {
                 Expect::NotSignedIn => {

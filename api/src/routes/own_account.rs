@@ -4,42 +4,75 @@ use http::header::SET_COOKIE;
 use schema::audit::About;
 use schema::condition::{self, ConditionStatus, ConditionType};
 use schema::container::{self, ContainerRow, StatusWord, status_word};
-use schema::ids::{Kind, Timestamp};
+use schema::ids::{Kind, Timestamp, UserName};
 use schema::object::ObjectRow;
 use schema::session::SessionRow;
+use schema::user::Role;
 use schema::{object, session, user};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
+use crate::answer::Answer;
 use crate::auth::session::{VALIDITY, clear_cookie};
 use crate::auth::{credentials, password};
 use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Session};
 use crate::error::ApiError;
-use crate::explain::explained;
+use crate::explain::{Explained, explained};
 use crate::input::{Input, Nothing};
-use crate::reply::Reply;
 use crate::settings::AuthMode;
 
-use super::page;
+use super::page::{self, Page};
+
+/// The present session.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct UserInfo {
+    username: UserName,
+    role: Role,
+    auth_mode: AuthMode,
+    /// Accounts and passwords are managed elsewhere.
+    unified_auth: bool,
+    /// The first container is not ready yet.
+    initializing: bool,
+}
 
 /// `GET /api/user/info`.
 ///
 /// # Errors
 /// 401 when the session has ended meanwhile.
-pub async fn info(session: Session, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn info(
+    session: Session,
+    _: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<UserInfo>, ApiError> {
     let mut connection = deps.db.read().await?;
     let issued_at = session.claims.issued_at.as_secs();
     let live = session::find_live(&mut connection, &session.account.name, issued_at)
         .await?
         .ok_or(ApiError::NotSignedIn)?;
     let mode = deps.settings().auth_mode;
-    Ok(Reply::ok("the present session")
-        .with("username", live.name)
-        .with("role", live.role)
-        .with("auth_mode", mode)
-        .with("unified_auth", mode != AuthMode::Local)
-        .with("initializing", live.initializing))
+    let info = UserInfo {
+        username: live.name,
+        role: live.role,
+        auth_mode: mode,
+        unified_auth: mode != AuthMode::Local,
+        initializing: live.initializing,
+    };
+    Ok(Answer::ok("the present session", info))
+}
+
+/// How far the first container is.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InitStatus {
+    /// It runs and is ready.
+    ready: bool,
+    status: StatusWord,
+    /// The image was found on the engine.
+    image_ready: bool,
+    /// The user's directory is there.
+    has_config: bool,
+    conditions: Vec<Explained>,
 }
 
 /// `GET /api/user/init-status`: what a page shows while the first container starts.
@@ -50,7 +83,7 @@ pub async fn init_status(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<InitStatus>, ApiError> {
     let uid = &session.account.uid;
     let mut snapshot = deps.db.snapshot().await?;
     let row = container::get(&mut snapshot, uid).await?;
@@ -59,12 +92,14 @@ pub async fn init_status(
     drop(snapshot);
     let (row, container) = row.zip(container).ok_or(ApiError::NotSignedIn)?;
     let word = word(&row, &container);
-    Ok(Reply::ok("state of the own container")
-        .with("ready", word == StatusWord::Running)
-        .with("status", word)
-        .with("image_ready", row.facts.image_id.is_some())
-        .with("has_config", home.as_ref().is_some_and(is_ready))
-        .with("conditions", explained(&container.status.conditions)))
+    let status = InitStatus {
+        ready: word == StatusWord::Running,
+        status: word,
+        image_ready: row.facts.image_id.is_some(),
+        has_config: home.as_ref().is_some_and(is_ready),
+        conditions: explained(&container.status.conditions),
+    };
+    Ok(Answer::ok("state of the own container", status))
 }
 
 fn word(row: &ContainerRow, container: &ObjectRow) -> StatusWord {
@@ -78,10 +113,20 @@ fn is_ready(object: &ObjectRow) -> bool {
 }
 
 /// The form of `POST /api/user/password`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct PasswordForm {
+    #[schema(value_type = String, format = Password, example = "correct horse battery")]
     old_password: SecretString,
+    /// 8 characters at least, 1024 bytes at most.
+    #[schema(value_type = String, format = Password, min_length = 8, max_length = 1024, example = "battery horse correct")]
     new_password: SecretString,
+}
+
+/// A changed password.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PasswordChanged {
+    /// How many other sessions have ended by it.
+    sessions_ended: u64,
 }
 
 /// `POST /api/user/password`: changes the own password and ends all other sessions. A wrong old
@@ -93,7 +138,7 @@ pub async fn change_password(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<PasswordForm>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<PasswordChanged>, ApiError> {
     let Input { params, meta, .. } = input;
     password::check_rules("new_password", &params.new_password)?;
     let name = session.account.name.as_str();
@@ -116,17 +161,26 @@ pub async fn change_password(
     tx.commit(About::object(verified.role, &verified.name))
         .await?;
     tracing::info!(account = %verified.name, "password changed");
-    Ok(Reply::ok("password changed; other sessions have ended").with("sessions_ended", ended))
+    let changed = PasswordChanged {
+        sessions_ended: ended,
+    };
+    Ok(Answer::ok(
+        "password changed; other sessions have ended",
+        changed,
+    ))
 }
 
 /// One of the own sessions.
-#[derive(Debug, Serialize)]
-struct OwnSession {
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnSession {
     /// Unix seconds; names the session when it is to be ended.
+    #[schema(example = 1_778_500_000)]
     issued_at: i64,
     created_at: Timestamp,
     expires_at: Timestamp,
+    #[schema(example = "192.0.2.7")]
     address: String,
+    #[schema(example = "web")]
     client: String,
     /// It is the one that asks.
     current: bool,
@@ -146,6 +200,14 @@ impl OwnSession {
     }
 }
 
+/// The own sessions.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnSessions {
+    sessions: Vec<OwnSession>,
+    #[serde(flatten)]
+    page: Page,
+}
+
 /// `GET /api/user/sessions`: the own live sessions, newest first. `search` finds addresses and
 /// clients.
 ///
@@ -155,25 +217,33 @@ pub async fn sessions(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<OwnSessions>, ApiError> {
     let oldest = deps.clock.now().minus(VALIDITY).as_secs();
     let mut connection = deps.db.read().await?;
     let rows = session::list(&mut connection, &session.account.uid, oldest).await?;
     let current = session.claims.issued_at;
     let own = rows.into_iter().map(|row| OwnSession::of(row, current));
     let paging = input.paging.as_ref();
-    let (page, total) = page::cut(own.collect(), paging, |own, search| {
+    let (sessions, total) = page::cut(own.collect(), paging, |own, search| {
         own.address.contains(search) || own.client.contains(search)
     });
-    let reply = Reply::ok("own sessions").with("sessions", page);
-    Ok(page::with_page(reply, paging, total))
+    let page = Page::of(paging, total);
+    Ok(Answer::ok("own sessions", OwnSessions { sessions, page }))
 }
 
 /// The form of `POST /api/user/sessions/revoke`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct RevokeForm {
     /// Which session; without it, all but the one that asks.
+    #[schema(example = 1_778_500_000)]
     issued_at: Option<i64>,
+}
+
+/// Sessions that were ended.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Revoked {
+    /// How many.
+    revoked: u64,
 }
 
 /// `POST /api/user/sessions/revoke`: ends one of the own sessions, or all others. Ending one that
@@ -185,7 +255,7 @@ pub async fn revoke_sessions(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<RevokeForm>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Revoked>, ApiError> {
     let (uid, current) = (&session.account.uid, session.claims.issued_at.as_secs());
     let mut tx = input.meta.begin(&deps).await?;
     let revoked = match input.params.issued_at {
@@ -195,11 +265,11 @@ pub async fn revoke_sessions(
     let about = About::object(session.account.role, &session.account.name);
     tx.commit(about.detail(format!("sessions ended: {revoked}")))
         .await?;
-    let reply = Reply::ok("sessions ended").with("revoked", revoked);
+    let answer = Answer::ok("sessions ended", Revoked { revoked });
     if input.params.issued_at == Some(current) {
-        return Ok(reply.header(SET_COOKIE, clear_cookie(input.meta.secure)));
+        return Ok(answer.header(SET_COOKIE, clear_cookie(input.meta.secure)));
     }
-    Ok(reply)
+    Ok(answer)
 }
 
 #[cfg(test)]

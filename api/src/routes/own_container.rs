@@ -1,19 +1,41 @@
 //! What users see and do with their own container.
 
-use schema::container::{self, status_word};
-use schema::ids::Kind;
+use schema::container::{self, Desired, StatusWord, status_word};
+use schema::ids::{Generation, Kind, Timestamp, UserName};
 use schema::object;
 use schema::user;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::containers::restart_container;
-use super::live::{self, LogParams};
+use super::live::{self, Log, LogParams};
 use super::params;
+use crate::answer::{Answer, Live};
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::ApiError;
-use crate::explain::explained;
+use crate::explain::{Explained, explained};
 use crate::input::{Input, Nothing};
-use crate::reply::Reply;
+use crate::wait::Converging;
+
+/// A user's own container.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnContainer {
+    username: UserName,
+    status: StatusWord,
+    desired: Desired,
+    #[schema(example = "docker.io/sipeed/picoclaw:1.2.3")]
+    image: String,
+    /// It runs the adapter's debug command.
+    debug: bool,
+    /// Address in the agent network.
+    #[schema(example = "10.88.0.2")]
+    ip: Option<String>,
+    started_at: Option<Timestamp>,
+    generation: Generation,
+    observed_generation: Generation,
+    conditions: Vec<Explained>,
+}
 
 /// `GET /api/user/container`: status and conditions.
 ///
@@ -23,7 +45,7 @@ pub async fn show(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<OwnContainer>, ApiError> {
     let account = &session.account;
     let gone = || ApiError::not_found("your container");
     let mut connection = deps.db.snapshot().await?;
@@ -34,17 +56,19 @@ pub async fn show(
     let status = object.ok_or_else(gone)?.status;
     let deleted = row.deleted_at.is_some();
     let word = status_word(row.shall_run(), deleted, row.generation, &status);
-    Ok(Reply::ok("your container")
-        .with("username", &account.name)
-        .with("status", word)
-        .with("desired", row.desired)
-        .with("image", &row.image_ref)
-        .with("debug", row.debug)
-        .with("ip", &row.facts.ip)
-        .with("started_at", row.facts.started_at)
-        .with("generation", row.generation)
-        .with("observed_generation", status.observed_generation)
-        .with("conditions", explained(&status.conditions)))
+    let container = OwnContainer {
+        username: account.name.clone(),
+        status: word,
+        desired: row.desired,
+        image: row.image_ref,
+        debug: row.debug,
+        ip: row.facts.ip,
+        started_at: row.facts.started_at,
+        generation: row.generation,
+        observed_generation: status.observed_generation,
+        conditions: explained(&status.conditions),
+    };
+    Ok(Answer::ok("your container", container))
 }
 
 /// `GET /api/user/logs`: the log, or an event stream with `follow=true`.
@@ -55,7 +79,7 @@ pub async fn logs(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<LogParams>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Live<Log>, ApiError> {
     let account = &session.account;
     let whose = (&account.uid, &account.name);
     live::logs(&deps, Some(&session), whose, &input.params).await
@@ -69,7 +93,7 @@ pub async fn restart(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Converging>, ApiError> {
     let name = &session.account.name;
     let mut tx = input.meta.begin(&deps).await?;
     let user = params::present_user(user::find(&mut tx, name).await?, name)?;

@@ -1,7 +1,9 @@
 //! Pages of lists.
 
+use serde::Serialize;
+use utoipa::ToSchema;
+
 use crate::input::Paging;
-use crate::reply::Reply;
 
 /// The part of a list to read: LIMIT and OFFSET.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,16 +44,35 @@ fn entries(total: i64) -> u64 {
     u64::try_from(total).unwrap_or(0)
 }
 
-/// Adds `page`, `page_size`, `total` and `total_pages`. Without a page, everything is one.
-pub(super) fn with_page(reply: Reply, paging: Option<&Paging>, total: i64) -> Reply {
-    let total = entries(total);
-    let (page, total_pages) = paging.map_or((1, 1), |paging| paging.clamp(total));
-    let page_size = paging.map_or(total, |paging| u64::from(paging.page_size));
-    reply
-        .with("page", page)
-        .with("page_size", page_size)
-        .with("total", total)
-        .with("total_pages", total_pages)
+/// What every list tells of the page that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Page {
+    /// The page shown, from 1; one past the end is the last one.
+    #[schema(example = 1)]
+    page: u32,
+    /// Entries per page; all of them when no page was asked for.
+    #[schema(example = 20)]
+    page_size: u64,
+    /// Entries in all.
+    #[schema(example = 1)]
+    total: u64,
+    /// Pages in all, at least 1.
+    #[schema(example = 1)]
+    total_pages: u64,
+}
+
+impl Page {
+    /// The page asked for, of `total` entries. Without one, everything is one page.
+    pub(super) fn of(paging: Option<&Paging>, total: i64) -> Self {
+        let total = entries(total);
+        let (page, total_pages) = paging.map_or((1, 1), |paging| paging.clamp(total));
+        Self {
+            page,
+            page_size: paging.map_or(total, |paging| u64::from(paging.page_size)),
+            total,
+            total_pages,
+        }
+    }
 }
 
 /// The `search` of a list; empty matches all.

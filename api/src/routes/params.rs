@@ -4,17 +4,56 @@ use schema::config;
 use schema::error::DbError;
 use schema::ids::{Kind, Timestamp, UserName};
 use schema::user::{Role, User};
-use serde::Deserialize;
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::VariantArray;
+use utoipa::ToSchema;
 
 use crate::error::ApiError;
 
 /// A request about one account.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct Who {
     /// Its name.
     pub username: UserName,
+}
+
+/// A name and a password, told once.
+#[derive(Serialize, ToSchema)]
+pub struct Credentials {
+    username: UserName,
+    /// Told this once.
+    #[schema(format = Password, example = "tg7XqLr0aZ2mWcVd")]
+    password: String,
+}
+
+impl Credentials {
+    pub(super) fn new(username: UserName, password: &SecretString) -> Self {
+        Self {
+            username,
+            password: password.expose_secret().to_owned(),
+        }
+    }
+}
+
+/// An account with a new password.
+#[derive(Serialize, ToSchema)]
+pub struct NewPassword {
+    username: UserName,
+    /// A random one, told this once; absent when it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = Password, example = "tg7XqLr0aZ2mWcVd")]
+    password: Option<String>,
+}
+
+impl NewPassword {
+    pub(super) fn new(username: UserName, random: Option<&SecretString>) -> Self {
+        Self {
+            username,
+            password: random.map(|password| password.expose_secret().to_owned()),
+        }
+    }
 }
 
 /// An ordinary user that was looked up by name, unless there is none. One that is being removed is

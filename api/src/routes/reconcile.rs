@@ -1,21 +1,22 @@
 //! The operators' view: reconcilers, objects, events, and the switches on them.
 
-use schema::change;
+use schema::change::{self, Position};
 use schema::event::{self, Subject};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow, ReadyCount};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 use strum::VariantArray;
+use utoipa::ToSchema;
 
-use super::page::{Window, search, with_page};
+use super::page::{Page, Window, search};
 use super::params;
+use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::explain::{Explained, explained, explained_events};
+use crate::explain::{Explained, ExplainedEvent, explained, explained_events};
 use crate::input::{Input, Nothing, Paging};
-use crate::reply::Reply;
+use crate::ports::{EngineState, LeaderState, LiveNumbers, PartHealth};
 
 mod detail;
 mod guidance;
@@ -36,96 +37,128 @@ const SERVICE_OBJECT: &str = "service/agentyard";
 /// In the table of paused reconcilers: all of them.
 const ALL: &str = "*";
 
+/// The operators' overview.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Overview {
+    leader: LeaderState,
+    engine: EngineState,
+    /// The parts of the service.
+    health: Vec<PartHealth>,
+    /// All reconcilers are paused.
+    paused: bool,
+    reconcilers: Vec<Summary>,
+}
+
+/// Numbers of one reconciler.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReconcilerSummary)]
+pub struct Summary {
+    /// The kind of objects it is for.
+    #[schema(value_type = Kind)]
+    name: String,
+    /// Objects it is for.
+    objects: i64,
+    /// Objects observed as desired.
+    ready: i64,
+    /// All others.
+    not_ready: i64,
+    /// Objects in back-off.
+    failing: i64,
+    /// It is paused, by itself or with all of them.
+    paused: bool,
+    #[serde(flatten)]
+    live: LiveNumbers,
+}
+
 /// `GET /api/admin/reconcile`: the leader, and numbers for each reconciler. Counts come from the
 /// database and hold on every replica; what is live is this process's own.
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn overview(
+    _: Superadmin,
+    _: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<Overview>, ApiError> {
     let mut connection = deps.db.snapshot().await?;
     let counts = object::ready_counts(&mut connection).await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
     drop(connection);
-    let reconcilers = merged(deps.reconcilers.summaries(), &counts, &paused);
-    Ok(Reply::ok("reconcilers")
-        .with("leader", deps.leadership.leader())
-        .with("engine", deps.engine.engine())
-        .with("health", deps.health.parts())
-        .with("paused", paused.iter().any(|name| name == ALL))
-        .with("reconcilers", reconcilers))
+    let overview = Overview {
+        leader: deps.leadership.leader(),
+        engine: deps.engine.engine(),
+        health: deps.health.parts(),
+        paused: paused.iter().any(|name| name == ALL),
+        reconcilers: merged(deps.reconcilers.summaries(), &counts, &paused),
+    };
+    Ok(Answer::ok("reconcilers", overview))
 }
 
 /// Live numbers and stored ones, in one object for each reconciler.
-fn merged(live: Vec<Value>, counts: &[ReadyCount], paused: &[String]) -> Vec<Map<String, Value>> {
-    let mut all: Vec<Map<String, Value>> = live
-        .into_iter()
-        .filter_map(|summary| match summary {
-            Value::Object(summary) => Some(summary),
-            _ => None,
-        })
-        .collect();
+fn merged(
+    mut live: Vec<(&'static str, LiveNumbers)>,
+    counts: &[ReadyCount],
+    paused: &[String],
+) -> Vec<Summary> {
     for kind in Kind::VARIANTS {
-        if !all
-            .iter()
-            .any(|summary| summary.get("name") == Some(&json!(kind)))
-        {
-            all.push(Map::from_iter([("name".to_owned(), json!(kind))]));
+        if !live.iter().any(|(name, _)| *name == kind.as_str()) {
+            live.push((kind.as_str(), LiveNumbers::default()));
         }
     }
-    for summary in &mut all {
-        let name = summary
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let is_paused = paused.iter().any(|paused| paused == ALL || paused == name);
-        let of_kind = counts.iter().filter(|count| count.kind == name);
-        let (mut objects, mut ready, mut failing) = (0, 0, 0);
-        for count in of_kind {
-            objects += count.n;
-            failing += count.failing;
-            if count.ready == "True" {
-                ready += count.n;
-            }
+    let summaries = live.into_iter().map(|(name, live)| {
+        let of_kind = || counts.iter().filter(|count| count.kind == name);
+        let objects = of_kind().map(|count| count.n).sum();
+        let are_ready = of_kind().filter(|count| count.ready == "True");
+        let ready = are_ready.map(|count| count.n).sum();
+        Summary {
+            name: name.to_owned(),
+            objects,
+            ready,
+            not_ready: objects - ready,
+            failing: of_kind().map(|count| count.failing).sum(),
+            paused: paused.iter().any(|paused| paused == ALL || paused == name),
+            live,
         }
-        summary.insert("objects".to_owned(), json!(objects));
-        summary.insert("ready".to_owned(), json!(ready));
-        summary.insert("not_ready".to_owned(), json!(objects - ready));
-        summary.insert("failing".to_owned(), json!(failing));
-        summary.insert("paused".to_owned(), json!(is_paused));
-    }
-    all
+    });
+    summaries.collect()
 }
 
 /// An object's header with its status.
-#[derive(Debug, Serialize)]
-struct Header<'a> {
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ObjectHeader)]
+pub struct Header {
+    #[schema(example = "container/alice")]
     object: String,
-    kind: &'a str,
-    name: &'a str,
-    uid: &'a Uid,
+    #[schema(value_type = Kind)]
+    kind: String,
+    #[schema(example = "alice")]
+    name: String,
+    uid: Uid,
     generation: Generation,
     observed_generation: Generation,
     paused: bool,
     created_at: Timestamp,
     deleted_at: Option<Timestamp>,
-    conditions: Vec<Explained<'a>>,
+    conditions: Vec<Explained>,
+    /// Failed passes in a row.
     failures: u32,
+    /// When the next attempt is due, in back-off.
     next_attempt_at: Option<Timestamp>,
     #[serde(flatten)]
     guidance: Guidance,
 }
 
-impl<'a> Header<'a> {
+impl Header {
     /// `paused`: names of paused reconcilers.
-    fn of(deps: &Deps, row: &'a ObjectRow, paused: &[String]) -> Self {
+    fn of(deps: &Deps, row: ObjectRow, paused: &[String]) -> Self {
         let is_paused = row.paused || paused.iter().any(|name| name == ALL || *name == row.kind);
         let look = deps.reconcilers.next_look(&row.kind, row.uid.as_str());
         Self {
-            guidance: Guidance::of(row, is_paused, look),
+            guidance: Guidance::of(&row, is_paused, look),
             object: format!("{}/{}", row.kind, row.name),
-            kind: &row.kind,
-            name: &row.name,
-            uid: &row.uid,
+            kind: row.kind,
+            name: row.name,
+            uid: row.uid,
             generation: row.generation,
             observed_generation: row.status.observed_generation,
             paused: row.paused,
@@ -139,10 +172,13 @@ impl<'a> Header<'a> {
 }
 
 /// Which objects.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct Filter {
+    /// Only objects of this kind.
+    #[schema(value_type = Option<Kind>)]
     reconciler: Option<String>,
     /// `true`, `false` or `unknown`.
+    #[schema(pattern = "^(true|false|unknown)?$", example = "false")]
     ready: Option<String>,
 }
 
@@ -175,12 +211,27 @@ impl Filter {
     }
 }
 
+/// Objects with their conditions.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Objects {
+    objects: Vec<Header>,
+    /// From where to watch what changes after this list.
+    #[schema(value_type = String, example = "5f0c2a-41")]
+    watch_id: Position,
+    #[serde(flatten)]
+    page: Page,
+}
+
 /// `GET /api/admin/reconcile/objects`: objects with their conditions, each with its remedy, and for
 /// what is not as desired: what is wrong, since when, what is tried next, and how to force it.
 ///
 /// # Errors
 /// 400 for an unknown reconciler or value of `ready`.
-pub async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn objects(
+    _: Superadmin,
+    input: Input<Filter>,
+    deps: Deps,
+) -> Result<Answer<Objects>, ApiError> {
     let (kind, ready) = (input.params.kind()?, input.params.ready()?);
     let paging = input.paging.as_ref();
     let mut connection = deps.db.snapshot().await?;
@@ -194,28 +245,32 @@ pub async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<
     }
     let paused = object::paused_reconcilers(&mut connection).await?;
     drop(connection);
-    let headers: Vec<Header<'_>> = rows
-        .iter()
-        .map(|row| Header::of(&deps, row, &paused))
-        .collect();
-    let reply = Reply::ok("objects")
-        .with("objects", headers)
-        .with("watch_id", watch_id);
-    Ok(with_page(reply, paging, total))
+    let headers = rows.into_iter().map(|row| Header::of(&deps, row, &paused));
+    let objects = Objects {
+        objects: headers.collect(),
+        watch_id,
+        page: Page::of(paging, total),
+    };
+    Ok(Answer::ok("objects", objects))
 }
 
 /// Which events.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct EventFilter {
     /// `kind/name`; objects that are gone have events, too. `service/agentyard` is the service itself.
+    #[schema(example = "container/alice")]
     object: Option<String>,
     /// Only those of objects of this kind.
+    #[schema(example = "container")]
     kind: Option<String>,
     /// Only those with this reason.
+    #[schema(example = "CrashLoop")]
     reason: Option<String>,
-    /// Only those that happened (again) from this moment on.
+    /// Only those that happened (again) from this moment on: RFC 3339, or Unix seconds.
+    #[schema(example = "2026-05-11T11:46:40Z")]
     since: Option<String>,
     /// Without a page: at most so many, newest first (default 100, at most 1000).
+    #[schema(minimum = 1, maximum = 1000, example = 100)]
     limit: Option<i64>,
 }
 
@@ -263,6 +318,17 @@ impl EventFilter {
     }
 }
 
+/// Events, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EventList {
+    events: Vec<ExplainedEvent>,
+    /// From where to watch what changes after this list.
+    #[schema(value_type = String, example = "5f0c2a-41")]
+    watch_id: Position,
+    #[serde(flatten)]
+    page: Page,
+}
+
 /// `GET /api/admin/events`: what happened to objects, newest first: one page, or without one the
 /// newest.
 ///
@@ -272,7 +338,7 @@ pub async fn events(
     _: Superadmin,
     input: Input<EventFilter>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<EventList>, ApiError> {
     let paging = input.paging.as_ref();
     let filter = input.params.filter(search(paging))?;
     let newest = input.params.limit()?;
@@ -290,14 +356,14 @@ pub async fn events(
         (events, _) = event::page(&mut connection, &filter, limit, offset).await?;
     }
     drop(connection);
-    let reply = Reply::ok("events, newest first")
-        .with("events", explained_events(events))
-        .with("watch_id", watch_id);
-    Ok(match paging {
-        Some(_) => with_page(reply, paging, total),
-        // The newest are one page of as many as there may be.
-        None => with_page(reply, Some(&first(newest)), total),
-    })
+    // Without a page, the newest are one of as many as there may be.
+    let newest = first(newest);
+    let list = EventList {
+        events: explained_events(events),
+        watch_id,
+        page: Page::of(Some(paging.unwrap_or(&newest)), total),
+    };
+    Ok(Answer::ok("events, newest first", list))
 }
 
 /// The first page of this size.

@@ -7,29 +7,47 @@ use schema::secrets::random_password;
 use schema::user::{self, Role, User};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
+use crate::answer::Answer;
 use crate::auth::password;
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
-use crate::reply::Reply;
 
-use super::page;
+use super::page::{self, Page};
+use super::params::{Credentials, NewPassword};
 
 /// A superadmin as listings show it.
-#[derive(Debug, Serialize)]
-struct Item {
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SuperadminItem)]
+pub struct Item {
     username: UserName,
     created_at: Timestamp,
     last_login_at: Option<Timestamp>,
+}
+
+/// All superadmins.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Superadmins)]
+pub struct Listing {
+    /// Their names.
+    admins: Vec<UserName>,
+    items: Vec<Item>,
+    #[serde(flatten)]
+    page: Page,
 }
 
 /// `GET /api/admin/superadmins`: names under `admins`, more under `items`.
 ///
 /// # Errors
 /// None of its own.
-pub async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn list(
+    _: Superadmin,
+    input: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<Listing>, ApiError> {
     let all = user::list_superadmins(&mut *deps.db.read().await?).await?;
     let items = all.into_iter().map(|account| Item {
         username: account.name,
@@ -40,15 +58,16 @@ pub async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Re
     let (items, total) = page::cut(items.collect(), paging, |item, search| {
         item.username.key().contains(search)
     });
-    let names: Vec<UserName> = items.iter().map(|item| item.username.clone()).collect();
-    let reply = Reply::ok("superadmins")
-        .with("admins", names)
-        .with("items", items);
-    Ok(page::with_page(reply, paging, total))
+    let listing = Listing {
+        admins: items.iter().map(|item| item.username.clone()).collect(),
+        items,
+        page: Page::of(paging, total),
+    };
+    Ok(Answer::ok("superadmins", listing))
 }
 
 /// The form that names an account.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct NameForm {
     username: UserName,
 }
@@ -61,7 +80,7 @@ pub async fn create(
     Superadmin(actor): Superadmin,
     input: Input<NameForm>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Credentials>, ApiError> {
     let username = input.params.username;
     let password = random_password().map_err(ApiError::internal)?;
     let hash = hash(&deps, password.clone()).await?;
@@ -70,9 +89,9 @@ pub async fn create(
     tx.commit(About::object(Role::Superadmin, &username))
         .await?;
     tracing::info!(%actor, superadmin = %username, "superadmin created");
-    Ok(Reply::ok(format!("superadmin {username} created"))
-        .with("username", username)
-        .with("password", password.expose_secret()))
+    let message = format!("superadmin {username} created");
+    let credentials = Credentials::new(username, &password);
+    Ok(Answer::ok(message, credentials))
 }
 
 /// `POST /api/admin/superadmins/delete`: ends the account and its sessions.
@@ -83,7 +102,7 @@ pub async fn delete(
     Superadmin(actor): Superadmin,
     input: Input<NameForm>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer, ApiError> {
     let username = input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
     user::delete_superadmin(&mut tx, &username)
@@ -99,14 +118,16 @@ pub async fn delete(
     tx.commit(About::object(Role::Superadmin, &username))
         .await?;
     tracing::info!(%actor, superadmin = %username, "superadmin deleted");
-    Ok(Reply::ok(format!("superadmin {username} deleted")))
+    Ok(Answer::plain(format!("superadmin {username} deleted")))
 }
 
 /// The form of `POST /api/admin/superadmins/reset`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = SuperadminResetForm)]
 pub struct ResetForm {
     username: UserName,
     /// The new password; a random one when absent or empty, as a form's blank input is.
+    #[schema(value_type = Option<String>, format = Password)]
     password: Option<SecretString>,
 }
 
@@ -119,7 +140,7 @@ pub async fn reset(
     Superadmin(actor): Superadmin,
     input: Input<ResetForm>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<NewPassword>, ApiError> {
     let ResetForm { username, password } = input.params;
     let given = password.filter(|password| !password.expose_secret().is_empty());
     let (password, random) = match given {
@@ -130,11 +151,9 @@ pub async fn reset(
     let hash = hash(&deps, password.clone()).await?;
     set_password(&deps, &input.meta, &actor, &username, &hash).await?;
     tracing::info!(%actor, superadmin = %username, "superadmin's password reset");
-    let reply = Reply::ok(format!("superadmin {username} has a new password"));
-    if random {
-        return Ok(reply.with("password", password.expose_secret()));
-    }
-    Ok(reply)
+    let message = format!("superadmin {username} has a new password");
+    let told = random.then_some(&password);
+    Ok(Answer::ok(message, NewPassword::new(username, told)))
 }
 
 async fn set_password(

@@ -4,25 +4,31 @@ use schema::error::DbError;
 use schema::ids::Timestamp;
 use schema::operation::{self, Operation, Progress, Target, TargetState};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::page::{Window, with_page};
+use super::page::{Page, Window};
+use crate::answer::{Answer, Resource};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
-use crate::reply::Reply;
 
 /// Objects shown of one operation in the list, those that need a person first.
 const MAX_RESULTS: usize = 200;
 
 /// An operation as clients poll it.
-#[derive(Debug, Serialize)]
-struct Status {
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TaskStatus)]
+pub struct Status {
+    /// Empty when there never was an operation.
     id: String,
+    /// Empty when there never was an operation.
     #[serde(rename = "type")]
+    #[schema(example = "batch_create")]
     kind: String,
     #[serde(flatten)]
     progress: Progress,
+    #[schema(example = "under way: 3 of 10 done, 0 failed")]
     message: String,
     started_at: Option<Timestamp>,
     /// When the last of its objects got there; absent while one is under way.
@@ -71,8 +77,9 @@ fn message(progress: Progress, under_way: bool) -> String {
 }
 
 /// Which operation.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
+    /// Its id; the newest one without it.
     task_id: Option<String>,
 }
 
@@ -80,7 +87,11 @@ pub struct Which {
 ///
 /// # Errors
 /// 404 without such an operation.
-pub async fn status(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn status(
+    _: Superadmin,
+    input: Input<Which>,
+    deps: Deps,
+) -> Result<Resource<Status>, ApiError> {
     let mut connection = deps.db.snapshot().await?;
     let operation = match input.params.task_id.filter(|id| !id.is_empty()) {
         Some(id) => Some(
@@ -97,15 +108,18 @@ pub async fn status(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Re
         }
         None => Status::idle(),
     };
-    Ok(Reply::resource(&status))
+    Ok(Resource::new(&status))
 }
 
 /// An operation with what became of its objects.
-#[derive(Debug, Serialize)]
-struct Task {
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Task {
     #[serde(flatten)]
     status: Status,
+    /// Who asked for it.
+    #[schema(example = "admin")]
     actor: String,
+    /// What became of its objects, those that need a person first.
     results: Vec<Target>,
     /// There are more objects than are shown.
     results_truncated: bool,
@@ -136,12 +150,24 @@ fn urgency(state: TargetState) -> u8 {
     }
 }
 
+/// Operations, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Tasks {
+    tasks: Vec<Task>,
+    #[serde(flatten)]
+    page: Page,
+}
+
 /// `GET /api/admin/tasks`: operations, newest first, with their results. Always one page, since
 /// operations only grow in number.
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn list(
+    _: Superadmin,
+    input: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<Tasks>, ApiError> {
     let first = Paging {
         page: 1,
         page_size: DEFAULT_PAGE_SIZE,
@@ -149,8 +175,11 @@ pub async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Re
     };
     let paging = Some(input.paging.as_ref().unwrap_or(&first));
     let (tasks, total) = read(&deps, paging).await?;
-    let reply = Reply::ok("operations, newest first").with("tasks", tasks);
-    Ok(with_page(reply, paging, total))
+    let page = Page::of(paging, total);
+    Ok(Answer::ok(
+        "operations, newest first",
+        Tasks { tasks, page },
+    ))
 }
 
 async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Task>, i64), DbError> {

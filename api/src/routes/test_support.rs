@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::access::Op;
 use crate::deps::Dependencies;
 use crate::dispatch::Binder;
+use crate::openapi::conformance::Conformance;
 use crate::routes::fleet::bind_fleet;
 use crate::testing::{NOW, World, world};
 
@@ -94,12 +95,19 @@ impl Fleet {
         Arc::get_mut(&mut self.world.deps).unwrap()
     }
 
-    async fn request(&self, request: warp::test::RequestBuilder, name: &str) -> Answer {
+    async fn request(
+        &self,
+        method: &str,
+        request: warp::test::RequestBuilder,
+        name: &str,
+    ) -> Answer {
         let api = self.world.api(bind_fleet(Binder::default()), OPS);
         let request = request
+            .method(method)
             .header("cookie", self.world.cookie(name))
             .header("x-csrf-token", self.world.token(name));
         let response = request.reply(&api.filter()).await;
+        Conformance::default().check(method, &response);
         let text = String::from_utf8_lossy(response.body()).into_owned();
         Answer {
             status: response.status(),
@@ -110,7 +118,8 @@ impl Fleet {
 
     /// GET as `name`.
     pub(crate) async fn get_as(&self, name: &str, path: &str) -> Answer {
-        self.request(warp::test::request().path(path), name).await
+        self.request("GET", warp::test::request().path(path), name)
+            .await
     }
 
     /// GET as superadmin.
@@ -121,11 +130,10 @@ impl Fleet {
     /// POST of form fields as `name`.
     pub(crate) async fn post_as(&self, name: &str, path: &str, body: &str) -> Answer {
         let request = warp::test::request()
-            .method("POST")
             .path(path)
             .header("content-type", "application/x-www-form-urlencoded")
             .body(body);
-        self.request(request, name).await
+        self.request("POST", request, name).await
     }
 
     /// POST of form fields as superadmin.

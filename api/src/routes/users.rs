@@ -1,7 +1,7 @@
 //! Ordinary users, as administrators manage them.
 
 use schema::audit::About;
-use schema::change;
+use schema::change::{self, Position};
 use schema::config::Config;
 use schema::config::query as config_query;
 use schema::container::{Desired, StatusWord, status_word};
@@ -15,41 +15,51 @@ use schema::user::{self, NewUser, Role, Source, User, UserListing};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use utoipa::ToSchema;
 
-use super::page::{Window, search, with_page};
-use super::params::{Who, by_rule_of, ordinary_user, present_user};
+use super::page::{Page, Window, search};
+use super::params::{Credentials, NewPassword, Who, by_rule_of, ordinary_user, present_user};
+use crate::answer::{Answer, Answers, Body};
 use crate::auth::password::check_rules;
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::explain::{Explained, explained_owned};
 use crate::input::{Input, Nothing};
+use crate::openapi::Schemas;
 use crate::reply::Reply;
 use crate::settings::AuthMode;
-use crate::wait::{self, Change};
+use crate::wait::{self, Change, Converging};
 
 mod batch;
 
 pub use batch::batch_create;
 
 /// A user with its container, in a list.
-#[derive(Debug, Serialize)]
-struct Item {
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UserItem)]
+pub struct Item {
+    #[schema(example = "alice")]
     username: String,
+    #[schema(value_type = Source)]
     source: String,
     role: Role,
     disabled: bool,
     status: StatusWord,
+    #[schema(example = "docker.io/sipeed/picoclaw:1.2.3")]
     image: String,
+    #[schema(example = "1.2.3")]
     image_tag: String,
     /// The image was found on the engine.
     image_ready: bool,
+    /// Address in the agent network.
+    #[schema(example = "10.88.0.2")]
     ip: Option<String>,
     groups: Vec<String>,
     desired: Desired,
     generation: Generation,
     observed_generation: Generation,
-    conditions: Vec<Explained<'static>>,
+    conditions: Vec<Explained>,
     created_at: Timestamp,
     last_login_at: Option<Timestamp>,
 }
@@ -87,11 +97,30 @@ fn tag_of(reference: &str) -> &str {
     last.split_once(':').map_or("", |(_, tag)| tag)
 }
 
+/// Users and their containers.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Users)]
+pub struct Listing {
+    users: Vec<Item>,
+    /// From where to watch what changes after this list.
+    #[schema(value_type = String, example = "5f0c2a-41")]
+    watch_id: Position,
+    auth_mode: AuthMode,
+    /// Accounts and passwords are managed elsewhere.
+    unified_auth: bool,
+    #[serde(flatten)]
+    page: Page,
+}
+
 /// `GET /api/admin/users`: everybody, or one page; no engine is asked.
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn list(
+    _: Superadmin,
+    input: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<Listing>, ApiError> {
     let paging = input.paging.as_ref();
     let mut window = Window::of(paging);
     let mut connection = deps.db.snapshot().await?;
@@ -104,31 +133,69 @@ pub async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Re
             user::list(&mut connection, search(paging), window.limit, window.offset).await?;
     }
     drop(connection);
-    let items: Vec<Item> = users.into_iter().map(Item::from).collect();
     let mode = deps.settings().auth_mode;
-    let reply = Reply::ok("users and their containers")
-        .with("users", items)
-        .with("watch_id", watch_id)
-        .with("auth_mode", mode)
-        .with("unified_auth", mode != AuthMode::Local);
-    Ok(with_page(reply, paging, total))
+    let listing = Listing {
+        users: users.into_iter().map(Item::from).collect(),
+        watch_id,
+        auth_mode: mode,
+        unified_auth: mode != AuthMode::Local,
+        page: Page::of(paging, total),
+    };
+    Ok(Answer::ok("users and their containers", listing))
 }
 
 /// A user to create.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct Creation {
     username: UserName,
     /// Random when absent or empty.
+    #[schema(value_type = Option<String>, format = Password)]
     password: Option<SecretString>,
     /// Another tag of the configured image.
+    #[schema(example = "1.2.3")]
     image_tag: Option<String>,
+}
+
+/// A new user.
+#[derive(Serialize, ToSchema)]
+pub struct Created {
+    #[serde(flatten)]
+    credentials: Credentials,
+    #[serde(flatten)]
+    converging: Converging,
+}
+
+/// A user was created; what became of the container decides whether that is told as a success. The
+/// account is there all the same, and this is the only time its password is told.
+pub enum Creating {
+    /// The container is ready or under way.
+    Done(Answer<Created>),
+    /// The container failed.
+    Failed(Answer<Credentials>),
+}
+
+impl Answers for Creating {
+    fn into_reply(self) -> Reply {
+        match self {
+            Self::Done(answer) => answer.into_reply(),
+            Self::Failed(answer) => answer.into_reply(),
+        }
+    }
+
+    fn describe(schemas: &mut Schemas) -> Vec<Body> {
+        Answer::<Created>::describe(schemas)
+    }
 }
 
 /// `POST /api/admin/users/create`: answers name and password, once.
 ///
 /// # Errors
 /// 400 for a bad name, password or tag; 409 when the name is taken or still being removed.
-pub async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn create(
+    _: Superadmin,
+    input: Input<Creation>,
+    deps: Deps,
+) -> Result<Creating, ApiError> {
     let Creation {
         username,
         password,
@@ -145,13 +212,14 @@ pub async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result
     tx.commit(About::object(Kind::User, &username)).await?;
     let settled = wait::settle(&deps, &change, input.wait).await;
     let (done, under_way) = ("user created", "user created; the container is on its way");
-    // Whatever became of the container, the account exists and this is the only time its password
-    // is told.
-    let reply =
-        wait::reply(&change, settled, done, under_way).unwrap_or_else(|failed| failed.to_reply());
-    Ok(reply
-        .with("username", &username)
-        .with("password", password.expose_secret()))
+    let credentials = Credentials::new(username, &password);
+    Ok(match wait::reply(&change, settled, done, under_way) {
+        Ok(answer) => Creating::Done(answer.map(|converging| Created {
+            credentials,
+            converging,
+        })),
+        Err(failed) => Creating::Failed(Answer::failed(&failed, credentials)),
+    })
 }
 
 fn checked_tag(tag: Option<String>) -> Result<Option<String>, ApiError> {
@@ -231,7 +299,7 @@ pub async fn delete(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Converging>, ApiError> {
     let name = &input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
     let user = ordinary_user(user::find(&mut tx, name).await?, name)?;
@@ -274,10 +342,12 @@ fn coming_back(mode: AuthMode) -> &'static str {
 }
 
 /// The form of `POST /api/admin/users/reset-password`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = UserResetForm)]
 pub struct ResetForm {
     username: UserName,
     /// The new password; a random one when absent or empty, as a form's blank input is.
+    #[schema(value_type = Option<String>, format = Password)]
     password: Option<SecretString>,
 }
 
@@ -291,7 +361,7 @@ pub async fn reset_password(
     Superadmin(actor): Superadmin,
     input: Input<ResetForm>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<NewPassword>, ApiError> {
     let ResetForm { username, password } = input.params;
     let name = &username;
     let given = password.filter(|password| !password.expose_secret().is_empty());
@@ -309,12 +379,11 @@ pub async fn reset_password(
     user::set_password(&mut tx, &user.uid, &hash.into(), None).await?;
     tx.commit(About::object(Kind::User, &user.name)).await?;
     tracing::info!(%actor, user = %user.name, "password reset");
-    let reply =
-        Reply::ok("the password was reset and all sessions ended").with("username", &user.name);
-    if random {
-        return Ok(reply.with("password", password.expose_secret()));
-    }
-    Ok(reply)
+    let told = random.then_some(&password);
+    Ok(Answer::ok(
+        "the password was reset and all sessions ended",
+        NewPassword::new(user.name, told),
+    ))
 }
 
 /// `POST /api/admin/users/disable`: no sign-in, no session, no running container.
@@ -326,7 +395,7 @@ pub async fn disable(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Converging>, ApiError> {
     set_disabled(&actor, input, deps, true).await
 }
 
@@ -338,7 +407,7 @@ pub async fn enable(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Converging>, ApiError> {
     set_disabled(&actor, input, deps, false).await
 }
 
@@ -347,7 +416,7 @@ async fn set_disabled(
     input: Input<Who>,
     deps: Deps,
     disabled: bool,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Converging>, ApiError> {
     let name = &input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
@@ -367,6 +436,14 @@ async fn set_disabled(
     .await
 }
 
+/// Sessions of an account that were ended.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Ended {
+    username: UserName,
+    /// How many.
+    ended: u64,
+}
+
 /// `POST /api/admin/users/sessions/revoke`: ends all sessions of an account, superadmins included.
 ///
 /// # Errors
@@ -375,7 +452,7 @@ pub async fn revoke_sessions(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Ended>, ApiError> {
     let name = &input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
     let account = user::find(&mut tx, name).await?;
@@ -385,9 +462,9 @@ pub async fn revoke_sessions(
     tx.commit(about.detail(format!("sessions ended: {ended}")))
         .await?;
     tracing::info!(%actor, account = %account.name, ended, "sessions revoked");
-    Ok(Reply::ok(format!("sessions of {name} ended"))
-        .with("username", &account.name)
-        .with("ended", ended))
+    let message = format!("sessions of {name} ended");
+    let username = account.name;
+    Ok(Answer::ok(message, Ended { username, ended }))
 }
 
 #[cfg(test)]

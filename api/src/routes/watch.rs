@@ -6,15 +6,17 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use http::HeaderMap;
 use schema::change::{self, Filter, News, Position};
+use schema::ids::Kind;
 use serde::Deserialize;
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
 use super::{live, params};
+use crate::answer::Events;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
-use crate::reply::Reply;
 use crate::watch::{Batch, Told, Watching, position_event};
 
 /// How long a browser waits before it comes back, in milliseconds.
@@ -23,11 +25,13 @@ const RETRY: &str = "retry:2000\n";
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// What is watched, and from where on.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 pub struct WatchParams {
     /// Only this object: `kind/name`.
+    #[schema(example = "container/alice")]
     object: Option<String>,
     /// Only objects of this kind.
+    #[schema(value_type = Option<Kind>)]
     kind: Option<String>,
     /// Go on after this event, for clients that cannot send the header `Last-Event-ID`, which wins.
     last_event_id: Option<String>,
@@ -85,13 +89,13 @@ pub async fn watch(
     Superadmin(actor): Superadmin,
     input: Input<WatchParams>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Events, ApiError> {
     let filter = input.params.filter()?;
     let since = input.params.since(&input.meta.headers)?;
     let watching = deps.watch.join().await?;
     let watcher = Watcher::begin(deps.clone(), watching, filter, since).await?;
     let dead = live::death(deps, actor.session().cloned());
-    Ok(Reply::frames(watcher.frames().take_until(dead)))
+    Ok(Events::frames(watcher.frames().take_until(dead)))
 }
 
 /// One client's stream.

@@ -110,7 +110,8 @@ impl About {
 }
 
 /// One entry, without its place in the chain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = AuditEntryFields)]
 pub struct Entry {
     /// When.
     pub at: Timestamp,

@@ -12,7 +12,8 @@ use crate::error::DbError;
 const PAGE: i64 = 500;
 
 /// Where the trail is not as it was written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = AuditProblem)]
 pub struct Problem {
     /// The entry, or where it should be.
     pub seq: i64,

@@ -29,6 +29,7 @@ const MIB: u64 = 1024 * 1024;
     serde::Serialize,
     strum::Display,
     strum::EnumString,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

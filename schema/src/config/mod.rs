@@ -21,7 +21,8 @@ pub use patch::{Change, Changes, Patch, parse_patch};
 pub use registry::{KEYS, KeyDef, ValueType, find};
 
 /// Why a configuration value was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = ConfigProblem)]
 pub struct Problem {
     /// The key as it was given, dotted.
     pub key: String,
@@ -32,9 +33,10 @@ pub struct Problem {
 }
 
 /// The kinds of problems.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[schema(as = ConfigProblemCode)]
 pub enum ProblemCode {
     /// There is no such key.
     UnknownKey,

@@ -20,9 +20,11 @@ use crate::object::StatusRow;
     strum::EnumString,
     strum::IntoStaticStr,
     strum::Display,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
+#[schema(as = DesiredState)]
 pub enum Desired {
     /// It shall run.
     Running,
@@ -79,7 +81,7 @@ impl ContainerRow {
 }
 
 /// What the container reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, utoipa::ToSchema)]
 pub struct ContainerFacts {
     /// The engine's id of the container last seen ready.
     pub engine_id: Option<String>,
@@ -185,9 +187,20 @@ impl TryFrom<RawContainer> for ContainerRow {
 }
 
 /// One word for a container's state, as listings show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display, strum::IntoStaticStr)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    strum::Display,
+    strum::IntoStaticStr,
+    utoipa::ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
+#[schema(as = ContainerStatus)]
 pub enum StatusWord {
     /// Observed running and ready.
     Running,

@@ -62,8 +62,9 @@ impl From<RawOperation> for Operation {
 }
 
 /// How far one object of an operation is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[schema(as = TaskResultState)]
 pub enum TargetState {
     /// Reached, or the object is gone.
     Done,
@@ -76,7 +77,8 @@ pub enum TargetState {
 }
 
 /// One object of an operation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = TaskResult)]
 pub struct Target {
     /// `kind/name`.
     pub object: String,
@@ -129,7 +131,8 @@ impl TryFrom<RawTarget> for Target {
 }
 
 /// How far an operation is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, utoipa::ToSchema)]
+#[schema(as = TaskProgress)]
 pub struct Progress {
     /// Objects in all.
     pub total: usize,

@@ -22,6 +22,7 @@ use crate::object::StatusRow;
     strum::Display,
     strum::EnumString,
     strum::IntoStaticStr,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -45,9 +46,11 @@ pub enum Role {
     strum::Display,
     strum::EnumString,
     strum::IntoStaticStr,
+    utoipa::ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
+#[schema(as = AccountSource)]
 pub enum Source {
     /// Created by an administrator; the password is here.
     Local,

@@ -13,6 +13,7 @@ use warp::filters::BoxedFilter;
 use crate::access::Op;
 use crate::auth::password::hash_blocking;
 use crate::dispatch::{Api, Binder};
+use crate::openapi::conformance::Conformance;
 use crate::server::{Peer, RequestContext, Surface};
 use crate::testing::{NOW, World, world};
 
@@ -44,6 +45,7 @@ pub(in crate::routes) struct House {
 /// A request under construction.
 pub(in crate::routes) struct Ask<'a> {
     house: &'a House,
+    method: String,
     request: warp::test::RequestBuilder,
     who: Option<(&'a str, &'a str)>,
 }
@@ -158,6 +160,7 @@ impl House {
     pub(in crate::routes) fn get(&self, path: &str) -> Ask<'_> {
         Ask {
             house: self,
+            method: "GET".to_owned(),
             request: warp::test::request().path(path),
             who: None,
         }
@@ -172,10 +175,9 @@ impl House {
             .iter()
             .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
             .collect();
-        let mut ask = self.get(path);
+        let mut ask = self.get(path).method("POST");
         ask.request = ask
             .request
-            .method("POST")
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body(pairs.join("&"));
         ask
@@ -227,6 +229,7 @@ impl<'a> Ask<'a> {
     }
 
     pub(in crate::routes) fn method(mut self, method: &str) -> Self {
+        method.clone_into(&mut self.method);
         self.request = self.request.method(method);
         self
     }
@@ -244,6 +247,7 @@ impl<'a> Ask<'a> {
                 .header("x-csrf-token", self.house.world.token(name));
         }
         let response: http::Response<Bytes> = request.reply(&self.house.filter).await;
+        Conformance::default().check(&self.method, &response);
         let text = String::from_utf8_lossy(response.body()).into_owned();
         Answer {
             status: response.status(),

@@ -53,8 +53,12 @@ impl ContainerLogs for Engine {
 
 #[async_trait]
 impl ContainerInspect for Engine {
-    async fn inspect(&self, user: &Uid) -> Result<Option<Value>, PortError> {
-        self.check(user, json!({ "Id": "abc" }))
+    async fn inspect(&self, user: &Uid) -> Result<Option<ContainerDetails>, PortError> {
+        let facts = ContainerDetails {
+            id: "abc".to_owned(),
+            ..ContainerDetails::default()
+        };
+        self.check(user, facts)
     }
 }
 
@@ -295,7 +299,7 @@ async fn live_reads_tell_no_user_no_container_and_no_engine_apart() {
         .get("/api/admin/container/inspect?username=alice")
         .await
         .is(200);
-    assert_eq!(inspect["container"]["Id"], "abc");
+    assert_eq!(inspect["container"]["id"], "abc");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use schema::ids::Timestamp;
 use tokio::time::{Instant, timeout};
 
 use super::*;
+use crate::answer::Answers;
 use crate::auth::session::{SessionClaims, VALIDITY};
 use crate::auth::{Account, Authenticator, Role};
 use crate::follows::PER_ACCOUNT;
@@ -77,7 +78,7 @@ async fn following(world: &World, reader: Option<&Session>) -> Result<Body, ApiE
     };
     let alice = account("alice");
     let reply = logs(&world.deps, reader, (&alice.uid, &alice.name), &params).await?;
-    let response = reply.into_response(&world.deps.shutdown)?;
+    let response = reply.into_reply().into_response(&world.deps.shutdown)?;
     let mut body = response.into_body().boxed_unsync();
     let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
     assert_eq!(first, "data:one\n\n");

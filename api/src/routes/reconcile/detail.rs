@@ -10,18 +10,19 @@ use schema::event::{self, Event};
 use schema::ids::{Kind, Timestamp, Uid, UserName};
 use schema::object::{self, ObjectRow};
 use schema::user;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
-use super::observed::{desired_container, observed_container};
+use super::observed::{DesiredState, ObservedState};
 use super::{Header, missing};
+use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::explain::explained_events;
+use crate::explain::{ExplainedEvent, explained_events};
 use crate::input::Input;
-use crate::reply::Reply;
+use crate::ports::Plan;
 
 /// Events shown with an object.
 const EVENTS: i64 = 20;
@@ -29,16 +30,52 @@ const EVENTS: i64 = 20;
 const DRY_RUN_TIME: Duration = Duration::from_secs(15);
 
 /// Which object.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct Address {
+    #[schema(value_type = Kind)]
     kind: String,
+    #[schema(example = "alice")]
     name: String,
+}
+
+/// One object in full.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ObjectDetail)]
+pub struct Detail {
+    #[serde(flatten)]
+    header: Header,
+    /// Null when the object has no desired state any more.
+    desired: Option<DesiredState>,
+    /// What is, in the same words, as far as it is known.
+    observed: Option<ObservedState>,
+    /// The object whose state this one waits for.
+    waits_for: Option<Header>,
+    /// Null when nothing is desired and nothing is there.
+    plan: Option<DryRun>,
+    /// Who has something to clean up before the object is gone.
+    finalizers: Vec<String>,
+    /// The newest events.
+    events: Vec<ExplainedEvent>,
+}
+
+/// What the next pass would do, or why that cannot be said.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum DryRun {
+    /// What it would do.
+    Plan(Plan),
+    /// Why that cannot be said.
+    #[schema(title = "unknown")]
+    Unknown {
+        /// A sentence.
+        error: String,
+    },
 }
 
 /// What the database knows of an object.
 struct Stored {
     row: ObjectRow,
-    desired: Value,
+    desired: Option<DesiredState>,
     container: Option<ContainerRow>,
     /// The object whose state this one waits for.
     awaited: Option<ObjectRow>,
@@ -54,7 +91,11 @@ struct Stored {
 ///
 /// # Errors
 /// 404 without such an object.
-pub async fn object(_: Superadmin, input: Input<Address>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn object(
+    _: Superadmin,
+    input: Input<Address>,
+    deps: Deps,
+) -> Result<Answer<Detail>, ApiError> {
     let Address { kind, name } = &input.params;
     let kind: Kind = kind
         .parse()
@@ -63,21 +104,19 @@ pub async fn object(_: Superadmin, input: Input<Address>, deps: Deps) -> Result<
     let stored = read(&deps, kind, name).await?;
     let plan = dry_run(&deps, kind, &stored.row).await;
     let observed = observed(&deps, kind, &stored).await;
-    let header = Header::of(&deps, &stored.row, &stored.paused);
-    let header = serde_json::to_value(header).map_err(ApiError::internal)?;
-    let awaited = stored.awaited.as_ref();
-    let awaited = awaited.map(|row| Header::of(&deps, row, &stored.paused));
-    let mut reply = Reply::ok(format!("{kind}/{}", stored.row.name));
-    if let Value::Object(header) = header {
-        reply = reply.with_all(header);
-    }
-    Ok(reply
-        .with("desired", stored.desired)
-        .with("observed", observed)
-        .with("waits_for", awaited)
-        .with("plan", plan)
-        .with("finalizers", stored.finalizers)
-        .with("events", explained_events(stored.events)))
+    let awaited = stored.awaited;
+    let waits_for = awaited.map(|row| Header::of(&deps, row, &stored.paused));
+    let message = format!("{kind}/{}", stored.row.name);
+    let detail = Detail {
+        header: Header::of(&deps, stored.row, &stored.paused),
+        desired: stored.desired,
+        observed,
+        waits_for,
+        plan,
+        finalizers: stored.finalizers,
+        events: explained_events(stored.events),
+    };
+    Ok(Answer::ok(message, detail))
 }
 
 async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
@@ -90,22 +129,17 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
     let desired = match kind {
         Kind::Container => {
             container = container::get(&mut connection, &row.uid).await?;
-            let desired = container.as_ref();
-            json!(desired.map(|container| desired_container(container, &config)))
+            let row = container.as_ref();
+            row.map(|row| DesiredState::container(row, &config))
         }
         Kind::User => {
             let name: UserName = row.name.parse().map_err(ApiError::internal)?;
             let account = user::find(&mut connection, &name).await?;
-            json!(account.map(|account| {
-                json!({
-                    "role": account.role,
-                    "source": account.source,
-                    "disabled": account.disabled,
-                    "directory": format!("users/{}", account.name),
-                })
-            }))
+            account.as_ref().map(DesiredState::user)
         }
-        Kind::Engine => json!({ "network_subnet": config.text("container.network_subnet") }),
+        Kind::Engine => Some(DesiredState::Engine {
+            network_subnet: config.text("container.network_subnet").to_owned(),
+        }),
     };
     let awaited = match awaited(kind, &row) {
         Some((kind, uid)) => object::get(&mut connection, kind, &uid).await?,
@@ -141,34 +175,22 @@ fn awaited(kind: Kind, row: &ObjectRow) -> Option<(Kind, Uid)> {
 }
 
 /// What is, as far as it is known.
-async fn observed(deps: &Deps, kind: Kind, stored: &Stored) -> Value {
+async fn observed(deps: &Deps, kind: Kind, stored: &Stored) -> Option<ObservedState> {
     match (kind, &stored.container) {
-        (Kind::Container, Some(container)) => observed_container(deps, container).await,
-        (Kind::Container, None) => Value::Null,
-        (Kind::User, _) => {
-            let ready = condition::find(&stored.row.status.conditions, ConditionType::Ready);
-            json!({ "directory": ready.map(|ready| &ready.message) })
-        }
-        (Kind::Engine, _) => {
-            let engine = deps.engine.engine();
-            let network = deps.engine.network();
-            let subnet = network.as_ref().and_then(|network| network.get("subnet"));
-            json!({
-                "available": engine.available,
-                "engine": engine.message,
-                "network_subnet": subnet,
-                "network": network,
-            })
-        }
+        (Kind::Container, Some(row)) => Some(ObservedState::container(deps, row).await),
+        (Kind::Container, None) => None,
+        (Kind::User, _) => Some(ObservedState::user(&stored.row)),
+        (Kind::Engine, _) => Some(ObservedState::engine(deps)),
     }
 }
 
 /// What the next pass would do, or why that cannot be said.
-async fn dry_run(deps: &Deps, kind: Kind, row: &ObjectRow) -> Value {
+async fn dry_run(deps: &Deps, kind: Kind, row: &ObjectRow) -> Option<DryRun> {
     let plan = deps.reconcilers.dry_run(kind.as_str(), row.uid.as_str());
-    match timeout(DRY_RUN_TIME, plan).await {
-        Ok(Ok(plan)) => json!(plan),
-        Ok(Err(error)) => json!({ "error": error }),
-        Err(_) => json!({ "error": "the object could not be observed in time" }),
-    }
+    let error = match timeout(DRY_RUN_TIME, plan).await {
+        Ok(Ok(plan)) => return plan.map(DryRun::Plan),
+        Ok(Err(error)) => error,
+        Err(_) => "the object could not be observed in time".to_owned(),
+    };
+    Some(DryRun::Unknown { error })
 }

@@ -5,12 +5,13 @@ use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason}
 use schema::ids::Timestamp;
 use schema::object::ObjectRow;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::ports::{LookBy, NextLook};
 
 /// All absent when the object is as desired.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub(super) struct Guidance {
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
+pub struct Guidance {
     /// What is wrong.
     problem: Option<String>,
     /// Since when the object is not ready.
@@ -24,7 +25,7 @@ pub(super) struct Guidance {
 }
 
 /// How a person makes it happen now.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 struct Force {
     /// On the server's command line; absent where there is none.
     command: Option<String>,

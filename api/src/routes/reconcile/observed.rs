@@ -2,123 +2,222 @@
 
 use std::time::Duration;
 
+use schema::condition::{self, ConditionType};
 use schema::config::Config;
-use schema::container::ContainerRow;
-use serde_json::{Map, Value, json};
+use schema::container::{ContainerFacts, ContainerRow, Desired};
+use schema::object::ObjectRow;
+use schema::user::{Role, Source, User};
+use serde::Serialize;
 use tokio::time::timeout;
+use utoipa::ToSchema;
 
 use crate::deps::Deps;
 use crate::error::chain;
+use crate::ports::{AgentNetwork, ContainerDetails};
 
 /// Longest time the engine may take to tell of one container.
 const INSPECT_TIME: Duration = Duration::from_secs(5);
-/// Cores in nanoseconds of processor time a second.
+/// Nanoseconds of processor time a second that are one core.
 const NANOS: f64 = 1e9;
-const MEBIBYTE: u64 = 1024 * 1024;
+const MEBIBYTE: i64 = 1024 * 1024;
 
-/// What a container should be. Limits are those in force: its own, or the configured ones.
-pub(super) fn desired_container(row: &ContainerRow, config: &Config) -> Value {
-    let pinned = row.facts.image_ref.as_ref() == Some(&row.image_ref);
-    let configured = config.cpu_limit_nanos().unwrap_or(0);
-    json!({
-        "running": row.shall_run(),
-        "desired": row.desired,
-        "disabled": row.disabled,
-        "debug": row.debug,
-        "restart_token": row.restart_token,
-        "image": row.image_ref,
-        "image_id": row.facts.image_id.as_ref().filter(|_| pinned),
-        "cpu_limit": row.cpu_limit.unwrap_or_else(|| cores(configured)),
-        "memory_limit_mb": row.memory_limit_mb.map_or_else(
-            || json!(config.memory_limit_bytes() / MEBIBYTE),
-            |own| json!(own),
-        ),
-        "network": "agentyard",
-    })
+/// What is wanted of an object.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ObjectDesired)]
+#[serde(untagged)]
+pub enum DesiredState {
+    /// Of a container. Limits are those in force: its own, or the configured ones.
+    #[schema(title = "container")]
+    Container {
+        /// Whether it shall run, all things considered.
+        running: bool,
+        desired: Desired,
+        /// The user is disabled.
+        disabled: bool,
+        debug: bool,
+        /// Another one asks for another restart.
+        restart_token: String,
+        image: String,
+        /// The image's id on the engine, once it is known.
+        image_id: Option<String>,
+        /// Cores; 0 = no limit.
+        cpu_limit: f64,
+        /// MiB; 0 = no limit.
+        memory_limit_mb: i64,
+        network: &'static str,
+    },
+    /// Of a user.
+    #[schema(title = "user")]
+    User {
+        role: Role,
+        source: Source,
+        /// Nobody can sign in.
+        disabled: bool,
+        /// Below the data directory.
+        directory: String,
+    },
+    /// Of the engine.
+    #[schema(title = "engine")]
+    Engine {
+        /// Addresses of the agent network.
+        network_subnet: String,
+    },
 }
 
-/// What a container is: what the reconciler remembers, and what the engine says now.
-pub(super) async fn observed_container(deps: &Deps, row: &ContainerRow) -> Value {
-    let mut observed = match json!(row.facts) {
-        Value::Object(facts) => facts,
-        _ => Map::new(),
-    };
-    let asked = timeout(INSPECT_TIME, deps.inspect.inspect(&row.uid)).await;
-    let (container, error) = match asked {
-        Ok(Ok(container)) => (container, None),
-        Ok(Err(error)) => (None, Some(chain(&error))),
-        Err(_) => (None, Some("the engine does not answer in time".to_owned())),
-    };
-    observed.insert("engine_error".to_owned(), json!(error));
-    if error.is_none() {
-        observed.extend(live(container.as_ref()));
+impl DesiredState {
+    pub(super) fn container(row: &ContainerRow, config: &Config) -> Self {
+        let pinned = row.facts.image_ref.as_ref() == Some(&row.image_ref);
+        let nanos = config.cpu_limit_nanos().unwrap_or(0);
+        let nanos = i64::try_from(nanos).unwrap_or(i64::MAX);
+        let memory = i64::try_from(config.memory_limit_bytes()).unwrap_or(i64::MAX);
+        Self::Container {
+            running: row.shall_run(),
+            desired: row.desired,
+            disabled: row.disabled,
+            debug: row.debug,
+            restart_token: row.restart_token.clone(),
+            image: row.image_ref.clone(),
+            image_id: row.facts.image_id.clone().filter(|_| pinned),
+            cpu_limit: row.cpu_limit.unwrap_or_else(|| cores(nanos)),
+            memory_limit_mb: row.memory_limit_mb.unwrap_or(memory / MEBIBYTE),
+            network: "agentyard",
+        }
     }
-    Value::Object(observed)
+
+    pub(super) fn user(account: &User) -> Self {
+        Self::User {
+            role: account.role,
+            source: account.source,
+            disabled: account.disabled,
+            directory: format!("users/{}", account.name),
+        }
+    }
+}
+
+/// What is known of an object.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ObjectObserved)]
+#[serde(untagged)]
+pub enum ObservedState {
+    /// Of a container: what the reconciler remembers, and what the engine says now.
+    #[schema(title = "container")]
+    Container(Box<ObservedContainer>),
+    /// Of a user.
+    #[schema(title = "user")]
+    User {
+        /// What was said of the directory last.
+        #[schema(required = true)]
+        directory: Option<String>,
+    },
+    /// Of the engine.
+    #[schema(title = "engine")]
+    Engine {
+        available: bool,
+        /// Its version, or why it cannot be used.
+        engine: String,
+        /// Addresses of the agent network.
+        network_subnet: Option<String>,
+        network: Option<AgentNetwork>,
+    },
+}
+
+/// What is known of a container.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ObservedContainer {
+    #[serde(flatten)]
+    facts: ContainerFacts,
+    /// Why the engine could not be asked; what it would have told is absent then.
+    engine_error: Option<String>,
+    #[serde(flatten)]
+    live: Option<Live>,
 }
 
 /// The engine's facts in the words of the desired state.
-fn live(container: Option<&Value>) -> Map<String, Value> {
-    let Some(container) = container else {
-        return Map::from_iter([
-            ("running".to_owned(), json!(false)),
-            ("state".to_owned(), json!("none")),
-        ]);
-    };
-    let field = |name: &str| container.get(name).cloned().unwrap_or_default();
-    let number = |name: &str| field(name).as_u64().unwrap_or(0);
-    let networks: Vec<String> = field("networks")
-        .as_object()
-        .map(|networks| networks.keys().cloned().collect())
-        .unwrap_or_default();
-    let state = field("state");
-    let fields = [
-        ("running", json!(state == "running")),
-        ("state", state),
-        ("container", field("name")),
-        ("debug", field("debug")),
-        ("restart_token", field("restart_token")),
-        ("image_id", field("image")),
-        ("cpu_limit", json!(cores(number("cpu_limit_nanos")))),
-        (
-            "memory_limit_mb",
-            json!(number("memory_limit_bytes") / MEBIBYTE),
-        ),
-        ("network", json!(networks.join(","))),
-        ("exit_code", field("exit_code")),
-        ("error", field("error")),
-    ];
-    let fields = fields.into_iter();
-    fields
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+#[derive(Debug, Default, PartialEq, Serialize, ToSchema)]
+#[schema(as = ContainerNow)]
+struct Live {
+    running: bool,
+    /// `none` when there is no container.
+    #[schema(example = "running")]
+    state: String,
+    /// Its name on the engine.
+    container: Option<String>,
+    debug: bool,
+    restart_token: Option<String>,
+    /// Cores; 0 = no limit.
+    cpu_limit: f64,
+    /// MiB; 0 = no limit.
+    memory_limit_mb: i64,
+    /// Its networks, with commas between.
+    network: String,
+    exit_code: Option<i64>,
+    /// The engine's own words when a start failed.
+    error: Option<String>,
+}
+
+impl ObservedState {
+    pub(super) async fn container(deps: &Deps, row: &ContainerRow) -> Self {
+        let asked = timeout(INSPECT_TIME, deps.inspect.inspect(&row.uid)).await;
+        let (live, engine_error) = match asked {
+            Ok(Ok(container)) => (Some(container), None),
+            Ok(Err(error)) => (None, Some(chain(&error))),
+            Err(_) => (None, Some("the engine does not answer in time".to_owned())),
+        };
+        let mut facts = row.facts.clone();
+        if let Some(Some(container)) = &live {
+            facts.image_id = Some(container.image.clone());
+        }
+        Self::Container(Box::new(ObservedContainer {
+            facts,
+            engine_error,
+            live: live.map(Live::of),
+        }))
+    }
+
+    pub(super) fn user(row: &ObjectRow) -> Self {
+        let ready = condition::find(&row.status.conditions, ConditionType::Ready);
+        Self::User {
+            directory: ready.map(|ready| ready.message.clone()),
+        }
+    }
+
+    pub(super) fn engine(deps: &Deps) -> Self {
+        let engine = deps.engine.engine();
+        let network = deps.engine.network();
+        Self::Engine {
+            available: engine.available,
+            engine: engine.message,
+            network_subnet: network.as_ref().and_then(|network| network.subnet.clone()),
+            network,
+        }
+    }
+}
+
+impl Live {
+    fn of(container: Option<ContainerDetails>) -> Self {
+        let Some(container) = container else {
+            return Self {
+                state: "none".to_owned(),
+                ..Self::default()
+            };
+        };
+        let networks: Vec<&str> = container.networks.keys().map(String::as_str).collect();
+        Self {
+            running: container.state == "running",
+            container: Some(container.name),
+            debug: container.debug,
+            restart_token: container.restart_token,
+            cpu_limit: cores(container.cpu_limit_nanos),
+            memory_limit_mb: container.memory_limit_bytes / MEBIBYTE,
+            network: networks.join(","),
+            exit_code: container.exit_code,
+            error: Some(container.error).filter(|error| !error.is_empty()),
+            state: container.state,
+        }
+    }
 }
 
 #[allow(clippy::cast_precision_loss)] // A number of cores needs no more than 52 bits.
-fn cores(nanos: u64) -> f64 {
+fn cores(nanos: i64) -> f64 {
     nanos as f64 / NANOS
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_engines_facts_are_told_in_the_words_of_the_desired_state() {
-        let told = live(Some(&json!({
-            "name": "agentyard-alice", "state": "running", "image": "sha256:1", "debug": false,
-            "restart_token": "t", "cpu_limit_nanos": 500_000_000_u64, "memory_limit_bytes": 64 * MEBIBYTE,
-            "networks": {"agentyard": "10.88.0.2"}, "environment": ["SECRET"],
-        })));
-        assert_eq!(
-            (
-                &told["running"],
-                &told["cpu_limit"],
-                &told["memory_limit_mb"],
-                &told["network"]
-            ),
-            (&json!(true), &json!(0.5), &json!(64), &json!("agentyard"))
-        );
-        assert!(!told.contains_key("environment"));
-        assert_eq!(live(None)["state"], "none");
-    }
 }

@@ -7,29 +7,81 @@ use schema::db::Tx;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind};
 use schema::object::{self, ObjectRow};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{ALL, find};
+use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
+use crate::explain::Explained;
 use crate::input::{Input, Meta};
-use crate::reply::Reply;
 use crate::routes::params;
-use crate::wait::{self, Change};
+use crate::wait::{self, Change, Converging, State};
 
 /// The kind under which the audit trail names reconcilers; `*` is all of them.
 const RECONCILER: &str = "reconciler";
 
 /// What a switch is on: `object=kind/name`, or `kind` and `name`, or `reconciler`, or `all=true`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct Target {
+    /// One object, as `kind/name`.
+    #[schema(example = "container/alice")]
     object: Option<String>,
+    /// One object's kind, together with `name`.
+    #[schema(value_type = Option<Kind>)]
     kind: Option<String>,
+    /// One object's name, together with `kind`.
     name: Option<String>,
+    /// One reconciler, or `*` for all.
     reconciler: Option<String>,
+    /// All reconcilers.
     all: Option<bool>,
+}
+
+/// A switch that was turned. What is told of an object is absent when it was on a reconciler.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct Switched {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "container/alice")]
+    object: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<Generation>,
+    /// What is known so far, while it is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conditions: Option<Vec<Explained>>,
+}
+
+impl From<Converging> for Switched {
+    fn from(object: Converging) -> Self {
+        Self {
+            state: Some(object.state),
+            object: Some(object.object),
+            generation: Some(object.generation),
+            conditions: object.conditions,
+        }
+    }
+}
+
+/// What is looked at. Absent when it is more than one object.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Retried {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "container/alice")]
+    object: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<Generation>,
+}
+
+impl Retried {
+    const MANY: Self = Self {
+        object: None,
+        generation: None,
+    };
 }
 
 /// What a switch is on.
@@ -88,7 +140,11 @@ fn change(row: &ObjectRow, kind: Kind) -> Change {
 ///
 /// # Errors
 /// 404 without such an object; 409 `not_leader` for a reconciler on a standby, which runs none.
-pub async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn retry(
+    _: Superadmin,
+    input: Input<Target>,
+    deps: Deps,
+) -> Result<Answer<Retried>, ApiError> {
     let leading = deps.leadership.leader().leading;
     match input.params.scope()? {
         Scope::Object(kind, name) => retry_object(&input.meta, &deps, leading, (kind, &name)).await,
@@ -99,12 +155,13 @@ pub async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Re
         Scope::All => {
             record(&input.meta, &deps, ALL).await?;
             deps.reconcilers.wake(None);
-            Ok(Reply::ok("everything is looked at now"))
+            Ok(Answer::ok("everything is looked at now", Retried::MANY))
         }
         Scope::Reconciler(kind) => {
             record(&input.meta, &deps, kind.as_str()).await?;
             deps.reconcilers.wake(Some(kind.as_str()));
-            Ok(Reply::ok(format!("every {kind} is looked at now")))
+            let message = format!("every {kind} is looked at now");
+            Ok(Answer::ok(message, Retried::MANY))
         }
     }
 }
@@ -120,7 +177,7 @@ async fn retry_object(
     deps: &Deps,
     leading: bool,
     (kind, name): (Kind, &str),
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<Retried>, ApiError> {
     let mut row = find(deps, kind, name).await?;
     let mut tx = meta.begin(deps).await?;
     let restarted = forgive_crashes(&mut tx, kind, &row).await?;
@@ -135,9 +192,11 @@ async fn retry_object(
         deps.reconcilers.retry(kind.as_str(), row.uid.as_str());
     }
     let change = change(&row, kind);
-    Ok(Reply::ok("it is looked at now")
-        .with("object", change.object())
-        .with("generation", change.generation))
+    let retried = Retried {
+        object: Some(change.object()),
+        generation: Some(change.generation),
+    };
+    Ok(Answer::ok("it is looked at now", retried))
 }
 
 /// A container that ends again and again waits by itself before its next start, whoever looks at it;
@@ -168,32 +227,37 @@ async fn forgive_crashes(
 ///
 /// # Errors
 /// 400 unless exactly one thing is named; 404 without such an object; 412 for a stale `if_generation`.
-pub async fn pause(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn pause(
+    _: Superadmin,
+    input: Input<Target>,
+    deps: Deps,
+) -> Result<Answer<Switched>, ApiError> {
     let Some((kind, name)) = reconcilers_paused(&input, &deps, true).await? else {
-        return Ok(Reply::ok("paused"));
+        return Ok(Answer::ok("paused", Switched::default()));
     };
     let change = object_paused(&input, &deps, (kind, &name), true).await?;
     let settled = wait::settle_pause(&deps, &change, input.wait).await;
     let done = format!("{} is paused", change.object());
-    wait::reply(
-        &change,
-        settled,
-        done,
-        "accepted; a pass under way may still end",
-    )
+    let under_way = "accepted; a pass under way may still end";
+    Ok(wait::reply(&change, settled, done, under_way)?.map(Switched::from))
 }
 
 /// `POST /api/admin/reconcile/resume`: passes go on.
 ///
 /// # Errors
 /// As [`pause`]; what the object fails with.
-pub async fn resume(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Reply, ApiError> {
+pub async fn resume(
+    _: Superadmin,
+    input: Input<Target>,
+    deps: Deps,
+) -> Result<Answer<Switched>, ApiError> {
     let Some((kind, name)) = reconcilers_paused(&input, &deps, false).await? else {
-        return Ok(Reply::ok("resumed"));
+        return Ok(Answer::ok("resumed", Switched::default()));
     };
     let change = object_paused(&input, &deps, (kind, &name), false).await?;
     let done = format!("{} is resumed and as desired", change.object());
-    wait::answer(&deps, &change, input.wait, done).await
+    let answer = wait::answer(&deps, &change, input.wait, done).await?;
+    Ok(answer.map(Switched::from))
 }
 
 /// Switches a reconciler or all of them; gives the object back when one is named instead.

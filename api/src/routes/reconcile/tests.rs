@@ -4,9 +4,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::event;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::ports::{LeaderState, Leadership, LookBy, NextLook, Reconcilers};
+use crate::ports::{LeaderState, Leadership, LookBy, NextLook, Plan, Reconcilers};
 use crate::routes::test_support::{Fleet, fleet};
 use crate::testing::NOW;
 
@@ -39,15 +40,24 @@ impl Leadership for Asked {
 
 #[async_trait]
 impl Reconcilers for Asked {
-    fn summaries(&self) -> Vec<Value> {
-        vec![json!({ "name": "container", "queue_depth": 7, "objects": 0, "paused": false })]
+    fn summaries(&self) -> Vec<(&'static str, LiveNumbers)> {
+        let live = LiveNumbers {
+            queue_depth: 7,
+            ..LiveNumbers::default()
+        };
+        vec![("container", live)]
     }
 
-    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Value>, String> {
+    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Plan>, String> {
         if self.broken {
             return Err("the engine can't be reached".to_owned());
         }
-        Ok(Some(json!({ "actions": [format!("{reconciler} {key}")] })))
+        Ok(Some(Plan {
+            generation: Generation(1),
+            actions: vec![format!("{reconciler} {key}")],
+            conditions: Vec::new(),
+            requeue_after_ms: None,
+        }))
     }
 
     fn next_look(&self, _: &str, _: &str) -> Option<NextLook> {
@@ -100,7 +110,9 @@ async fn the_overview_merges_live_and_stored_numbers() {
         "name": "container", "queue_depth": 7, "objects": 2, "ready": 1, "not_ready": 1,
         "failing": 0, "paused": false,
     });
-    assert_eq!(body["reconcilers"][0], expected);
+    for (name, value) in expected.as_object().unwrap() {
+        assert_eq!(&body["reconcilers"][0][name], value, "{name}");
+    }
     let user = &body["reconcilers"][1];
     assert_eq!(
         (&user["name"], &user["paused"], &user["objects"]),
@@ -200,7 +212,7 @@ async fn an_object_is_told_in_full() {
         (&json!(true), &json!("registry:5000/agent:v1"))
     );
     assert_eq!(body["observed"]["crash_count"], 0);
-    assert_eq!(body["plan"], json!({ "actions": ["container alice"] }));
+    assert_eq!(body["plan"]["actions"], json!(["container alice"]));
     assert_eq!(body["finalizers"], json!(["container"]));
     assert_eq!(body["events"][0]["message"], "started");
     let user = fleet

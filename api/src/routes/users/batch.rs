@@ -1,23 +1,25 @@
 //! Creating many users at once.
 
+use http::StatusCode;
 use schema::audit::About;
 use schema::db::Tx;
 use schema::error::DbError;
 use schema::ids::{Kind, Timestamp, UserName};
-use schema::operation;
+use schema::operation::{self, Progress};
 use schema::secrets::random_password;
 use schema::user;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::Template;
+use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Meta};
-use crate::reply::Reply;
 use crate::routes::params::names;
-use crate::wait::{self, Change};
+use crate::wait::{self, Change, State};
 
 /// Most names of one request: each costs a hash of some 20 ms.
 const MAX_NAMES: usize = 500;
@@ -25,15 +27,18 @@ const MAX_NAMES: usize = 500;
 const HASH_ATTEMPTS: u32 = 10;
 
 /// The users to create.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct Names {
-    /// A list, or a text that separates them by commas or line breaks.
+    /// A list, or a text that separates them by commas or line breaks; 500 at most.
+    #[schema(example = json!(["alice", "bob"]))]
     usernames: Vec<String>,
 }
 
 /// What became of one name.
-#[derive(Serialize)]
-struct Outcome {
+#[derive(Serialize, ToSchema)]
+#[schema(as = BatchOutcome)]
+pub struct Outcome {
+    #[schema(example = "alice")]
     username: String,
     success: bool,
     /// Told this once.
@@ -58,6 +63,20 @@ impl Outcome {
     }
 }
 
+/// What became of all of them.
+#[derive(Serialize, ToSchema)]
+pub struct BatchCreated {
+    results: Vec<Outcome>,
+    /// The operation that their containers are; null when nobody was created.
+    task_id: Option<String>,
+    /// How many were created.
+    total: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
+}
+
 /// One name on its way.
 enum Candidate {
     Refused(Outcome),
@@ -77,7 +96,7 @@ pub async fn batch_create(
     Superadmin(actor): Superadmin,
     input: Input<Names>,
     deps: Deps,
-) -> Result<Reply, ApiError> {
+) -> Result<Answer<BatchCreated>, ApiError> {
     let names = names(&input.params.usernames);
     if names.is_empty() || names.len() > MAX_NAMES {
         let rule = format!("usernames holds 1 to {MAX_NAMES} names");
@@ -91,17 +110,19 @@ pub async fn batch_create(
     let created = results.iter().filter(|result| result.success).count();
     tracing::info!(%actor, created, "users created");
     let message = format!("{created} of {} users created", results.len());
-    let reply = Reply::ok(message)
-        .with("results", results)
-        .with("task_id", &task)
-        .with("total", created);
-    match task {
-        None => Ok(reply),
-        Some(task) => {
-            let progress = wait::settle_operation(&deps, &task, input.wait).await;
-            Ok(wait::with_progress(reply, progress))
-        }
-    }
+    let progress = match &task {
+        None => None,
+        Some(task) => Some(wait::settle_operation(&deps, task, input.wait).await),
+    };
+    let (state, status) = progress.map(wait::state_of).unzip();
+    let batch = BatchCreated {
+        results,
+        task_id: task,
+        total: created,
+        state,
+        progress,
+    };
+    Ok(Answer::ok(message, batch).status(status.unwrap_or(StatusCode::OK)))
 }
 
 /// Checks a name and hashes its password. Only a failing service is an error.

@@ -1,0 +1,171 @@
+//! What all operations share.
+
+use serde_json::{Map, Value, json};
+use strum::VariantArray;
+
+use super::notes::Area;
+use crate::deps::VERSION;
+use crate::input::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, MAX_WAIT};
+
+const DESCRIPTION: &str = "\
+Agentyard records what is wanted and makes it so: a POST writes desired state, and reconcilers converge on it.
+
+**Addresses.** Everything under `/api/` is served under `/api/v1/`, too, and a trailing slash does not matter. \
+Unknown addresses are 404 `not_found`, other methods 405 `method_not_allowed` with `Allow`; HEAD is answered like \
+GET, and OPTIONS with 204 and `Allow`.
+
+**Envelopes.** Success is `{\"success\": true, \"message\": …}` with further fields, failure is `{\"success\": false, \
+\"error\": …, \"code\": …}`: `error` is a sentence for people, `code` is stable for programs. Some routes answer with \
+a bare resource, text, or an event stream.
+
+**Fields.** A POST takes a form, multipart with text parts, or a JSON object, with the same names. Numbers and \
+switches may be sent as text. Its parameters never come from the query.
+
+**Accepted, then converged.** A POST that changes desired state commits it at once and then holds its answer back \
+for at most `wait` seconds: 200 with `state` `converged`, 202 with `pending`, or the failure of the object with \
+`failed`. What is desired stays recorded in all three cases. `if_generation` makes it a compare-and-set.
+
+**The admin socket.** What is for superadmins (`x-admin-socket`) also works over the Unix socket in the data \
+directory, without session and token.";
+
+/// The document without its paths.
+pub(super) fn frame(mut schemas: Map<String, Value>) -> Value {
+    for (name, schema) in own_schemas() {
+        schemas.insert(name.to_owned(), schema);
+    }
+    let tags = Area::VARIANTS.iter();
+    let tags =
+        tags.map(|area| json!({"name": area.to_string(), "description": area.description()}));
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Agentyard",
+            "version": VERSION,
+            "description": DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/", "description": "This service; `/api/v1/…` is the same as `/api/…`"}],
+        "tags": tags.collect::<Vec<_>>(),
+        "components": {
+            "schemas": schemas,
+            "parameters": parameters(),
+            "headers": headers(),
+            "securitySchemes": {
+                "session": {
+                    "type": "apiKey", "in": "cookie", "name": "session",
+                    "description": "Set by signing in; holds for 24 hours, or until it is ended",
+                },
+                "csrf": {
+                    "type": "apiKey", "in": "header", "name": "X-CSRF-Token",
+                    "description": "From `GET /api/csrf`; the field `csrf_token` does as well",
+                },
+            },
+        },
+    })
+}
+
+/// The envelopes, and the fields that many routes take.
+pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
+    [
+        (
+            "Success",
+            json!({
+                "type": "object",
+                "required": ["success", "message"],
+                "properties": {
+                    "success": {"type": "boolean", "enum": [true]},
+                    "message": {"type": "string", "description": "A sentence for people", "example": "done"},
+                },
+            }),
+        ),
+        (
+            "Failure",
+            json!({
+                "type": "object",
+                "required": ["success", "error", "code"],
+                "properties": {
+                    "success": {"type": "boolean", "enum": [false]},
+                    "error": {"type": "string", "description": "A sentence for people"},
+                    "code": {"type": "string", "description": "Stable, for programs"},
+                    "field": {"type": "string", "description": "With `invalid_parameter`: the field to blame, when there is one"},
+                    "limit": {"type": "integer", "description": "With `too_large`: the limit in bytes"},
+                    "generation": {"type": "integer", "description": "With `stale_generation`: the present one; with a failed object: the one that failed"},
+                    "object": {"type": "string", "description": "The object that failed", "example": "container/alice"},
+                    "state": {"type": "string", "enum": ["failed"], "description": "The object failed; what is desired stays recorded"},
+                    "problems": {
+                        "type": "array",
+                        "items": {"$ref": "#/components/schemas/ConfigProblem"},
+                        "description": "With `invalid_config` and `not_available_yet`: every key that is refused",
+                    },
+                },
+            }),
+        ),
+        (
+            "StreamEvent",
+            json!({
+                "type": "object",
+                "description": "One event of a stream, as server-sent events are written",
+                "properties": {
+                    "event": {"type": "string", "description": "Its type; `message` when it has none"},
+                    "id": {"type": "string", "description": "To be sent as `Last-Event-ID` to go on after it"},
+                    "data": {"type": "string", "description": "The payload"},
+                },
+            }),
+        ),
+        (
+            "CsrfTokenField",
+            json!({"type": "string", "description": "The CSRF token, unless it is in the header `X-CSRF-Token`"}),
+        ),
+        (
+            "WaitField",
+            json!({
+                "type": "integer", "minimum": 0, "maximum": MAX_WAIT.as_secs(),
+                "description": "For how many seconds the answer may be held back: 10 for one object, 0 for a task unless given",
+            }),
+        ),
+        (
+            "IfGenerationField",
+            json!({
+                "type": "integer", "format": "int64", "minimum": 1, "maximum": i64::MAX,
+                "description": "Act only if the object still has this generation",
+            }),
+        ),
+    ]
+}
+
+fn parameters() -> Value {
+    let parameter = |name: &str, description: &str, schema: Value| json!({"name": name, "in": "query", "required": false, "description": description, "schema": schema});
+    json!({
+        "page": parameter(
+            "page",
+            "The page, from 1; one past the end is the last one. Without `page`, `page_size` and `search` the answer is everything",
+            json!({"type": "integer", "minimum": 1, "maximum": i32::MAX, "default": 1}),
+        ),
+        "page_size": parameter(
+            "page_size",
+            "Entries per page",
+            json!({"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": DEFAULT_PAGE_SIZE}),
+        ),
+        "search": parameter(
+            "search",
+            "Only what holds this text, in whatever case",
+            json!({"type": "string"}),
+        ),
+    })
+}
+
+fn headers() -> Value {
+    let header =
+        |description: &str, schema: Value| json!({"description": description, "schema": schema});
+    json!({
+        "X-Request-Id": header(
+            "Under which the log speaks of this request; the request's own, if it is sane",
+            json!({"type": "string"}),
+        ),
+        "Retry-After": header("When to try again, in seconds", json!({"type": "integer", "minimum": 1})),
+        "Allow": header("With 405 and OPTIONS: the methods that the address takes", json!({"type": "string"})),
+        "Set-Cookie": header("The session cookie", json!({"type": "string"})),
+        "ETag": header("The configuration's generation, quoted", json!({"type": "string"})),
+        "X-Config-Generation": header("The configuration's generation", json!({"type": "integer"})),
+    })
+}

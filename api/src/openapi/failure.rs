@@ -1,0 +1,118 @@
+//! How a route can fail: statuses with the codes that come with them.
+
+use std::collections::BTreeMap;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::notes::{Note, Waits};
+use crate::access::{Access, BodyKind, Modes, Route};
+use crate::wait;
+
+/// One way to fail: status, code, and when, as a sentence without its full stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Failure(pub u16, pub &'static str, pub &'static str);
+
+const ENCODING: Failure = Failure(400, "invalid_encoding", "the address is not UTF-8");
+const PARAMETER: Failure = Failure(
+    400,
+    "invalid_parameter",
+    "`field` is missing, malformed or out of range",
+);
+const BODY: Failure = Failure(400, "invalid_body", "the fields cannot be read");
+const NOT_SIGNED_IN: Failure = Failure(401, "not_signed_in", "there is no live session");
+const ROLE: Failure = Failure(403, "wrong_role", "the session's role may not do this");
+const CSRF: Failure = Failure(
+    403,
+    "csrf_invalid",
+    "the token is missing or wrong, or the request comes from a foreign site",
+);
+const MODE: Failure = Failure(
+    403,
+    "mode_forbidden",
+    "not possible in the present authentication mode",
+);
+const TIMEOUT: Failure = Failure(408, "request_timeout", "the body did not arrive in time");
+const STALE: Failure = Failure(
+    412,
+    "stale_generation",
+    "the object has another `generation` than `if_generation`",
+);
+const LARGE: Failure = Failure(413, "too_large", "the body is larger than `limit` bytes");
+const MEDIA: Failure = Failure(415, "unsupported_media_type", "another content type");
+const BUSY: Failure = Failure(503, "busy", "too much is under way; try again soon");
+const INTERNAL: Failure = Failure(
+    500,
+    "internal",
+    "a defect or a failing database; the log has the cause under the request id",
+);
+
+/// Codes with when they come, by status.
+pub(super) type Failures = BTreeMap<u16, BTreeMap<String, String>>;
+
+/// How a route can fail, by its row and its note.
+pub(super) fn of(route: &Route, note: &Note) -> Failures {
+    let mut all = vec![INTERNAL];
+    if route.post {
+        all.push(CSRF);
+    } else {
+        all.extend([ENCODING, PARAMETER, BODY]);
+    }
+    all.extend_from_slice(match route.access {
+        Access::Public | Access::Visitor => &[],
+        Access::Login => &[NOT_SIGNED_IN],
+        Access::OrdinaryUser | Access::Superadmin => &[NOT_SIGNED_IN, ROLE],
+    });
+    all.extend_from_slice(match route.modes {
+        Modes::Any => &[],
+        Modes::LocalOnly => &[MODE],
+    });
+    all.extend_from_slice(match route.body {
+        BodyKind::None => &[],
+        BodyKind::Fields => &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, BUSY],
+    });
+    if note.guarded {
+        all.push(STALE);
+    }
+    all.extend_from_slice(note.failures);
+    let mut failures = Failures::new();
+    for Failure(status, code, when) in all {
+        let codes = failures.entry(status).or_default();
+        codes.insert(code.to_owned(), when.to_owned());
+    }
+    if note.waits == Waits::ForObject {
+        for (status, code, remedy) in wait::object_failures() {
+            let codes = failures.entry(status.as_u16()).or_default();
+            codes.entry(code).or_insert_with(|| remedy.to_owned());
+        }
+    }
+    failures
+}
+
+/// The response object of one status.
+pub(super) fn response(status: u16, codes: &BTreeMap<String, String>) -> Value {
+    let reason = StatusCode::from_u16(status).ok();
+    let reason = reason.and_then(|status| status.canonical_reason());
+    let mut description = reason.unwrap_or("Failure").to_owned();
+    for (code, when) in codes {
+        let when = when.trim_end_matches('.');
+        description.push_str(&format!("\n- `{code}`: {when}"));
+    }
+    let (code, when) = codes.first_key_value().unzip();
+    let mut headers = json!({"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}});
+    if [429, 503].contains(&status) {
+        headers["Retry-After"] = json!({"$ref": "#/components/headers/Retry-After"});
+    }
+    let names: Vec<_> = codes.keys().collect();
+    json!({
+        "description": description,
+        "headers": headers,
+        "content": {"application/json": {
+            "schema": {"allOf": [
+                {"$ref": "#/components/schemas/Failure"},
+                {"type": "object", "properties": {"code": {"enum": names}}},
+            ]},
+            "example": {"success": false, "error": when, "code": code},
+        }},
+    })
+}

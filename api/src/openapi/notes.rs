@@ -1,0 +1,387 @@
+//! What neither the access table nor the types say of a route.
+//!
+//! One entry for each, in one `match` without a catch-all: a new route does not compile without its
+//! documentation.
+
+use super::failure::Failure;
+use crate::access::Op;
+
+/// The parts of the API, as tags of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::VariantArray)]
+pub(super) enum Area {
+    Service,
+    Session,
+    Account,
+    Configuration,
+    Users,
+    Superadmins,
+    Containers,
+    Operators,
+}
+
+impl Area {
+    pub(super) fn description(self) -> &'static str {
+        match self {
+            Self::Service => "Health of the service, and this document",
+            Self::Session => "Signing in and out",
+            Self::Account => "What users see and do of their own",
+            Self::Configuration => "The configuration in the database",
+            Self::Users => "Ordinary users",
+            Self::Superadmins => "Those who administer",
+            Self::Containers => "Agent containers of users",
+            Self::Operators => "What is reconciled and how it goes",
+        }
+    }
+}
+
+/// What an answer may be held back for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waits {
+    /// It tells what is so now.
+    No,
+    /// One object, 10 s unless `wait` says otherwise; its failure is the answer's.
+    ForObject,
+    /// The objects of a task, not at all unless `wait` says otherwise.
+    ForTask,
+}
+
+/// What is to be said of a route.
+pub(super) struct Note {
+    pub(super) area: Area,
+    pub(super) description: &'static str,
+    pub(super) waits: Waits,
+    /// It takes `if_generation`.
+    pub(super) guarded: bool,
+    /// It takes `page`, `page_size` and `search`.
+    pub(super) paged: bool,
+    /// Headers of a success, by their names in the components.
+    pub(super) headers: &'static [&'static str],
+    /// Failures beside those that the row brings with it.
+    pub(super) failures: &'static [Failure],
+}
+
+const fn note(area: Area, description: &'static str) -> Note {
+    Note {
+        area,
+        description,
+        waits: Waits::No,
+        guarded: false,
+        paged: false,
+        headers: &[],
+        failures: &[],
+    }
+}
+
+impl Note {
+    const fn waits(self, waits: Waits) -> Self {
+        Self { waits, ..self }
+    }
+
+    const fn guarded(self) -> Self {
+        Self {
+            guarded: true,
+            ..self
+        }
+    }
+
+    const fn paged(self) -> Self {
+        Self {
+            paged: true,
+            ..self
+        }
+    }
+
+    const fn headers(self, headers: &'static [&'static str]) -> Self {
+        Self { headers, ..self }
+    }
+
+    const fn fails(self, failures: &'static [Failure]) -> Self {
+        Self { failures, ..self }
+    }
+}
+
+const NO_OBJECT: Failure = Failure(404, "not_found", "there is no such object");
+const NO_USER: Failure = Failure(404, "not_found", "there is no such user");
+const NO_CONTAINER: Failure = Failure(404, "not_found", "there is no such user or container");
+const REMOVED: Failure = Failure(409, "name_being_removed", "the user is being removed");
+const DISABLED: Failure = Failure(409, "account_disabled", "the user is disabled");
+const TAKEN: Failure = Failure(409, "already_exists", "the name is taken");
+const NAME_REMOVED: Failure = Failure(
+    409,
+    "name_being_removed",
+    "the previous bearer of the name is still being removed",
+);
+const ATTEMPTS: Failure = Failure(
+    429,
+    "too_many_attempts",
+    "more than 10 attempts in 5 minutes",
+);
+const STREAMS: Failure = Failure(
+    429,
+    "too_many_streams",
+    "the account follows 4 logs already",
+);
+const BUSY: Failure = Failure(503, "busy", "too much is under way; try again soon");
+const ENGINE: Failure = Failure(
+    503,
+    "engine_unavailable",
+    "the container engine can't be reached",
+);
+const LOG_FAILURES: &[Failure] = &[NO_CONTAINER, STREAMS, BUSY, ENGINE];
+const RUN_FAILURES: &[Failure] = &[NO_USER, REMOVED, DISABLED];
+
+/// The note on a route.
+pub(super) fn of(op: Op) -> Note {
+    use Area::{
+        Account, Configuration, Containers, Operators, Service, Session, Superadmins, Users,
+    };
+    use Waits::{ForObject, ForTask};
+    match op {
+        Op::Health => note(Service, "Touches neither database nor engine."),
+        Op::Liveness => note(Service, "`ok` as long as the process answers at all."),
+        Op::Readiness => note(
+            Service,
+            "One line each for database, engine, leadership and the parts of the service; 503 when the database fails, the engine is unavailable, or a part has failed for good. A standby is ready: it serves the API.",
+        ),
+        Op::ApiDocument => note(Service, "OpenAPI 3.1 of every route."),
+        Op::Login => note(
+            Session,
+            "Sets the session cookie, which holds for 24 hours. Never waits for a container. All causes of a refused password have one answer.",
+        )
+        .headers(&["Set-Cookie"])
+        .fails(&[
+            Failure(401, "bad_credentials", "wrong name or password"),
+            Failure(403, "superadmin_client", "a superadmin signs in to the web console only"),
+            ATTEMPTS,
+            BUSY,
+        ]),
+        Op::LoginMode => note(Session, "What a sign-in page must show."),
+        Op::LoginOidc => note(Session, "There is no identity provider to go to: 400."),
+        Op::Logout => note(
+            Session,
+            "Ends the session, if there is one, and clears the cookie.",
+        )
+        .headers(&["Set-Cookie"]),
+        Op::Csrf => note(
+            Session,
+            "Every POST that acts with the rights of a session needs it, as field `csrf_token` or as header `X-CSRF-Token`.",
+        ),
+        Op::UserInfo => note(Session, "The account of the present session."),
+        Op::UserInitStatus => note(
+            Account,
+            "What a page shows while the first container starts.",
+        ),
+        Op::UserPassword => note(
+            Account,
+            "Ends all other sessions. A wrong old password counts as a failed sign-in.",
+        )
+        .fails(&[
+            Failure(401, "wrong_password", "the old password is wrong"),
+            ATTEMPTS,
+            BUSY,
+        ]),
+        Op::OwnContainer => note(Account, "Status and conditions of the own container.").fails(&[
+            Failure(404, "not_found", "the account is being removed"),
+        ]),
+        Op::OwnLogs => note(Account, LOG).fails(LOG_FAILURES),
+        Op::OwnContainerRestart => note(
+            Account,
+            "Replaces the container by a fresh one, once.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(RUN_FAILURES),
+        Op::OwnSessions => note(
+            Account,
+            "The own live sessions, newest first. `search` finds addresses and clients.",
+        )
+        .paged(),
+        Op::OwnSessionsRevoke => note(
+            Account,
+            "Ends the session that `issued_at` names, or all but the one that asks. Ending one that has ended is no failure.",
+        ),
+        Op::ConfigRead => note(
+            Configuration,
+            "All keys as one nested document, without envelope; secrets are `********`.",
+        )
+        .headers(&["ETag", "X-Config-Generation"]),
+        Op::ConfigSave => note(
+            Configuration,
+            "Keys that are not sent stay as they are, a masked secret too; `null` returns a key to its default. With `dry_run` nothing is saved. `if_generation` compares with the configuration's generation.",
+        )
+        .guarded()
+        .fails(&[
+            Failure(409, "network_in_use", "the network can't be changed while containers exist"),
+            Failure(422, "invalid_config", "`problems` names every key that is refused"),
+            Failure(422, "not_available_yet", "the values are right, but not supported yet"),
+        ]),
+        Op::UsersList => note(Users, "Everybody, or one page. No engine is asked.").paged(),
+        Op::UsersCreate => note(
+            Users,
+            "Creates an account with its container. The password is told once; even when the container fails, the account is there and the failure carries `username` and `password`.",
+        )
+        .waits(ForObject)
+        .fails(&[TAKEN, NAME_REMOVED, BUSY]),
+        Op::UsersBatchCreate => note(
+            Users,
+            "Each name by itself; what befalls one is told in its result. The containers of all that were created are one task.",
+        )
+        .waits(ForTask),
+        Op::UsersDelete => note(
+            Users,
+            "The container goes, the directory is archived, and the name becomes free. Asking again waits for the same removal.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(&[NO_USER]),
+        Op::UsersResetPassword => note(
+            Users,
+            "All sessions of the user end. A random password is told once; one that was given is not repeated.",
+        )
+        .fails(&[NO_USER, REMOVED, BUSY]),
+        Op::UsersDisable => note(Users, "No sign-in, no session, no running container.")
+            .waits(ForObject)
+            .guarded()
+            .fails(&[NO_USER, REMOVED]),
+        Op::UsersEnable => note(
+            Users,
+            "Signing in is possible again, and the container is as desired.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(&[NO_USER, REMOVED]),
+        Op::UsersRevokeSessions => note(Users, "Superadmins' sessions, too.").fails(&[NO_USER]),
+        Op::SuperadminsList => note(
+            Superadmins,
+            "Names under `admins`, more of each under `items`.",
+        )
+        .paged(),
+        Op::SuperadminsCreate => {
+            note(Superadmins, "The random password is told once.").fails(&[TAKEN, NAME_REMOVED, BUSY])
+        }
+        Op::SuperadminsDelete => note(
+            Superadmins,
+            "Ends the account and its sessions. Nobody deletes the own account.",
+        )
+        .fails(&[
+            Failure(404, "not_found", "there is no such superadmin"),
+            Failure(409, "last_superadmin", "there must be one"),
+        ]),
+        Op::SuperadminsReset => note(
+            Superadmins,
+            "Ends all sessions of the account but the one that asks. A random password is told once; one that was given is not repeated.",
+        )
+        .fails(&[
+            Failure(404, "not_found", "there is no such superadmin"),
+            BUSY,
+        ]),
+        Op::ContainerStart => note(Containers, "It shall run; ends debugging.")
+            .waits(ForObject)
+            .guarded()
+            .fails(RUN_FAILURES),
+        Op::ContainerStop => note(
+            Containers,
+            "Nothing of it stays but the user's directory.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(&[NO_USER, REMOVED]),
+        Op::ContainerRestart => note(
+            Containers,
+            "Replaces it by a fresh one, once; a stopped one is started.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(RUN_FAILURES),
+        Op::ContainerDebug => note(
+            Containers,
+            "Replaces it by one that runs the adapter's debug command, until the next start or restart.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(RUN_FAILURES),
+        Op::ContainerLimits => note(
+            Containers,
+            "Sets both limits; one that is absent or empty goes back to what is configured for everybody.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(&[NO_USER, REMOVED]),
+        Op::ContainerLogs => note(Containers, LOG).fails(LOG_FAILURES),
+        Op::ContainerInspect => note(
+            Containers,
+            "Asked of the engine now. Of the environment, names only.",
+        )
+        .fails(&[NO_CONTAINER, ENGINE]),
+        Op::ContainerStats => {
+            note(Containers, "One sample, taken now.").fails(&[NO_CONTAINER, ENGINE])
+        }
+        Op::Reconcile => note(
+            Operators,
+            "Counts come from the database and hold on every replica; what is live is this process's own.",
+        ),
+        Op::ReconcileObjects => note(
+            Operators,
+            "Objects with their conditions, each with its remedy, and for what is not as desired: what is wrong, since when, what is tried next, and how to force it. `search` finds names.",
+        )
+        .paged(),
+        Op::ReconcileObject => note(
+            Operators,
+            "Desired and observed state, conditions with their remedies, what the next pass would do, and the newest events.",
+        )
+        .fails(&[NO_OBJECT]),
+        Op::ReconcileRetry => note(Operators, "A pass at once, back-off or not; a container in a crash loop is started anew.").fails(&[
+            NO_OBJECT,
+            Failure(409, "not_leader", "this replica runs no reconcilers; ask the leader"),
+        ]),
+        Op::ReconcilePause => note(
+            Operators,
+            "No passes until it is resumed. Waits until a pass has seen it.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(&[NO_OBJECT]),
+        Op::ReconcileResume => note(Operators, "Passes go on.")
+            .waits(ForObject)
+            .guarded()
+            .fails(&[NO_OBJECT]),
+        Op::Events => note(
+            Operators,
+            "Newest first: one page, or without one the newest. Repeats within 5 minutes are one event. Objects that are gone have events, too.",
+        )
+        .paged(),
+        Op::Watch => note(
+            Operators,
+            "The present state of each object that changes, one event each; several changes between two looks are one event. The first event is `open`, with the id to come back with in `Last-Event-ID`, or `resync` when the history since the client's position is gone: then list again. A client that reads too slowly is dropped.",
+        )
+        .fails(&[
+            Failure(503, "too_many_watchers", "too many watch already"),
+            BUSY,
+        ]),
+        Op::Audit => note(
+            Operators,
+            "Newest first, always one page. `search` finds actors, objects, actions and details.",
+        )
+        .paged(),
+        Op::AuditVerify => note(
+            Operators,
+            "Goes along the whole trail. One that was tampered with is an answer, not a failure.",
+        ),
+        Op::AuditExport => note(
+            Operators,
+            "JSON Lines, oldest first, each entry with its hash. A download that ends early was cut by an error.",
+        ),
+        Op::TaskStatus => note(
+            Operators,
+            "A bare resource, made from the states of the task's objects.",
+        )
+        .fails(&[Failure(404, "not_found", "there is no such task")]),
+        Op::Tasks => note(
+            Operators,
+            "Newest first, always one page; at most 200 results of each.",
+        )
+        .paged(),
+    }
+}
+
+const LOG: &str = "The newest lines, at most 1 MiB. With `follow=true` an event stream: one event for each line, `end` when the log has ended, `error` with a JSON object of `error` and `code` when reading failed. It lasts no longer than the session.";

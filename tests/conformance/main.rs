@@ -1,0 +1,110 @@
+//! The service against its own API document, as strangers read it: schemathesis makes requests from
+//! the document and compares the answers with it, on a fake engine and a real database.
+//!
+//! `schemathesis.toml` beside this file holds what is asked and what is left out.
+
+// Test code, although not every function bears the test attribute.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod service;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use service::{Service, Session};
+use tokio::process::Command;
+
+/// Whether the full scale is wanted (`make test-long`).
+fn long() -> bool {
+    std::env::var_os("AGENTYARD_TEST_LONG").is_some_and(|value| value != "0" && !value.is_empty())
+}
+
+fn in_repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// One of the tools that `make tools` installs.
+fn tool(name: &str) -> Command {
+    let tool = in_repository("target/tools/bin").join(name);
+    assert!(
+        tool.exists(),
+        "{} is not there; run `make tools`, which installs it",
+        tool.display()
+    );
+    let mut command = Command::new(tool);
+    command.kill_on_drop(true);
+    command
+}
+
+#[track_caller]
+fn succeeded(output: &Output) {
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{}\n{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+}
+
+/// Makes requests with a session, and has the answers compared with the document.
+async fn conforms(service: &Service, session: Session) {
+    // At small scale the same requests each time; else others, whose seed the tool prints.
+    let scale: &[&str] = match long() {
+        true => &["--max-examples", "200"],
+        false => &[
+            "--max-examples=10",
+            "--phases=examples,fuzzing",
+            "--generation-deterministic",
+        ],
+    };
+    let reports = service.dir.path().join("reports");
+    let output = tool("schemathesis")
+        .arg("--no-color")
+        .arg("--config-file")
+        .arg(in_repository("tests/conformance/schemathesis.toml"))
+        .arg("run")
+        .arg(format!("{}/api/openapi.json", service.address()))
+        .args(scale)
+        .arg("--report-dir")
+        .arg(&reports)
+        .env("AGENTYARD_SESSION", &session.cookie)
+        .env("AGENTYARD_CSRF", &session.csrf_token)
+        .current_dir(service.dir.path())
+        .output()
+        .await
+        .unwrap();
+    succeeded(&output);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_superadmin_gets_what_the_document_says() {
+    let service = Service::start().await;
+    service.create_user("alice").await;
+    let session = service.session("admin").await;
+    conforms(&service, session).await;
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ordinary_user_gets_what_the_document_says() {
+    let service = Service::start().await;
+    service.create_user("alice").await;
+    let session = service.session("alice").await;
+    conforms(&service, session).await;
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn the_document_is_valid_openapi() {
+    let registry = api::routes::registry().unwrap();
+    let document = api::openapi::document(&registry).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("openapi.json");
+    std::fs::write(&path, document.to_string()).unwrap();
+    let output = tool("openapi-spec-validator")
+        .args(["--schema", "3.1"])
+        .arg(&path)
+        .output();
+    succeeded(&output.await.unwrap());
+}
