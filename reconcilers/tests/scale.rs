@@ -17,13 +17,12 @@ use reconcilers::engine::view::EngineView;
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::Supervisor;
 use reconcilers::runtime::{Context, Controller, Settings, file_lock};
-use reconcilers::stores::ConfigSource;
+use reconcilers::stores::{ConfigSource, DataDir, DbStore, LocalDataDir, Store};
 use reconcilers::user::UserReconciler;
 use schema::clock::{Clock, SharedClock, SystemClock};
 use schema::config::query as config;
 use schema::container::Desired;
 use schema::db::{Backend, Db};
-use schema::home::Homes;
 use schema::ids::{Kind, Uid};
 use schema::object;
 use schema::secrets::MasterKey;
@@ -46,15 +45,16 @@ fn start(db: &Db, key: &Arc<MasterKey>, dir: &std::path::Path, fake: &FakeEngine
     let mut supervisor = Supervisor::new(shutdown.clone());
     let engine: Arc<dyn ContainerEngine> = Arc::new(fake.clone());
     let view = Arc::new(EngineView::new(Arc::clone(&engine), OWNER));
-    let config = Arc::new(ConfigSource::new(db.clone(), Arc::clone(key), false));
-    let data_dir = dir.to_str().unwrap().to_owned();
+    let store: Arc<dyn Store> = Arc::new(DbStore::new(db.clone(), Arc::clone(key)));
+    let config = Arc::new(ConfigSource::new(Arc::clone(&store), false));
+    let path = dir.to_str().unwrap().to_owned();
+    let data_dir: Arc<dyn DataDir> = Arc::new(LocalDataDir::open(dir, OWNER).unwrap());
     let probe = Arc::new(DataDirProbe::new(
         Arc::clone(&engine),
         OWNER,
-        dir,
-        data_dir.clone(),
+        Arc::clone(&data_dir),
+        path.clone(),
     ));
-    let homes = Arc::new(Homes::open(dir, OWNER).unwrap());
     let pulls = Arc::new(Pulls::new(
         engine,
         Arc::clone(&clock),
@@ -71,27 +71,32 @@ fn start(db: &Db, key: &Arc<MasterKey>, dir: &std::path::Path, fake: &FakeEngine
     let settings = Settings::default();
     let mut handles = Vec::new();
     let engines = EngineReconciler::new(
-        db.clone(),
+        Arc::clone(&store),
         Arc::clone(&view),
         Arc::clone(&config),
         Arc::clone(&probe),
     );
-    let store = Arc::new(engines.status_store(Arc::clone(&clock)));
+    let statuses = engines.status_store(Arc::clone(&clock));
     let events = view.connection_events(config::engine_uid());
-    let controller = Controller::new(engines, store, events, context.clone(), settings.clone());
+    let controller = Controller::new(engines, statuses, events, context.clone(), settings.clone());
     handles.push(controller.handle());
     controller.spawn(&mut supervisor);
-    let users = UserReconciler::new(db.clone(), Arc::clone(&homes), None, Arc::clone(&clock));
-    let store = Arc::new(users.status_store());
+    let users = UserReconciler::new(
+        Arc::clone(&store),
+        Arc::clone(&data_dir),
+        None,
+        Arc::clone(&clock),
+    );
+    let statuses = users.status_store();
     let silence = Box::pin(futures::stream::pending());
-    let controller = Controller::new(users, store, silence, context.clone(), settings.clone());
+    let controller = Controller::new(users, statuses, silence, context.clone(), settings.clone());
     handles.push(controller.handle());
     controller.spawn(&mut supervisor);
     let containers = ContainerReconciler::new(
         Parts {
-            db: db.clone(),
+            store,
             view: Arc::clone(&view),
-            homes,
+            data_dir,
             config,
             probe,
             pulls,
@@ -106,7 +111,7 @@ fn start(db: &Db, key: &Arc<MasterKey>, dir: &std::path::Path, fake: &FakeEngine
                 run_as: RunAs::Service,
                 readiness: Readiness::Running,
             }),
-            engine_data_dir: data_dir,
+            engine_data_dir: path,
             service_user: (0, 0),
             home_owner: None,
             readiness_timeout: Duration::from_secs(60),
@@ -114,8 +119,8 @@ fn start(db: &Db, key: &Arc<MasterKey>, dir: &std::path::Path, fake: &FakeEngine
             verify_every: Duration::from_secs(24 * 60 * 60),
         },
     );
-    let store = Arc::new(containers.status_store());
-    let controller = Controller::new(containers, store, view.events(), context, settings);
+    let statuses = containers.status_store();
+    let controller = Controller::new(containers, statuses, view.events(), context, settings);
     handles.push(controller.handle());
     controller.spawn(&mut supervisor);
     Running {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use schema::condition::Reason;
 use schema::config::{Config, PullPolicy};
-use schema::container::{self, ContainerRow};
+use schema::container::ContainerRow;
 use schema::home::HomeState;
 use schema::ids::Uid;
 use tokio::time::Instant;
@@ -193,9 +193,7 @@ impl ContainerReconciler {
     /// Desired keys and owned keys: one scan of the database, one listing of the engine.
     pub(super) async fn observe_keys(&self) -> Result<Vec<Uid>, ContainerError> {
         let ticket = self.desired.begin();
-        let mut connection = self.db.read().await?;
-        let rows = container::all(&mut connection).await?;
-        drop(connection);
+        let rows = self.store.containers().await?;
         let mut keys: BTreeSet<Uid> = rows.iter().map(|row| row.uid.clone()).collect();
         let rows = rows.into_iter().map(|row| (row.uid.clone(), row));
         self.desired.replace(ticket, Marks::Answered, rows);
@@ -212,19 +210,9 @@ impl ContainerReconciler {
             return Ok(row);
         }
         let ticket = self.desired.begin();
-        let result = async {
-            let mut connection = self.db.read().await?;
-            container::get(&mut connection, uid).await
-        }
-        .await;
-        match result {
-            Ok(row) => {
-                let row = row.map(Arc::new);
-                self.desired.put(uid, ticket, row.clone());
-                Ok(row)
-            }
-            Err(error) => Err(error.into()),
-        }
+        let row = self.store.container(uid).await?.map(Arc::new);
+        self.desired.put(uid, ticket, row.clone());
+        Ok(row)
     }
 
     pub(super) async fn observe_one(&self, uid: &Uid) -> Result<Option<Snapshot>, ContainerError> {
@@ -398,13 +386,8 @@ impl ContainerReconciler {
     }
 
     async fn home_state(&self, row: &ContainerRow) -> Result<HomeState, ContainerError> {
-        let homes = Arc::clone(&self.homes);
-        let (name, uid) = (row.name.clone(), row.uid.clone());
         let owner = self.options.home_owner;
-        let state = tokio::task::spawn_blocking(move || homes.state(&name, &uid, owner))
-            .await
-            .map_err(ContainerError::blocking)??;
-        Ok(state)
+        Ok(self.data_dir.state(&row.name, &row.uid, owner).await?)
     }
 
     async fn see_readiness(
@@ -444,15 +427,10 @@ impl ContainerReconciler {
             let Some(started_at) = details.and_then(|d| d.started_at) else {
                 return Ok(false);
             };
-            let homes = Arc::clone(&self.homes);
-            let (name, uid, inside) = (row.name.clone(), row.uid.clone(), inside.to_owned());
-            let modified =
-                tokio::task::spawn_blocking(move || match homes.open_existing(&name, &uid)? {
-                    Some(home) => home.file_modified(&inside),
-                    None => Ok(None),
-                })
-                .await
-                .map_err(ContainerError::blocking)??;
+            let modified = self
+                .data_dir
+                .file_modified(&row.name, &row.uid, inside)
+                .await?;
             return Ok(modified.is_some_and(|at| at >= started_at));
         }
         self.prober

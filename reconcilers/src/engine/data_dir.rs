@@ -4,7 +4,6 @@
 //! mounts the directory as the engine's host sees it; the engine reads the file back. No program of
 //! the image runs.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use schema::condition::Reason;
@@ -14,6 +13,7 @@ use crate::container::classify_engine;
 use crate::drivers::docker::{Bind, ContainerEngine, ContainerSettings, EngineError, LABEL_OWNER};
 use crate::engine::view::{NETWORK, describe};
 use crate::runtime::{Classify, ErrorClass};
+use crate::stores::DataDir;
 
 const MOUNT: &str = "/agentyard-probe";
 const FILE: &str = "probe";
@@ -69,7 +69,7 @@ impl Classify for ProbeError {
 pub struct DataDirProbe {
     engine: Arc<dyn ContainerEngine>,
     owner: String,
-    data_dir: PathBuf,
+    data_dir: Arc<dyn DataDir>,
     engine_data_dir: String,
     state: Mutex<ProbeState>,
     /// The image of the latest try, so that a disproof can be tried again.
@@ -80,7 +80,7 @@ pub struct DataDirProbe {
 impl std::fmt::Debug for DataDirProbe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DataDirProbe")
-            .field("data_dir", &self.data_dir)
+            .field("data_dir", &self.data_dir.place())
             .finish_non_exhaustive()
     }
 }
@@ -90,13 +90,13 @@ impl DataDirProbe {
     pub fn new(
         engine: Arc<dyn ContainerEngine>,
         owner: impl Into<String>,
-        data_dir: impl Into<PathBuf>,
+        data_dir: Arc<dyn DataDir>,
         engine_data_dir: impl Into<String>,
     ) -> Self {
         Self {
             engine,
             owner: owner.into(),
-            data_dir: data_dir.into(),
+            data_dir,
             engine_data_dir: engine_data_dir.into(),
             state: Mutex::new(ProbeState::Unknown),
             image: Mutex::default(),
@@ -150,17 +150,13 @@ impl DataDirProbe {
 
     async fn probe(&self, image: &str) -> Result<(), ProbeError> {
         let nonce = Uid::random().to_string();
-        let dir = self.data_dir.join("probe");
-        tokio::fs::create_dir_all(&dir)
-            .await
-            .map_err(ProbeError::File)?;
-        let file = dir.join(FILE);
-        tokio::fs::write(&file, &nonce)
+        self.data_dir
+            .write_probe(&nonce)
             .await
             .map_err(ProbeError::File)?;
         let result = self.read_back(image, &nonce).await;
         // A leftover of a crash is removed by the next probe; failing to remove it now is no mismatch.
-        if let Err(error) = tokio::fs::remove_dir_all(&dir).await {
+        if let Err(error) = self.data_dir.remove_probe().await {
             tracing::warn!(%error, "the probe file could not be removed");
         }
         result
@@ -185,7 +181,7 @@ impl DataDirProbe {
         let mismatch = |found: &str| {
             ProbeError::Mismatch(format!(
                 "the engine does not see the data directory {} as {}: {found}; set --engine-data-dir",
-                self.data_dir.display(),
+                self.data_dir.place(),
                 self.engine_data_dir
             ))
         };

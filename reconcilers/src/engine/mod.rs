@@ -19,27 +19,32 @@ use std::time::Duration;
 use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::config;
-use schema::db::Db;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
-use schema::object;
 
 use self::data_dir::{DataDirProbe, ProbeError};
 use self::view::{Connection, EngineView};
 use crate::container::classify_engine;
 use crate::drivers::docker::EngineError;
-use crate::runtime::{Classify, ErrorClass, Plan, Reconciler};
-use crate::stores::{ConfigSource, DbStatusStore, DirtyObserver};
+use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, StatusStore};
+use crate::stores::{ConfigSource, DirtyObserver, Store};
 
 pub use plan::{Action, Snapshot};
 
 /// Reconciles what all containers share.
-#[derive(Debug)]
 pub struct EngineReconciler {
-    db: Db,
+    store: Arc<dyn Store>,
     view: Arc<EngineView>,
     config: Arc<ConfigSource>,
     probe: Arc<DataDirProbe>,
+}
+
+impl std::fmt::Debug for EngineReconciler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineReconciler")
+            .field("view", &self.view)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What observing or changing the engine can fail with.
@@ -82,13 +87,13 @@ impl Classify for EngineReconcilerError {
 impl EngineReconciler {
     /// Puts the parts together.
     pub fn new(
-        db: Db,
+        store: Arc<dyn Store>,
         view: Arc<EngineView>,
         config: Arc<ConfigSource>,
         probe: Arc<DataDirProbe>,
     ) -> Self {
         Self {
-            db,
+            store,
             view,
             config,
             probe,
@@ -96,18 +101,13 @@ impl EngineReconciler {
     }
 
     /// The status store of the engine object.
-    pub fn status_store(&self, clock: SharedClock) -> DbStatusStore {
+    pub fn status_store(&self, clock: SharedClock) -> Arc<dyn StatusStore<Uid>> {
         struct Nobody;
         impl DirtyObserver for Nobody {
             fn dirty(&self, _uid: &Uid) {}
         }
-        DbStatusStore::new(
-            self.db.clone(),
-            Kind::Engine,
-            Self::NAME,
-            clock,
-            Arc::new(Nobody),
-        )
+        self.store
+            .statuses(Kind::Engine, Self::NAME, clock, Arc::new(Nobody))
     }
 }
 
@@ -124,13 +124,12 @@ impl Reconciler for EngineReconciler {
     }
 
     async fn observe(&self, key: &Uid) -> Result<Option<Snapshot>, EngineReconcilerError> {
-        let mut connection = self.db.read().await?;
-        let row = object::get(&mut connection, Kind::Engine, key).await?;
-        drop(connection);
-        let Some(row) = row else { return Ok(None) };
+        let Some(generation) = self.store.generation(Kind::Engine, key).await? else {
+            return Ok(None);
+        };
         let config = self.config.newest().await?;
         let mut snapshot = Snapshot {
-            generation: row.generation,
+            generation,
             owner: self.view.owner().to_owned(),
             connection: self.view.connection(),
             subnet: config.text("container.network_subnet"),
