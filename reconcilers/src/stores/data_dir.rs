@@ -15,7 +15,8 @@ const PROBE_DIR: &str = "probe";
 const PROBE_FILE: &str = "probe";
 
 /// What reconcilers ask of the data directory. What each call does, and that it may be interrupted
-/// and repeated, is said at [`Homes`]. [`LocalDataDir`] is the file system.
+/// and repeated, is said at [`Homes`]. [`LocalDataDir`] is the file system,
+/// [`MemoryDataDir`](super::memory::MemoryDataDir) keeps the same contract for simulations.
 #[async_trait]
 pub trait DataDir: Send + Sync + 'static {
     /// Where it is, for people.

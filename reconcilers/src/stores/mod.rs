@@ -1,11 +1,13 @@
 //! Everything at rest as reconcilers see it: the database ([`Store`], statuses, and a cache of desired
-//! state) and the data directory ([`DataDir`]).
+//! state) and the data directory ([`DataDir`]). Both have a second implementation in [`memory`], for
+//! simulations.
 
 mod cache;
 mod config_source;
 mod data_dir;
 mod db_store;
 mod lease_row;
+pub mod memory;
 mod status_store;
 mod store;
 

@@ -15,7 +15,8 @@ use crate::runtime::StatusStore;
 
 /// Desired state, and the little that reconcilers write beside statuses.
 ///
-/// [`DbStore`](super::DbStore) is the database.
+/// [`DbStore`](super::DbStore) is the database, [`MemoryStore`](super::memory::MemoryStore) keeps the
+/// same contract for simulations.
 ///
 /// Every write is one transaction: it happens or it does not, and it may be repeated.
 #[async_trait]
