@@ -105,6 +105,7 @@ impl std::fmt::Debug for Parts {
 impl ContainerReconciler {
     /// Puts the parts together.
     pub fn new(parts: Parts, clock: SharedClock, options: Options) -> Self {
+        let started = clock.now();
         Self {
             store: parts.store,
             view: parts.view,
@@ -115,7 +116,7 @@ impl ContainerReconciler {
             prober: readiness::Prober::default(),
             clock,
             desired: Arc::default(),
-            verified: observe::Verified::new(options.verify_every),
+            verified: observe::Verified::new(options.verify_every, started),
             options,
         }
     }

@@ -5,7 +5,7 @@
 //! verification is due.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use schema::condition::Reason;
 use schema::config::{Config, PullPolicy};
 use schema::container::ContainerRow;
 use schema::home::HomeState;
-use schema::ids::Uid;
+use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
 use super::names::Names;
@@ -150,15 +150,16 @@ impl Seen {
 #[derive(Debug)]
 pub(in crate::container) struct Verified {
     every: Duration,
-    spread: RandomState,
+    /// Another one in each run of the service, so that one which restarts often still gets to all.
+    salt: Timestamp,
     due: Mutex<HashMap<Uid, Instant>>,
 }
 
 impl Verified {
-    pub(super) fn new(every: Duration) -> Self {
+    pub(super) fn new(every: Duration, salt: Timestamp) -> Self {
         Self {
             every,
-            spread: RandomState::new(),
+            salt,
             due: Mutex::default(),
         }
     }
@@ -168,7 +169,8 @@ impl Verified {
         let now = Instant::now();
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         let at = *due.entry(uid.clone()).or_insert_with(|| {
-            let mut hasher = self.spread.build_hasher();
+            let mut hasher = DefaultHasher::new();
+            hasher.write_i64(self.salt.as_millis());
             hasher.write(uid.as_str().as_bytes());
             let period = u64::try_from(self.every.as_millis())
                 .unwrap_or(u64::MAX)
