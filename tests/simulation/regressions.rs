@@ -7,4 +7,15 @@ pub struct Case {
     pub what: &'static str,
 }
 
-pub const CASES: &[Case] = &[];
+pub const CASES: &[Case] = &[
+    Case {
+        seed: 1916,
+        what: "a slow first scan of the database brought a purged user back, whose directory then stood \
+               in the way of the next user of that name",
+    },
+    Case {
+        seed: 2879,
+        what: "a slow first scan of the database brought back the row of before a start, so that a \
+               stopped container was reported for a generation that asked for a running one",
+    },
+];
