@@ -18,4 +18,8 @@ pub const CASES: &[Case] = &[
         what: "a slow first scan of the database brought back the row of before a start, so that a \
                stopped container was reported for a generation that asked for a running one",
     },
+    Case {
+        seed: 2515,
+        what: "a container was started by its name, which was a foreign one's by then",
+    },
 ];

@@ -177,10 +177,25 @@ impl ContainerReconciler {
 
     async fn start(&self, uid: &Uid, container: &str) -> Result<(), ContainerError> {
         let engine = self.view.engine();
-        match engine.start(container).await {
+        // One that was made just before is known by its name, which may be somebody else's by now; an
+        // id is never used again.
+        let found = engine
+            .inspect(container)
+            .await?
+            .map(|found| found.container);
+        let id = match found {
+            None => return Err(ContainerError::Vanished),
+            Some(found) if !settings::owned_by(&found.labels, self.view.owner(), uid) => {
+                return Err(ContainerError::NameConflict {
+                    name: container.to_owned(),
+                });
+            }
+            Some(found) => found.id,
+        };
+        match engine.start(&id).await {
             // Something it was made with is gone, such as the network: it can only be made anew.
             Err(EngineError::NotFound(what)) => {
-                engine.remove(container).await?;
+                engine.remove(&id).await?;
                 Err(EngineError::NotFound(what).into())
             }
             // With the previous container aside, the next pass must not wait: it puts that one back.
