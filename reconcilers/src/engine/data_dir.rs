@@ -176,7 +176,7 @@ impl DataDirProbe {
             network: NETWORK.to_owned(),
             ..ContainerSettings::default()
         };
-        let name = format!("{CONTAINER}{}", &self.owner.get(..6).unwrap_or(&self.owner));
+        let name = self.container_name();
         self.remove(&name).await?;
         let mismatch = |found: &str| {
             ProbeError::Mismatch(format!(
@@ -209,20 +209,44 @@ impl DataDirProbe {
         }
     }
 
-    /// Removes what an earlier probe left, if it is ours.
-    async fn remove(&self, name: &str) -> Result<(), ProbeError> {
+    fn container_name(&self) -> String {
+        format!("{CONTAINER}{}", self.owner.get(..6).unwrap_or(&self.owner))
+    }
+
+    /// Whether a probe that was cut short has left its container. Waits while one is running.
+    ///
+    /// # Errors
+    /// Whatever the engine answers.
+    pub async fn is_left_over(&self) -> Result<bool, EngineError> {
+        let _turn = self.turn.lock().await;
+        Ok(self.left_over(&self.container_name()).await?.is_some())
+    }
+
+    /// Removes what a probe that was cut short has left.
+    ///
+    /// # Errors
+    /// Whatever the engine answers.
+    pub async fn clean_up(&self) -> Result<(), ProbeError> {
+        let _turn = self.turn.lock().await;
+        self.remove(&self.container_name()).await
+    }
+
+    /// The id of what an earlier probe left, if it is ours.
+    async fn left_over(&self, name: &str) -> Result<Option<String>, EngineError> {
         let found = self
             .engine
             .inspect(name)
-            .await
-            .map_err(ProbeError::Engine)?;
+            .await?
+            .map(|found| found.container);
+        let ours = found.filter(|found| found.labels.get(LABEL_OWNER) == Some(&self.owner));
+        Ok(ours.map(|found| found.id))
+    }
+
+    async fn remove(&self, name: &str) -> Result<(), ProbeError> {
+        let found = self.left_over(name).await.map_err(ProbeError::Engine)?;
         match found {
-            Some(left) if left.container.labels.get(LABEL_OWNER) == Some(&self.owner) => self
-                .engine
-                .remove(&left.container.id)
-                .await
-                .map_err(ProbeError::Engine),
-            _ => Ok(()),
+            Some(id) => self.engine.remove(&id).await.map_err(ProbeError::Engine),
+            None => Ok(()),
         }
     }
 }

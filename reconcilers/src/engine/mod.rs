@@ -137,6 +137,7 @@ impl Reconciler for EngineReconciler {
             containers: self.view.container_count(),
             data_dir: self.probe.state(),
             image: None,
+            left_over: false,
         };
         if snapshot.connection != Connection::Up {
             // The answer of a lost engine may be another one's: prove it again when it is back.
@@ -167,6 +168,13 @@ impl Reconciler for EngineReconciler {
                     .map_err(EngineReconcilerError::Engine)?;
             }
             snapshot.image = image.map(|image| image.id);
+            if snapshot.image.is_none() {
+                snapshot.left_over = self
+                    .probe
+                    .is_left_over()
+                    .await
+                    .map_err(EngineReconcilerError::Engine)?;
+            }
         }
         Ok(Some(snapshot))
     }
@@ -189,6 +197,7 @@ impl Reconciler for EngineReconciler {
             }
             Action::RemoveNetwork { .. } => "remove the network, to make it anew".to_owned(),
             Action::ProbeDataDir { .. } => "probe the data directory".to_owned(),
+            Action::CleanUpProbe => "remove what a probe has left".to_owned(),
         }
     }
 
@@ -203,6 +212,7 @@ impl Reconciler for EngineReconciler {
             },
             Action::RemoveNetwork { id } => engine.remove_network(id).await,
             Action::ProbeDataDir { image } => return Ok(self.probe.run(image).await?),
+            Action::CleanUpProbe => return Ok(self.probe.clean_up().await?),
         };
         result.map_err(EngineReconcilerError::Engine)
     }
