@@ -321,10 +321,15 @@ impl Monitor {
             ));
         }
         if wanted.shall_run() {
-            let seen = self
-                .ran
-                .get(uid)
-                .is_some_and(|ran| ran.contains(&of(&wanted)));
+            // Configuration is read after the row and may be newer, which makes the status one that is
+            // behind, not ahead.
+            let newer = account.since(generation).iter().map(|later| Wanted {
+                memory_mb: later.memory_mb,
+                ..wanted.clone()
+            });
+            let ran = self.ran.get(uid);
+            let seen =
+                ran.is_some_and(|ran| newer.into_iter().any(|wanted| ran.contains(&of(&wanted))));
             if !seen {
                 self.broken(format!(
                     "I3: {uid} is said to run as asked for, but never did: {wanted:?}"

@@ -55,6 +55,12 @@ impl Account {
         self.wanted.get(index)
     }
 
+    /// What the container should have been at a generation and at all later ones.
+    pub fn since(&self, generation: Generation) -> &[Wanted] {
+        let index = usize::try_from(generation.0 - 1).unwrap_or(0);
+        self.wanted.get(index..).unwrap_or_default()
+    }
+
     /// One more accepted write to the container.
     pub fn push(&mut self, at: Timestamp, change: impl FnOnce(&mut Wanted)) {
         if let Some(mut wanted) = self.wanted.last().cloned() {
