@@ -30,12 +30,11 @@ use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::{Supervisor, TaskError};
 use reconcilers::runtime::{Context, Controller, Settings as ControllerSettings};
-use reconcilers::stores::{ConfigSource, LeaseRow};
+use reconcilers::stores::{ConfigSource, DataDir, DbStore, LeaseRow, LocalDataDir, Store};
 use reconcilers::user::UserReconciler;
 use rustix::process::{Resource, getrlimit};
 use schema::audit::Writer;
 use schema::clock::{SharedClock, SystemClock};
-use schema::home::Homes;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -114,12 +113,15 @@ pub async fn build(
         bell: prepared.db.bell(),
         shutdown: shutdown.clone(),
     };
-    let config = Arc::new(ConfigSource::new(
+    let store: Arc<dyn Store> = Arc::new(DbStore::new(
         prepared.db.clone(),
         Arc::clone(&prepared.master_key),
-        run_as_image,
     ));
-    let homes = Arc::new(Homes::open(&settings.data_dir, &prepared.instance_id)?);
+    let config = Arc::new(ConfigSource::new(Arc::clone(&store), run_as_image));
+    let data_dir: Arc<dyn DataDir> = Arc::new(LocalDataDir::open(
+        &settings.data_dir,
+        &prepared.instance_id,
+    )?);
     let service_user = (
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
@@ -128,7 +130,7 @@ pub async fn build(
     let probe = Arc::new(DataDirProbe::new(
         Arc::clone(&engine),
         prepared.instance_id.clone(),
-        &settings.data_dir,
+        Arc::clone(&data_dir),
         settings.engine_data_dir.clone(),
     ));
     let pulls = Arc::new(Pulls::new(
@@ -144,15 +146,15 @@ pub async fn build(
 
     let mut handles = Vec::new();
     let engine_reconciler = EngineReconciler::new(
-        prepared.db.clone(),
+        Arc::clone(&store),
         Arc::clone(&view),
         Arc::clone(&config),
         Arc::clone(&probe),
     );
-    let store = Arc::new(engine_reconciler.status_store(Arc::clone(&clock)));
+    let statuses = engine_reconciler.status_store(Arc::clone(&clock));
     let controller = Controller::new(
         engine_reconciler,
-        store,
+        statuses,
         view.connection_events(schema::config::query::engine_uid()),
         context.clone(),
         controller_settings.clone(),
@@ -161,15 +163,15 @@ pub async fn build(
     controller.spawn(&mut supervisor);
 
     let users = UserReconciler::new(
-        prepared.db.clone(),
-        Arc::clone(&homes),
+        Arc::clone(&store),
+        Arc::clone(&data_dir),
         home_owner,
         Arc::clone(&clock),
     );
-    let store = Arc::new(users.status_store());
+    let statuses = users.status_store();
     let controller = Controller::new(
         users,
-        store,
+        statuses,
         Box::pin(futures::stream::pending()),
         context.clone(),
         controller_settings.clone(),
@@ -179,9 +181,9 @@ pub async fn build(
 
     let containers = ContainerReconciler::new(
         Parts {
-            db: prepared.db.clone(),
+            store,
             view: Arc::clone(&view),
-            homes,
+            data_dir,
             config,
             probe,
             pulls,
@@ -196,10 +198,10 @@ pub async fn build(
             verify_every: settings.verify.unwrap_or(VERIFY_EVERY),
         },
     );
-    let store = Arc::new(containers.status_store());
+    let statuses = containers.status_store();
     let controller = Controller::new(
         containers,
-        store,
+        statuses,
         Arc::clone(&view).events(),
         context,
         controller_settings,

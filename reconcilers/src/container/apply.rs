@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use schema::condition::Reason;
-use schema::container::{self, ContainerFacts};
 use schema::error::DbError;
 use schema::home::HomeError;
 use schema::ids::{Kind, Uid};
-use schema::object;
 
 use super::ContainerReconciler;
 use super::names::Names;
@@ -48,20 +46,11 @@ pub enum ContainerError {
     /// The proof that engine and service see the same data directory failed.
     #[error(transparent)]
     DataDir(#[from] ProbeError),
-    /// A task for blocking work ended without a result.
-    #[error("a background task failed: {0}")]
-    Blocking(String),
 }
 
 impl From<EngineError> for ContainerError {
     fn from(error: EngineError) -> Self {
         Self::Engine(error)
-    }
-}
-
-impl ContainerError {
-    pub(super) fn blocking(error: tokio::task::JoinError) -> Self {
-        Self::Blocking(error.to_string())
     }
 }
 
@@ -84,7 +73,7 @@ pub(crate) fn classify_engine(error: &EngineError) -> (ErrorClass, Reason) {
 impl Classify for ContainerError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Db(_) | Self::Blocking(_) => ErrorClass::Transient,
+            Self::Db(_) => ErrorClass::Transient,
             Self::Home(error) => classify_home(error).0,
             Self::Engine(error) => classify_engine(error).0,
             Self::Vanished | Self::ReplacementRefused(_) => ErrorClass::Conflict,
@@ -95,7 +84,7 @@ impl Classify for ContainerError {
 
     fn reason(&self) -> Reason {
         match self {
-            Self::Db(_) | Self::Vanished | Self::Blocking(_) => Reason::Retrying,
+            Self::Db(_) | Self::Vanished => Reason::Retrying,
             Self::Engine(error) => classify_engine(error).1,
             Self::NameConflict { .. } => Reason::NameConflict,
             Self::ReplacementRefused(_) => Reason::ReplacementFailed,
@@ -129,9 +118,12 @@ impl ContainerReconciler {
     async fn perform(&self, uid: &Uid, action: &Action) -> Result<(), ContainerError> {
         let engine = self.view.engine();
         match action {
-            Action::AddFinalizer => self.add_finalizer(uid).await,
-            Action::ReleaseFinalizer => self.release_finalizer(uid).await,
-            Action::SaveFacts(facts) => self.save_facts(uid, facts).await,
+            Action::AddFinalizer => Ok(self
+                .store
+                .add_finalizer(Kind::Container, uid, Self::NAME)
+                .await?),
+            Action::ReleaseFinalizer => Ok(self.store.purge_container(uid, Self::NAME).await?),
+            Action::SaveFacts(facts) => Ok(self.store.save_facts(uid, facts).await?),
             Action::StartPull { reference } => self.start_pull(reference).await,
             Action::VerifyDataDir { image } => Ok(self.probe.run(image).await?),
             Action::Create { name, settings } => self.create(uid, name, settings).await,
@@ -143,25 +135,6 @@ impl ContainerReconciler {
                 other => Ok(other?),
             },
         }
-    }
-
-    async fn add_finalizer(&self, uid: &Uid) -> Result<(), ContainerError> {
-        let mut tx = self.db.begin().await?;
-        object::add_finalizer(&mut tx, Kind::Container, uid, Self::NAME).await?;
-        Ok(tx.commit().await?)
-    }
-
-    async fn release_finalizer(&self, uid: &Uid) -> Result<(), ContainerError> {
-        let mut tx = self.db.begin().await?;
-        object::remove_finalizer(&mut tx, Kind::Container, uid, Self::NAME).await?;
-        container::purge(&mut tx, uid).await?;
-        Ok(tx.commit().await?)
-    }
-
-    async fn save_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), ContainerError> {
-        let mut tx = self.db.begin().await?;
-        container::save_facts(&mut tx, uid, facts).await?;
-        Ok(tx.commit().await?)
     }
 
     async fn start_pull(&self, reference: &str) -> Result<(), ContainerError> {
@@ -204,10 +177,25 @@ impl ContainerReconciler {
 
     async fn start(&self, uid: &Uid, container: &str) -> Result<(), ContainerError> {
         let engine = self.view.engine();
-        match engine.start(container).await {
+        // One that was made just before is known by its name, which may be somebody else's by now; an
+        // id is never used again.
+        let found = engine
+            .inspect(container)
+            .await?
+            .map(|found| found.container);
+        let id = match found {
+            None => return Err(ContainerError::Vanished),
+            Some(found) if !settings::owned_by(&found.labels, self.view.owner(), uid) => {
+                return Err(ContainerError::NameConflict {
+                    name: container.to_owned(),
+                });
+            }
+            Some(found) => found.id,
+        };
+        match engine.start(&id).await {
             // Something it was made with is gone, such as the network: it can only be made anew.
             Err(EngineError::NotFound(what)) => {
-                engine.remove(container).await?;
+                engine.remove(&id).await?;
                 Err(EngineError::NotFound(what).into())
             }
             // With the previous container aside, the next pass must not wait: it puts that one back.

@@ -29,14 +29,12 @@ use std::time::Duration;
 
 use schema::clock::SharedClock;
 use schema::container::ContainerRow;
-use schema::db::Db;
-use schema::home::Homes;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
 use crate::engine::data_dir::DataDirProbe;
 use crate::engine::view::EngineView;
-use crate::runtime::{Plan, Reconciler};
-use crate::stores::{Cache, ConfigSource, DbStatusStore, DirtyObserver};
+use crate::runtime::{Plan, Reconciler, StatusStore};
+use crate::stores::{Cache, ConfigSource, DataDir, DirtyObserver, Store};
 
 pub use apply::ContainerError;
 pub(crate) use apply::classify_engine;
@@ -44,9 +42,9 @@ pub use plan::Action;
 
 /// What the container reconciler works with.
 pub struct ContainerReconciler {
-    db: Db,
+    store: Arc<dyn Store>,
     view: Arc<EngineView>,
-    homes: Arc<Homes>,
+    data_dir: Arc<dyn DataDir>,
     config: Arc<ConfigSource>,
     probe: Arc<DataDirProbe>,
     pulls: Arc<pull::Pulls>,
@@ -83,14 +81,13 @@ impl std::fmt::Debug for ContainerReconciler {
 }
 
 /// The parts a [`ContainerReconciler`] is made of.
-#[derive(Debug)]
 pub struct Parts {
     /// The database.
-    pub db: Db,
+    pub store: Arc<dyn Store>,
     /// The shared view of the engine.
     pub view: Arc<EngineView>,
-    /// User directories.
-    pub homes: Arc<Homes>,
+    /// Users' directories.
+    pub data_dir: Arc<dyn DataDir>,
     /// Effective configuration.
     pub config: Arc<ConfigSource>,
     /// Whether engine and service see the same data directory.
@@ -99,34 +96,40 @@ pub struct Parts {
     pub pulls: Arc<pull::Pulls>,
 }
 
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").finish_non_exhaustive()
+    }
+}
+
 impl ContainerReconciler {
     /// Puts the parts together.
     pub fn new(parts: Parts, clock: SharedClock, options: Options) -> Self {
+        let started = clock.now();
         Self {
-            db: parts.db,
+            store: parts.store,
             view: parts.view,
-            homes: parts.homes,
+            data_dir: parts.data_dir,
             config: parts.config,
             probe: parts.probe,
             pulls: parts.pulls,
             prober: readiness::Prober::default(),
             clock,
             desired: Arc::default(),
-            verified: observe::Verified::new(options.verify_every),
+            verified: observe::Verified::new(options.verify_every, started),
             options,
         }
     }
 
     /// The status store of containers; it tells this reconciler which rows to read anew.
-    pub fn status_store(&self) -> DbStatusStore {
+    pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
         struct Marks(Arc<Cache<ContainerRow>>);
         impl DirtyObserver for Marks {
             fn dirty(&self, uid: &Uid) {
                 self.0.mark(uid);
             }
         }
-        DbStatusStore::new(
-            self.db.clone(),
+        self.store.statuses(
             Kind::Container,
             Self::NAME,
             Arc::clone(&self.clock),

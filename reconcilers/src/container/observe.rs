@@ -5,15 +5,15 @@
 //! verification is due.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use schema::condition::Reason;
 use schema::config::{Config, PullPolicy};
-use schema::container::{self, ContainerRow};
+use schema::container::ContainerRow;
 use schema::home::HomeState;
-use schema::ids::Uid;
+use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
 use super::names::Names;
@@ -150,15 +150,16 @@ impl Seen {
 #[derive(Debug)]
 pub(in crate::container) struct Verified {
     every: Duration,
-    spread: RandomState,
+    /// Another one in each run of the service, so that one which restarts often still gets to all.
+    salt: Timestamp,
     due: Mutex<HashMap<Uid, Instant>>,
 }
 
 impl Verified {
-    pub(super) fn new(every: Duration) -> Self {
+    pub(super) fn new(every: Duration, salt: Timestamp) -> Self {
         Self {
             every,
-            spread: RandomState::new(),
+            salt,
             due: Mutex::default(),
         }
     }
@@ -168,7 +169,8 @@ impl Verified {
         let now = Instant::now();
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         let at = *due.entry(uid.clone()).or_insert_with(|| {
-            let mut hasher = self.spread.build_hasher();
+            let mut hasher = DefaultHasher::new();
+            hasher.write_i64(self.salt.as_millis());
             hasher.write(uid.as_str().as_bytes());
             let period = u64::try_from(self.every.as_millis())
                 .unwrap_or(u64::MAX)
@@ -193,9 +195,7 @@ impl ContainerReconciler {
     /// Desired keys and owned keys: one scan of the database, one listing of the engine.
     pub(super) async fn observe_keys(&self) -> Result<Vec<Uid>, ContainerError> {
         let ticket = self.desired.begin();
-        let mut connection = self.db.read().await?;
-        let rows = container::all(&mut connection).await?;
-        drop(connection);
+        let rows = self.store.containers().await?;
         let mut keys: BTreeSet<Uid> = rows.iter().map(|row| row.uid.clone()).collect();
         let rows = rows.into_iter().map(|row| (row.uid.clone(), row));
         self.desired.replace(ticket, Marks::Answered, rows);
@@ -212,19 +212,9 @@ impl ContainerReconciler {
             return Ok(row);
         }
         let ticket = self.desired.begin();
-        let result = async {
-            let mut connection = self.db.read().await?;
-            container::get(&mut connection, uid).await
-        }
-        .await;
-        match result {
-            Ok(row) => {
-                let row = row.map(Arc::new);
-                self.desired.put(uid, ticket, row.clone());
-                Ok(row)
-            }
-            Err(error) => Err(error.into()),
-        }
+        let row = self.store.container(uid).await?.map(Arc::new);
+        self.desired.put(uid, ticket, row.clone());
+        Ok(row)
     }
 
     pub(super) async fn observe_one(&self, uid: &Uid) -> Result<Option<Snapshot>, ContainerError> {
@@ -404,13 +394,8 @@ impl ContainerReconciler {
     }
 
     async fn home_state(&self, row: &ContainerRow) -> Result<HomeState, ContainerError> {
-        let homes = Arc::clone(&self.homes);
-        let (name, uid) = (row.name.clone(), row.uid.clone());
         let owner = self.options.home_owner;
-        let state = tokio::task::spawn_blocking(move || homes.state(&name, &uid, owner))
-            .await
-            .map_err(ContainerError::blocking)??;
-        Ok(state)
+        Ok(self.data_dir.state(&row.name, &row.uid, owner).await?)
     }
 
     async fn see_readiness(
@@ -450,15 +435,10 @@ impl ContainerReconciler {
             let Some(started_at) = details.and_then(|d| d.started_at) else {
                 return Ok(false);
             };
-            let homes = Arc::clone(&self.homes);
-            let (name, uid, inside) = (row.name.clone(), row.uid.clone(), inside.to_owned());
-            let modified =
-                tokio::task::spawn_blocking(move || match homes.open_existing(&name, &uid)? {
-                    Some(home) => home.file_modified(&inside),
-                    None => Ok(None),
-                })
-                .await
-                .map_err(ContainerError::blocking)??;
+            let modified = self
+                .data_dir
+                .file_modified(&row.name, &row.uid, inside)
+                .await?;
             return Ok(modified.is_some_and(|at| at >= started_at));
         }
         self.prober

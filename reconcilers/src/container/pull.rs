@@ -137,6 +137,7 @@ impl Pulls {
         self.tasks.spawn(async move {
             let work = AssertUnwindSafe(pulls.pull(&reference, credentials)).catch_unwind();
             let result = tokio::select! {
+                biased;
                 () = pulls.shutdown.cancelled() => return,
                 result = work => result,
             };

@@ -4,7 +4,6 @@
 //! mounts the directory as the engine's host sees it; the engine reads the file back. No program of
 //! the image runs.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use schema::condition::Reason;
@@ -14,6 +13,7 @@ use crate::container::classify_engine;
 use crate::drivers::docker::{Bind, ContainerEngine, ContainerSettings, EngineError, LABEL_OWNER};
 use crate::engine::view::{NETWORK, describe};
 use crate::runtime::{Classify, ErrorClass};
+use crate::stores::DataDir;
 
 const MOUNT: &str = "/agentyard-probe";
 const FILE: &str = "probe";
@@ -69,7 +69,7 @@ impl Classify for ProbeError {
 pub struct DataDirProbe {
     engine: Arc<dyn ContainerEngine>,
     owner: String,
-    data_dir: PathBuf,
+    data_dir: Arc<dyn DataDir>,
     engine_data_dir: String,
     state: Mutex<ProbeState>,
     /// The image of the latest try, so that a disproof can be tried again.
@@ -80,7 +80,7 @@ pub struct DataDirProbe {
 impl std::fmt::Debug for DataDirProbe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DataDirProbe")
-            .field("data_dir", &self.data_dir)
+            .field("data_dir", &self.data_dir.place())
             .finish_non_exhaustive()
     }
 }
@@ -90,13 +90,13 @@ impl DataDirProbe {
     pub fn new(
         engine: Arc<dyn ContainerEngine>,
         owner: impl Into<String>,
-        data_dir: impl Into<PathBuf>,
+        data_dir: Arc<dyn DataDir>,
         engine_data_dir: impl Into<String>,
     ) -> Self {
         Self {
             engine,
             owner: owner.into(),
-            data_dir: data_dir.into(),
+            data_dir,
             engine_data_dir: engine_data_dir.into(),
             state: Mutex::new(ProbeState::Unknown),
             image: Mutex::default(),
@@ -150,17 +150,13 @@ impl DataDirProbe {
 
     async fn probe(&self, image: &str) -> Result<(), ProbeError> {
         let nonce = Uid::random().to_string();
-        let dir = self.data_dir.join("probe");
-        tokio::fs::create_dir_all(&dir)
-            .await
-            .map_err(ProbeError::File)?;
-        let file = dir.join(FILE);
-        tokio::fs::write(&file, &nonce)
+        self.data_dir
+            .write_probe(&nonce)
             .await
             .map_err(ProbeError::File)?;
         let result = self.read_back(image, &nonce).await;
         // A leftover of a crash is removed by the next probe; failing to remove it now is no mismatch.
-        if let Err(error) = tokio::fs::remove_dir_all(&dir).await {
+        if let Err(error) = self.data_dir.remove_probe().await {
             tracing::warn!(%error, "the probe file could not be removed");
         }
         result
@@ -180,12 +176,12 @@ impl DataDirProbe {
             network: NETWORK.to_owned(),
             ..ContainerSettings::default()
         };
-        let name = format!("{CONTAINER}{}", &self.owner.get(..6).unwrap_or(&self.owner));
+        let name = self.container_name();
         self.remove(&name).await?;
         let mismatch = |found: &str| {
             ProbeError::Mismatch(format!(
                 "the engine does not see the data directory {} as {}: {found}; set --engine-data-dir",
-                self.data_dir.display(),
+                self.data_dir.place(),
                 self.engine_data_dir
             ))
         };
@@ -213,20 +209,44 @@ impl DataDirProbe {
         }
     }
 
-    /// Removes what an earlier probe left, if it is ours.
-    async fn remove(&self, name: &str) -> Result<(), ProbeError> {
+    fn container_name(&self) -> String {
+        format!("{CONTAINER}{}", self.owner.get(..6).unwrap_or(&self.owner))
+    }
+
+    /// Whether a probe that was cut short has left its container. Waits while one is running.
+    ///
+    /// # Errors
+    /// Whatever the engine answers.
+    pub async fn is_left_over(&self) -> Result<bool, EngineError> {
+        let _turn = self.turn.lock().await;
+        Ok(self.left_over(&self.container_name()).await?.is_some())
+    }
+
+    /// Removes what a probe that was cut short has left.
+    ///
+    /// # Errors
+    /// Whatever the engine answers.
+    pub async fn clean_up(&self) -> Result<(), ProbeError> {
+        let _turn = self.turn.lock().await;
+        self.remove(&self.container_name()).await
+    }
+
+    /// The id of what an earlier probe left, if it is ours.
+    async fn left_over(&self, name: &str) -> Result<Option<String>, EngineError> {
         let found = self
             .engine
             .inspect(name)
-            .await
-            .map_err(ProbeError::Engine)?;
+            .await?
+            .map(|found| found.container);
+        let ours = found.filter(|found| found.labels.get(LABEL_OWNER) == Some(&self.owner));
+        Ok(ours.map(|found| found.id))
+    }
+
+    async fn remove(&self, name: &str) -> Result<(), ProbeError> {
+        let found = self.left_over(name).await.map_err(ProbeError::Engine)?;
         match found {
-            Some(left) if left.container.labels.get(LABEL_OWNER) == Some(&self.owner) => self
-                .engine
-                .remove(&left.container.id)
-                .await
-                .map_err(ProbeError::Engine),
-            _ => Ok(()),
+            Some(id) => self.engine.remove(&id).await.map_err(ProbeError::Engine),
+            None => Ok(()),
         }
     }
 }

@@ -20,27 +20,32 @@ use std::time::Duration;
 use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::config;
-use schema::db::Db;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
-use schema::object;
 
 use self::data_dir::{DataDirProbe, ProbeError};
 use self::view::{Connection, EngineView};
 use crate::container::classify_engine;
 use crate::drivers::docker::EngineError;
-use crate::runtime::{self, Classify, ErrorClass, Plan, Reconciler};
-use crate::stores::{ConfigSource, DbStatusStore, DirtyObserver};
+use crate::runtime::{self, Classify, ErrorClass, Plan, Reconciler, StatusStore};
+use crate::stores::{ConfigSource, DirtyObserver, Store};
 
 pub use plan::{Action, Snapshot};
 
 /// Reconciles what all containers share.
-#[derive(Debug)]
 pub struct EngineReconciler {
-    db: Db,
+    store: Arc<dyn Store>,
     view: Arc<EngineView>,
     config: Arc<ConfigSource>,
     probe: Arc<DataDirProbe>,
+}
+
+impl std::fmt::Debug for EngineReconciler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineReconciler")
+            .field("view", &self.view)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What observing or changing the engine can fail with.
@@ -83,13 +88,13 @@ impl Classify for EngineReconcilerError {
 impl EngineReconciler {
     /// Puts the parts together.
     pub fn new(
-        db: Db,
+        store: Arc<dyn Store>,
         view: Arc<EngineView>,
         config: Arc<ConfigSource>,
         probe: Arc<DataDirProbe>,
     ) -> Self {
         Self {
-            db,
+            store,
             view,
             config,
             probe,
@@ -97,18 +102,13 @@ impl EngineReconciler {
     }
 
     /// The status store of the engine object.
-    pub fn status_store(&self, clock: SharedClock) -> DbStatusStore {
+    pub fn status_store(&self, clock: SharedClock) -> Arc<dyn StatusStore<Uid>> {
         struct Nobody;
         impl DirtyObserver for Nobody {
             fn dirty(&self, _uid: &Uid) {}
         }
-        DbStatusStore::new(
-            self.db.clone(),
-            Kind::Engine,
-            Self::NAME,
-            clock,
-            Arc::new(Nobody),
-        )
+        self.store
+            .statuses(Kind::Engine, Self::NAME, clock, Arc::new(Nobody))
     }
 }
 
@@ -125,13 +125,12 @@ impl Reconciler for EngineReconciler {
     }
 
     async fn observe(&self, key: &Uid) -> Result<Option<Snapshot>, EngineReconcilerError> {
-        let mut connection = self.db.read().await?;
-        let row = object::get(&mut connection, Kind::Engine, key).await?;
-        drop(connection);
-        let Some(row) = row else { return Ok(None) };
+        let Some(generation) = self.store.generation(Kind::Engine, key).await? else {
+            return Ok(None);
+        };
         let config = self.config.newest().await?;
         let mut snapshot = Snapshot {
-            generation: row.generation,
+            generation,
             owner: self.view.owner().to_owned(),
             connection: self.view.connection(),
             subnet: config.text("container.network_subnet"),
@@ -139,6 +138,7 @@ impl Reconciler for EngineReconciler {
             containers: self.view.container_count(),
             data_dir: self.probe.state(),
             image: None,
+            left_over: false,
         };
         if snapshot.connection != Connection::Up {
             // Whoever forces a pass wants to know now.
@@ -173,6 +173,13 @@ impl Reconciler for EngineReconciler {
                     .map_err(EngineReconcilerError::Engine)?;
             }
             snapshot.image = image.map(|image| image.id);
+            if snapshot.image.is_none() {
+                snapshot.left_over = self
+                    .probe
+                    .is_left_over()
+                    .await
+                    .map_err(EngineReconcilerError::Engine)?;
+            }
         }
         Ok(Some(snapshot))
     }
@@ -195,6 +202,7 @@ impl Reconciler for EngineReconciler {
             }
             Action::RemoveNetwork { .. } => "remove the network, to make it anew".to_owned(),
             Action::ProbeDataDir { .. } => "probe the data directory".to_owned(),
+            Action::CleanUpProbe => "remove what a probe has left".to_owned(),
         }
     }
 
@@ -209,6 +217,7 @@ impl Reconciler for EngineReconciler {
             },
             Action::RemoveNetwork { id } => engine.remove_network(id).await,
             Action::ProbeDataDir { image } => return Ok(self.probe.run(image).await?),
+            Action::CleanUpProbe => return Ok(self.probe.clean_up().await?),
         };
         result.map_err(EngineReconcilerError::Engine)
     }

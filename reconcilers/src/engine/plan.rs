@@ -27,6 +27,8 @@ pub struct Snapshot {
     pub data_dir: ProbeState,
     /// An image that the proof can be given with.
     pub image: Option<String>,
+    /// A proof that was cut short has left its container, and no other is about to be given.
+    pub left_over: bool,
 }
 
 /// One step.
@@ -44,6 +46,8 @@ pub enum Action {
         /// An image that is on the engine.
         image: String,
     },
+    /// Removes what a proof that was cut short has left.
+    CleanUpProbe,
 }
 
 /// How the agents' network is, compared with what it should be.
@@ -143,6 +147,7 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
             },
             "probing the data directory",
         ),
+        (_, None) if snapshot.left_over => act(Action::CleanUpProbe, "cleaning up after a probe"),
         (ProbeState::Mismatch(why), None) => {
             say(Condition::not_ready(Reason::DataDirMismatch, why))
         }

@@ -91,13 +91,19 @@ struct Term {
     until: Option<(Instant, Timestamp)>,
 }
 
+/// What must live as long as a leadership that nobody renews.
+struct Held {
+    _lock: Option<OwnedFd>,
+    _term: watch::Sender<Option<Term>>,
+}
+
 /// Whether this process leads. Cheap to clone; all clones tell the same.
 #[derive(Clone)]
 pub struct Leadership {
     term: watch::Receiver<Option<Term>>,
     clock: SharedClock,
     passes: TaskTracker,
-    _lock: Option<Arc<(OwnedFd, watch::Sender<Option<Term>>)>>,
+    _held: Option<Arc<Held>>,
 }
 
 impl fmt::Debug for Leadership {
@@ -124,7 +130,25 @@ impl Leadership {
             term,
             clock,
             passes: TaskTracker::new(),
-            _lock: Some(Arc::new((lock, sender))),
+            _held: Some(Arc::new(Held {
+                _lock: Some(lock),
+                _term: sender,
+            })),
+        }
+    }
+
+    /// Leads from now on, until `until` by either clock if that is given; nobody renews it. For
+    /// simulations, which have one process at a time or know when the next one takes over.
+    pub fn for_term(epoch: Epoch, until: Option<(Instant, Timestamp)>, clock: SharedClock) -> Self {
+        let (sender, term) = watch::channel(Some(Term { epoch, until }));
+        Self {
+            term,
+            clock,
+            passes: TaskTracker::new(),
+            _held: Some(Arc::new(Held {
+                _lock: None,
+                _term: sender,
+            })),
         }
     }
 
@@ -220,7 +244,7 @@ pub fn lease(
         term,
         clock: clock.clone(),
         passes: passes.clone(),
-        _lock: None,
+        _held: None,
     };
     let keeper = LeaseKeeper {
         store,

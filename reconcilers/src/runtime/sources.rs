@@ -72,6 +72,7 @@ impl<R: Reconciler> Core<R> {
             };
             lock(&self.resync).next_at = Some(self.clock.now().plus(wait));
             tokio::select! {
+                biased;
                 () = sleep(wait) => {}
                 () = self.wake_resync.notified() => {}
             }
@@ -91,6 +92,9 @@ impl<R: Reconciler> Core<R> {
         self.memories.fill(statuses);
         self.pauses.send_replace(pauses);
         self.primed.send_replace(Some(epoch));
+        // The waiters of a watch are woken in random order. Workers are all alike, the bell is not:
+        // it is woken by itself, so that a simulation can be repeated.
+        self.wake_look.notify_one();
         Ok(())
     }
 
@@ -126,10 +130,12 @@ impl<R: Reconciler> Core<R> {
 
     /// Asks the store what has changed: at each ring, and every few seconds in case one was lost.
     pub(super) async fn bell_loop(self: Arc<Self>, mut bell: Bell) {
-        let mut primed = self.primed.subscribe();
         loop {
             let epoch = self.leadership.acquired().await;
-            let _ = primed.wait_for(|primed| *primed == Some(epoch)).await;
+            if *self.primed.borrow() != Some(epoch) {
+                self.wake_look.notified().await;
+                continue;
+            }
             if bell.listen() {
                 tracing::info!(
                     reconciler = R::NAME,
@@ -141,6 +147,7 @@ impl<R: Reconciler> Core<R> {
             self.note_store(&result);
             let closed = self.bell_closed.load(Ordering::Relaxed);
             tokio::select! {
+                biased;
                 rung = bell.rung(), if !closed => {
                     if rung.is_err() {
                         self.bell_closed.store(true, Ordering::Relaxed);
@@ -169,7 +176,8 @@ impl<R: Reconciler> Core<R> {
         if old == new {
             return;
         }
-        let changed: Vec<R::Key> = old.keys.symmetric_difference(&new.keys).cloned().collect();
+        let mut changed: Vec<R::Key> = old.keys.symmetric_difference(&new.keys).cloned().collect();
+        changed.sort();
         tracing::info!(
             reconciler = R::NAME,
             all = new.all,

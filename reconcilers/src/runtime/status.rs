@@ -1,6 +1,6 @@
 //! What is saved of an object, and what the runtime remembers of it between passes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -47,16 +47,16 @@ pub(super) struct Counts {
 }
 
 /// The last saved statuses. The leader is their only writer, so nothing is ever stale; the memory is
-/// filled in one query when a leadership begins.
+/// filled in one query when a leadership begins. Ordered, so that runs can be repeated exactly.
 #[derive(Debug)]
-pub(super) struct Memories<K>(Mutex<HashMap<K, Memory>>);
+pub(super) struct Memories<K>(Mutex<BTreeMap<K, Memory>>);
 
-impl<K: Clone + Eq + Hash> Memories<K> {
+impl<K: Clone + Ord + Hash> Memories<K> {
     pub fn new() -> Self {
-        Self(Mutex::new(HashMap::new()))
+        Self(Mutex::new(BTreeMap::new()))
     }
 
-    fn map(&self) -> MutexGuard<'_, HashMap<K, Memory>> {
+    fn map(&self) -> MutexGuard<'_, BTreeMap<K, Memory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

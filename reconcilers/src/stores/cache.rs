@@ -98,7 +98,7 @@ impl<T> Cache<T> {
             .map(|(uid, entry)| (uid, (Some(Arc::new(entry)), ticket)))
             .collect();
         let mut state = self.state();
-        if state.loaded && state.entries.values().any(|(_, at)| *at > ticket) {
+        if state.entries.values().any(|(_, at)| *at > ticket) {
             let later = state.entries.drain().filter(|(_, (_, at))| *at > ticket);
             entries.extend(later);
         }
@@ -174,6 +174,18 @@ mod tests {
         cache.replace(next, Marks::Answered, [(a.clone(), 3)]);
         assert_eq!(known(&cache, &a), Some(Some(3)));
         assert_eq!(cache.uids(), [a]);
+    }
+
+    #[test]
+    fn l13_not_even_the_first_scan_brings_back_what_a_later_read_has_replaced() {
+        let cache = Cache::default();
+        let [a, b] = ["a", "b"].map(|u| Uid::from(u.to_owned()));
+        let first = cache.begin();
+        cache.put(&a, cache.begin(), Some(Arc::new(2)));
+        cache.put(&b, cache.begin(), None);
+        cache.replace(first, Marks::Answered, [(a.clone(), 1), (b.clone(), 1)]);
+        assert_eq!(known(&cache, &a), Some(Some(2)));
+        assert_eq!(known(&cache, &b), Some(None), "what is gone stays gone");
     }
 
     #[test]

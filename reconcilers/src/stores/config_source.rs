@@ -2,27 +2,30 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use schema::config::{self, Config};
-use schema::db::Db;
+use schema::config::Config;
 use schema::error::DbError;
-use schema::secrets::MasterKey;
+
+use super::Store;
 
 /// Reads configuration when its generation has changed, and keeps it.
-#[derive(Debug)]
 pub struct ConfigSource {
-    db: Db,
-    master_key: Arc<MasterKey>,
+    store: Arc<dyn Store>,
     run_as_image: bool,
     newest: Mutex<Option<(i64, Arc<Config>)>>,
+}
+
+impl std::fmt::Debug for ConfigSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConfigSource").finish_non_exhaustive()
+    }
 }
 
 impl ConfigSource {
     /// A source that has read nothing yet. `run_as_image`: the adapter runs agents as their image's
     /// own user, which decides some defaults.
-    pub fn new(db: Db, master_key: Arc<MasterKey>, run_as_image: bool) -> Self {
+    pub fn new(store: Arc<dyn Store>, run_as_image: bool) -> Self {
         Self {
-            db,
-            master_key,
+            store,
             run_as_image,
             newest: Mutex::new(None),
         }
@@ -36,9 +39,7 @@ impl ConfigSource {
         if let Some(config) = self.kept(generation) {
             return Ok(config);
         }
-        let mut connection = self.db.snapshot().await?;
-        let (values, read) = config::query::load(&mut connection, &self.master_key).await?;
-        drop(connection);
+        let (values, read) = self.store.config().await?;
         let config = Arc::new(Config::from_stored(values).with_run_as_image(self.run_as_image));
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         match &*newest {
@@ -55,9 +56,7 @@ impl ConfigSource {
     /// # Errors
     /// When the database cannot be read or a secret cannot be opened.
     pub async fn newest(&self) -> Result<Arc<Config>, DbError> {
-        let mut connection = self.db.read().await?;
-        let generation = config::query::generation(&mut connection).await?;
-        drop(connection);
+        let generation = self.store.config_generation().await?;
         self.at(generation).await
     }
 

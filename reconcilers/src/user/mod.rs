@@ -1,6 +1,6 @@
 //! The user reconciler: every ordinary user has a directory, and a deleted one leaves only an archive.
 //!
-//! Owns: `users/<name>` and `archive/…` in the data directory, through [`Homes`]; purges the rows of
+//! Owns: `users/<name>` and `archive/…` in the data directory, through [`DataDir`]; purges the rows of
 //! deleted users. It waits until the user's container is gone before it touches the directory.
 //!
 //! A directory without a row is left alone: it may be all that is left of a lost database.
@@ -14,33 +14,28 @@ use std::time::Duration;
 
 use schema::clock::SharedClock;
 use schema::condition::Reason;
-use schema::container;
-use schema::db::Db;
 use schema::error::DbError;
-use schema::home::{HomeError, Homes};
+use schema::home::HomeError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
-use schema::{object, user};
+use schema::user;
 
-use crate::runtime::{Classify, ErrorClass, Plan, Reconciler};
-use crate::stores::{Cache, DbStatusStore, DirtyObserver, Marks as ScanMarks};
+use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, StatusStore};
+use crate::stores::{Cache, DataDir, DirtyObserver, Marks as ScanMarks, Store};
 
 pub use plan::{Action, Snapshot};
 
 /// Reconciles users' directories.
-#[derive(Debug)]
 pub struct UserReconciler {
-    db: Db,
-    homes: Arc<Homes>,
+    store: Arc<dyn Store>,
+    data_dir: Arc<dyn DataDir>,
     owner: Option<(u32, u32)>,
-    clock: SharedClockDebug,
+    clock: SharedClock,
     desired: Arc<Cache<user::UserRow>>,
 }
 
-struct SharedClockDebug(SharedClock);
-
-impl std::fmt::Debug for SharedClockDebug {
+impl std::fmt::Debug for UserReconciler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("clock")
+        f.debug_struct("UserReconciler").finish_non_exhaustive()
     }
 }
 
@@ -53,9 +48,6 @@ pub enum UserError {
     /// The directory could not be read, made or archived.
     #[error("{0}")]
     Home(#[source] HomeError),
-    /// A task for blocking work ended without a result.
-    #[error("a background task failed: {0}")]
-    Blocking(String),
 }
 
 /// How an error of users' directories is handled, whichever reconciler meets it.
@@ -77,14 +69,14 @@ pub(crate) fn classify_home(error: &HomeError) -> (ErrorClass, Reason) {
 impl Classify for UserError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Db(_) | Self::Blocking(_) => ErrorClass::Transient,
+            Self::Db(_) => ErrorClass::Transient,
             Self::Home(error) => classify_home(error).0,
         }
     }
 
     fn reason(&self) -> Reason {
         match self {
-            Self::Db(_) | Self::Blocking(_) => Reason::Retrying,
+            Self::Db(_) => Reason::Retrying,
             Self::Home(error) => classify_home(error).1,
         }
     }
@@ -92,29 +84,33 @@ impl Classify for UserError {
 
 impl UserReconciler {
     /// Puts the parts together. `owner`: to whom new directories belong, when that is not the service.
-    pub fn new(db: Db, homes: Arc<Homes>, owner: Option<(u32, u32)>, clock: SharedClock) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        data_dir: Arc<dyn DataDir>,
+        owner: Option<(u32, u32)>,
+        clock: SharedClock,
+    ) -> Self {
         Self {
-            db,
-            homes,
+            store,
+            data_dir,
             owner,
-            clock: SharedClockDebug(clock),
+            clock,
             desired: Arc::default(),
         }
     }
 
     /// The status store of users; it tells this reconciler which rows to read anew.
-    pub fn status_store(&self) -> DbStatusStore {
+    pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
         struct Marks(Arc<Cache<user::UserRow>>);
         impl DirtyObserver for Marks {
             fn dirty(&self, uid: &Uid) {
                 self.0.mark(uid);
             }
         }
-        DbStatusStore::new(
-            self.db.clone(),
+        self.store.statuses(
             Kind::User,
             Self::NAME,
-            Arc::clone(&self.clock.0),
+            Arc::clone(&self.clock),
             Arc::new(Marks(Arc::clone(&self.desired))),
         )
     }
@@ -130,30 +126,9 @@ impl UserReconciler {
             return Ok(row);
         }
         let ticket = self.desired.begin();
-        let result = async {
-            let mut connection = self.db.read().await?;
-            user::row(&mut connection, uid).await
-        }
-        .await;
-        match result {
-            Ok(row) => {
-                let row = row.map(Arc::new);
-                self.desired.put(uid, ticket, row.clone());
-                Ok(row)
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    async fn with_homes<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Homes) -> Result<T, HomeError> + Send + 'static,
-    ) -> Result<T, UserError> {
-        let homes = Arc::clone(&self.homes);
-        let result = tokio::task::spawn_blocking(move || work(&homes))
-            .await
-            .map_err(|error| UserError::Blocking(error.to_string()))?;
-        result.map_err(UserError::Home)
+        let row = self.store.user(uid).await?.map(Arc::new);
+        self.desired.put(uid, ticket, row.clone());
+        Ok(row)
     }
 }
 
@@ -167,9 +142,7 @@ impl Reconciler for UserReconciler {
 
     async fn keys(&self) -> Result<Vec<Uid>, UserError> {
         let ticket = self.desired.begin();
-        let mut connection = self.db.read().await?;
-        let rows = user::rows(&mut connection).await?;
-        drop(connection);
+        let rows = self.store.users().await?;
         let keys = rows.iter().map(|row| row.uid.clone()).collect();
         let rows = rows.into_iter().map(|row| (row.uid.clone(), row));
         self.desired.replace(ticket, ScanMarks::Answered, rows);
@@ -180,17 +153,12 @@ impl Reconciler for UserReconciler {
         let Some(row) = self.row(key).await? else {
             return Ok(None);
         };
-        let container_gone = if row.deleted_at.is_some() {
-            let mut connection = self.db.read().await?;
-            container::get(&mut connection, key).await?.is_none()
-        } else {
-            false
-        };
-        let (name, uid) = (row.name.clone(), row.uid.clone());
-        let owner = self.owner;
+        let container_gone = row.deleted_at.is_some() && self.store.container(key).await?.is_none();
         let home = self
-            .with_homes(move |homes| homes.state(&name, &uid, owner))
-            .await?;
+            .data_dir
+            .state(&row.name, &row.uid, self.owner)
+            .await
+            .map_err(UserError::Home)?;
         Ok(Some(Snapshot {
             row,
             container_gone,
@@ -223,26 +191,23 @@ impl Reconciler for UserReconciler {
         match action {
             Action::AddFinalizer => {
                 self.desired.mark(key);
-                let mut tx = self.db.begin().await?;
-                object::add_finalizer(&mut tx, Kind::User, key, Self::NAME).await?;
-                tx.commit().await?;
+                self.store
+                    .add_finalizer(Kind::User, key, Self::NAME)
+                    .await?;
                 self.desired.mark(key);
             }
-            Action::EnsureHome { name } => {
-                let (name, uid, owner) = (name.clone(), key.clone(), self.owner);
-                self.with_homes(move |homes| homes.ensure(&name, &uid, owner).map(drop))
-                    .await?;
-            }
-            Action::ArchiveHome { name, deleted_at } => {
-                let (name, uid, deleted_at) = (name.clone(), key.clone(), *deleted_at);
-                self.with_homes(move |homes| homes.archive(&name, &uid, deleted_at).map(drop))
-                    .await?;
-            }
+            Action::EnsureHome { name } => self
+                .data_dir
+                .ensure(name, key, self.owner)
+                .await
+                .map_err(UserError::Home)?,
+            Action::ArchiveHome { name, deleted_at } => self
+                .data_dir
+                .archive(name, key, *deleted_at)
+                .await
+                .map_err(UserError::Home)?,
             Action::Purge => {
-                let mut tx = self.db.begin().await?;
-                object::remove_finalizer(&mut tx, Kind::User, key, Self::NAME).await?;
-                user::purge(&mut tx, key).await?;
-                tx.commit().await?;
+                self.store.purge_user(key, Self::NAME).await?;
                 self.desired.mark(key);
             }
         }

@@ -6,7 +6,7 @@ use schema::condition::{ConditionStatus, Reason};
 use schema::container::Desired;
 use serde_json::json;
 
-use super::support::{OWNER, Yard, agent, reason};
+use super::support::{OWNER, START, Yard, agent, reason};
 use crate::container::observe::Verified;
 use crate::container::plan::{CRASH_WINDOW, crash_delay};
 use crate::container::settings::{Readiness, RunAs};
@@ -512,12 +512,12 @@ async fn the_full_verification_finds_what_no_event_told() {
         container.settings.pids_limit
     };
     assert_eq!(limit(&yard), 0, "nobody has looked yet");
-    yard.service.container.verified = Verified::new(Duration::from_millis(1));
+    yard.service.container.verified = Verified::new(Duration::from_millis(1), START);
     yard.settled(&uid).await;
     tokio::time::sleep(Duration::from_millis(5)).await;
     yard.settled(&uid).await;
     assert_eq!(limit(&yard), 512);
-    yard.service.container.verified = Verified::new(Duration::from_secs(600));
+    yard.service.container.verified = Verified::new(Duration::from_secs(600), START);
     yard.fake.reset_calls();
     yard.settled(&uid).await;
     assert_eq!(yard.fake.calls().of(Verb::Inspect), 0, "not due again");

@@ -6,9 +6,9 @@ use schema::condition::Reason;
 use schema::container::Desired;
 use schema::ids::Uid;
 
-use super::support::Yard;
-use crate::drivers::docker::EngineError;
+use super::support::{OWNER, Yard};
 use crate::drivers::docker::fake::{Fault, Run, Verb};
+use crate::drivers::docker::{ContainerSettings, EngineError, LABEL_OWNER};
 
 /// What an administrator asks for.
 #[derive(Debug, Clone, Copy)]
@@ -226,4 +226,52 @@ async fn l34_every_engine_call_failing_or_losing_its_answer_the_end_is_the_same(
         }
     }
     assert!(hits > 60, "only {hits} faults happened");
+}
+
+#[tokio::test]
+async fn a_probe_that_was_cut_short_leaves_nothing_although_nobody_probes_again() {
+    let yard = Yard::new().await;
+    let settings = ContainerSettings {
+        image: "echo:1".to_owned(),
+        labels: [(LABEL_OWNER.to_owned(), OWNER.to_owned())].into(),
+        ..ContainerSettings::default()
+    };
+    yard.fake
+        .hand_create("agentyard-probe-instan", &settings)
+        .unwrap();
+    // The network, then the leftover: the configured image is not on the engine, so there is no probe.
+    for _ in 0..2 {
+        yard.service.engine_pass().await;
+    }
+    assert_eq!(yard.names(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn l30_a_foreign_container_that_took_the_name_before_the_start_is_not_started() {
+    let mut yard = Yard::new().await;
+    let uid = yard.create_user("alice").await;
+    let name = "agentyard-alice";
+    // The service makes the container; before it starts it, somebody puts another one in its place.
+    let create = Fault::Slow {
+        before: Duration::ZERO,
+        happens: true,
+        after: Duration::from_millis(200),
+        answer: None,
+    };
+    yard.fake.fault_next(Verb::Create, 2, create);
+    let fake = yard.fake.clone();
+    let hand = async {
+        while fake.container(name).is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        fake.hand_remove(name).unwrap();
+        let settings = ContainerSettings {
+            image: "echo:1".to_owned(),
+            ..ContainerSettings::default()
+        };
+        fake.hand_create(name, &settings).unwrap();
+    };
+    let (condition, ()) = tokio::join!(yard.settled(&uid), hand);
+    assert_eq!(condition.map(|c| c.reason), Some(Reason::NameConflict));
+    assert_eq!(yard.fake.running(), Vec::<String>::new());
 }

@@ -10,7 +10,6 @@ use schema::config::{Config, parse_patch, query as config};
 use schema::container::Desired as DesiredState;
 use schema::container::{self, ContainerRow};
 use schema::db::{Backend, Db};
-use schema::home::Homes;
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::object;
 use schema::secrets::MasterKey;
@@ -30,7 +29,7 @@ use crate::engine::EngineReconciler;
 use crate::engine::data_dir::DataDirProbe;
 use crate::engine::view::EngineView;
 use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, Requeue};
-use crate::stores::ConfigSource;
+use crate::stores::{ConfigSource, DataDir, DbStore, LocalDataDir, Store};
 use crate::user::UserReconciler;
 
 pub const OWNER: &str = "instance";
@@ -154,15 +153,16 @@ impl Yard {
         let engine: Arc<dyn ContainerEngine> = Arc::new(fake.clone());
         let clock: SharedClock = clock.clone();
         let view = Arc::new(EngineView::new(Arc::clone(&engine), OWNER));
-        let source = Arc::new(ConfigSource::new(db.clone(), Arc::clone(key), false));
-        let data_dir = dir.path().to_str().unwrap();
+        let store: Arc<dyn Store> = Arc::new(DbStore::new(db.clone(), Arc::clone(key)));
+        let source = Arc::new(ConfigSource::new(Arc::clone(&store), false));
+        let path = dir.path().to_str().unwrap();
+        let data_dir: Arc<dyn DataDir> = Arc::new(LocalDataDir::open(dir.path(), OWNER).unwrap());
         let probe = Arc::new(DataDirProbe::new(
             Arc::clone(&engine),
             OWNER,
-            dir.path(),
-            data_dir,
+            Arc::clone(&data_dir),
+            path,
         ));
-        let homes = Arc::new(Homes::open(dir.path(), OWNER).unwrap());
         let pulls = Arc::new(Pulls::new(
             engine,
             Arc::clone(&clock),
@@ -170,24 +170,24 @@ impl Yard {
             CancellationToken::new(),
         ));
         let parts = Parts {
-            db: db.clone(),
+            store: Arc::clone(&store),
             view: Arc::clone(&view),
-            homes: Arc::clone(&homes),
+            data_dir: Arc::clone(&data_dir),
             config: Arc::clone(&source),
             probe: Arc::clone(&probe),
             pulls,
         };
         let options = Options {
             agent: Arc::new(agent.clone()),
-            engine_data_dir: data_dir.to_owned(),
+            engine_data_dir: path.to_owned(),
             service_user: (0, 0),
             home_owner: None,
             readiness_timeout: Duration::from_secs(60),
             verify_every: Duration::from_secs(600),
         };
         Service {
-            engine: EngineReconciler::new(db.clone(), Arc::clone(&view), source, probe),
-            user: UserReconciler::new(db.clone(), homes, None, Arc::clone(&clock)),
+            engine: EngineReconciler::new(Arc::clone(&store), Arc::clone(&view), source, probe),
+            user: UserReconciler::new(store, data_dir, None, Arc::clone(&clock)),
             container: ContainerReconciler::new(parts, clock, options),
             view,
         }

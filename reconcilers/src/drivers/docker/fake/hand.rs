@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::script::{Calls, Fault, Run, Verb};
+use super::script::{Calls, Fault, HostEntry, Run, Verb};
 use super::{FakeEngine, unavailable};
 use crate::drivers::docker::{
-    ContainerDetails, ContainerSettings, ContainerState, EngineError, Image, Network,
+    ContainerDetails, ContainerSettings, ContainerState, EngineError, EngineEvent, Image, Network,
     NetworkSettings,
 };
 
@@ -100,6 +100,41 @@ impl FakeEngine {
     /// Decides at each start how the process behaves; without a hook it runs for ever.
     pub fn on_start(&self, hook: impl Fn(&ContainerDetails) -> Run + Send + Sync + 'static) {
         self.script().start_hook = Some(std::sync::Arc::new(hook));
+    }
+
+    /// Decides what goes wrong with each call for which nothing was scripted.
+    pub fn on_call(&self, hook: impl Fn(Verb) -> Option<Fault> + Send + Sync + 'static) {
+        self.script().call_hook = Some(std::sync::Arc::new(hook));
+    }
+
+    /// Another handle to the same engine, whose calls are told apart from everybody else's.
+    #[must_use]
+    pub fn watched(&self, hook: impl Fn(Verb) + Send + Sync + 'static) -> Self {
+        Self {
+            caller: Some(std::sync::Arc::new(hook)),
+            ..self.clone()
+        }
+    }
+
+    /// Decides when each event is heard; without a hook at once, and once.
+    pub fn on_event(&self, hook: impl Fn(&EngineEvent) -> Vec<Duration> + Send + Sync + 'static) {
+        self.script().event_hook = Some(std::sync::Arc::new(hook));
+    }
+
+    /// Tells of all containers after every change, whoever made it.
+    pub fn on_change(
+        &self,
+        hook: impl Fn(&mut dyn Iterator<Item = &ContainerDetails>) + Send + Sync + 'static,
+    ) {
+        self.script().change_hook = Some(std::sync::Arc::new(hook));
+    }
+
+    /// Gives the engine a host of its own: nothing on this machine's file system is looked at.
+    pub fn on_host(
+        &self,
+        hook: impl Fn(&std::path::Path) -> Option<HostEntry> + Send + Sync + 'static,
+    ) {
+        self.script().host_hook = Some(std::sync::Arc::new(hook));
     }
 
     /// Lets the engine see nothing of bound directories, as one on another host would.

@@ -27,13 +27,18 @@ use super::{
     NetworkSettings, RegistryCredentials, Stats,
 };
 use script::Script;
-pub use script::{Calls, ErrorMaker, Fault, Run, StartHook, Verb};
+pub use script::{
+    CallHook, CallerHook, Calls, ChangeHook, ErrorMaker, EventHook, Fault, HostEntry, HostHook,
+    Run, StartHook, Verb,
+};
 use world::World;
 
 /// An engine in memory. Clones are handles to the same engine.
 #[derive(Clone)]
 pub struct FakeEngine {
     shared: Arc<Shared>,
+    /// Told of each call through this handle.
+    caller: Option<CallerHook>,
 }
 
 struct Shared {
@@ -59,6 +64,7 @@ impl FakeEngine {
                 script: Mutex::default(),
                 changed: Notify::new(),
             }),
+            caller: None,
         }
     }
 
@@ -73,13 +79,27 @@ impl FakeEngine {
             .world
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        world.settle(Instant::now());
+        if world.settle(Instant::now()) {
+            self.tell(&world);
+        }
         world
+    }
+
+    fn tell(&self, world: &World) {
+        let hook = self.script().change_hook.clone();
+        if let Some(hook) = hook {
+            hook(&mut world.containers().map(|container| &container.details));
+        }
     }
 
     /// Changes the world and wakes whoever waits for a change.
     fn change<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
-        let outcome = change(&mut self.world());
+        let outcome = {
+            let mut world = self.world();
+            let outcome = change(&mut world);
+            self.tell(&world);
+            outcome
+        };
         self.shared.changed.notify_waiters();
         outcome
     }
@@ -97,12 +117,17 @@ impl FakeEngine {
         verb: Verb,
         work: impl Future<Output = Result<T, EngineError>> + Send,
     ) -> Result<T, EngineError> {
-        let (fault, latency) = {
+        if let Some(told) = &self.caller {
+            told(verb);
+        }
+        let (fault, hook, latency) = {
             let mut script = self.script();
             *script.calls.0.entry(verb).or_default() += 1;
             let fault = script.faults.get_mut(&verb).and_then(|q| q.pop_front());
-            (fault, script.latency.get(&verb).copied())
+            let latency = script.latency.get(&verb).copied();
+            (fault, script.call_hook.clone(), latency)
         };
+        let fault = fault.or_else(|| hook.and_then(|hook| hook(verb)));
         if let Some(latency) = latency {
             tokio::time::sleep(latency).await;
         }
@@ -123,6 +148,24 @@ impl FakeEngine {
             Some(Fault::ApplyThenHang) => {
                 work.await?;
                 std::future::pending().await
+            }
+            Some(Fault::Slow {
+                before,
+                happens,
+                after,
+                answer,
+            }) => {
+                tokio::time::sleep(before).await;
+                self.available()?;
+                let result = if happens { Some(work.await) } else { None };
+                tokio::time::sleep(after).await;
+                self.available()?;
+                match (answer, result) {
+                    (Some(error), _) => Err(error()),
+                    (None, Some(result)) => result,
+                    // Nothing happened and nobody says so: that is no answer at all.
+                    (None, None) => std::future::pending().await,
+                }
             }
         }
     }
@@ -162,10 +205,24 @@ impl FakeEngine {
                 plain.then(|| (bind.target.len(), Path::new(&bind.source).join(rest)))
             })
             .max();
-        Ok(match bound {
-            Some((_, path)) => FileAt::Disk(path),
-            None => FileAt::Nowhere,
+        let Some((_, path)) = bound else {
+            return Ok(FileAt::Nowhere);
+        };
+        let host = self.script().host_hook.clone();
+        Ok(match host.map(|host| host(&path)) {
+            None => FileAt::Disk(path),
+            Some(Some(HostEntry::File(content))) => FileAt::Memory(content),
+            Some(Some(HostEntry::Directory) | None) => FileAt::Nowhere,
         })
+    }
+
+    /// Whether the engine's host has something at `path`.
+    async fn host_has(&self, path: &str) -> bool {
+        let host = self.script().host_hook.clone();
+        match host {
+            Some(host) => host(Path::new(path)).is_some(),
+            None => tokio::fs::try_exists(path).await.unwrap_or(false),
+        }
     }
 }
 
@@ -231,7 +288,7 @@ impl ContainerEngine for FakeEngine {
         self.call(Verb::Create, async {
             let checks = !self.script().ignore_bind_sources;
             for bind in settings.binds.iter().filter(|_| checks) {
-                if !tokio::fs::try_exists(&bind.source).await.unwrap_or(false) {
+                if !self.host_has(&bind.source).await {
                     return Err(EngineError::Refused(format!(
                         "invalid mount config for type \"bind\": bind source path does not exist: {}",
                         bind.source

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::drivers::docker::{ContainerDetails, EngineError};
+use crate::drivers::docker::{ContainerDetails, EngineError, EngineEvent};
 
 /// The verbs of an engine, to aim faults and count calls.
 #[derive(
@@ -76,6 +77,18 @@ pub enum Fault {
     ApplyThenFail(ErrorMaker),
     /// It happened, but no answer comes.
     ApplyThenHang,
+    /// It takes its time, before and after the moment at which it happens, if it happens; an engine
+    /// that is switched off meanwhile does not answer.
+    Slow {
+        /// From the question to that moment.
+        before: Duration,
+        /// Whether it happens.
+        happens: bool,
+        /// From that moment to the answer.
+        after: Duration,
+        /// What is answered in place of the truth.
+        answer: Option<ErrorMaker>,
+    },
 }
 
 impl Fault {
@@ -98,6 +111,18 @@ impl fmt::Debug for Fault {
             Self::Delay(delay) => f.debug_tuple("Delay").field(delay).finish(),
             Self::ApplyThenFail(error) => f.debug_tuple("ApplyThenFail").field(&error()).finish(),
             Self::ApplyThenHang => f.write_str("ApplyThenHang"),
+            Self::Slow {
+                before,
+                happens,
+                after,
+                answer,
+            } => f
+                .debug_struct("Slow")
+                .field("before", before)
+                .field("happens", happens)
+                .field("after", after)
+                .field("answer", &answer.as_ref().map(|answer| answer()))
+                .finish(),
         }
     }
 }
@@ -132,6 +157,31 @@ impl Default for Run {
 
 /// Decides at each start how the process behaves.
 pub type StartHook = Arc<dyn Fn(&ContainerDetails) -> Run + Send + Sync>;
+
+/// Decides what goes wrong with a call for which nothing was scripted.
+pub type CallHook = Arc<dyn Fn(Verb) -> Option<Fault> + Send + Sync>;
+
+/// Told of each call as it begins.
+pub type CallerHook = Arc<dyn Fn(Verb) + Send + Sync>;
+
+/// Decides when each reader hears of an event, counted from its time: never, once, or several times.
+/// Different delays put events out of order.
+pub type EventHook = Arc<dyn Fn(&EngineEvent) -> Vec<Duration> + Send + Sync>;
+
+/// Told of all containers after every change, in the order of their ids. It must not call the engine.
+pub type ChangeHook = Arc<dyn Fn(&mut dyn Iterator<Item = &ContainerDetails>) + Send + Sync>;
+
+/// What the engine's host has at a path, in place of this machine's file system.
+pub type HostHook = Arc<dyn Fn(&Path) -> Option<HostEntry> + Send + Sync>;
+
+/// Something on the engine's host that can be mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostEntry {
+    /// A directory.
+    Directory,
+    /// A file with its content.
+    File(Vec<u8>),
+}
 
 /// How often each verb was called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -170,6 +220,10 @@ pub(super) struct Script {
     pub(super) unavailable: bool,
     pub(super) calls: Calls,
     pub(super) start_hook: Option<StartHook>,
+    pub(super) call_hook: Option<CallHook>,
+    pub(super) event_hook: Option<EventHook>,
+    pub(super) change_hook: Option<ChangeHook>,
+    pub(super) host_hook: Option<HostHook>,
     pub(super) hide_binds: bool,
     pub(super) ignore_bind_sources: bool,
 }

@@ -1,8 +1,12 @@
 //! The streams of the fake: logs and events.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures::StreamExt;
 use schema::ids::Timestamp;
+use tokio::time::Instant;
 
 use super::{FakeEngine, unavailable};
 use crate::drivers::docker::{EngineEvent, EngineStream, LogChunk, LogOptions};
@@ -54,32 +58,18 @@ impl FakeEngine {
             let world = engine.world();
             (world.event_end(), world.cut)
         };
-        futures::stream::unfold(Some(place), move |place| {
-            let (engine, owner) = (engine.clone(), owner.clone());
-            async move {
-                let mut place = place?;
-                loop {
-                    let changed = engine.shared.changed.notified();
-                    {
-                        let world = engine.world();
-                        if world.cut != cut {
-                            return Some((Err(unavailable()), None));
-                        }
-                        loop {
-                            match world.event_at(place) {
-                                Err(()) => return Some((Err(unavailable()), None)),
-                                Ok(None) => break,
-                                Ok(Some(event)) => {
-                                    place += 1;
-                                    if event.owner == owner && !world.silent {
-                                        return Some((Ok(event.event.clone()), Some(place)));
-                                    }
-                                }
-                            }
-                        }
-                    }
-                    engine.wait(changed).await;
-                }
+        let reader = EventReader {
+            engine,
+            owner,
+            place,
+            cut,
+            late: BTreeMap::new(),
+        };
+        futures::stream::unfold(Some(reader), |reader| async move {
+            let mut reader = reader?;
+            match reader.next().await {
+                Some(event) => Some((Ok(event), Some(reader))),
+                None => Some((Err(unavailable()), None)),
             }
         })
         .boxed()
@@ -88,16 +78,74 @@ impl FakeEngine {
     /// Waits for a change by hand, or until the next process ends by itself.
     async fn wait(&self, changed: impl Future<Output = ()> + Send) {
         let due = self.world().next_due();
-        let due = async {
-            match due {
-                Some(due) => tokio::time::sleep_until(due).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = changed => {}
-            () = due => {}
+        wait_until(changed, due).await;
+    }
+}
+
+async fn wait_until(changed: impl Future<Output = ()> + Send, due: Option<Instant>) {
+    let due = async {
+        match due {
+            Some(due) => tokio::time::sleep_until(due).await,
+            None => std::future::pending().await,
         }
+    };
+    tokio::select! {
+        biased;
+        () = changed => {}
+        () = due => {}
+    }
+}
+
+/// One reader of events.
+struct EventReader {
+    engine: FakeEngine,
+    owner: String,
+    place: u64,
+    cut: u64,
+    /// Events that are still to be heard, by time.
+    late: BTreeMap<(Instant, u64), EngineEvent>,
+}
+
+impl EventReader {
+    /// The next event to be heard; `None` when the stream breaks.
+    async fn next(&mut self) -> Option<EngineEvent> {
+        let engine = self.engine.clone();
+        loop {
+            let changed = engine.shared.changed.notified();
+            self.collect().ok()?;
+            if let Some(entry) = self.late.first_entry()
+                && entry.key().0 <= Instant::now()
+            {
+                return Some(entry.remove());
+            }
+            let heard = self.late.keys().next().map(|(at, _)| *at);
+            let ends = engine.world().next_due();
+            wait_until(changed, heard.into_iter().chain(ends).min()).await;
+        }
+    }
+
+    /// Takes what has happened since the last look; fails when the stream is cut or too far behind.
+    fn collect(&mut self) -> Result<(), ()> {
+        let hook = self.engine.script().event_hook.clone();
+        let now = Instant::now();
+        let world = self.engine.world();
+        if world.cut != self.cut {
+            return Err(());
+        }
+        while let Some(event) = world.event_at(self.place)? {
+            self.place += 1;
+            if event.owner != self.owner || world.silent {
+                continue;
+            }
+            let delays = hook
+                .as_ref()
+                .map_or_else(|| vec![Duration::ZERO], |hook| hook(&event.event));
+            for (copy, delay) in (0..).zip(delays) {
+                let key = (now + delay, (self.place << 8) + copy);
+                self.late.insert(key, event.event.clone());
+            }
+        }
+        Ok(())
     }
 }
 

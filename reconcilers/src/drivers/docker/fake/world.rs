@@ -147,11 +147,12 @@ impl World {
         self.due.keys().next().map(|(when, _)| *when)
     }
 
-    /// Lets end what should have ended by now.
-    pub(super) fn settle(&mut self, now: Instant) {
+    /// Lets end what should have ended by now; tells whether there was any.
+    pub(super) fn settle(&mut self, now: Instant) -> bool {
+        let mut changed = false;
         while let Some(entry) = self.due.first_entry() {
             if entry.key().0 > now {
-                return;
+                break;
             }
             let (id, runs) = entry.remove();
             let Some(container) = self.containers.get(&id) else {
@@ -164,7 +165,9 @@ impl World {
             let oom = container.run.oom_killed;
             let at = container.details.started_at.unwrap_or_default().plus(after);
             self.end(&id, at, code, oom);
+            changed = true;
         }
+        changed
     }
 
     // --- containers

@@ -1,0 +1,156 @@
+//! The data directory as reconcilers see it: users' directories, and the file with which it is proven
+//! that the engine sees the same directory.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use schema::home::{HomeError, HomeState, Homes, Owner};
+use schema::ids::{Timestamp, Uid, UserName};
+
+/// The directory of the proof, inside the data directory.
+const PROBE_DIR: &str = "probe";
+/// Its file.
+const PROBE_FILE: &str = "probe";
+
+/// What reconcilers ask of the data directory. What each call does, and that it may be interrupted
+/// and repeated, is said at [`Homes`]. [`LocalDataDir`] is the file system,
+/// [`MemoryDataDir`](super::memory::MemoryDataDir) keeps the same contract for simulations.
+#[async_trait]
+pub trait DataDir: Send + Sync + 'static {
+    /// Where it is, for people.
+    fn place(&self) -> String;
+    /// Looks at a user's directory without changing anything.
+    async fn state(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        owner: Option<Owner>,
+    ) -> Result<HomeState, HomeError>;
+    /// Makes a user's directory.
+    async fn ensure(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        owner: Option<Owner>,
+    ) -> Result<(), HomeError>;
+    /// Moves a user's directory to the archive.
+    async fn archive(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        deleted_at: Timestamp,
+    ) -> Result<(), HomeError>;
+    /// When a regular file in a user's directory was last written; `None` when there is none.
+    async fn file_modified(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        relative: &str,
+    ) -> Result<Option<Timestamp>, HomeError>;
+    /// Writes `<data>/probe/probe`.
+    async fn write_probe(&self, content: &str) -> io::Result<()>;
+    /// Removes `<data>/probe`.
+    async fn remove_probe(&self) -> io::Result<()>;
+}
+
+/// The data directory on this machine's file system.
+#[derive(Debug)]
+pub struct LocalDataDir {
+    path: PathBuf,
+    homes: Arc<Homes>,
+}
+
+impl LocalDataDir {
+    /// Opens it: see [`Homes::open`].
+    ///
+    /// # Errors
+    /// As [`Homes::open`].
+    pub fn open(path: &Path, instance_id: &str) -> Result<Self, HomeError> {
+        Ok(Self {
+            path: path.to_owned(),
+            homes: Arc::new(Homes::open(path, instance_id)?),
+        })
+    }
+
+    /// Files are read and written on threads that may block.
+    async fn with_homes<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Homes) -> Result<T, HomeError> + Send + 'static,
+    ) -> Result<T, HomeError> {
+        let homes = Arc::clone(&self.homes);
+        let result = tokio::task::spawn_blocking(move || work(&homes)).await;
+        result.unwrap_or_else(|error| {
+            Err(HomeError::Io {
+                action: "working on",
+                path: self.path.clone(),
+                source: io::Error::other(error),
+            })
+        })
+    }
+}
+
+#[async_trait]
+impl DataDir for LocalDataDir {
+    fn place(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    async fn state(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        owner: Option<Owner>,
+    ) -> Result<HomeState, HomeError> {
+        let (name, uid) = (name.clone(), uid.clone());
+        self.with_homes(move |homes| homes.state(&name, &uid, owner))
+            .await
+    }
+
+    async fn ensure(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        owner: Option<Owner>,
+    ) -> Result<(), HomeError> {
+        let (name, uid) = (name.clone(), uid.clone());
+        self.with_homes(move |homes| homes.ensure(&name, &uid, owner).map(drop))
+            .await
+    }
+
+    async fn archive(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        deleted_at: Timestamp,
+    ) -> Result<(), HomeError> {
+        let (name, uid) = (name.clone(), uid.clone());
+        self.with_homes(move |homes| homes.archive(&name, &uid, deleted_at).map(drop))
+            .await
+    }
+
+    async fn file_modified(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        relative: &str,
+    ) -> Result<Option<Timestamp>, HomeError> {
+        let (name, uid, relative) = (name.clone(), uid.clone(), relative.to_owned());
+        self.with_homes(move |homes| match homes.open_existing(&name, &uid)? {
+            Some(home) => home.file_modified(&relative),
+            None => Ok(None),
+        })
+        .await
+    }
+
+    async fn write_probe(&self, content: &str) -> io::Result<()> {
+        let dir = self.path.join(PROBE_DIR);
+        tokio::fs::create_dir_all(&dir).await?;
+        tokio::fs::write(dir.join(PROBE_FILE), content).await
+    }
+
+    async fn remove_probe(&self) -> io::Result<()> {
+        tokio::fs::remove_dir_all(self.path.join(PROBE_DIR)).await
+    }
+}

@@ -1,0 +1,107 @@
+//! The database.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use schema::clock::SharedClock;
+use schema::config::query::{self as config, Values};
+use schema::container::{self, ContainerFacts, ContainerRow};
+use schema::db::Db;
+use schema::error::DbError;
+use schema::ids::{Generation, Kind, Uid};
+use schema::secrets::MasterKey;
+use schema::user::UserRow;
+use schema::{object, user};
+
+use super::{DbStatusStore, DirtyObserver, Store};
+use crate::runtime::StatusStore;
+
+/// The database as [`Store`].
+#[derive(Debug, Clone)]
+pub struct DbStore {
+    db: Db,
+    master_key: Arc<MasterKey>,
+}
+
+impl DbStore {
+    /// The open database, and the key for its secrets.
+    pub fn new(db: Db, master_key: Arc<MasterKey>) -> Self {
+        Self { db, master_key }
+    }
+}
+
+#[async_trait]
+impl Store for DbStore {
+    async fn users(&self) -> Result<Vec<UserRow>, DbError> {
+        let mut connection = self.db.read().await?;
+        user::rows(&mut connection).await
+    }
+
+    async fn user(&self, uid: &Uid) -> Result<Option<UserRow>, DbError> {
+        let mut connection = self.db.read().await?;
+        user::row(&mut connection, uid).await
+    }
+
+    async fn containers(&self) -> Result<Vec<ContainerRow>, DbError> {
+        let mut connection = self.db.read().await?;
+        container::all(&mut connection).await
+    }
+
+    async fn container(&self, uid: &Uid) -> Result<Option<ContainerRow>, DbError> {
+        let mut connection = self.db.read().await?;
+        container::get(&mut connection, uid).await
+    }
+
+    async fn generation(&self, kind: Kind, uid: &Uid) -> Result<Option<Generation>, DbError> {
+        let mut connection = self.db.read().await?;
+        let row = object::get(&mut connection, kind, uid).await?;
+        Ok(row.map(|row| row.generation))
+    }
+
+    async fn add_finalizer(&self, kind: Kind, uid: &Uid, name: &str) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        object::add_finalizer(&mut tx, kind, uid, name).await?;
+        tx.commit().await
+    }
+
+    async fn purge_container(&self, uid: &Uid, finalizer: &str) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        object::remove_finalizer(&mut tx, Kind::Container, uid, finalizer).await?;
+        container::purge(&mut tx, uid).await?;
+        tx.commit().await
+    }
+
+    async fn purge_user(&self, uid: &Uid, finalizer: &str) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        object::remove_finalizer(&mut tx, Kind::User, uid, finalizer).await?;
+        user::purge(&mut tx, uid).await?;
+        tx.commit().await
+    }
+
+    async fn save_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        container::save_facts(&mut tx, uid, facts).await?;
+        tx.commit().await
+    }
+
+    async fn config(&self) -> Result<(Values, i64), DbError> {
+        let mut connection = self.db.snapshot().await?;
+        config::load(&mut connection, &self.master_key).await
+    }
+
+    async fn config_generation(&self) -> Result<i64, DbError> {
+        let mut connection = self.db.read().await?;
+        config::generation(&mut connection).await
+    }
+
+    fn statuses(
+        &self,
+        kind: Kind,
+        reconciler: &'static str,
+        clock: SharedClock,
+        observer: Arc<dyn DirtyObserver>,
+    ) -> Arc<dyn StatusStore<Uid>> {
+        let db = self.db.clone();
+        Arc::new(DbStatusStore::new(db, kind, reconciler, clock, observer))
+    }
+}

@@ -1,0 +1,275 @@
+//! The data directory in memory.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use schema::home::{HomeError, HomeState, Owner};
+use schema::ids::{Timestamp, Uid, UserName};
+
+use super::script::{Pace, PaceHook, delayed};
+use crate::drivers::docker::fake::HostEntry;
+use crate::stores::DataDir;
+
+/// Where it pretends to be.
+const PLACE: &str = "/simulated";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Home {
+    uid: Uid,
+    files: BTreeMap<String, Timestamp>,
+}
+
+#[derive(Debug, Default)]
+struct Disk {
+    users: BTreeMap<String, Home>,
+    archive: BTreeMap<String, Home>,
+    probe: Option<String>,
+    writes: u64,
+}
+
+/// Users' directories in memory. Clones are handles to the same ones. Owners of files are not
+/// simulated.
+#[derive(Clone, Default)]
+pub struct MemoryDataDir {
+    disk: Arc<Mutex<Disk>>,
+    pace: Arc<Mutex<Option<PaceHook>>>,
+}
+
+impl std::fmt::Debug for MemoryDataDir {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryDataDir").finish_non_exhaustive()
+    }
+}
+
+fn full(action: &'static str) -> HomeError {
+    HomeError::Io {
+        action,
+        path: PLACE.into(),
+        source: io::Error::from(io::ErrorKind::StorageFull),
+    }
+}
+
+impl MemoryDataDir {
+    /// Decides how long each call takes, and whether it fails.
+    pub fn on_call(&self, hook: impl Fn() -> Pace + Send + Sync + 'static) {
+        *self.pace.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(hook));
+    }
+
+    /// How often something was changed.
+    pub fn writes(&self) -> u64 {
+        self.disk().writes
+    }
+
+    /// The agent writes a file in its home; false when there is no such home.
+    pub fn hand_write(&self, name: &UserName, relative: &str, at: Timestamp) -> bool {
+        let mut disk = self.disk();
+        let home = disk.users.get_mut(name.as_str());
+        home.map(|home| home.files.insert(relative.to_owned(), at))
+            .is_some()
+    }
+
+    /// Whose `users/<name>` is.
+    pub fn owner_of(&self, name: &UserName) -> Option<Uid> {
+        let disk = self.disk();
+        disk.users.get(name.as_str()).map(|home| home.uid.clone())
+    }
+
+    /// Names of the live directories.
+    pub fn homes(&self) -> Vec<String> {
+        self.disk().users.keys().cloned().collect()
+    }
+
+    /// Names of the archived directories of an account.
+    pub fn archives_of(&self, uid: &Uid) -> Vec<String> {
+        let disk = self.disk();
+        let ours = disk.archive.iter().filter(|(_, home)| home.uid == *uid);
+        ours.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Names of the files in an archived directory.
+    pub fn archived_files(&self, directory: &str) -> Vec<String> {
+        let disk = self.disk();
+        disk.archive
+            .get(directory)
+            .map(|home| home.files.keys().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// What the engine's host sees at a path.
+    pub fn entry(&self, path: &Path) -> Option<HostEntry> {
+        let relative = path.strip_prefix(PLACE).ok()?.to_str()?;
+        let disk = self.disk();
+        match relative {
+            "probe" => disk.probe.as_ref().map(|_| HostEntry::Directory),
+            "probe/probe" => {
+                let content = disk.probe.as_ref()?;
+                Some(HostEntry::File(content.clone().into_bytes()))
+            }
+            other => {
+                let name = other.strip_prefix("users/")?;
+                disk.users.get(name).map(|_| HostEntry::Directory)
+            }
+        }
+    }
+
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pace(&self) -> Pace {
+        let hook = self
+            .pace
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        hook.map(|hook| hook()).unwrap_or_default()
+    }
+
+    async fn call<T>(
+        &self,
+        action: &'static str,
+        work: impl FnOnce(&mut Disk) -> Result<T, HomeError> + Send,
+    ) -> Result<T, HomeError> {
+        delayed(self.pace(), || work(&mut self.disk()), || full(action)).await
+    }
+}
+
+fn conflict(name: &UserName, holder: &Uid) -> String {
+    format!("{PLACE}/users/{name} belongs to another account of this name (uid {holder})")
+}
+
+fn archive_names(name: &UserName, uid: &Uid, deleted_at: Timestamp) -> [String; 3] {
+    let at = deleted_at.to_datetime();
+    let base = format!(
+        "{name}-{:04}{:02}{:02}T{:02}{:02}{:02}Z",
+        at.year(),
+        u8::from(at.month()),
+        at.day(),
+        at.hour(),
+        at.minute(),
+        at.second()
+    );
+    [
+        base.clone(),
+        format!("{base}-{}", uid.short()),
+        format!("{base}-{uid}"),
+    ]
+}
+
+#[async_trait]
+impl DataDir for MemoryDataDir {
+    fn place(&self) -> String {
+        PLACE.to_owned()
+    }
+
+    async fn state(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        _owner: Option<Owner>,
+    ) -> Result<HomeState, HomeError> {
+        self.call("looking at", |disk| {
+            Ok(match disk.users.get(name.as_str()) {
+                None => HomeState::Missing,
+                Some(home) if home.uid == *uid => HomeState::Ready,
+                Some(home) => HomeState::Conflict(conflict(name, &home.uid)),
+            })
+        })
+        .await
+    }
+
+    async fn ensure(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        _owner: Option<Owner>,
+    ) -> Result<(), HomeError> {
+        self.call("making", |disk| match disk.users.get(name.as_str()) {
+            Some(home) if home.uid == *uid => Ok(()),
+            Some(home) => Err(HomeError::Conflict(conflict(name, &home.uid))),
+            None => {
+                let home = Home {
+                    uid: uid.clone(),
+                    files: BTreeMap::new(),
+                };
+                disk.users.insert(name.as_str().to_owned(), home);
+                disk.writes += 1;
+                Ok(())
+            }
+        })
+        .await
+    }
+
+    async fn archive(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        deleted_at: Timestamp,
+    ) -> Result<(), HomeError> {
+        self.call("archiving", |disk| {
+            let ours = disk
+                .users
+                .get(name.as_str())
+                .is_some_and(|home| home.uid == *uid);
+            let Some(home) = ours.then(|| disk.users.remove(name.as_str())).flatten() else {
+                return Ok(());
+            };
+            let free = archive_names(name, uid, deleted_at)
+                .into_iter()
+                .find(|directory| !disk.archive.contains_key(directory));
+            match free {
+                Some(directory) => {
+                    disk.archive.insert(directory, home);
+                    disk.writes += 1;
+                    Ok(())
+                }
+                None => {
+                    disk.users.insert(name.as_str().to_owned(), home);
+                    Err(HomeError::Conflict("no free archive name".to_owned()))
+                }
+            }
+        })
+        .await
+    }
+
+    async fn file_modified(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        relative: &str,
+    ) -> Result<Option<Timestamp>, HomeError> {
+        self.call("looking at", |disk| match disk.users.get(name.as_str()) {
+            None => Ok(None),
+            Some(home) if home.uid == *uid => Ok(home.files.get(relative).copied()),
+            Some(home) => Err(HomeError::Conflict(conflict(name, &home.uid))),
+        })
+        .await
+    }
+
+    async fn write_probe(&self, content: &str) -> io::Result<()> {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let work = || {
+            let mut disk = self.disk();
+            disk.probe = Some(content.to_owned());
+            disk.writes += 1;
+            Ok(())
+        };
+        delayed(self.pace(), work, full).await
+    }
+
+    async fn remove_probe(&self) -> io::Result<()> {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let work = || {
+            let mut disk = self.disk();
+            disk.writes += 1;
+            match disk.probe.take() {
+                Some(_) => Ok(()),
+                None => Err(io::Error::from(io::ErrorKind::NotFound)),
+            }
+        };
+        delayed(self.pace(), work, full).await
+    }
+}

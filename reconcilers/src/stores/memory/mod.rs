@@ -1,0 +1,238 @@
+//! Everything at rest in memory, for simulations: the same contract as the database and the file
+//! system (`tests/store_contract.rs` proves it), with a script for what goes wrong.
+//!
+//! Nothing here reads a clock, draws a random number or depends on the order of a hash table, so
+//! that a simulation repeats exactly. What the API does to the database is in [`MemoryStore`]'s own
+//! methods: each is one accepted write.
+
+mod data_dir;
+mod script;
+mod statuses;
+mod tables;
+mod writes;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use schema::bell::{Bell, Ringer, bell};
+use schema::clock::SharedClock;
+use schema::config::query::Values;
+use schema::container::{ContainerFacts, ContainerRow};
+use schema::error::DbError;
+use schema::ids::{Generation, Kind, Uid};
+use schema::user::UserRow;
+
+use super::{DirtyObserver, Store};
+use crate::runtime::StatusStore;
+pub use data_dir::MemoryDataDir;
+pub use script::{Change, Pace};
+use script::{Script, delayed};
+use tables::Tables;
+
+/// The database in memory. Clones are handles to the same one.
+#[derive(Clone, Default)]
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    tables: Mutex<Tables>,
+    script: Mutex<Script>,
+    ringers: Mutex<Vec<Ringer>>,
+}
+
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
+}
+
+/// What the database says when the script lets it fail.
+fn away() -> DbError {
+    DbError::Corrupt("the simulated database is away".to_owned())
+}
+
+impl MemoryStore {
+    /// Decides how long each call takes, and whether it fails.
+    pub fn on_call(&self, hook: impl Fn() -> Pace + Send + Sync + 'static) {
+        self.script().pace = Some(Arc::new(hook));
+    }
+
+    /// Told of everything that reconcilers write, at the moment it takes effect. It must not call the
+    /// store.
+    pub fn on_change(&self, hook: impl Fn(&Change) + Send + Sync + 'static) {
+        self.script().told = Some(Arc::new(hook));
+    }
+
+    /// A bell of its own for each listener, so that their order is always the same.
+    pub fn bell(&self) -> Bell {
+        let (ringer, bell) = bell();
+        let mut ringers = self
+            .shared
+            .ringers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        ringers.push(ringer);
+        bell
+    }
+
+    /// Forgets all listeners, as the end of their process does.
+    pub fn forget_bells(&self) {
+        let mut ringers = self
+            .shared
+            .ringers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        ringers.clear();
+    }
+
+    fn ring(&self) {
+        let ringers = self
+            .shared
+            .ringers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for ringer in ringers.iter() {
+            ringer.ring();
+        }
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.shared
+            .tables
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.shared
+            .script
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pace(&self) -> Pace {
+        let hook = self.script().pace.clone();
+        hook.map(|hook| hook()).unwrap_or_default()
+    }
+
+    fn tell(&self, change: &Change) {
+        let hook = self.script().told.clone();
+        if let Some(hook) = hook {
+            hook(change);
+        }
+    }
+
+    /// One transaction of a reconciler, at the pace of the script.
+    async fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut Tables) -> Result<T, DbError> + Send,
+    ) -> Result<T, DbError> {
+        delayed(self.pace(), || work(&mut self.tables()), away).await
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn users(&self) -> Result<Vec<UserRow>, DbError> {
+        self.transaction(|tables| Ok(tables.user_rows())).await
+    }
+
+    async fn user(&self, uid: &Uid) -> Result<Option<UserRow>, DbError> {
+        self.transaction(|tables| Ok(tables.user_row(uid))).await
+    }
+
+    async fn containers(&self) -> Result<Vec<ContainerRow>, DbError> {
+        self.transaction(|tables| Ok(tables.container_rows())).await
+    }
+
+    async fn container(&self, uid: &Uid) -> Result<Option<ContainerRow>, DbError> {
+        self.transaction(|tables| Ok(tables.container_row(uid)))
+            .await
+    }
+
+    async fn generation(&self, kind: Kind, uid: &Uid) -> Result<Option<Generation>, DbError> {
+        self.transaction(|tables| Ok(tables.object(kind, uid).map(|object| object.generation)))
+            .await
+    }
+
+    async fn add_finalizer(&self, kind: Kind, uid: &Uid, name: &str) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            tables.add_finalizer(kind, uid, name);
+            self.tell(&Change::FinalizerAdded {
+                kind,
+                uid: uid.clone(),
+            });
+            Ok(())
+        })
+        .await
+    }
+
+    async fn purge_container(&self, uid: &Uid, finalizer: &str) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            let purged = tables.purge_container(uid, finalizer);
+            if purged {
+                self.tell(&Change::Purged {
+                    kind: Kind::Container,
+                    uid: uid.clone(),
+                });
+                self.ring();
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn purge_user(&self, uid: &Uid, finalizer: &str) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            let purged = tables.purge_user(uid, finalizer)?;
+            if purged {
+                self.tell(&Change::Purged {
+                    kind: Kind::User,
+                    uid: uid.clone(),
+                });
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn save_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            if tables.save_facts(uid, facts) {
+                self.tell(&Change::Facts {
+                    uid: uid.clone(),
+                    facts: facts.clone(),
+                });
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn config(&self) -> Result<(Values, i64), DbError> {
+        self.transaction(|tables| Ok((tables.config.clone(), tables.config_generation())))
+            .await
+    }
+
+    async fn config_generation(&self) -> Result<i64, DbError> {
+        self.transaction(|tables| Ok(tables.config_generation()))
+            .await
+    }
+
+    fn statuses(
+        &self,
+        kind: Kind,
+        reconciler: &'static str,
+        _clock: SharedClock,
+        observer: Arc<dyn DirtyObserver>,
+    ) -> Arc<dyn StatusStore<Uid>> {
+        Arc::new(statuses::MemoryStatuses {
+            store: self.clone(),
+            kind,
+            reconciler,
+            observer,
+        })
+    }
+}

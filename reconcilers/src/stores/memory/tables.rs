@@ -1,0 +1,194 @@
+//! The tables, and what the statements of the reconcilers do to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schema::config::query::Values;
+use schema::container::{ContainerFacts, ContainerRow, Desired};
+use schema::error::DbError;
+use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
+use schema::object::StatusRow;
+use schema::user::UserRow;
+
+#[derive(Debug, Clone)]
+pub(super) struct Object {
+    pub(super) generation: Generation,
+    pub(super) paused: bool,
+    pub(super) deleted_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Account {
+    pub(super) name: UserName,
+    pub(super) disabled: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Spec {
+    pub(super) desired: Desired,
+    pub(super) restart_token: String,
+    pub(super) debug: bool,
+    pub(super) image_ref: String,
+    pub(super) cpu_limit: Option<f64>,
+    pub(super) memory_limit_mb: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) objects: BTreeMap<(Kind, Uid), Object>,
+    pub(super) statuses: BTreeMap<(Kind, Uid), (StatusRow, Epoch)>,
+    finalizers: BTreeSet<(Kind, Uid, String)>,
+    pub(super) accounts: BTreeMap<Uid, Account>,
+    pub(super) specs: BTreeMap<Uid, Spec>,
+    facts: BTreeMap<Uid, ContainerFacts>,
+    pub(super) paused_reconcilers: BTreeSet<String>,
+    pub(super) config: Values,
+    /// How often configuration changed; its generation is one more.
+    pub(super) config_changes: i64,
+}
+
+impl Tables {
+    pub(super) fn object(&self, kind: Kind, uid: &Uid) -> Option<&Object> {
+        self.objects.get(&(kind, uid.clone()))
+    }
+
+    pub(super) fn config_generation(&self) -> i64 {
+        self.config_changes + 1
+    }
+
+    fn has_finalizer(&self, kind: Kind, uid: &Uid, name: &str) -> bool {
+        self.finalizers
+            .contains(&(kind, uid.clone(), name.to_owned()))
+    }
+
+    pub(super) fn user_row(&self, uid: &Uid) -> Option<UserRow> {
+        let object = self.object(Kind::User, uid)?;
+        let account = self.accounts.get(uid)?;
+        Some(UserRow {
+            uid: uid.clone(),
+            name: account.name.clone(),
+            generation: object.generation,
+            deleted_at: object.deleted_at,
+            has_finalizer: self.has_finalizer(Kind::User, uid, "user"),
+        })
+    }
+
+    pub(super) fn user_rows(&self) -> Vec<UserRow> {
+        let uids = self.accounts.keys();
+        uids.filter_map(|uid| self.user_row(uid)).collect()
+    }
+
+    pub(super) fn container_row(&self, uid: &Uid) -> Option<ContainerRow> {
+        let object = self.object(Kind::Container, uid)?;
+        let account = self.accounts.get(uid)?;
+        let spec = self.specs.get(uid)?;
+        Some(ContainerRow {
+            uid: uid.clone(),
+            name: account.name.clone(),
+            disabled: account.disabled,
+            desired: spec.desired,
+            restart_token: spec.restart_token.clone(),
+            debug: spec.debug,
+            image_ref: spec.image_ref.clone(),
+            cpu_limit: spec.cpu_limit,
+            memory_limit_mb: spec.memory_limit_mb,
+            generation: object.generation,
+            deleted_at: object.deleted_at,
+            has_finalizer: self.has_finalizer(Kind::Container, uid, "container"),
+            config_generation: self.config_generation(),
+            facts: self.facts.get(uid).cloned().unwrap_or_default(),
+        })
+    }
+
+    pub(super) fn container_rows(&self) -> Vec<ContainerRow> {
+        let uids = self.specs.keys();
+        uids.filter_map(|uid| self.container_row(uid)).collect()
+    }
+
+    pub(super) fn add_finalizer(&mut self, kind: Kind, uid: &Uid, name: &str) {
+        if self.objects.contains_key(&(kind, uid.clone())) {
+            self.finalizers.insert((kind, uid.clone(), name.to_owned()));
+        }
+    }
+
+    /// Removes a finalizer; tells whether the object may be purged now.
+    fn finalize(&mut self, kind: Kind, uid: &Uid, finalizer: &str) -> bool {
+        self.finalizers
+            .remove(&(kind, uid.clone(), finalizer.to_owned()));
+        let left = self
+            .finalizers
+            .iter()
+            .any(|(k, u, _)| *k == kind && u == uid);
+        let deleted = self
+            .object(kind, uid)
+            .is_some_and(|object| object.deleted_at.is_some());
+        deleted && !left
+    }
+
+    fn remove_object(&mut self, kind: Kind, uid: &Uid) {
+        self.objects.remove(&(kind, uid.clone()));
+        self.statuses.remove(&(kind, uid.clone()));
+    }
+
+    pub(super) fn purge_container(&mut self, uid: &Uid, finalizer: &str) -> bool {
+        if !self.finalize(Kind::Container, uid, finalizer) {
+            return false;
+        }
+        self.remove_object(Kind::Container, uid);
+        self.specs.remove(uid);
+        self.facts.remove(uid);
+        true
+    }
+
+    pub(super) fn purge_user(&mut self, uid: &Uid, finalizer: &str) -> Result<bool, DbError> {
+        let finalizers = self.finalizers.clone();
+        if !self.finalize(Kind::User, uid, finalizer) {
+            return Ok(false);
+        }
+        if self.specs.contains_key(uid) {
+            // The whole transaction fails.
+            self.finalizers = finalizers;
+            return Err(DbError::Corrupt("the container refers to it".to_owned()));
+        }
+        self.remove_object(Kind::User, uid);
+        self.accounts.remove(uid);
+        Ok(true)
+    }
+
+    /// False when the container is gone.
+    pub(super) fn save_facts(&mut self, uid: &Uid, facts: &ContainerFacts) -> bool {
+        let there = self.specs.contains_key(uid);
+        if there {
+            self.facts.insert(uid.clone(), facts.clone());
+        }
+        there
+    }
+
+    pub(super) fn save_status(
+        &mut self,
+        kind: Kind,
+        uid: &Uid,
+        status: &StatusRow,
+        epoch: Epoch,
+    ) -> bool {
+        let key = (kind, uid.clone());
+        let newer = self.statuses.get(&key).is_some_and(|(old, by)| {
+            old.observed_generation > status.observed_generation || *by > epoch
+        });
+        if newer || !self.objects.contains_key(&key) {
+            return false;
+        }
+        self.statuses.insert(key, (status.clone(), epoch));
+        true
+    }
+
+    /// One more change of desired state.
+    pub(super) fn bump(&mut self, kind: Kind, uid: &Uid) -> Result<Generation, DbError> {
+        let object = self
+            .objects
+            .get_mut(&(kind, uid.clone()))
+            .filter(|object| object.deleted_at.is_none())
+            .ok_or(DbError::NotFound("object"))?;
+        object.generation.0 += 1;
+        Ok(object.generation)
+    }
+}

@@ -1,0 +1,268 @@
+//! What the API writes: each method is one accepted write, or a refusal that changed nothing. They
+//! mean what the functions of `schema` of the same names mean.
+
+use schema::config::Changes;
+use schema::config::query::{engine_uid, is_container_input};
+use schema::container::Desired;
+use schema::error::DbError;
+use schema::ids::{Generation, Kind, Timestamp, Uid};
+use schema::object::StatusRow;
+use schema::user::NewUser;
+
+use super::MemoryStore;
+use super::tables::{Account, Object, Spec, Tables};
+
+fn insert(tables: &mut Tables, kind: Kind, uid: &Uid) {
+    let object = Object {
+        generation: Generation(1),
+        paused: false,
+        deleted_at: None,
+    };
+    tables.objects.insert((kind, uid.clone()), object);
+}
+
+fn delete(
+    tables: &mut Tables,
+    kind: Kind,
+    uid: &Uid,
+    now: Timestamp,
+) -> Result<Generation, DbError> {
+    let generation = tables.bump(kind, uid)?;
+    if let Some(object) = tables.objects.get_mut(&(kind, uid.clone())) {
+        object.deleted_at = Some(now);
+    }
+    Ok(generation)
+}
+
+impl MemoryStore {
+    fn write<T>(&self, work: impl FnOnce(&mut Tables) -> Result<T, DbError>) -> Result<T, DbError> {
+        let result = work(&mut self.tables());
+        if result.is_ok() {
+            self.ring();
+        }
+        result
+    }
+
+    /// Records the one engine.
+    pub fn create_engine(&self) {
+        insert(&mut self.tables(), Kind::Engine, &engine_uid());
+        self.ring();
+    }
+
+    /// Creates an ordinary user with its container. Returns the container's generation.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub fn create_user(&self, new: &NewUser) -> Result<Generation, DbError> {
+        self.write(|tables| {
+            let holder = tables
+                .accounts
+                .iter()
+                .find(|(_, account)| account.name.key() == new.name.key());
+            if let Some((holder, _)) = holder {
+                let going = tables
+                    .object(Kind::User, holder)
+                    .is_some_and(|object| object.deleted_at.is_some());
+                return Err(if going {
+                    DbError::NameBeingRemoved
+                } else {
+                    DbError::NameTaken
+                });
+            }
+            let account = Account {
+                name: new.name.clone(),
+                disabled: false,
+            };
+            let spec = Spec {
+                desired: new.desired,
+                restart_token: String::new(),
+                debug: false,
+                image_ref: new.image_ref.clone(),
+                cpu_limit: None,
+                memory_limit_mb: None,
+            };
+            tables.accounts.insert(new.uid.clone(), account);
+            tables.specs.insert(new.uid.clone(), spec);
+            insert(tables, Kind::User, &new.uid);
+            insert(tables, Kind::Container, &new.uid);
+            Ok(Generation(1))
+        })
+    }
+
+    fn change_spec(
+        &self,
+        uid: &Uid,
+        change: impl FnOnce(&mut Spec),
+    ) -> Result<Generation, DbError> {
+        self.write(|tables| {
+            let generation = tables.bump(Kind::Container, uid)?;
+            if let Some(spec) = tables.specs.get_mut(uid) {
+                change(spec);
+            }
+            Ok(generation)
+        })
+    }
+
+    /// Start or stop.
+    ///
+    /// # Errors
+    /// When the container is gone or going.
+    pub fn set_desired(
+        &self,
+        uid: &Uid,
+        desired: Desired,
+        debug: bool,
+    ) -> Result<Generation, DbError> {
+        self.change_spec(uid, |spec| {
+            spec.desired = desired;
+            spec.debug = debug;
+        })
+    }
+
+    /// Restart.
+    ///
+    /// # Errors
+    /// When the container is gone or going.
+    pub fn request_restart(
+        &self,
+        uid: &Uid,
+        token: &str,
+        debug: bool,
+    ) -> Result<Generation, DbError> {
+        self.change_spec(uid, |spec| {
+            spec.desired = Desired::Running;
+            spec.debug = debug;
+            token.clone_into(&mut spec.restart_token);
+        })
+    }
+
+    /// Own limits.
+    ///
+    /// # Errors
+    /// When the container is gone or going.
+    pub fn set_limits(
+        &self,
+        uid: &Uid,
+        cpu_limit: Option<f64>,
+        memory_limit_mb: Option<i64>,
+    ) -> Result<Generation, DbError> {
+        self.change_spec(uid, |spec| {
+            spec.cpu_limit = cpu_limit;
+            spec.memory_limit_mb = memory_limit_mb;
+        })
+    }
+
+    /// Allows or forbids the account.
+    ///
+    /// # Errors
+    /// When the container is gone or going.
+    pub fn set_disabled(&self, uid: &Uid, disabled: bool) -> Result<Generation, DbError> {
+        self.write(|tables| {
+            let generation = tables.bump(Kind::Container, uid)?;
+            if let Some(account) = tables.accounts.get_mut(uid) {
+                account.disabled = disabled;
+            }
+            Ok(generation)
+        })
+    }
+
+    /// Asks for the removal of a user. Returns the user's generation.
+    ///
+    /// # Errors
+    /// When the user is gone or going.
+    pub fn delete_user(&self, uid: &Uid, now: Timestamp) -> Result<Generation, DbError> {
+        self.write(|tables| {
+            let generation = delete(tables, Kind::User, uid, now)?;
+            match delete(tables, Kind::Container, uid, now) {
+                Ok(_) | Err(DbError::NotFound(_)) => Ok(generation),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    /// Switches passes of one object on or off.
+    ///
+    /// # Errors
+    /// When the object is gone.
+    pub fn set_paused(&self, kind: Kind, uid: &Uid, paused: bool) -> Result<Generation, DbError> {
+        self.write(|tables| {
+            let object = tables
+                .objects
+                .get_mut(&(kind, uid.clone()))
+                .ok_or(DbError::NotFound("object"))?;
+            object.paused = paused;
+            object.generation.0 += 1;
+            Ok(object.generation)
+        })
+    }
+
+    /// Switches a whole reconciler (or all: `*`) on or off.
+    pub fn set_reconciler_paused(&self, name: &str, paused: bool) {
+        {
+            let mut tables = self.tables();
+            if paused {
+                tables.paused_reconcilers.insert(name.to_owned());
+            } else {
+                tables.paused_reconcilers.remove(name);
+            }
+        }
+        self.ring();
+    }
+
+    /// Saves configuration and bumps what it is an input of. Returns the configuration's generation.
+    ///
+    /// # Errors
+    /// Never; like the other writes it could be refused.
+    pub fn configure(&self, changes: &Changes) -> Result<i64, DbError> {
+        self.write(|tables| {
+            for (key, value) in &changes.0 {
+                match value {
+                    Some(value) => tables.config.insert((*key).to_owned(), value.clone()),
+                    None => tables.config.remove(*key),
+                };
+            }
+            if !changes.0.is_empty() {
+                tables.config_changes += 1;
+            }
+            if changes.0.keys().any(|key| is_container_input(key)) {
+                let objects = tables.objects.iter_mut();
+                objects
+                    .filter(|((kind, _), o)| *kind == Kind::Container && o.deleted_at.is_none())
+                    .for_each(|(_, object)| object.generation.0 += 1);
+            }
+            if changes.0.contains_key("container.network_subnet") {
+                match tables.bump(Kind::Engine, &engine_uid()) {
+                    Ok(_) | Err(DbError::NotFound(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(tables.config_generation())
+        })
+    }
+
+    /// The generation and the stored status of an object, at once and without being counted.
+    pub fn peek(&self, kind: Kind, uid: &Uid) -> Option<(Generation, StatusRow)> {
+        let tables = self.tables();
+        let generation = tables.object(kind, uid)?.generation;
+        let status = tables.statuses.get(&(kind, uid.clone()));
+        Some((
+            generation,
+            status.map(|(row, _)| row.clone()).unwrap_or_default(),
+        ))
+    }
+
+    /// The container's row, at once.
+    pub fn peek_container(&self, uid: &Uid) -> Option<schema::container::ContainerRow> {
+        self.tables().container_row(uid)
+    }
+
+    /// The user's row, at once.
+    pub fn peek_user(&self, uid: &Uid) -> Option<schema::user::UserRow> {
+        self.tables().user_row(uid)
+    }
+
+    /// The stored configuration, at once.
+    pub fn peek_config(&self) -> schema::config::query::Values {
+        self.tables().config.clone()
+    }
+}

@@ -1,0 +1,54 @@
+//! What reconcilers ask of the database, apart from statuses.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use schema::clock::SharedClock;
+use schema::config::query::Values;
+use schema::container::{ContainerFacts, ContainerRow};
+use schema::error::DbError;
+use schema::ids::{Generation, Kind, Uid};
+use schema::user::UserRow;
+
+use super::DirtyObserver;
+use crate::runtime::StatusStore;
+
+/// Desired state, and the little that reconcilers write beside statuses.
+///
+/// [`DbStore`](super::DbStore) is the database, [`MemoryStore`](super::memory::MemoryStore) keeps the
+/// same contract for simulations.
+///
+/// Every write is one transaction: it happens or it does not, and it may be repeated.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// All ordinary users, in one scan, ordered by uid.
+    async fn users(&self) -> Result<Vec<UserRow>, DbError>;
+    /// One ordinary user.
+    async fn user(&self, uid: &Uid) -> Result<Option<UserRow>, DbError>;
+    /// All containers, in one scan, ordered by uid.
+    async fn containers(&self) -> Result<Vec<ContainerRow>, DbError>;
+    /// One container.
+    async fn container(&self, uid: &Uid) -> Result<Option<ContainerRow>, DbError>;
+    /// The generation of an object; `None` when there is none.
+    async fn generation(&self, kind: Kind, uid: &Uid) -> Result<Option<Generation>, DbError>;
+    /// Adds a finalizer to an object that exists.
+    async fn add_finalizer(&self, kind: Kind, uid: &Uid, name: &str) -> Result<(), DbError>;
+    /// Removes a finalizer of a container, and its rows when it is deleted and no other is left.
+    async fn purge_container(&self, uid: &Uid, finalizer: &str) -> Result<(), DbError>;
+    /// Removes a finalizer of a user, and its rows when it is deleted and no other is left.
+    async fn purge_user(&self, uid: &Uid, finalizer: &str) -> Result<(), DbError>;
+    /// Saves what the container reconciler remembers; nothing happens when the container is gone.
+    async fn save_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError>;
+    /// All configured values with secrets opened, and the generation they belong to.
+    async fn config(&self) -> Result<(Values, i64), DbError>;
+    /// How often configuration changed.
+    async fn config_generation(&self) -> Result<i64, DbError>;
+    /// The statuses of one kind of object; its dirty keys are told to `observer`.
+    fn statuses(
+        &self,
+        kind: Kind,
+        reconciler: &'static str,
+        clock: SharedClock,
+        observer: Arc<dyn DirtyObserver>,
+    ) -> Arc<dyn StatusStore<Uid>>;
+}

@@ -1,0 +1,432 @@
+//! What is at rest, in memory and for real: whatever is written to both, both answer the same.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use reconcilers::runtime::{ObjectStatus, StatusStore};
+use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
+use reconcilers::stores::{DataDir, DbStore, DirtyObserver, LocalDataDir, Store};
+use schema::clock::{ManualClock, SharedClock};
+use schema::condition::{Condition, Reason};
+use schema::config::query as config;
+use schema::config::{Config, parse_patch};
+use schema::container::{self, ContainerFacts, Desired};
+use schema::db::{Backend, Db};
+use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
+use schema::secrets::MasterKey;
+use schema::user::{self, NewUser, Source};
+use schema::{home::HomeError, object};
+use serde_json::json;
+
+const STEPS: usize = 250;
+const STORIES: u64 = 6;
+const NAMES: [&str; 3] = ["ada", "Bob", "bob"];
+const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+struct Nobody;
+
+impl DirtyObserver for Nobody {
+    fn dirty(&self, _uid: &Uid) {}
+}
+
+type Statuses = Arc<dyn StatusStore<Uid>>;
+
+/// The same in memory and in a database.
+struct Both {
+    memory: MemoryStore,
+    real: DbStore,
+    db: Db,
+    key: Arc<MasterKey>,
+    statuses: [(Kind, Statuses, Statuses); 3],
+    _dir: tempfile::TempDir,
+}
+
+/// What an answer says, whoever gives it: of errors only that they are.
+fn said<T: Debug, E>(answer: &Result<T, E>) -> String {
+    match answer {
+        Ok(answer) => format!("{answer:?}"),
+        Err(_) => "refused".to_owned(),
+    }
+}
+
+fn same<T: Debug, A, B>(what: &str, memory: &Result<T, A>, real: &Result<T, B>) {
+    assert_eq!(
+        said(memory),
+        said(real),
+        "{what}: memory, then the real one"
+    );
+}
+
+/// One transaction of the API on the database, rolled back when it is refused.
+macro_rules! write {
+    ($both:expr, |$tx:ident| $work:expr) => {{
+        let mut $tx = $both.db.begin().await.unwrap();
+        let result = $work.await;
+        if result.is_ok() {
+            $tx.commit().await.unwrap();
+        }
+        result
+    }};
+}
+
+impl Both {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
+        let backend = Backend::Sqlite(dir.path().join("agentyard.db"));
+        let db = Db::open(backend).await.unwrap();
+        let real = DbStore::new(db.clone(), Arc::clone(&key));
+        let memory = MemoryStore::default();
+        let clock: SharedClock = Arc::new(ManualClock::new(NOW));
+        let statuses = [
+            (Kind::User, "user"),
+            (Kind::Container, "container"),
+            (Kind::Engine, "engine"),
+        ]
+        .map(|(kind, name)| {
+            let of = |store: &dyn Store| {
+                store.statuses(kind, name, Arc::clone(&clock), Arc::new(Nobody))
+            };
+            (kind, of(&memory), of(&real))
+        });
+        let both = Self {
+            memory,
+            real,
+            db,
+            key,
+            statuses,
+            _dir: dir,
+        };
+        both.memory.create_engine();
+        let engine = config::engine_uid();
+        write!(both, |tx| object::insert(
+            &mut tx,
+            Kind::Engine,
+            &engine,
+            "local",
+            NOW
+        ))
+        .unwrap();
+        both
+    }
+
+    /// Somebody writes something, anything.
+    async fn write(&self, rng: &mut StdRng, uids: &mut Vec<Uid>) {
+        let number: u32 = rng.random_range(0..16);
+        let now = NOW.plus(std::time::Duration::from_secs(rng.random_range(0..1000)));
+        if number < 2 || uids.is_empty() {
+            return self.create(rng, uids).await;
+        }
+        let uid = uids[rng.random_range(0..uids.len())].clone();
+        let memory = &self.memory;
+        let flag = rng.random_bool(0.5);
+        match number {
+            2 => {
+                let real = write!(self, |tx| container::set_desired(
+                    &mut tx,
+                    &uid,
+                    Desired::Stopped,
+                    flag,
+                    None
+                ));
+                same(
+                    "stop",
+                    &memory.set_desired(&uid, Desired::Stopped, flag),
+                    &real,
+                );
+            }
+            3 => {
+                let real = write!(self, |tx| container::request_restart(
+                    &mut tx, &uid, "t", flag, None
+                ));
+                same("restart", &memory.request_restart(&uid, "t", flag), &real);
+            }
+            4 => {
+                let limit = flag.then_some(256);
+                let real = write!(self, |tx| container::set_limits(
+                    &mut tx,
+                    &uid,
+                    Some(0.5),
+                    limit,
+                    None
+                ));
+                same("limits", &memory.set_limits(&uid, Some(0.5), limit), &real);
+            }
+            5 => {
+                let real = write!(self, |tx| user::set_disabled(&mut tx, &uid, flag, None));
+                same("disable", &memory.set_disabled(&uid, flag), &real);
+            }
+            6 => {
+                let real = write!(self, |tx| user::delete(&mut tx, &uid, now));
+                same("delete", &memory.delete_user(&uid, now), &real);
+            }
+            7 => {
+                let kind = if flag { Kind::User } else { Kind::Container };
+                let paused = rng.random_bool(0.5);
+                let real = write!(self, |tx| object::set_paused(&mut tx, kind, &uid, paused));
+                same("pause", &memory.set_paused(kind, &uid, paused), &real);
+            }
+            8 => {
+                let name = if rng.random_bool(0.3) {
+                    "*"
+                } else {
+                    "container"
+                };
+                memory.set_reconciler_paused(name, flag);
+                write!(self, |tx| object::set_reconciler_paused(
+                    &mut tx, name, flag
+                ))
+                .unwrap();
+            }
+            9 => self.configure(rng).await,
+            10 | 11 => {
+                for (kind, name) in [(Kind::User, "user"), (Kind::Container, "container")] {
+                    same(
+                        "finalizer",
+                        &memory.add_finalizer(kind, &uid, name).await,
+                        &self.real.add_finalizer(kind, &uid, name).await,
+                    );
+                }
+            }
+            12 => same(
+                "purge container",
+                &memory.purge_container(&uid, "container").await,
+                &self.real.purge_container(&uid, "container").await,
+            ),
+            13 => same(
+                "purge user",
+                &memory.purge_user(&uid, "user").await,
+                &self.real.purge_user(&uid, "user").await,
+            ),
+            14 => {
+                let facts = ContainerFacts {
+                    engine_id: flag.then(|| "id".to_owned()),
+                    ready_at: Some(now),
+                    crash_count: rng.random_range(0..4),
+                    ..ContainerFacts::default()
+                };
+                same(
+                    "facts",
+                    &memory.save_facts(&uid, &facts).await,
+                    &self.real.save_facts(&uid, &facts).await,
+                );
+            }
+            _ => self.save_status(rng, &uid, now).await,
+        }
+    }
+
+    async fn create(&self, rng: &mut StdRng, uids: &mut Vec<Uid>) {
+        let uid = Uid::from(format!("{:032x}", rng.random::<u128>()));
+        let new = NewUser {
+            uid: uid.clone(),
+            name: NAMES[rng.random_range(0..NAMES.len())].parse().unwrap(),
+            source: Source::Local,
+            password_hash: None,
+            image_ref: "echo:1".to_owned(),
+            desired: Desired::Running,
+        };
+        let real = write!(self, |tx| user::create(&mut tx, &new, NOW));
+        let memory = self.memory.create_user(&new);
+        assert_eq!(
+            memory.as_ref().map_err(ToString::to_string),
+            real.as_ref().map_err(ToString::to_string)
+        );
+        if memory.is_ok() {
+            uids.push(uid);
+        }
+    }
+
+    async fn configure(&self, rng: &mut StdRng) {
+        let document = match rng.random_range(0..3) {
+            0 => json!({ "container.memory_limit_mb": 64 * rng.random_range(1..4) }),
+            1 => {
+                json!({ "container.network_subnet": format!("10.{}.0.0/16", rng.random_range(1..9)) })
+            }
+            _ => json!({ "image.pull_policy": "always", "container.pids_limit": null }),
+        };
+        let stored = Config::from_stored(self.memory.config().await.unwrap().0);
+        let changes = parse_patch(&document).unwrap().resolve(&stored).unwrap();
+        let real = write!(self, |tx| config::save(&mut tx, &self.key, &changes, None));
+        same("configure", &self.memory.configure(&changes), &real);
+    }
+
+    async fn save_status(&self, rng: &mut StdRng, uid: &Uid, now: Timestamp) {
+        let mut condition = Condition::not_ready(Reason::NotReady, "soon");
+        condition.last_transition_at = now;
+        let status = ObjectStatus {
+            observed_generation: Generation(rng.random_range(0..6)),
+            conditions: vec![condition],
+            failures: rng.random_range(0..3),
+            next_attempt_at: rng.random_bool(0.5).then_some(now),
+            paused: false,
+        };
+        let epoch = Epoch(rng.random_range(1..3));
+        let (_, memory, real) = &self.statuses[rng.random_range(0..2)];
+        same(
+            "status",
+            &memory.save(uid, &status, epoch).await,
+            &real.save(uid, &status, epoch).await,
+        );
+    }
+
+    /// Everything that can be asked is answered the same.
+    async fn compare(&self, uids: &[Uid]) {
+        let (memory, real) = (&self.memory, &self.real);
+        same("users", &memory.users().await, &real.users().await);
+        same(
+            "containers",
+            &memory.containers().await,
+            &real.containers().await,
+        );
+        same("config", &memory.config().await, &real.config().await);
+        same(
+            "config generation",
+            &memory.config_generation().await,
+            &real.config_generation().await,
+        );
+        for (kind, memory, real) in &self.statuses {
+            let [mut one, mut other] = [
+                memory.dirty_keys().await.unwrap(),
+                real.dirty_keys().await.unwrap(),
+            ];
+            one.sort();
+            other.sort();
+            assert_eq!(one, other, "dirty keys of {kind}");
+            let [mut one, mut other] = [
+                memory.load_all().await.unwrap(),
+                real.load_all().await.unwrap(),
+            ];
+            one.sort_by(|a, b| a.0.cmp(&b.0));
+            other.sort_by(|a, b| a.0.cmp(&b.0));
+            assert_eq!(one, other, "statuses of {kind}");
+            assert_eq!(memory.paused().await.unwrap(), real.paused().await.unwrap());
+        }
+        for uid in uids {
+            same("user", &memory.user(uid).await, &real.user(uid).await);
+            same(
+                "container",
+                &memory.container(uid).await,
+                &real.container(uid).await,
+            );
+            for (kind, one, other) in &self.statuses {
+                same("status", &one.load(uid).await, &other.load(uid).await);
+                same(
+                    "generation",
+                    &memory.generation(*kind, uid).await,
+                    &real.generation(*kind, uid).await,
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_database_in_memory_answers_as_the_real_one() {
+    for story in 1..=STORIES {
+        let both = Both::new().await;
+        let mut rng = StdRng::seed_from_u64(story);
+        let mut uids = Vec::new();
+        for _ in 0..STEPS {
+            both.write(&mut rng, &mut uids).await;
+            both.compare(uids.get(uids.len().saturating_sub(4)..).unwrap())
+                .await;
+        }
+        both.compare(&uids).await;
+        assert!(uids.len() > 2, "names are used again: {uids:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_bell_in_memory_rings_for_every_listener_when_desired_state_changes() {
+    let store = MemoryStore::default();
+    let mut bells = [store.bell(), store.bell()];
+    for bell in &mut bells {
+        bell.listen();
+    }
+    store.create_engine();
+    for bell in &mut bells {
+        bell.rung().await.unwrap();
+    }
+}
+
+fn kind_of<T: Debug>(answer: Result<T, HomeError>) -> String {
+    match answer {
+        Ok(answer) => {
+            let text = format!("{answer:?}");
+            // The sentence of a conflict names a place.
+            text.split('(').next().unwrap_or_default().to_owned()
+        }
+        Err(HomeError::Conflict(_)) => "conflict".to_owned(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_data_directory_in_memory_answers_as_the_real_one() {
+    for story in 1..=STORIES {
+        let dir = tempfile::tempdir().unwrap();
+        let real = LocalDataDir::open(dir.path(), "instance").unwrap();
+        let memory = MemoryDataDir::default();
+        let mut rng = StdRng::seed_from_u64(story);
+        let uids: Vec<Uid> = (0..4_u8)
+            .map(|n| Uid::from(format!("{n:x}").repeat(32)))
+            .collect();
+        for step in 0..STEPS {
+            let uid = &uids[rng.random_range(0..uids.len())];
+            let name: UserName = ["ada", "zoe"][rng.random_range(0..2)].parse().unwrap();
+            let number = rng.random_range(0..4);
+            let [one, other] = match number {
+                0 | 1 => [
+                    kind_of(memory.ensure(&name, uid, None).await),
+                    kind_of(real.ensure(&name, uid, None).await),
+                ],
+                2 => {
+                    let at = NOW.plus(std::time::Duration::from_secs(rng.random_range(0..3)));
+                    [
+                        kind_of(memory.archive(&name, uid, at).await),
+                        kind_of(real.archive(&name, uid, at).await),
+                    ]
+                }
+                _ => [
+                    kind_of(memory.file_modified(&name, uid, "none").await),
+                    kind_of(real.file_modified(&name, uid, "none").await),
+                ],
+            };
+            assert_eq!(one, other, "story {story}, step {step}, call {number}");
+            for uid in &uids {
+                assert_eq!(
+                    kind_of(memory.state(&name, uid, None).await),
+                    kind_of(real.state(&name, uid, None).await),
+                    "story {story}, step {step}"
+                );
+            }
+            assert_eq!(memory.homes(), listing(&dir.path().join("users")));
+            let archived: usize = uids.iter().map(|uid| memory.archives_of(uid).len()).sum();
+            assert_eq!(archived, listing(&dir.path().join("archive")).len());
+        }
+        memory.write_probe("token").await.unwrap();
+        real.write_probe("token").await.unwrap();
+        assert!(dir.path().join("probe/probe").exists());
+        memory.remove_probe().await.unwrap();
+        real.remove_probe().await.unwrap();
+        assert_eq!(
+            memory.remove_probe().await.is_err(),
+            real.remove_probe().await.is_err()
+        );
+    }
+}
+
+/// Names in a directory, without those that begin with a dot.
+fn listing(dir: &std::path::Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    names.sort();
+    names
+}

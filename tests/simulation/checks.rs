@@ -1,0 +1,364 @@
+//! What must hold at every moment. The numbers are those of the invariants in the issue that asked
+//! for this simulation: I1 one container, I2 no write lost or doubled, I3 honest statuses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reconcilers::container::settings::LABEL_DEBUG;
+use reconcilers::drivers::docker::{
+    Container, ContainerDetails, ContainerState, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_UID,
+};
+use reconcilers::stores::memory::Change;
+use schema::condition::{ConditionStatus, ConditionType, Reason, find};
+use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid};
+use schema::object::StatusRow;
+
+use crate::model::{Model, Wanted};
+use crate::report::Trace;
+
+/// The instance that the service is.
+pub const OWNER: &str = "simulated-instance";
+
+/// What a container was made with, as far as statuses are judged by it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Made {
+    token: String,
+    memory_bytes: i64,
+    debug: bool,
+}
+
+/// Watches everything and judges it.
+#[derive(Debug, Default)]
+pub struct Monitor {
+    pub model: Model,
+    pub trace: Trace,
+    /// The first thing that was broken.
+    pub violation: Option<String>,
+    /// Changes of the world, and rows written by reconcilers.
+    pub changes: u64,
+    pub writes: u64,
+    now: Timestamp,
+    start: Timestamp,
+    seen: BTreeMap<String, (String, ContainerState)>,
+    /// Users who have a container.
+    present: BTreeSet<Uid>,
+    foreign: BTreeMap<String, (String, ContainerState)>,
+    expects_foreign: bool,
+    /// What each user's containers that have run were made with.
+    ran: BTreeMap<Uid, BTreeSet<Made>>,
+    /// When each user was last seen without a running container; absent: for ever.
+    running_since: BTreeMap<Uid, Option<Timestamp>>,
+    observed: BTreeMap<(Kind, Uid), (Generation, Epoch)>,
+}
+
+pub fn uid_of(container: &Container) -> Option<Uid> {
+    let ours = container.labels.get(LABEL_OWNER).map(String::as_str) == Some(OWNER);
+    let uid = container.labels.get(LABEL_UID).filter(|_| ours)?;
+    Some(Uid::from(uid.clone()))
+}
+
+fn is_ours(container: &Container) -> bool {
+    container.labels.get(LABEL_OWNER).map(String::as_str) == Some(OWNER)
+}
+
+impl Monitor {
+    pub fn new(start: Timestamp, keep_all: bool) -> Self {
+        Self {
+            start,
+            now: start,
+            trace: Trace::new(keep_all),
+            ..Self::default()
+        }
+    }
+
+    /// To be called before anything else is told.
+    pub fn at(&mut self, now: Timestamp) -> &mut Self {
+        self.now = now;
+        self
+    }
+
+    pub fn line(&mut self, text: &str) {
+        let millis = self.now.since(self.start).as_millis();
+        self.trace
+            .line(u64::try_from(millis).unwrap_or(u64::MAX), text);
+    }
+
+    pub fn broken(&mut self, what: String) {
+        self.line(&format!("BROKEN {what}"));
+        self.violation.get_or_insert(what);
+    }
+
+    /// The next container that appears without our label was made by hand.
+    pub fn expect_foreign(&mut self) {
+        self.expects_foreign = true;
+    }
+
+    /// A foreign container is about to be removed by hand.
+    pub fn forget_foreign(&mut self, id: &str) {
+        self.foreign.remove(id);
+    }
+
+    pub fn foreign_ids(&self) -> Vec<String> {
+        self.foreign.keys().cloned().collect()
+    }
+
+    /// The world has changed.
+    pub fn world(&mut self, containers: &mut dyn Iterator<Item = &ContainerDetails>) {
+        let mut seen = BTreeMap::new();
+        let mut running: BTreeMap<Uid, u32> = BTreeMap::new();
+        let mut strangers = BTreeSet::new();
+        self.present.clear();
+        for details in containers {
+            let container = &details.container;
+            self.present.extend(uid_of(container));
+            let look = (container.name.clone(), container.state);
+            if !is_ours(container) {
+                strangers.insert(container.id.clone());
+                self.stranger(&container.id, &look);
+            } else if container.state == ContainerState::Running
+                && let Some(uid) = uid_of(container)
+            {
+                *running.entry(uid.clone()).or_default() += 1;
+                self.ran.entry(uid).or_default().insert(made(details));
+            }
+            seen.insert(container.id.clone(), look);
+        }
+        let lost = self.foreign.keys().find(|id| !strangers.contains(*id));
+        if let Some(lost) = lost.cloned() {
+            self.broken(format!("I1: the foreign container {lost} was removed"));
+        }
+        if let Some((uid, _)) = running.iter().find(|(_, count)| **count > 1) {
+            self.broken(format!("I1: two containers of {uid} run at once"));
+        }
+        let now = self.now;
+        for uid in running.keys() {
+            let since = self.running_since.entry(uid.clone()).or_default();
+            since.get_or_insert(now);
+        }
+        for (uid, since) in &mut self.running_since {
+            if !running.contains_key(uid) {
+                *since = None;
+            }
+        }
+        self.difference(seen);
+    }
+
+    fn stranger(&mut self, id: &str, look: &(String, ContainerState)) {
+        match self.foreign.get(id) {
+            None if self.expects_foreign => {
+                self.expects_foreign = false;
+                self.foreign.insert(id.to_owned(), look.clone());
+            }
+            None => self.broken(format!("I1: {} was made without our label", look.0)),
+            Some(known) if known != look => {
+                self.broken(format!("I1: the foreign container {} was touched", known.0));
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn difference(&mut self, seen: BTreeMap<String, (String, ContainerState)>) {
+        let old = std::mem::take(&mut self.seen);
+        let short = |id: &str| id.get(..6).unwrap_or(id).to_owned();
+        for (id, look) in &seen {
+            match old.get(id) {
+                Some(before) if before == look => continue,
+                Some(before) => {
+                    let text = format!(
+                        "    world: {} {} {} -> {} {}",
+                        short(id),
+                        before.0,
+                        before.1,
+                        look.0,
+                        look.1
+                    );
+                    self.line(&text);
+                }
+                None => self.line(&format!("    world: {} + {} {}", short(id), look.0, look.1)),
+            }
+            self.changes += 1;
+        }
+        for (id, before) in old.iter().filter(|(id, _)| !seen.contains_key(*id)) {
+            self.line(&format!("    world: {} - {}", short(id), before.0));
+            self.changes += 1;
+        }
+        self.seen = seen;
+    }
+
+    /// A reconciler has written something.
+    pub fn store(&mut self, change: &Change) {
+        self.writes += 1;
+        match change {
+            Change::Status {
+                kind,
+                uid,
+                status,
+                epoch,
+                generation,
+                saved,
+            } => self.status(*kind, uid, status, *epoch, *generation, *saved),
+            Change::Facts { uid, facts } => {
+                let text = format!(
+                    "    facts {uid}: ready {} crashes {} failed {}",
+                    facts.ready_at.is_some(),
+                    facts.crash_count,
+                    facts.failed_count
+                );
+                self.line(&text);
+            }
+            Change::FinalizerAdded { kind, uid } => {
+                self.line(&format!("    finalizer {kind}/{uid}"));
+            }
+            Change::Purged { kind, uid } => {
+                self.observed.remove(&(*kind, uid.clone()));
+                let wanted_gone = self
+                    .model
+                    .accounts
+                    .get(uid)
+                    .is_none_or(|account| account.deleted);
+                if !wanted_gone {
+                    self.broken(format!("I2: {kind}/{uid} was purged, nobody deleted it"));
+                }
+                if *kind == Kind::Container {
+                    self.trace.count("purge");
+                    // What follows is the archive, which nobody may still write into.
+                    if self.present.contains(uid) {
+                        self.broken(format!(
+                            "I1: {uid} was purged before its container was gone"
+                        ));
+                    }
+                }
+                self.line(&format!("    purged {kind}/{uid}"));
+            }
+            Change::Event {
+                kind,
+                uid,
+                action,
+                message,
+            } => self.line(&format!("    event {kind}/{uid} {action}: {message}")),
+        }
+    }
+
+    fn status(
+        &mut self,
+        kind: Kind,
+        uid: &Uid,
+        status: &StatusRow,
+        epoch: Epoch,
+        generation: Option<Generation>,
+        saved: bool,
+    ) {
+        let ready = find(&status.conditions, ConditionType::Ready);
+        let text = format!(
+            "    status {kind}/{uid} g{} e{} {} failures {}{}",
+            status.observed_generation,
+            epoch.0,
+            ready.map_or("none".to_owned(), |ready| format!(
+                "{}/{} {}",
+                ready.status, ready.reason, ready.message
+            )),
+            status.failures,
+            if saved { "" } else { " REFUSED" }
+        );
+        self.line(&text);
+        if !saved {
+            self.trace.count("status refused");
+            return;
+        }
+        let seen = status.observed_generation;
+        if generation.is_none_or(|generation| seen > generation) {
+            self.broken(format!(
+                "I3: {kind}/{uid} observed generation {seen}, which nobody wrote"
+            ));
+        }
+        let key = (kind, uid.clone());
+        if let Some((before, by)) = self.observed.insert(key, (seen, epoch))
+            && (before > seen || by > epoch)
+        {
+            self.broken(format!("I3: the status of {kind}/{uid} moved back"));
+        }
+        let Some(ready) = ready else {
+            // Paused before anybody has looked.
+            if find(&status.conditions, ConditionType::Paused).is_some() {
+                return;
+            }
+            return self.broken(format!("I3: {kind}/{uid} has no Ready"));
+        };
+        if ready.reason == Reason::Panicked {
+            self.broken(format!("a pass over {kind}/{uid} panicked"));
+        }
+        if ready.reason == Reason::NoProgress {
+            self.trace.count("stalled");
+        }
+        if ready.reason == Reason::ReplacementFailed {
+            self.trace.count("replacement failed");
+        }
+        if ready.reason == Reason::CrashLoop {
+            self.trace.count("crash loop");
+        }
+        if kind == Kind::Container && ready.status == ConditionStatus::True {
+            self.claim(uid, seen, ready.reason);
+        }
+    }
+
+    /// A container is said to be as desired: was it ever seen so?
+    fn claim(&mut self, uid: &Uid, generation: Generation, reason: Reason) {
+        let Some(account) = self.model.accounts.get(uid) else {
+            return self.broken(format!("I3: {uid} is ready, but nobody created it"));
+        };
+        let Some(wanted) = account.at(generation).cloned() else {
+            return self.broken(format!(
+                "I2: {uid} has a generation {generation} that nobody wrote"
+            ));
+        };
+        let expected = if wanted.shall_run() {
+            Reason::Running
+        } else {
+            Reason::Stopped
+        };
+        if reason != expected {
+            return self.broken(format!(
+                "I3: {uid} is said to be {reason}, but {expected} was asked for"
+            ));
+        }
+        if wanted.shall_run() {
+            // Configuration is read after the row and may be newer, which makes the status one that is
+            // behind, not ahead.
+            let newer = account.since(generation).iter().map(|later| Wanted {
+                memory_mb: later.memory_mb,
+                ..wanted.clone()
+            });
+            let ran = self.ran.get(uid);
+            let seen =
+                ran.is_some_and(|ran| newer.into_iter().any(|wanted| ran.contains(&of(&wanted))));
+            if !seen {
+                self.broken(format!(
+                    "I3: {uid} is said to run as asked for, but never did: {wanted:?}"
+                ));
+            }
+            self.trace.count("ready");
+        } else {
+            let since = self.running_since.get(uid).copied().flatten();
+            if since.is_some_and(|since| since <= wanted.at) {
+                self.broken(format!("I3: {uid} is said to be stopped, but still runs"));
+            }
+            self.trace.count("stopped");
+        }
+    }
+}
+
+fn made(details: &ContainerDetails) -> Made {
+    let labels = &details.container.labels;
+    Made {
+        token: labels.get(LABEL_RESTART_TOKEN).cloned().unwrap_or_default(),
+        memory_bytes: details.settings.memory_bytes,
+        debug: labels.contains_key(LABEL_DEBUG),
+    }
+}
+
+fn of(wanted: &Wanted) -> Made {
+    Made {
+        token: wanted.token.clone(),
+        memory_bytes: wanted.memory_bytes(),
+        debug: wanted.debug,
+    }
+}

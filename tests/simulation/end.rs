@@ -1,0 +1,224 @@
+//! What must be so at the end: I1 one container for everybody who should have one, I2 every accepted
+//! write in effect, I4 converged.
+
+use reconcilers::drivers::docker::{
+    ContainerDetails, ContainerState, LABEL_OWNER, LABEL_RESTART_TOKEN,
+};
+use reconcilers::engine::view::NETWORK;
+use schema::condition::{ConditionStatus, ConditionType, Reason, find};
+use schema::config::query::engine_uid;
+use schema::ids::{Generation, Kind, Uid};
+
+use crate::checks::{OWNER, uid_of};
+use crate::model::{Account, Wanted};
+use crate::world::World;
+
+impl World {
+    /// Grows with everything that is changed by the service.
+    pub fn progress(&self) -> (u64, u64, u64) {
+        let files = self.ground.dir.writes();
+        let monitor = self.monitor();
+        (monitor.changes, monitor.writes, files)
+    }
+
+    /// Looks at everything, and says what is not as it should be.
+    pub fn check_end(&self) {
+        let accounts = self.monitor().model.accounts.clone();
+        let mut problems = Vec::new();
+        for (uid, account) in &accounts {
+            let result = match account.now() {
+                Some(_) if account.deleted => self.check_gone(uid, account),
+                Some(wanted) => self.check_living(uid, account, wanted),
+                None => Err("nothing was ever asked for".to_owned()),
+            };
+            if let Err(problem) = result {
+                problems.push(format!("{} ({uid}): {problem}", account.name));
+            }
+        }
+        if let Err(problem) = self.check_rest(&accounts) {
+            problems.push(problem);
+        }
+        for problem in problems {
+            self.monitor().broken(format!("at the end: {problem}"));
+        }
+    }
+
+    fn containers_of(&self, uid: &Uid) -> Vec<ContainerDetails> {
+        let all = self.fake.containers().into_iter();
+        all.filter(|details| uid_of(&details.container).as_ref() == Some(uid))
+            .collect()
+    }
+
+    fn check_gone(&self, uid: &Uid, account: &Account) -> Result<(), String> {
+        for kind in [Kind::User, Kind::Container] {
+            if self.ground.store.peek(kind, uid).is_some() {
+                return Err(format!("I4: deleted, but {kind} is still there"));
+            }
+        }
+        if !self.containers_of(uid).is_empty() {
+            return Err("I1: deleted, but has a container".to_owned());
+        }
+        if self.ground.dir.owner_of(&account.name).as_ref() == Some(uid) {
+            return Err("I4: deleted, but its directory is still there".to_owned());
+        }
+        let kept: Vec<String> = self
+            .ground
+            .dir
+            .archives_of(uid)
+            .iter()
+            .flat_map(|directory| self.ground.dir.archived_files(directory))
+            .collect();
+        if kept != account.files {
+            return Err(format!("wrote {:?}, archived {kept:?}", account.files));
+        }
+        Ok(())
+    }
+
+    fn check_living(&self, uid: &Uid, account: &Account, wanted: &Wanted) -> Result<(), String> {
+        let store = &self.ground.store;
+        let (generation, status) = store
+            .peek(Kind::User, uid)
+            .ok_or("I2: the user is gone, nobody deleted it")?;
+        if generation.0 != account.user_generation {
+            return Err(format!(
+                "I2: {} writes to the user, generation {generation}",
+                account.user_generation
+            ));
+        }
+        let ready = find(&status.conditions, ConditionType::Ready);
+        if status.observed_generation != generation
+            || !ready.is_some_and(|ready| ready.status == ConditionStatus::True)
+        {
+            return Err(format!("I4: the user is not ready: {status:?}"));
+        }
+        if self.ground.dir.owner_of(&account.name).as_ref() != Some(uid) {
+            return Err("I4: has no directory".to_owned());
+        }
+        let row = store
+            .peek_container(uid)
+            .ok_or("I2: the container's row is gone")?;
+        let stored = (
+            row.shall_run(),
+            row.disabled,
+            row.debug,
+            row.restart_token.as_str(),
+            row.memory_limit_mb,
+        );
+        let asked = (
+            wanted.shall_run(),
+            wanted.disabled,
+            wanted.debug,
+            wanted.token.as_str(),
+            wanted.own_memory_mb,
+        );
+        if row.generation != Generation(account.container_generation()) || stored != asked {
+            return Err(format!(
+                "I2: asked for {asked:?} by {} writes, stored {stored:?} at generation {}",
+                account.container_generation(),
+                row.generation
+            ));
+        }
+        self.check_container(uid, account, wanted)
+    }
+
+    fn check_container(&self, uid: &Uid, account: &Account, wanted: &Wanted) -> Result<(), String> {
+        let (generation, status) = self
+            .ground
+            .store
+            .peek(Kind::Container, uid)
+            .ok_or("I2: the container is gone")?;
+        if status.observed_generation != generation {
+            return Err(format!(
+                "I4: generation {generation}, observed {}",
+                status.observed_generation
+            ));
+        }
+        let ready = find(&status.conditions, ConditionType::Ready).ok_or("I3: no Ready")?;
+        let containers = self.containers_of(uid);
+        let base = account.name.container_name(uid);
+        if !wanted.shall_run() {
+            if !containers.is_empty() {
+                return Err(format!("I1: shall not run, but has {containers:?}"));
+            }
+            if (ready.status, ready.reason) != (ConditionStatus::True, Reason::Stopped) {
+                return Err(format!("I4: shall not run, but says {ready:?}"));
+            }
+            return Ok(());
+        }
+        if self.a_foreign_one_is_in_the_way(&base) {
+            // Nothing can be done, and it says so; or it runs under the one name that is its own.
+            return if ready.reason == Reason::NameConflict || ready.reason == Reason::Running {
+                Ok(())
+            } else {
+                Err(format!("I4: a foreign container is in the way: {ready:?}"))
+            };
+        }
+        if (ready.status, ready.reason) != (ConditionStatus::True, Reason::Running) {
+            return Err(format!("I4: shall run, but says {ready:?}"));
+        }
+        let [one] = containers.as_slice() else {
+            return Err(format!("I1: shall run, but has {containers:?}"));
+        };
+        let token = one.container.labels.get(LABEL_RESTART_TOKEN);
+        let as_asked = one.container.state == ContainerState::Running
+            && one.container.name == base
+            && token.map(String::as_str) == Some(wanted.token.as_str())
+            && one.settings.memory_bytes == wanted.memory_bytes()
+            && one.deviations.is_empty()
+            && one.container.networks.keys().eq([NETWORK]);
+        if as_asked {
+            Ok(())
+        } else {
+            Err(format!("I4: asked for {wanted:?}, but has {one:?}"))
+        }
+    }
+
+    fn a_foreign_one_is_in_the_way(&self, base: &str) -> bool {
+        ["", ".next-", ".prev-"].iter().any(|ending| {
+            let found = self.fake.container(&format!("{base}{ending}"));
+            found.is_some_and(|details| {
+                details
+                    .container
+                    .labels
+                    .get(LABEL_OWNER)
+                    .map(String::as_str)
+                    != Some(OWNER)
+            })
+        })
+    }
+
+    /// What belongs to nobody, and what belongs to all.
+    fn check_rest(
+        &self,
+        accounts: &std::collections::BTreeMap<Uid, Account>,
+    ) -> Result<(), String> {
+        let orphan = self.fake.containers().into_iter().find(|details| {
+            let labels = &details.container.labels;
+            let ours = labels.get(LABEL_OWNER).map(String::as_str) == Some(OWNER);
+            let known = uid_of(&details.container).is_some_and(|uid| accounts.contains_key(&uid));
+            ours && !known
+        });
+        if let Some(orphan) = orphan {
+            return Err(format!("I1: nobody's container {}", orphan.container.name));
+        }
+        for name in self.ground.dir.homes() {
+            let living = accounts
+                .values()
+                .any(|account| !account.deleted && account.name.as_str() == name);
+            if !living {
+                return Err(format!("nobody's directory {name}"));
+            }
+        }
+        let (_, status) = self
+            .ground
+            .store
+            .peek(Kind::Engine, &engine_uid())
+            .ok_or("the engine's row is gone")?;
+        let ready = find(&status.conditions, ConditionType::Ready);
+        if ready.is_some_and(|ready| ready.status == ConditionStatus::True) {
+            Ok(())
+        } else {
+            Err(format!("I4: the engine is not ready: {ready:?}"))
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What was asked for, as whoever asked remembers it: every accepted write, and nothing else.
+
+use std::collections::BTreeMap;
+
+use schema::ids::{Generation, Kind, Timestamp, Uid, UserName};
+
+/// The memory limit of everybody who has none of their own, until somebody configures another one.
+pub const DEFAULT_MEMORY_MB: i64 = 1024;
+
+/// What a container should be at one generation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    pub running: bool,
+    pub disabled: bool,
+    pub debug: bool,
+    pub token: String,
+    pub own_memory_mb: Option<i64>,
+    /// What everybody has at that moment.
+    pub memory_mb: i64,
+    pub at: Timestamp,
+}
+
+impl Wanted {
+    pub fn shall_run(&self) -> bool {
+        self.running && !self.disabled
+    }
+
+    pub fn memory_bytes(&self) -> i64 {
+        self.own_memory_mb.unwrap_or(self.memory_mb) * 1024 * 1024
+    }
+}
+
+/// One user.
+#[derive(Debug, Clone)]
+pub struct Account {
+    pub name: UserName,
+    /// The container at each generation, from 1.
+    pub wanted: Vec<Wanted>,
+    /// The user object's generation.
+    pub user_generation: i64,
+    pub deleted: bool,
+    pub paused: [bool; 2],
+    /// Files that the agent wrote into its home.
+    pub files: Vec<String>,
+}
+
+impl Account {
+    pub fn now(&self) -> Option<&Wanted> {
+        self.wanted.last()
+    }
+
+    /// What the container should have been at a generation.
+    pub fn at(&self, generation: Generation) -> Option<&Wanted> {
+        let index = usize::try_from(generation.0).ok()?.checked_sub(1)?;
+        self.wanted.get(index)
+    }
+
+    /// What the container should have been at a generation and at all later ones.
+    pub fn since(&self, generation: Generation) -> &[Wanted] {
+        let index = usize::try_from(generation.0 - 1).unwrap_or(0);
+        self.wanted.get(index..).unwrap_or_default()
+    }
+
+    /// One more accepted write to the container.
+    pub fn push(&mut self, at: Timestamp, change: impl FnOnce(&mut Wanted)) {
+        if let Some(mut wanted) = self.wanted.last().cloned() {
+            wanted.at = at;
+            change(&mut wanted);
+            self.wanted.push(wanted);
+        }
+    }
+
+    pub fn container_generation(&self) -> i64 {
+        i64::try_from(self.wanted.len()).unwrap_or(0)
+    }
+
+    pub fn is_paused(&self, kind: Kind) -> bool {
+        self.paused[usize::from(kind == Kind::Container)]
+    }
+}
+
+/// Everything that was asked for.
+#[derive(Debug, Default)]
+pub struct Model {
+    pub accounts: BTreeMap<Uid, Account>,
+    pub memory_mb: Option<i64>,
+    pub paused_reconcilers: Vec<&'static str>,
+}
+
+impl Model {
+    pub fn memory_mb(&self) -> i64 {
+        self.memory_mb.unwrap_or(DEFAULT_MEMORY_MB)
+    }
+
+    /// Users who have not been deleted.
+    pub fn living(&self) -> Vec<Uid> {
+        let accounts = self.accounts.iter();
+        accounts
+            .filter(|(_, account)| !account.deleted)
+            .map(|(uid, _)| uid.clone())
+            .collect()
+    }
+
+    /// Users who have not been deleted, by name.
+    pub fn bearer(&self, name: &UserName) -> Option<&Uid> {
+        let accounts = self.accounts.iter();
+        accounts
+            .filter(|(_, account)| !account.deleted && account.name == *name)
+            .map(|(uid, _)| uid)
+            .next()
+    }
+}

@@ -1,0 +1,264 @@
+//! Everything that a run needs, and what happens to the service: begin, crash, takeover, end.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reconcilers::drivers::docker::fake::{FakeEngine, Verb};
+use reconcilers::runtime::leader::Leadership;
+use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
+use schema::clock::{Clock, SharedClock};
+use schema::ids::{Epoch, Timestamp};
+use tokio::time::{Instant, sleep};
+
+use crate::chance::Chance;
+use crate::chaos::Chaos;
+use crate::checks::Monitor;
+use crate::report::Trace;
+use crate::service::{Ground, Process, READY_FILE};
+
+/// When every run begins.
+const START: Timestamp = Timestamp::from_secs(1_800_000_000);
+/// How long after the end of a leadership its holder may still finish what it is at.
+const TAIL: Duration = Duration::from_millis(1);
+
+/// Wall-clock time that follows the paused time of tokio.
+struct VirtualClock(Instant);
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Timestamp {
+        START.plus(self.0.elapsed())
+    }
+}
+
+/// Who leads, and until when if that is known.
+struct Leader {
+    process: Process,
+    until: Option<Instant>,
+}
+
+/// One simulated installation.
+pub struct World {
+    pub ground: Ground,
+    pub fake: FakeEngine,
+    pub chaos: Chaos,
+    pub chance: Chance,
+    monitor: Arc<Mutex<Monitor>>,
+    leader: Option<Leader>,
+    /// A former leader that still runs.
+    former: Option<Process>,
+    epoch: i64,
+}
+
+impl World {
+    pub fn new(seed: u64, keep_all: bool) -> Self {
+        let clock: SharedClock = Arc::new(VirtualClock(Instant::now()));
+        let chaos = Chaos::new(seed);
+        let chance = Chance::new(seed, "driver");
+        let ground = Ground {
+            store: MemoryStore::default(),
+            dir: MemoryDataDir::default(),
+            clock: Arc::clone(&clock),
+            by_file: chaos.profile.by_file,
+            workers: usize::try_from(chance.between(1, 4)).unwrap_or(1),
+            seed,
+        };
+        let fake = FakeEngine::new(Arc::clone(&clock));
+        let monitor = Arc::new(Mutex::new(Monitor::new(START, keep_all)));
+        let world = Self {
+            ground,
+            fake,
+            chaos,
+            chance,
+            monitor,
+            leader: None,
+            former: None,
+            epoch: 0,
+        };
+        world.connect();
+        world
+    }
+
+    /// Lets everything that is simulated ask the chaos and tell the monitor.
+    fn connect(&self) {
+        let chaos = self.chaos.clone();
+        self.fake.on_call(move |verb| chaos.engine_call(verb));
+        let chaos = self.chaos.clone();
+        self.fake.on_event(move |event| chaos.event(event));
+        let chaos = self.chaos.clone();
+        self.fake.on_start(move |_| chaos.run(READY_FILE));
+        let dir = self.ground.dir.clone();
+        self.fake.on_host(move |path| dir.entry(path));
+        let (monitor, clock) = (Arc::clone(&self.monitor), Arc::clone(&self.ground.clock));
+        self.fake
+            .on_change(move |containers| lock(&monitor).at(clock.now()).world(containers));
+        let (monitor, clock) = (Arc::clone(&self.monitor), Arc::clone(&self.ground.clock));
+        self.ground
+            .store
+            .on_change(move |change| lock(&monitor).at(clock.now()).store(change));
+        let chaos = self.chaos.clone();
+        self.ground.store.on_call(move || chaos.store_call());
+        let chaos = self.chaos.clone();
+        self.ground.dir.on_call(move || chaos.dir_call());
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.ground.clock.now()
+    }
+
+    pub fn monitor(&self) -> MutexGuard<'_, Monitor> {
+        let mut monitor = lock(&self.monitor);
+        monitor.at(self.now());
+        monitor
+    }
+
+    pub fn line(&self, text: &str) {
+        self.monitor().line(text);
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.monitor().violation.is_some()
+    }
+
+    /// The trace and what was broken.
+    pub fn finish(self) -> (Trace, Option<String>) {
+        let mut monitor = self.monitor();
+        for what in self.chaos.take_counted() {
+            monitor.trace.count(what);
+        }
+        let trace = std::mem::take(&mut monitor.trace);
+        (trace, monitor.violation.clone())
+    }
+
+    /// Starts a process that leads from now on; sometimes only for a time that is set beforehand, as
+    /// when a lease cannot be renewed.
+    pub fn begin(&mut self, for_a_time: bool) {
+        self.epoch += 1;
+        let until = for_a_time.then(|| Instant::now() + self.chance.millis(2_000, 40_000));
+        let text = match until {
+            Some(at) => format!("BEGIN epoch {} for {:?}", self.epoch, at - Instant::now()),
+            None => format!("BEGIN epoch {}", self.epoch),
+        };
+        self.line(&text);
+        let term = until.map(|at| (at, self.now().plus(at - Instant::now())));
+        let leadership =
+            Leadership::for_term(Epoch(self.epoch), term, Arc::clone(&self.ground.clock));
+        let (monitor, clock) = (Arc::clone(&self.monitor), Arc::clone(&self.ground.clock));
+        let epoch = self.epoch;
+        let engine = self.fake.watched(move |verb| {
+            let over = until.is_some_and(|until| Instant::now() > until + TAIL);
+            // A pull belongs to no pass; it changes no container.
+            if over && verb.is_write() && verb != Verb::Pull {
+                let text = format!("the leader of epoch {epoch} goes on after its end: {verb}");
+                lock(&monitor).at(clock.now()).broken(text);
+            }
+        });
+        self.leader = Some(Leader {
+            process: Process::start(&self.ground, engine, leadership),
+            until,
+        });
+    }
+
+    /// Kills the leading process at whatever it is at, and starts another after a while.
+    pub async fn crash(&mut self) {
+        self.line("CRASH");
+        self.monitor().trace.count("crash");
+        self.chaos.forget_crash();
+        self.ground.store.forget_bells();
+        if let Some(leader) = self.leader.take() {
+            leader.process.kill().await;
+        }
+        if let Some(former) = self.former.take() {
+            former.kill().await;
+        }
+        sleep(self.chance.some_time(5_000)).await;
+    }
+
+    /// Asks the leading process to end, and waits for it.
+    pub async fn stop(&mut self) {
+        self.line("STOP");
+        self.monitor().trace.count("stop");
+        self.chaos.forget_crash();
+        if let Some(leader) = self.leader.take()
+            && let Err(error) = leader.process.stop().await
+        {
+            self.monitor()
+                .broken(format!("the service failed: {error}"));
+        }
+        self.ground.store.forget_bells();
+    }
+
+    /// The leader's time is over: another process leads, while the former one has not ended yet.
+    async fn take_over(&mut self) {
+        self.monitor().trace.count("takeover");
+        if let Some(former) = self.former.take() {
+            former.kill().await;
+        }
+        self.former = self.leader.take().map(|leader| leader.process);
+        self.begin(false);
+    }
+
+    /// Time passes, in which the service may crash where it was told to, or lose its leadership.
+    pub async fn wait(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        loop {
+            let Some(leader) = &mut self.leader else {
+                return;
+            };
+            let until = leader.until;
+            let process = &mut leader.process;
+            let crash = Arc::clone(&self.chaos.crash);
+            enum Why {
+                Time,
+                Crash,
+                Over,
+                Ended(String),
+            }
+            let over = async {
+                match until {
+                    Some(until) => tokio::time::sleep_until(until + TAIL).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let why = tokio::select! {
+                biased;
+                ended = process.ended() => Why::Ended(match ended {
+                    Ok(()) => "it ended".to_owned(),
+                    Err(error) => error.to_string(),
+                }),
+                () = crash.notified() => Why::Crash,
+                () = over => Why::Over,
+                () = tokio::time::sleep_until(end) => Why::Time,
+            };
+            match why {
+                Why::Time => return,
+                Why::Crash => {
+                    self.crash().await;
+                    let for_a_time = self.chaos.profile.takeovers && self.chance.per_mille(300);
+                    self.begin(for_a_time);
+                }
+                Why::Over => self.take_over().await,
+                Why::Ended(how) => {
+                    self.leader = None;
+                    self.monitor().broken(format!("the service failed: {how}"));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Ends former leaders, and begins anew if the present one has not for ever.
+    pub async fn settle_leadership(&mut self) {
+        if let Some(former) = self.former.take() {
+            former.kill().await;
+        }
+        let for_ever = self.leader.as_ref().is_some_and(|l| l.until.is_none());
+        if !for_ever {
+            self.crash().await;
+            self.begin(false);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
