@@ -67,7 +67,7 @@ async fn engine_l58_a_hundred_passes_over_what_is_converged_write_nothing() {
         "{:?}",
         before.keys()
     );
-    service.passes(&admin, "container", 100).await;
+    service.resyncs(&admin, "container", 100).await;
     let after = traces(&stage.data());
     let events = engine.events(&since, &engine.now());
 

@@ -291,19 +291,32 @@ impl Service {
 
     /// Asks for `count` more full passes of a reconciler and waits until each was begun.
     pub async fn passes(&self, admin: &Client, reconciler: &str, count: usize) {
-        let mut seen = admin.last_resync(reconciler).await;
         for _ in 0..count {
+            let seen = admin.last_resync(reconciler).await;
             let form = [("reconciler", reconciler)];
             let asked = admin.post("/api/admin/reconcile/retry", &form).await;
             asked.expect(200);
-            let (at, _) = eventually("another full pass", seconds(60), async || {
-                let at = admin.last_resync(reconciler).await;
-                if at == seen { Err(at) } else { Ok(at) }
-            })
-            .await;
-            seen = at;
+            another_pass(admin, reconciler, &seen).await;
         }
     }
+
+    /// Waits until `count` more full passes of a reconciler were begun, without asking for any: what is
+    /// asked for is recorded.
+    pub async fn resyncs(&self, admin: &Client, reconciler: &str, count: usize) {
+        let mut seen = admin.last_resync(reconciler).await;
+        for _ in 0..count {
+            seen = another_pass(admin, reconciler, &seen).await;
+        }
+    }
+}
+
+/// Waits until a full pass was begun after the one that began at `seen`.
+async fn another_pass(admin: &Client, reconciler: &str, seen: &str) -> String {
+    let begun = eventually("another full pass", seconds(60), async || {
+        let at = admin.last_resync(reconciler).await;
+        if at == seen { Err(at) } else { Ok(at) }
+    });
+    begun.await.0
 }
 
 impl Drop for Service {

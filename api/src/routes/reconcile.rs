@@ -23,7 +23,7 @@ mod guidance;
 mod observed;
 mod switches;
 
-use guidance::Guidance;
+use guidance::{Guidance, Paused};
 
 pub use detail::object;
 pub use switches::{pause, resume, retry};
@@ -151,10 +151,17 @@ pub struct Header {
 impl Header {
     /// `paused`: names of paused reconcilers.
     fn of(deps: &Deps, row: ObjectRow, paused: &[String]) -> Self {
-        let is_paused = row.paused || paused.iter().any(|name| name == ALL || *name == row.kind);
+        let by = |wanted: &str| paused.iter().any(|name| name == wanted);
+        let paused = if by(ALL) {
+            Some(Paused::All)
+        } else if by(&row.kind) {
+            Some(Paused::Reconciler)
+        } else {
+            row.paused.then_some(Paused::Object)
+        };
         let look = deps.reconcilers.next_look(&row.kind, row.uid.as_str());
         Self {
-            guidance: Guidance::of(&row, is_paused, look),
+            guidance: Guidance::of(&row, paused, look),
             object: format!("{}/{}", row.kind, row.name),
             kind: row.kind,
             name: row.name,

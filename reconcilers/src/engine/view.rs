@@ -95,6 +95,8 @@ pub struct EngineView {
     doubt: Notify,
     /// Somebody cannot wait for the next try to connect.
     hurry: Notify,
+    /// The agents' network is another one than before.
+    network_changed: Notify,
     /// Only one full listing at a time.
     listing: tokio::sync::Mutex<()>,
 }
@@ -131,6 +133,7 @@ impl EngineView {
             trouble: Notify::new(),
             doubt: Notify::new(),
             hurry: Notify::new(),
+            network_changed: Notify::new(),
             listing: tokio::sync::Mutex::new(()),
         }
     }
@@ -158,6 +161,20 @@ impl EngineView {
     /// Whether events are heard, now.
     pub fn watching(&self) -> Watching {
         self.state().watching.clone()
+    }
+
+    fn set_network(&self, network: Option<Network>) {
+        let changed = {
+            let mut state = self.state();
+            let id = |network: &Option<Network>| network.as_ref().map(|network| network.id.clone());
+            let up = state.connection == Connection::Up;
+            let changed = up && id(&state.network) != id(&network);
+            state.network = network;
+            changed
+        };
+        if changed {
+            self.network_changed.notify_one();
+        }
     }
 
     /// Tries at once to connect to an engine that cannot be reached, if it is not being tried.
@@ -278,7 +295,7 @@ impl EngineView {
                 self.compare(|hearing| hearing.listed_all(turn, &by_uid));
                 // A mark asks for details too, which a listing does not tell.
                 self.containers.replace(ticket, Marks::Keep, by_uid);
-                self.state().network = network;
+                self.set_network(network);
                 self.set_connection(Connection::Up);
                 Ok(())
             }
@@ -338,7 +355,7 @@ impl EngineView {
             .network(NETWORK)
             .await
             .inspect_err(|error| self.note_error(error))?;
-        self.state().network.clone_from(&network);
+        self.set_network(network.clone());
         Ok(network)
     }
 

@@ -81,6 +81,8 @@ const PATIENCE: u32 = 3;
 pub enum WorldEvent<K> {
     /// To this object.
     Key(K),
+    /// To something that many objects share: look at everything.
+    Shared,
     /// The connection broke, or is not believed any more: events may be missing.
     Lost,
     /// Events are heard again: some are missing.

@@ -197,8 +197,10 @@ impl<R: Reconciler> Core<R> {
     /// Follows the events of the world. After any gap everything is looked at.
     pub(super) async fn events_loop(self: Arc<Self>, mut events: WorldEvents<R::Key>) {
         while let Some(event) = events.next().await {
-            let lost = matches!(event, WorldEvent::Lost);
-            self.events_lost.store(lost, Ordering::Relaxed);
+            if !matches!(event, WorldEvent::Shared) {
+                let lost = matches!(event, WorldEvent::Lost);
+                self.events_lost.store(lost, Ordering::Relaxed);
+            }
             if !self.leadership.is_leader() {
                 continue;
             }
@@ -206,6 +208,7 @@ impl<R: Reconciler> Core<R> {
                 WorldEvent::Key(key) => {
                     self.queue.add(&key, Wake::Event);
                 }
+                WorldEvent::Shared => self.wake_resync.notify_one(),
                 WorldEvent::Lost | WorldEvent::Reconnected => {
                     tracing::info!(
                         reconciler = R::NAME,

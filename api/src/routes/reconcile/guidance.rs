@@ -24,11 +24,22 @@ pub struct Guidance {
     force: Option<Force>,
 }
 
+/// What keeps an object from being looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Paused {
+    /// It is paused by itself.
+    Object,
+    /// Its reconciler is.
+    Reconciler,
+    /// All reconcilers are.
+    All,
+}
+
 /// How a person makes it happen now.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 struct Force {
-    /// On the server's command line; absent where there is none.
-    command: Option<String>,
+    /// On the server's command line.
+    command: String,
     /// The request.
     request: &'static str,
     /// Its form.
@@ -36,15 +47,17 @@ struct Force {
 }
 
 impl Guidance {
-    /// For one object; `paused`: it, its reconciler or everything is; `look`: when this process looks
-    /// at it next, if it is the leader.
-    pub fn of(row: &ObjectRow, paused: bool, look: Option<NextLook>) -> Self {
+    /// For one object; `look`: when this process looks at it next, if it is the leader.
+    pub(super) fn of(row: &ObjectRow, paused: Option<Paused>, look: Option<NextLook>) -> Self {
         let ready = condition::find(&row.status.conditions, ConditionType::Ready);
         let current = row.status.observed_generation >= row.generation;
-        if ready.is_some_and(|ready| ready.status == ConditionStatus::True) && current && !paused {
+        if ready.is_some_and(|ready| ready.status == ConditionStatus::True)
+            && current
+            && paused.is_none()
+        {
             return Self::default();
         }
-        let look = if paused {
+        let look = if paused.is_some() {
             Some(NextLook {
                 by: LookBy::Resume,
                 at: None,
@@ -53,8 +66,10 @@ impl Guidance {
             look
         };
         let at = look.map_or(row.status.next_attempt_at, |look| look.at);
+        // It is the engine that is waited for, and that is called all the time.
+        let at = at.filter(|_| ready.is_none_or(|r| r.reason != Reason::EngineUnavailable));
         Self {
-            problem: Some(problem(ready, current, paused)),
+            problem: Some(problem(ready, current, paused.is_some())),
             since: Some(ready.map_or(row.created_at, |ready| ready.last_transition_at)),
             next: Some(next(row, ready, look, at)),
             next_look_at: at,
@@ -109,25 +124,35 @@ fn next(
     }
 }
 
-fn force(row: &ObjectRow, ready: Option<&Condition>, paused: bool) -> Force {
+fn force(row: &ObjectRow, ready: Option<&Condition>, paused: Option<Paused>) -> Force {
     let object = format!("{}/{}", row.kind, row.name);
-    let verb = if paused { "resume" } else { "retry" };
+    // Only what was paused can be resumed.
+    let (argument, body) = match paused {
+        None | Some(Paused::Object) => (object.clone(), format!("object={object}")),
+        Some(Paused::Reconciler) => (
+            format!("--reconciler {}", row.kind),
+            format!("reconciler={}", row.kind),
+        ),
+        Some(Paused::All) => ("--all".to_owned(), "all=true".to_owned()),
+    };
     // A failed replacement was put back: only a restart makes another one without waiting.
-    if !paused && ready.is_some_and(|ready| ready.reason == Reason::ReplacementFailed) {
-        return Force {
-            command: None,
+    let put_back = ready.is_some_and(|ready| ready.reason == Reason::ReplacementFailed);
+    match paused {
+        Some(_) => Force {
+            command: format!("agentyard resume {argument}"),
+            request: "POST /api/admin/reconcile/resume",
+            body,
+        },
+        None if put_back => Force {
+            command: format!("agentyard restart {object}"),
             request: "POST /api/admin/container/restart",
             body: format!("username={}", row.name),
-        };
-    }
-    Force {
-        command: Some(format!("agentyard {verb} {object}")),
-        request: if paused {
-            "POST /api/admin/reconcile/resume"
-        } else {
-            "POST /api/admin/reconcile/retry"
         },
-        body: format!("object={object}"),
+        None => Force {
+            command: format!("agentyard retry {argument}"),
+            request: "POST /api/admin/reconcile/retry",
+            body,
+        },
     }
 }
 
@@ -158,19 +183,19 @@ mod tests {
         }
     }
 
-    fn told(row: &ObjectRow, paused: bool, look: Option<NextLook>) -> serde_json::Value {
+    fn told(row: &ObjectRow, paused: Option<Paused>, look: Option<NextLook>) -> serde_json::Value {
         serde_json::to_value(Guidance::of(row, paused, look)).unwrap()
     }
 
     #[test]
     fn what_is_as_desired_needs_no_guidance() {
         let ready = row(Some(Condition::ready(Reason::Running, "")));
-        assert_eq!(Guidance::of(&ready, false, None), Guidance::default());
+        assert_eq!(Guidance::of(&ready, None, None), Guidance::default());
         let newer = ObjectRow {
             generation: Generation(3),
             ..ready
         };
-        let told = told(&newer, false, None);
+        let told = told(&newer, None, None);
         assert!(told["problem"].as_str().unwrap().contains("newest change"));
     }
 
@@ -182,7 +207,7 @@ mod tests {
             at: Some(NOW),
         };
         assert_eq!(
-            told(&full, false, Some(look)),
+            told(&full, None, Some(look)),
             json!({
                 "problem": "StorageFull: no space",
                 "since": Timestamp::default(),
@@ -201,19 +226,25 @@ mod tests {
     fn a_standby_says_what_the_database_knows() {
         let mut full = row(Some(Condition::not_ready(Reason::StorageFull, "no space")));
         assert!(
-            told(&full, false, None)["next"]
+            told(&full, None, None)["next"]
                 .as_str()
                 .unwrap()
                 .starts_with("at ")
         );
         full.status.next_attempt_at = None;
-        let next = told(&full, false, None)["next"].clone();
+        let next = told(&full, None, None)["next"].clone();
         assert!(next.as_str().unwrap().contains("leader"), "{next}");
     }
 
     #[test]
     fn a_paused_object_is_resumed_not_retried() {
-        let told = told(&row(None), true, None);
+        let command = |paused| told(&row(None), Some(paused), None)["force"]["command"].clone();
+        assert_eq!(
+            command(Paused::Reconciler),
+            "agentyard resume --reconciler container"
+        );
+        assert_eq!(command(Paused::All), "agentyard resume --all");
+        let told = told(&row(None), Some(Paused::Object), None);
         assert_eq!(told["force"]["command"], "agentyard resume container/alice");
         assert_eq!(told["next"], "nothing is tried until it is resumed");
         assert!(told["problem"].as_str().unwrap().contains("paused"));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use schema::condition::{self, ConditionType};
+use schema::condition::{self, ConditionStatus, ConditionType};
 use schema::config::Config;
 use schema::container::{ContainerFacts, ContainerRow, Desired};
 use schema::object::ObjectRow;
@@ -105,7 +105,7 @@ pub enum ObservedState {
     /// Of a user.
     #[schema(title = "user")]
     User {
-        /// What was said of the directory last.
+        /// Below the data directory; null while it is not as it should be.
         #[schema(required = true)]
         directory: Option<String>,
     },
@@ -176,8 +176,9 @@ impl ObservedState {
 
     pub(super) fn user(row: &ObjectRow) -> Self {
         let ready = condition::find(&row.status.conditions, ConditionType::Ready);
+        let there = ready.is_some_and(|ready| ready.status == ConditionStatus::True);
         Self::User {
-            directory: ready.map(|ready| ready.message.clone()),
+            directory: there.then(|| format!("users/{}", row.name)),
         }
     }
 

@@ -518,7 +518,10 @@ async fn a_broken_object_says_what_is_tried_next_and_how_to_force_it() {
         .get("/api/admin/reconcile/objects/user/alice")
         .await
         .is(200);
-    assert_eq!(body["force"]["command"], "agentyard resume user/alice");
+    assert_eq!(
+        body["force"]["command"],
+        "agentyard resume --reconciler user"
+    );
 }
 
 #[tokio::test]

@@ -109,6 +109,8 @@ impl Following {
                 self.retry_at = Some(Instant::now() + self.delay);
                 None
             }
+            // Whoever waits for the network can go on.
+            () = self.view.network_changed.notified() => Some(WorldEvent::Shared),
             () = at(steady_at) => Some(self.restored()),
             () = at(silent_at) => {
                 self.leave();
