@@ -132,7 +132,8 @@ pub struct ObservedContainer {
     live: Option<Live>,
 }
 
-/// The engine's facts in the words of the desired state.
+/// The engine's facts in the words of the desired state; all but the first two are null when there is
+/// no container.
 #[derive(Debug, Default, PartialEq, Serialize, ToSchema)]
 #[schema(as = ContainerNow)]
 struct Live {
@@ -142,14 +143,14 @@ struct Live {
     state: String,
     /// Its name on the engine.
     container: Option<String>,
-    debug: bool,
+    debug: Option<bool>,
     restart_token: Option<String>,
     /// Cores; 0 = no limit.
-    cpu_limit: f64,
+    cpu_limit: Option<f64>,
     /// MiB; 0 = no limit.
-    memory_limit_mb: i64,
+    memory_limit_mb: Option<i64>,
     /// Its networks, with commas between.
-    network: String,
+    network: Option<String>,
     exit_code: Option<i64>,
     /// The engine's own words when a start failed.
     error: Option<String>,
@@ -206,11 +207,11 @@ impl Live {
         Self {
             running: container.state == "running",
             container: Some(container.name),
-            debug: container.debug,
+            debug: Some(container.debug),
             restart_token: container.restart_token,
-            cpu_limit: cores(container.cpu_limit_nanos),
-            memory_limit_mb: container.memory_limit_bytes / MEBIBYTE,
-            network: networks.join(","),
+            cpu_limit: Some(cores(container.cpu_limit_nanos)),
+            memory_limit_mb: Some(container.memory_limit_bytes / MEBIBYTE),
+            network: Some(networks.join(",")),
             exit_code: container.exit_code,
             error: Some(container.error).filter(|error| !error.is_empty()),
             state: container.state,
