@@ -28,6 +28,7 @@ on_both_databases!(
     swapped_entries_are_found,
     an_end_that_was_cut_off_is_found,
     a_changed_head_is_found_even_after_more_entries,
+    a_head_that_was_set_back_is_found_and_stops_no_change,
     an_anchor_that_was_changed_is_found,
     a_trail_that_was_wiped_is_found_and_not_begun_anew,
     the_oldest_entries_are_forgotten_and_the_rest_still_verifies,
@@ -341,6 +342,24 @@ async fn a_changed_head_is_found_even_after_more_entries(fixture: Fixture) {
     trail.write("later").await;
     trail.write("still later").await;
     assert_eq!(trail.problem().await.seq, 4);
+}
+
+async fn a_head_that_was_set_back_is_found_and_stops_no_change(fixture: Fixture) {
+    let trail = Trail::with(fixture, 3).await;
+    let old = "CREATE TABLE old AS SELECT * FROM audit_ends WHERE name = 'head'";
+    trail.tamper(old).await;
+    trail.write("then").await;
+    trail.write("now").await;
+    for sql in [
+        "DELETE FROM audit_ends WHERE name = 'head'",
+        "INSERT INTO audit_ends SELECT * FROM old",
+    ] {
+        trail.tamper(sql).await;
+    }
+    assert_eq!(trail.problem().await.seq, 3);
+    trail.write("later").await;
+    trail.write("still later").await;
+    assert_eq!(trail.problem().await.seq, 6);
 }
 
 async fn an_anchor_that_was_changed_is_found(fixture: Fixture) {

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use schema::change::{self, Filter, News, Position};
 use schema::ids::Kind;
 use serde::Deserialize;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
 use super::{live, params};
@@ -109,6 +109,8 @@ struct Watcher {
     behind: bool,
     /// Still to be sent, beginning with the first event.
     ready: VecDeque<Bytes>,
+    /// When something was sent last; what others are told in between is nothing to this client.
+    spoke: Instant,
 }
 
 impl Watcher {
@@ -141,6 +143,7 @@ impl Watcher {
             at,
             behind: false,
             ready,
+            spoke: Instant::now(),
         };
         if let Some(news) = news {
             watcher.read(news)?;
@@ -197,7 +200,8 @@ impl Watcher {
                 }
                 continue;
             }
-            match timeout(self.deps.watch.bounds().keep_alive, self.watching.next()).await {
+            let silent_until = self.spoke + self.deps.watch.bounds().keep_alive;
+            match timeout_at(silent_until, self.watching.next()).await {
                 Ok(Some(batch)) => self.hear(&batch),
                 Ok(None) => return None,
                 // No event, but it moves the position of whoever watches a quiet object.
@@ -209,6 +213,7 @@ impl Watcher {
     fn frames(self) -> impl Stream<Item = Bytes> + Send {
         stream::unfold(self, |mut watcher| async move {
             let frame = watcher.next().await?;
+            watcher.spoke = Instant::now();
             Some((frame, watcher))
         })
     }

@@ -15,8 +15,10 @@ pub const EXPORT_PAGE: i64 = 500;
 
 statements! {
     /// Takes the head for the rest of the transaction, for the next entry: a second writer waits here,
-    /// so that numbers have no gap and the chain no fork.
-    TAKE_HEAD = "UPDATE audit_ends SET seq = seq + 1 WHERE name = 'head' RETURNING seq, hash, mac";
+    /// so that numbers have no gap and the chain no fork. Beyond every entry there is, too: a head that was
+    /// set back must not keep new entries, and so every change, from being written.
+    TAKE_HEAD = "UPDATE audit_ends SET seq = 1 + CASE WHEN seq < (SELECT coalesce(max(seq), 0) FROM audit) \
+                 THEN (SELECT max(seq) FROM audit) ELSE seq END WHERE name = 'head' RETURNING seq, hash, mac";
     /// Moves an end.
     MOVE_END = "UPDATE audit_ends SET seq = $2, hash = $3, mac = $4 WHERE name = $1";
     /// Puts an end where there is none.

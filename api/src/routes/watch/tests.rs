@@ -321,6 +321,29 @@ async fn a_watcher_of_some_objects_is_told_of_no_other() {
 }
 
 #[tokio::test]
+async fn a_watcher_of_a_quiet_object_hears_from_the_server_however_busy_the_others_are() {
+    let bounds = Bounds {
+        keep_alive: Duration::from_millis(600),
+        ..Bounds::default()
+    };
+    let fleet = with(bounds).await;
+    fleet.user("alice").await;
+    fleet.user("bob").await;
+    let mut of_bob = open(&fleet, "object=container/bob", "").await;
+    of_bob.event("open").await;
+    let busy = async {
+        loop {
+            stop(&fleet, "alice").await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        piece = of_bob.piece() => assert!(piece.unwrap().starts_with(b":\n")),
+        () = busy => unreachable!("it goes on"),
+    }
+}
+
+#[tokio::test]
 async fn bad_questions_are_told_what_is_wrong() {
     let fleet = fleet().await;
     for (query, header, field) in [
