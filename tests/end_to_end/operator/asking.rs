@@ -37,6 +37,11 @@ async fn things_are_listed_in_every_format() {
     let named = ends(&stage, "get containers -o name bob container/alice", 0).await;
     assert_eq!(named.stdout, "container/bob\ncontainer/alice\n");
 
+    // One that is missing spoils nothing of the others.
+    let some = ends(&stage, "get users bob nobody -o json", 1).await;
+    let some: Value = serde_json::from_str(&some.stdout).unwrap();
+    assert_eq!(some[0]["username"], "bob");
+
     // Programs get the server's own objects.
     let json = ends(&stage, "get users -o json", 0).await;
     let listed: Value = serde_json::from_str(&json.stdout).unwrap();
