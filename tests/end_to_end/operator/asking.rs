@@ -233,7 +233,17 @@ async fn passes_are_switched_and_the_switch_is_seen() {
         "{}",
         status.stdout
     );
-    ends(&stage, "resume --all", 0).await;
+    let all = ends(&stage, "resume --all", 0).await;
+    assert_eq!(all.stderr, "", "nothing is left");
+    // What is paused by itself stays so, and that is said.
+    ends(&stage, "pause user/bob", 0).await;
+    ends(&stage, "pause --reconciler container", 0).await;
+    let all = ends(&stage, "resume --all", 0).await;
+    for left in ["reconciler container", "1 of kind user"] {
+        assert!(all.stderr.contains(left), "{}", all.stderr);
+    }
+    ends(&stage, "resume --reconciler container", 0).await;
+    ends(&stage, "resume user/bob", 0).await;
 
     ends(&stage, "retry container/alice", 0).await;
     ends(&stage, "retry --all", 0).await;
