@@ -146,6 +146,7 @@ impl Get<'_> {
             }
             // Those that are there were printed first.
             if let Some(name) = missing.filter(|_| self.first_look()) {
+                self.printer.close()?;
                 return Err(pages::missing(self.server, self.kind, &name).await);
             }
             first_id

@@ -5,6 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::kinds;
+use super::output::cell::plain;
 use super::output::clean::clean;
 use super::output::screen;
 use super::server::Server;
@@ -70,7 +71,11 @@ impl Switch {
 /// When no server answers, or it refuses.
 pub async fn switch(server: &Server, switch: Switch, args: SwitchArgs) -> Result<(), Failure> {
     if args.all {
-        return send(server, switch, "everything", json!({"all": true})).await;
+        send(server, switch, "everything", json!({"all": true})).await?;
+        return match switch {
+            Switch::Resume => tell_what_stays_paused(server).await,
+            Switch::Retry | Switch::Pause | Switch::Restart => Ok(()),
+        };
     }
     if let Some(name) = args.reconciler {
         let what = format!("reconciler {name}");
@@ -116,6 +121,25 @@ pub async fn restart(server: &Server, args: RestartArgs) -> Result<(), Failure> 
     let things = args.containers.iter().map(|Object(thing)| thing);
     let requests = things.map(|thing| (thing, json!({"username": thing.name, "wait": 0})));
     send_each(server, Switch::Restart, requests.collect()).await
+}
+
+/// A pause of everything hides those of reconcilers and objects; lifting it does not lift them.
+async fn tell_what_stays_paused(server: &Server) -> Result<(), Failure> {
+    let overview = admin::get(&server.settings, "/api/admin/reconcile").await?;
+    let reconcilers = overview.get("reconcilers").and_then(Value::as_array);
+    for reconciler in reconcilers.into_iter().flatten() {
+        let name = clean(&plain(reconciler.get("name").unwrap_or(&Value::Null)));
+        if reconciler.get("paused") == Some(&Value::Bool(true)) {
+            screen::note(&format!("reconciler {name} is still paused by itself"));
+        }
+        match reconciler.get("paused_objects").and_then(Value::as_u64) {
+            None | Some(0) => {}
+            Some(count) => screen::note(&format!(
+                "{count} of kind {name} are still paused, each by itself"
+            )),
+        }
+    }
+    Ok(())
 }
 
 /// One that fails keeps nothing from the others.

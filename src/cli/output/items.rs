@@ -75,6 +75,14 @@ impl Printer {
         }
     }
 
+    /// Ends what was begun when no more can come, so that it can be read all the same.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub fn close(&mut self) -> Result<(), Failure> {
+        if self.printed > 0 { self.end() } else { Ok(()) }
+    }
+
     fn text(&mut self, items: &[Value], now: Timestamp) -> Result<String, Failure> {
         let before = self.printed;
         self.printed += items.len();

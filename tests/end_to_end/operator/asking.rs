@@ -37,6 +37,11 @@ async fn things_are_listed_in_every_format() {
     let named = ends(&stage, "get containers -o name bob container/alice", 0).await;
     assert_eq!(named.stdout, "container/bob\ncontainer/alice\n");
 
+    // One that is missing spoils nothing of the others.
+    let some = ends(&stage, "get users bob nobody -o json", 1).await;
+    let some: Value = serde_json::from_str(&some.stdout).unwrap();
+    assert_eq!(some[0]["username"], "bob");
+
     // Programs get the server's own objects.
     let json = ends(&stage, "get users -o json", 0).await;
     let listed: Value = serde_json::from_str(&json.stdout).unwrap();
@@ -228,7 +233,17 @@ async fn passes_are_switched_and_the_switch_is_seen() {
         "{}",
         status.stdout
     );
-    ends(&stage, "resume --all", 0).await;
+    let all = ends(&stage, "resume --all", 0).await;
+    assert_eq!(all.stderr, "", "nothing is left");
+    // What is paused by itself stays so, and that is said.
+    ends(&stage, "pause user/bob", 0).await;
+    ends(&stage, "pause --reconciler container", 0).await;
+    let all = ends(&stage, "resume --all", 0).await;
+    for left in ["reconciler container", "1 of kind user"] {
+        assert!(all.stderr.contains(left), "{}", all.stderr);
+    }
+    ends(&stage, "resume --reconciler container", 0).await;
+    ends(&stage, "resume user/bob", 0).await;
 
     ends(&stage, "retry container/alice", 0).await;
     ends(&stage, "retry --all", 0).await;
