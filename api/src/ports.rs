@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use schema::condition::Condition;
+use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::{Generation, Timestamp, Uid};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -304,6 +304,34 @@ pub struct LiveNumbers {
     pub stuck: Option<String>,
 }
 
+/// A condition that a pass would set. It has no time yet.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct PlannedCondition {
+    /// What it speaks of.
+    #[serde(rename = "type")]
+    pub kind: ConditionType,
+    /// Whether it would hold.
+    pub status: ConditionStatus,
+    /// Why, for programs.
+    pub reason: Reason,
+    /// Why, for people.
+    pub message: String,
+    /// One line for a person; empty when there is nothing to do.
+    pub remedy: &'static str,
+}
+
+impl From<Condition> for PlannedCondition {
+    fn from(condition: Condition) -> Self {
+        Self {
+            kind: condition.kind,
+            status: condition.status,
+            reason: condition.reason,
+            message: condition.message,
+            remedy: condition.reason.remedy(),
+        }
+    }
+}
+
 /// What the next pass over an object would do: a dry run.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Plan {
@@ -312,7 +340,7 @@ pub struct Plan {
     /// The steps.
     pub actions: Vec<String>,
     /// What the pass would say of the object.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<PlannedCondition>,
     /// After how many milliseconds it would look again; null: at the resync.
     pub requeue_after_ms: Option<u64>,
 }

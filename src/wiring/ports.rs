@@ -235,7 +235,7 @@ impl Reconcilers for Ports {
             Ok(plan) => Ok(plan.map(|plan| Plan {
                 generation: plan.generation,
                 actions: plan.actions,
-                conditions: plan.conditions,
+                conditions: plan.conditions.into_iter().map(Into::into).collect(),
                 requeue_after_ms: plan.requeue_after_ms,
             })),
             Err(error) => Err(error.message),

@@ -332,6 +332,7 @@ pub(super) fn of(op: Op) -> Note {
         .fails(&[NO_OBJECT]),
         Op::ReconcileRetry => note(Operators, "A pass at once, back-off or not; a container in a crash loop is started anew.").fails(&[
             NO_OBJECT,
+            Failure(409, "paused", "what is paused is not looked at before it is resumed"),
             Failure(409, "not_leader", "this replica runs no reconcilers; ask the leader"),
         ]),
         Op::ReconcilePause => note(

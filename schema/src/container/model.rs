@@ -3,7 +3,7 @@
 use serde::Serialize;
 use sqlx::FromRow;
 
-use crate::condition::{self, ConditionStatus, ConditionType};
+use crate::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use crate::error::DbError;
 use crate::ids::{Generation, Timestamp, Uid, UserName};
 use crate::object::StatusRow;
@@ -218,6 +218,16 @@ pub enum StatusWord {
     Deleting,
 }
 
+/// The word for a container that is not looked at: as it was when it last was, whatever is desired now.
+fn last_seen(ready: &Condition) -> StatusWord {
+    match (ready.status, ready.reason) {
+        (ConditionStatus::True, Reason::Running) => StatusWord::Running,
+        (ConditionStatus::True, Reason::Stopped) => StatusWord::Stopped,
+        (ConditionStatus::False, reason) if reason.needs_person() => StatusWord::Failed,
+        _ => StatusWord::Unknown,
+    }
+}
+
 /// Derives the word from what is desired and what was observed: never `running` before an observation
 /// of this generation said so.
 pub fn status_word(
@@ -234,10 +244,15 @@ pub fn status_word(
     } else {
         StatusWord::Stopping
     };
+    let ready = condition::find(&status.conditions, ConditionType::Ready);
     if status.observed_generation < generation {
-        return under_way;
+        let paused = condition::find(&status.conditions, ConditionType::Paused);
+        return match paused.filter(|paused| paused.status == ConditionStatus::True) {
+            Some(_) => ready.map_or(StatusWord::Unknown, last_seen),
+            None => under_way,
+        };
     }
-    match condition::find(&status.conditions, ConditionType::Ready) {
+    match ready {
         None => under_way,
         Some(ready) => match ready.status {
             ConditionStatus::True if shall_run => StatusWord::Running,
@@ -246,5 +261,49 @@ pub fn status_word(
             ConditionStatus::False if ready.reason.needs_person() => StatusWord::Failed,
             ConditionStatus::False => under_way,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(shall_run: bool, conditions: Vec<Condition>) -> StatusWord {
+        let status = StatusRow {
+            observed_generation: Generation(1),
+            conditions,
+            ..StatusRow::default()
+        };
+        status_word(shall_run, false, Generation(2), &status)
+    }
+
+    #[test]
+    fn l59_what_is_paused_is_as_it_was_last_seen_and_not_on_its_way() {
+        let paused = Condition::new(
+            ConditionType::Paused,
+            ConditionStatus::True,
+            Reason::PausedByOperator,
+            "",
+        );
+        let ready = |reason| Condition::ready(reason, "");
+        let lost = Condition::new(
+            ConditionType::Ready,
+            ConditionStatus::Unknown,
+            Reason::EngineUnavailable,
+            "",
+        );
+        assert_eq!(
+            word(true, vec![ready(Reason::Running)]),
+            StatusWord::Starting
+        );
+        for (shall_run, seen, expected) in [
+            (true, ready(Reason::Running), StatusWord::Running),
+            (false, ready(Reason::Running), StatusWord::Running),
+            (true, ready(Reason::Stopped), StatusWord::Stopped),
+            (true, lost, StatusWord::Unknown),
+        ] {
+            assert_eq!(word(shall_run, vec![seen, paused.clone()]), expected);
+        }
+        assert_eq!(word(true, vec![paused]), StatusWord::Unknown);
     }
 }

@@ -14,7 +14,8 @@ use crate::ports::{LookBy, NextLook};
 pub struct Guidance {
     /// What is wrong.
     problem: Option<String>,
-    /// Since when the object is not ready.
+    /// Since when the object is not ready, or is paused; null when it was ready until something newer was
+    /// asked for.
     since: Option<Timestamp>,
     /// What is tried next without anybody's doing, and when.
     next: Option<String>,
@@ -70,11 +71,23 @@ impl Guidance {
         let at = at.filter(|_| ready.is_none_or(|r| r.reason != Reason::EngineUnavailable));
         Self {
             problem: Some(problem(ready, current, paused.is_some())),
-            since: Some(ready.map_or(row.created_at, |ready| ready.last_transition_at)),
+            since: since(row, ready),
             next: Some(next(row, ready, look, at)),
             next_look_at: at,
             force: Some(force(row, ready, paused)),
         }
+    }
+}
+
+/// Since when the object is not as desired. `None`: it was, until something newer was asked for.
+fn since(row: &ObjectRow, ready: Option<&Condition>) -> Option<Timestamp> {
+    let paused = condition::find(&row.status.conditions, ConditionType::Paused);
+    match ready {
+        None => Some(row.created_at),
+        Some(ready) if ready.status != ConditionStatus::True => Some(ready.last_transition_at),
+        Some(_) => paused
+            .filter(|paused| paused.status == ConditionStatus::True)
+            .map(|paused| paused.last_transition_at),
     }
 }
 
@@ -196,6 +209,7 @@ mod tests {
             ..ready
         };
         let told = told(&newer, None, None);
+        assert!(told["since"].is_null(), "it was ready until then: {told}");
         assert!(told["problem"].as_str().unwrap().contains("newest change"));
     }
 

@@ -139,14 +139,17 @@ fn change(row: &ObjectRow, kind: Kind) -> Change {
 /// started anew.
 ///
 /// # Errors
-/// 404 without such an object; 409 `not_leader` for a reconciler on a standby, which runs none.
+/// 404 without such an object; 409 `paused` for what is not looked at before it is resumed; 409
+/// `not_leader` for a reconciler on a standby, which runs none.
 pub async fn retry(
     _: Superadmin,
     input: Input<Target>,
     deps: Deps,
 ) -> Result<Answer<Retried>, ApiError> {
     let leading = deps.leadership.leader().leading;
-    match input.params.scope()? {
+    let scope = input.params.scope()?;
+    unless_paused(&deps, &scope).await?;
+    match scope {
         Scope::Object(kind, name) => retry_object(&input.meta, &deps, leading, (kind, &name)).await,
         Scope::All | Scope::Reconciler(_) if !leading => Err(ApiError::Conflict {
             code: "not_leader",
@@ -155,15 +158,53 @@ pub async fn retry(
         Scope::All => {
             record(&input.meta, &deps, ALL).await?;
             deps.reconcilers.wake(None);
-            Ok(Answer::ok("everything is looked at now", Retried::MANY))
+            Ok(Answer::ok(
+                "everything that is not paused is looked at now",
+                Retried::MANY,
+            ))
         }
         Scope::Reconciler(kind) => {
             record(&input.meta, &deps, kind.as_str()).await?;
             deps.reconcilers.wake(Some(kind.as_str()));
-            let message = format!("every {kind} is looked at now");
+            let message = format!("every {kind} that is not paused is looked at now");
             Ok(Answer::ok(message, Retried::MANY))
         }
     }
+}
+
+/// Nothing that is paused is looked at, whoever asks for it.
+async fn unless_paused(deps: &Deps, scope: &Scope) -> Result<(), ApiError> {
+    let mut connection = deps.db.read().await?;
+    let paused = object::paused_reconcilers(&mut connection).await?;
+    let by = |name: &str| paused.iter().any(|paused| paused == name);
+    let kind = match scope {
+        Scope::All => None,
+        Scope::Reconciler(kind) | Scope::Object(kind, _) => Some(kind.as_str()),
+    };
+    let (what, how) = if by(ALL) {
+        ("every reconciler".to_owned(), "all=true".to_owned())
+    } else if let Some(kind) = kind.filter(|kind| by(kind)) {
+        (
+            format!("the reconciler {kind}"),
+            format!("reconciler={kind}"),
+        )
+    } else {
+        match scope {
+            Scope::Object(kind, name)
+                if object::find_by_name(&mut connection, *kind, name)
+                    .await?
+                    .is_some_and(|row| row.paused) =>
+            {
+                let object = format!("{kind}/{name}");
+                (object.clone(), format!("object={object}"))
+            }
+            Scope::All | Scope::Reconciler(_) | Scope::Object(..) => return Ok(()),
+        }
+    };
+    Err(ApiError::Conflict {
+        code: "paused",
+        message: format!("{what} is paused; resume it first ({how})"),
+    })
 }
 
 /// Nothing is written to have a reconciler look, but who asked for it is told.

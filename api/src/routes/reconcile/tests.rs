@@ -344,6 +344,15 @@ async fn everything_is_paused_and_resumed_at_once() {
         fleet.get("/api/admin/reconcile").await.is(200)["paused"],
         true
     );
+    // Nobody is told that something is looked at which is not.
+    for target in ["all=true", "reconciler=user", "object=user/alice"] {
+        let refused = fleet.post("/api/admin/reconcile/retry", target).await;
+        let body = refused.fails(409, "paused");
+        assert!(
+            body["error"].as_str().unwrap().contains("all=true"),
+            "{body}"
+        );
+    }
     let stop = fleet
         .post("/api/admin/container/stop", "username=alice")
         .await;
