@@ -110,15 +110,18 @@ impl InProcess {
                 let wanted = if summary.name == "engine" { 1 } else { users };
                 summary.ready == wanted && summary.queue_depth == 0 && summary.in_flight == 0
             });
-            let mut connection = self.prepared.db.read().await.unwrap();
-            let dirty = schema::object::dirty(&mut connection, schema::ids::Kind::Container)
-                .await
-                .unwrap();
-            if done && dirty.is_empty() {
+            if done && self.nothing_is_dirty().await {
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    async fn nothing_is_dirty(&self) -> bool {
+        let mut connection = self.prepared.db.read().await.unwrap();
+        let kind = schema::ids::Kind::Container;
+        let dirty = schema::object::dirty(&mut connection, kind).await;
+        dirty.unwrap().is_empty()
     }
 
     /// A full pass over all keys of every reconciler, to its end.
