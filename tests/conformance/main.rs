@@ -10,7 +10,7 @@
 
 mod service;
 #[path = "../support/mod.rs"]
-#[allow(dead_code)] // The end-to-end tests use the rest.
+#[allow(dead_code, unused_imports)] // The end-to-end tests use the rest.
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -51,7 +51,8 @@ fn succeeded(output: &Output) {
 
 /// A session that was dead would have had nothing but documented refusals.
 async fn is_alive(service: &Service, session: &Session, name: &str) {
-    let target = Target::Tcp(service.address().parse().unwrap());
+    let address = service.address().strip_prefix("http://").unwrap();
+    let target = Target::Tcp(address.parse().unwrap());
     let cookie = format!("session={}", session.cookie);
     let client = Client::new(target).header("cookie", &cookie);
     let body = client.get("/api/user/info").await.expect(200);
