@@ -49,7 +49,7 @@ impl FailureClass {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApiError {
-    /// A parameter is missing, malformed or out of range (400 `invalid_parameter`).
+    /// A parameter is missing, malformed, out of range, or contains NUL (400 `invalid_parameter`).
     #[error("{message}")]
     InvalidParameter {
         /// The parameter's name, when one is to blame.

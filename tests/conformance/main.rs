@@ -1,23 +1,25 @@
 //! The service against its own API document, as strangers read it: schemathesis makes requests from
 //! the document and compares the answers with it, on a fake engine and a real database.
 //!
-//! `schemathesis.toml` beside this file holds what is asked and what is left out.
+//! `schemathesis.toml` beside this file holds what is asked and what is left out. At small scale each
+//! route is asked some ten times and each time the same; `AGENTYARD_TEST_LONG=1` takes 60 examples of
+//! each and tries systematically what the document leaves open: some minutes on a machine of its own.
 
 // Test code, although not every function bears the test attribute.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod service;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports)] // The end-to-end tests use the rest.
+mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use service::{Service, Session};
+use support::client::{Client, Target};
+use support::long;
 use tokio::process::Command;
-
-/// Whether the full scale is wanted (`make test-long`).
-fn long() -> bool {
-    std::env::var_os("AGENTYARD_TEST_LONG").is_some_and(|value| value != "0" && !value.is_empty())
-}
 
 fn in_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -47,11 +49,22 @@ fn succeeded(output: &Output) {
     );
 }
 
-/// Makes requests with a session, and has the answers compared with the document.
-async fn conforms(service: &Service, session: Session) {
+/// A session that was dead would have had nothing but documented refusals.
+async fn is_alive(service: &Service, session: &Session, name: &str) {
+    let address = service.address().strip_prefix("http://").unwrap();
+    let target = Target::Tcp(address.parse().unwrap());
+    let cookie = format!("session={}", session.cookie);
+    let client = Client::new(target).header("cookie", &cookie);
+    let body = client.get("/api/user/info").await.expect(200);
+    assert_eq!(body["username"], name, "{body}");
+}
+
+/// Makes requests with a session of this account, and has the answers compared with the document.
+async fn conforms(service: &Service, name: &str) {
+    let session = service.session(name).await;
     // At small scale the same requests each time; else others, whose seed the tool prints.
     let scale: &[&str] = match long() {
-        true => &["--max-examples", "200"],
+        true => &["--max-examples=60"],
         false => &[
             "--max-examples=10",
             "--phases=examples,fuzzing",
@@ -75,14 +88,14 @@ async fn conforms(service: &Service, session: Session) {
         .await
         .unwrap();
     succeeded(&output);
+    is_alive(service, &session, name).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_superadmin_gets_what_the_document_says() {
     let service = Service::start().await;
     service.create_user("alice").await;
-    let session = service.session("admin").await;
-    conforms(&service, session).await;
+    conforms(&service, "admin").await;
     service.stop().await;
 }
 
@@ -90,8 +103,7 @@ async fn a_superadmin_gets_what_the_document_says() {
 async fn an_ordinary_user_gets_what_the_document_says() {
     let service = Service::start().await;
     service.create_user("alice").await;
-    let session = service.session("alice").await;
-    conforms(&service, session).await;
+    conforms(&service, "alice").await;
     service.stop().await;
 }
 

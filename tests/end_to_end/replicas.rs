@@ -1,4 +1,5 @@
-//! Two servers on one PostgreSQL: one reconciles, both answer, and the second takes over.
+//! On PostgreSQL: of two servers one reconciles, both answer, and the second takes over; and what
+//! PostgreSQL cannot hold is refused.
 
 use serde_json::Value;
 
@@ -70,5 +71,56 @@ async fn engine_on_postgresql_the_second_server_answers_and_takes_over() {
     assert_eq!(stage.archives("bob").len(), 1);
 
     drop(second);
+    database.drop().await;
+}
+
+#[tokio::test]
+async fn engine_postgres_l64_nul_in_a_text_is_a_bad_request() {
+    let stage = Stage::new();
+    let database = Database::create().await;
+    let launch = stage.alone().arg("--database-url").arg(database.url());
+    let service = launch.start().await;
+    let admin = service.admin().await;
+    let refused = |body: Value, field: &str| {
+        assert_eq!(body["field"], field, "{body}");
+        let rule = format!("{field} must not contain NUL characters");
+        assert_eq!(body["error"], rule, "{body}");
+    };
+    for (path, field) in [
+        ("/api/admin/reconcile/objects/container/%00", "name"),
+        ("/api/admin/audit?object=%00", "object"),
+        ("/api/admin/audit/export?actor=%00", "actor"),
+        ("/api/admin/users?search=%00", "search"),
+        ("/api/admin/events?search=%00", "search"),
+        ("/api/admin/task/status?task_id=%00", "task_id"),
+        ("/api/admin/watch?object=user/%00", "object"),
+    ] {
+        let answer = admin.get(path).await;
+        refused(answer.refused(400, "invalid_parameter"), field);
+    }
+    for (path, field, text) in [
+        ("/api/admin/reconcile/retry", "object", "user/\0"),
+        ("/api/admin/container/stop", "username", "a\0"),
+        ("/api/admin/users/batch-create", "usernames", "a,b\0"),
+        ("/api/login", "username", "a\0"),
+        ("/api/config", "config", "{\"log.level\": \"\0\"}"),
+    ] {
+        let answer = admin.post(path, &[(field, text)]).await;
+        refused(answer.refused(400, "invalid_parameter"), field);
+    }
+    // What the JSON text of a configuration holds is stored as JSON again.
+    let config = r#"{"agent": {"a\u0000": "b\u0000"}}"#;
+    let saved = admin.post("/api/config", &[("config", config)]).await;
+    saved.expect(200);
+    let document = admin.get("/api/config").await.expect(200);
+    assert_eq!(document["agent"]["a\0"], "b\0", "{document}");
+    let answer = admin.post(
+        "/api/config",
+        &[("config", r#"{"skills.defaults": ["\u0000"]}"#)],
+    );
+    let body = answer.await.refused(422, "invalid_config");
+    assert_eq!(body["problems"][0]["key"], "skills.defaults", "{body}");
+
+    drop(service);
     database.drop().await;
 }

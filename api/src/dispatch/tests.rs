@@ -486,6 +486,68 @@ async fn l64_hostile_addresses_are_refused_as_such() {
 }
 
 #[tokio::test]
+async fn l64_nul_is_refused_wherever_a_text_is_read() {
+    let world = world().await;
+    let filter = reached(&world);
+    let root = world.cookie("root");
+    let refused = |response: &Response<bytes::Bytes>, field: &str, what: &str| {
+        assert_eq!(
+            status_and_code(response),
+            (400, "invalid_parameter".to_owned()),
+            "{what}"
+        );
+        let answer = json_of(response);
+        assert_eq!(answer["field"], field, "{what}");
+        let rule = format!("{field} must not contain NUL characters");
+        assert_eq!(answer["error"], rule, "{what}");
+    };
+    for (path, field) in [
+        ("/api/admin/reconcile/objects/container/%00", "name"),
+        ("/api/admin/reconcile/objects/%00/alice", "kind"),
+        ("/api/v1/admin/reconcile/objects/container/a%00b/", "name"),
+        ("/api/admin/audit?object=%00", "object"),
+        ("/api/admin/users?search=a%00", "search"),
+        ("/api/admin/task/status?task_id=%00", "task_id"),
+        ("/api/admin/watch?last_event_id=%00", "last_event_id"),
+        ("/api/health?unknown=%00", "unknown"),
+    ] {
+        refused(&get(&filter, path, &root).await, field, path);
+    }
+    let token = world.token("root");
+    let part = "Content-Disposition: form-data; name";
+    for (kind, body) in [
+        (FORM, format!("object=user/%00&csrf_token={token}")),
+        (FORM, format!("csrf_token={token}&object=user/a\0b")),
+        (
+            "application/json",
+            format!(r#"{{"csrf_token":"{token}","object":"user/\u0000"}}"#),
+        ),
+        (
+            "application/json",
+            format!(r#"{{"csrf_token":"{token}","object":["user/a","\u0000"]}}"#),
+        ),
+        (
+            "multipart/form-data; boundary=B",
+            format!(
+                "--B\r\n{part}=\"csrf_token\"\r\n\r\n{token}\r\n\
+                 --B\r\n{part}=\"object\"\r\n\r\nuser/\0\r\n--B--\r\n"
+            ),
+        ),
+    ] {
+        let response = post(&filter, "/api/admin/reconcile/retry", &root, kind, &body).await;
+        refused(&response, "object", &body);
+    }
+    for (path, field) in [
+        ("/api/login", "password"),
+        ("/api/admin/users/batch-create", "usernames"),
+    ] {
+        let body = format!("{field}=%00&csrf_token={token}");
+        let response = post(&filter, path, &root, FORM, body).await;
+        refused(&response, field, path);
+    }
+}
+
+#[tokio::test]
 async fn the_body_limit_is_one_mebibyte() {
     let world = world().await;
     let filter = reached(&world);

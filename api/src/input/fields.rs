@@ -27,7 +27,7 @@ impl Fields {
     /// Adds a text field.
     ///
     /// # Errors
-    /// 400 when the field is there already, or when there are too many.
+    /// 400 when the text contains NUL, when the field is there already, or when there are too many.
     pub fn insert(&mut self, name: String, text: String) -> Result<(), ApiError> {
         self.put(name, FieldValue::One(text))
     }
@@ -38,6 +38,11 @@ impl Fields {
         }
         if self.0.contains_key(&name) {
             let message = format!("{} is given twice", shown(&name));
+            return Err(ApiError::invalid(shown(&name), message));
+        }
+        // No text of PostgreSQL can hold it, and no field means anything by it.
+        if value.texts().iter().any(|text| text.contains('\0')) {
+            let message = format!("{} must not contain NUL characters", shown(&name));
             return Err(ApiError::invalid(shown(&name), message));
         }
         self.0.insert(name, value);
@@ -81,7 +86,8 @@ impl Fields {
     /// (and arrays that hold other than scalars) as JSON text, null is as good as absent.
     ///
     /// # Errors
-    /// 400 when the text is not one JSON object, nests too deeply, or repeats a member.
+    /// 400 when the text is not one JSON object, nests too deeply, or repeats a member, or when the
+    /// text of a member or of an element contains NUL.
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, ApiError> {
         const NOT_AN_OBJECT: ApiError = ApiError::InvalidBody("the body is not a JSON object");
         let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -218,6 +224,36 @@ mod tests {
     fn a_field_given_twice_is_refused() {
         let error = Fields::from_json(br#"{"a":1,"a":2}"#).unwrap_err();
         assert!(matches!(error, ApiError::InvalidParameter { field: Some(f), .. } if f == "a"));
+    }
+
+    #[test]
+    fn a_field_with_nul_is_refused_by_its_name() {
+        let bodies: [&[u8]; 4] = [
+            br#"{"a":"\u0000"}"#,
+            br#"{"a":"x\u0000y"}"#,
+            br#"{"a":["x","\u0000"]}"#,
+            br#"{"b":1,"a":["x\u0000"],"c":2}"#,
+        ];
+        for body in bodies {
+            let error = Fields::from_json(body).unwrap_err();
+            let ApiError::InvalidParameter { field, message } = error else {
+                panic!("{error:?}");
+            };
+            assert_eq!(field.as_deref(), Some("a"));
+            assert_eq!(message, "a must not contain NUL characters");
+        }
+    }
+
+    #[test]
+    fn what_nests_deeper_holds_nul_as_json_writes_it() {
+        let body = br#"{"values":{"a":"\u0000"},"names":[["\u0000"]]}"#;
+        let mut fields = Fields::from_json(body).unwrap();
+        for (name, text) in [
+            ("values", r#"{"a":"\u0000"}"#),
+            ("names", r#"[["\u0000"]]"#),
+        ] {
+            assert_eq!(fields.take_text(name).unwrap().as_deref(), Some(text));
+        }
     }
 
     #[test]

@@ -128,6 +128,14 @@ impl<'de> MapAccess<'de> for Members {
 }
 
 impl FieldValue {
+    /// The text, or those of the list.
+    pub(super) fn texts(&self) -> &[String] {
+        match self {
+            Self::One(text) => std::slice::from_ref(text),
+            Self::Many(texts) => texts,
+        }
+    }
+
     fn text(self) -> Result<String, FieldError> {
         match self {
             Self::One(text) => Ok(text),

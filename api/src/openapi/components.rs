@@ -19,7 +19,8 @@ GET, and OPTIONS with 204 and `Allow`.
 a bare resource, text, or an event stream.
 
 **Fields.** A POST takes a form, multipart with text parts, or a JSON object, with the same names. Numbers and \
-switches may be sent as text. Its parameters never come from the query.
+switches may be sent as text. Its parameters never come from the query. No text of a field, a query or a path may \
+contain NUL: 400 `invalid_parameter`.
 
 **Accepted, then converged.** A POST that changes desired state commits it at once and then holds its answer back \
 for at most `wait` seconds: 200 with `state` `converged`, 202 with `pending`, or the failure of the object with \

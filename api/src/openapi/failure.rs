@@ -17,7 +17,7 @@ const ENCODING: Failure = Failure(400, "invalid_encoding", "the address is not U
 const PARAMETER: Failure = Failure(
     400,
     "invalid_parameter",
-    "`field` is missing, malformed or out of range",
+    "`field` is missing, malformed, out of range, or contains NUL",
 );
 const BODY: Failure = Failure(400, "invalid_body", "the fields cannot be read");
 const NOT_SIGNED_IN: Failure = Failure(401, "not_signed_in", "there is no live session");

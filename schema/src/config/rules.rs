@@ -87,7 +87,7 @@ pub fn secret(text: &str) -> Result<String, &'static str> {
     keep(
         text.len() <= 16 * 1024 && !text.contains('\0'),
         text,
-        "must be a text of at most 16384 bytes",
+        "must be a text of at most 16384 bytes without NUL",
     )
 }
 
@@ -95,11 +95,12 @@ pub fn secret(text: &str) -> Result<String, &'static str> {
 pub fn certificate(text: &str) -> Result<String, &'static str> {
     let pem = text.contains("-----BEGIN CERTIFICATE-----")
         && text.contains("-----END CERTIFICATE-----")
-        && !text.contains("PRIVATE KEY");
+        && !text.contains("PRIVATE KEY")
+        && !text.contains('\0');
     keep(
         text.is_empty() || (pem && text.len() <= MAX_CERTIFICATE),
         text,
-        "must be empty or hold certificates in PEM form (no private key), at most 65536 bytes",
+        "must be empty or hold certificates in PEM form (no private key, no NUL), at most 65536 bytes",
     )
 }
 

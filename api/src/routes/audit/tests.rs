@@ -223,7 +223,13 @@ async fn refused_sign_ins_are_told_without_what_was_typed() {
     refused("nobody", "account/unknown", "bad_credentials").await;
     // Somebody typed the password into the wrong field.
     refused(CANARY, "account/unknown", "bad_credentials").await;
-    refused("no\0name\u{202e}", "account/unknown", "bad_credentials").await;
+    refused("no\u{1}name\u{202e}", "account/unknown", "bad_credentials").await;
+    // Not an attempt, but a request that cannot be read.
+    let ask = house.login("no\0name", CANARY);
+    let unread = house
+        .no_entry_of(ask.context(from_address(ADDRESS)).send())
+        .await;
+    assert_eq!(unread.verdict(), (400, "invalid_parameter"));
 
     let form = [
         ("username", "root"),

@@ -213,6 +213,30 @@ async fn of_two_writers_who_saw_the_same_generation_one_is_told() {
 }
 
 #[tokio::test]
+async fn l64_nul_is_refused_in_texts_and_kept_as_json_in_objects() {
+    let admin = admin().await;
+    let texts = json!({
+        "image.registry_username": "a\0",
+        "ldap.bind_password": "a\0",
+        "ldap.ca_certificate": "-----BEGIN CERTIFICATE-----\0-----END CERTIFICATE-----",
+        "oidc.scopes": "openid \0",
+        "skills.defaults": ["a\0"],
+        "web.desktop_user_agents": ["a\0"],
+    });
+    let answer = admin.save(&texts).await;
+    assert_eq!(answer.verdict(), (422, "invalid_config"));
+    let problems = answer.body["problems"].as_array().unwrap();
+    let keys: Vec<_> = problems.iter().map(|problem| &problem["key"]).collect();
+    let sent: Vec<_> = texts.as_object().unwrap().keys().collect();
+    assert_eq!(json!(keys), json!(sent));
+
+    let agent = json!({"a\0": ["b\0"]});
+    let answer = admin.save(&json!({"agent": agent})).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(admin.stored("agent").await, Some(agent));
+}
+
+#[tokio::test]
 async fn every_problem_is_told_and_nothing_is_saved() {
     let admin = admin().await;
     let answer = admin
