@@ -400,3 +400,70 @@ fn of(wanted: &Wanted) -> Made {
         debug: wanted.debug,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use reconcilers::drivers::docker::ContainerSettings;
+    use reconcilers::drivers::docker::fake::FakeEngine;
+    use schema::clock::ManualClock;
+
+    use super::*;
+    use crate::model::Account;
+
+    /// Judges "it runs" of a container that ended at second 20, was asked for at the first of these
+    /// seconds, and to stop and to run again at the others.
+    fn judge(writes: &[(u64, bool)], told_at: u64) -> Option<String> {
+        let second = |n: u64| Timestamp::from_secs(0).plus(Duration::from_secs(n));
+        let uid = Uid::from("u".to_owned());
+        let wanted = |(at, running): &(u64, bool)| Wanted {
+            running: *running,
+            disabled: false,
+            debug: false,
+            token: String::new(),
+            own_memory_mb: None,
+            memory_mb: 0,
+            at: second(*at),
+        };
+        let mut monitor = Monitor::new(second(0), false);
+        let account = Account {
+            name: "ada".parse().unwrap(),
+            wanted: writes.iter().map(wanted).collect(),
+            user_generation: 1,
+            deleted: false,
+            paused: [false; 2],
+            files: Vec::new(),
+        };
+        monitor.model.accounts.insert(uid.clone(), account);
+        let fake = FakeEngine::new(Arc::new(ManualClock::new(second(0))));
+        let labels = [(LABEL_OWNER, OWNER), (LABEL_UID, "u")];
+        let settings = ContainerSettings {
+            labels: labels
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            ..ContainerSettings::default()
+        };
+        fake.hand_create("ada", &settings).unwrap();
+        let mut container = fake.container("ada").unwrap();
+        container.container.state = ContainerState::Running;
+        monitor.at(second(10)).world(&mut [&container].into_iter());
+        monitor.at(second(20)).world(&mut [].into_iter());
+        let generation = Generation(i64::try_from(writes.len()).unwrap());
+        monitor
+            .at(second(told_at))
+            .claim(&uid, generation, Reason::Running);
+        monitor.violation
+    }
+
+    #[test]
+    fn what_ran_before_it_was_stopped_does_not_count_after_the_next_start() {
+        let too_early = judge(&[(1, true), (15, false), (25, true)], 30);
+        assert!(too_early.unwrap().contains("does not"));
+        // Started again before it was stopped.
+        assert_eq!(judge(&[(1, true), (15, false), (18, true)], 30), None);
+        // It ended by itself, which is found out by a listing.
+        assert_eq!(judge(&[(1, true)], 30), None);
+        assert!(judge(&[(1, true)], 1000).is_some());
+    }
+}
