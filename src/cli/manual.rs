@@ -1,6 +1,6 @@
 //! `agentyard completions`, `agentyard man`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -29,9 +29,17 @@ pub fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 /// Where to.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Write one page for each subcommand into this directory instead
+    /// Write one page for each subcommand into this directory instead; it is made when it is missing
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+}
+
+/// A name that is mistyped leaves no trail of directories.
+fn make_dir(dir: &Path) -> std::io::Result<()> {
+    match std::fs::create_dir(dir) {
+        Err(_) if dir.is_dir() => Ok(()),
+        other => other,
+    }
 }
 
 /// Prints the manual page, or writes all of them.
@@ -42,7 +50,12 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let failed =
         |error: std::io::Error| Failure::Failed(format!("no manual page was made: {error}"));
     if let Some(dir) = &args.dir {
-        std::fs::create_dir_all(dir).map_err(failed)?;
+        make_dir(dir).map_err(|error| {
+            Failure::Failed(format!(
+                "the directory {} cannot be made: {error}; the one above it must exist",
+                dir.display()
+            ))
+        })?;
         return clap_mangen::generate_to(Cli::command(), dir).map_err(failed);
     }
     let mut text = Vec::new();
@@ -50,4 +63,25 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
         .render(&mut text)
         .map_err(failed)?;
     screen::print_raw(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_made_but_none_above_it() {
+        let place = tempfile::tempdir().unwrap();
+        let to = |path: &str| {
+            man(&ManArgs {
+                dir: Some(place.path().join(path)),
+            })
+        };
+        to("man").unwrap();
+        to("man").unwrap();
+        assert!(place.path().join("man/agentyard.1").is_file());
+        let refused = to("mistyped/man").unwrap_err().to_string();
+        assert!(refused.contains("must exist"), "{refused}");
+        assert!(!place.path().join("mistyped").exists());
+    }
 }

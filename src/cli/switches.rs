@@ -22,7 +22,8 @@ pub struct SwitchArgs {
     /// A whole reconciler: user, container or engine
     #[arg(long, value_name = "NAME", conflicts_with = "objects", value_parser = reconciler)]
     reconciler: Option<String>,
-    /// Everything
+    /// Everything; resuming it lifts the pause of everything only, not those of single reconcilers and
+    /// objects
     #[arg(long, conflicts_with_all = ["objects", "reconciler"])]
     all: bool,
 }

@@ -21,8 +21,8 @@ use schema::error::DbError;
 use schema::event;
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::lease;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
-use tracing::{error, warn};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tracing::{error, info, warn};
 
 /// How often the parts are looked at.
 const LOOK: Duration = Duration::from_millis(250);
@@ -30,8 +30,10 @@ const LOOK: Duration = Duration::from_millis(250);
 const ASK_HOLDER: Duration = Duration::from_secs(2);
 /// How long the database may take for an event.
 const RECORD: Duration = Duration::from_secs(2);
+/// After this time what could not be recorded is tried again.
+const RECORD_AGAIN: Duration = Duration::from_secs(5);
 /// Between the end of a task and the end of the process, so that whoever asks sees why.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long a panic is told after the pass succeeded again.
 const RECENT: Duration = Duration::from_secs(10 * 60);
 
@@ -68,6 +70,26 @@ struct Told {
     lost: bool,
     deaf: bool,
     stuck: BTreeMap<&'static str, bool>,
+}
+
+/// When to record events; says once that it fails, and once that it works again.
+#[derive(Default)]
+struct Recorder {
+    /// The time of the next try; `None`: the last one did not fail.
+    again_at: Option<Instant>,
+}
+
+impl Recorder {
+    fn may(&self, now: Instant) -> bool {
+        self.again_at.is_none_or(|at| now >= at)
+    }
+
+    /// What there is to say of how it went.
+    fn note(&mut self, now: Instant, result: Result<(), String>) -> Option<Result<(), String>> {
+        let again_at = result.is_err().then(|| now + RECORD_AGAIN);
+        let before = std::mem::replace(&mut self.again_at, again_at);
+        (before.is_some() != result.is_err()).then_some(result)
+    }
 }
 
 /// A name for this process that a person recognises: host and process id.
@@ -123,17 +145,27 @@ impl Health {
     /// Looks at the parts again and again. Never ends.
     pub async fn run(self: Arc<Self>) {
         let mut told = Told::default();
+        let mut recorder = Recorder::default();
         let mut ticks = interval(LOOK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut ask_holder_at = tokio::time::Instant::now();
+        let mut ask_holder_at = Instant::now();
         loop {
             let now = ticks.tick().await;
             self.note_times();
-            // What could not be recorded now is tried again at the next tick.
-            match timeout(RECORD, self.tell(&mut told)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => warn!(error = %chain(&error), "could not record an event"),
-                Err(_) => warn!("recording an event took too long"),
+            // What could not be recorded now is tried again later.
+            if recorder.may(now) {
+                let recorded = match timeout(RECORD, self.tell(&mut told)).await {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(error)) => Err(chain(&error)),
+                    Err(_) => Err("it took too long".to_owned()),
+                };
+                match recorder.note(Instant::now(), recorded) {
+                    None => {}
+                    Some(Ok(())) => info!("events of the service can be recorded again"),
+                    Some(Err(error)) => {
+                        warn!(%error, "could not record an event of the service; trying again");
+                    }
+                }
             }
             if now >= ask_holder_at {
                 self.ask_holder().await;
@@ -337,5 +369,29 @@ impl HealthPort for Health {
             });
         }
         parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_of_the_database_is_said_once_and_not_asked_of_all_the_time() {
+        let mut recorder = Recorder::default();
+        let start = Instant::now();
+        let (mut tries, mut said) = (0, Vec::new());
+        for tick in 0..240 {
+            let now = start + LOOK * tick;
+            if recorder.may(now) {
+                tries += 1;
+                let away = (4..200).contains(&tick);
+                let result = if away { Err(tick.to_string()) } else { Ok(()) };
+                said.extend(recorder.note(now, result));
+            }
+        }
+        assert_eq!(said, [Err("4".to_owned()), Ok(())]);
+        let without = 4 + 240 - 200;
+        assert!((without..=without + 10).contains(&tries), "{tries}");
     }
 }

@@ -1,5 +1,8 @@
 //! L55, L57: what dies, panics or goes deaf inside the service shows within a second, and afterwards.
 
+use schema::clock::{Clock, SystemClock};
+use schema::ids::Timestamp;
+
 use crate::support::client::ready;
 use crate::support::postgres::Database;
 use crate::support::{Stage, eventually, seconds};
@@ -28,10 +31,26 @@ async fn l55_a_task_that_panics_is_told_and_the_process_ends_and_tells_again_aft
         let anyone = service.client();
         anyone.readiness_line("tasks: ok", seconds(5)).await;
 
-        std::fs::write(&switch, "").unwrap();
-        let (status, line) = anyone.readiness_line("tasks: failed", seconds(1)).await;
+        // Asked from before it happens: the process does not last long.
+        let told = async {
+            let told = anyone.readiness_line("tasks: failed", seconds(20)).await;
+            (told, SystemClock.now())
+        };
+        let happens = async { std::fs::write(&switch, "").unwrap() };
+        let (((status, line), told_at), ()) = tokio::join!(told, happens);
         assert_eq!(status, 503);
         assert!(line.contains(task), "{line}");
+        let log = service.log();
+        let logged = log
+            .lines()
+            .find(|line| line.contains("panic: this is a defect"))
+            .unwrap();
+        let logged_at = logged.split_whitespace().next().unwrap();
+        let logged_at = Timestamp::parse_rfc3339(logged_at).unwrap();
+        assert!(
+            told_at.since(logged_at) <= seconds(1),
+            "{told_at:?}: {logged}"
+        );
         let ended = service.ended_within(seconds(15)).await;
         assert_eq!(ended.code(), Some(1), "{ended}");
 

@@ -2,6 +2,7 @@
 //! for this simulation: I1 one container, I2 no write lost or doubled, I3 honest statuses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use reconcilers::container::settings::LABEL_DEBUG;
 use reconcilers::drivers::docker::{
@@ -18,12 +19,24 @@ use crate::report::Trace;
 /// The instance that the service is.
 pub const OWNER: &str = "simulated-instance";
 
+/// How long a container may count as running after its end when the engine's event of it was lost: two
+/// full passes, of which the first may fail.
+const LATEST_FOUND: Duration = Duration::from_secs(180);
+
 /// What a container was made with, as far as statuses are judged by it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Made {
     token: String,
     memory_bytes: i64,
     debug: bool,
+}
+
+/// When containers of one making ran the last time.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    since: Timestamp,
+    /// `None`: one runs.
+    ended: Option<Timestamp>,
 }
 
 /// Watches everything and judges it.
@@ -43,8 +56,8 @@ pub struct Monitor {
     present: BTreeSet<Uid>,
     foreign: BTreeMap<String, (String, ContainerState)>,
     expects_foreign: bool,
-    /// What each user's containers that have run were made with.
-    ran: BTreeMap<Uid, BTreeSet<Made>>,
+    /// What each user's containers that have run were made with, and when the last such one did.
+    ran: BTreeMap<Uid, BTreeMap<Made, Run>>,
     /// When each user was last seen without a running container; absent: for ever.
     running_since: BTreeMap<Uid, Option<Timestamp>>,
     observed: BTreeMap<(Kind, Uid), (Generation, Epoch)>,
@@ -105,6 +118,11 @@ impl Monitor {
     pub fn world(&mut self, containers: &mut dyn Iterator<Item = &ContainerDetails>) {
         let mut seen = BTreeMap::new();
         let mut running: BTreeMap<Uid, u32> = BTreeMap::new();
+        let now = self.now;
+        let before = self.ran.clone();
+        for run in self.ran.values_mut().flat_map(BTreeMap::values_mut) {
+            run.ended.get_or_insert(now);
+        }
         let mut strangers = BTreeSet::new();
         self.present.clear();
         for details in containers {
@@ -118,7 +136,14 @@ impl Monitor {
                 && let Some(uid) = uid_of(container)
             {
                 *running.entry(uid.clone()).or_default() += 1;
-                self.ran.entry(uid).or_default().insert(made(details));
+                let made = made(details);
+                let goes_on = before.get(&uid).and_then(|runs| runs.get(&made));
+                let run = goes_on.copied().filter(|run| run.ended.is_none());
+                let run = run.unwrap_or(Run {
+                    since: now,
+                    ended: None,
+                });
+                self.ran.entry(uid).or_default().insert(made, run);
             }
             seen.insert(container.id.clone(), look);
         }
@@ -129,7 +154,6 @@ impl Monitor {
         if let Some((uid, _)) = running.iter().find(|(_, count)| **count > 1) {
             self.broken(format!("I1: two containers of {uid} run at once"));
         }
-        let now = self.now;
         for uid in running.keys() {
             let since = self.running_since.entry(uid.clone()).or_default();
             since.get_or_insert(now);
@@ -300,7 +324,8 @@ impl Monitor {
         }
     }
 
-    /// A container is said to be as desired: was it ever seen so?
+    /// A container is said to be as desired: was it seen so lately, and since it was last asked
+    /// to stop?
     fn claim(&mut self, uid: &Uid, generation: Generation, reason: Reason) {
         let Some(account) = self.model.accounts.get(uid) else {
             return self.broken(format!("I3: {uid} is ready, but nobody created it"));
@@ -327,12 +352,25 @@ impl Monitor {
                 memory_mb: later.memory_mb,
                 ..wanted.clone()
             });
+            // A container that ended by itself or by hand is found missing by the next listing, at the
+            // latest. One that was asked to end before is known to be gone.
+            let stops: Vec<Timestamp> = account.stops_before(generation).collect();
+            let (now, asked) = (self.now, wanted.at);
+            let counts = |run: &Run| {
+                run.ended.is_none_or(|ended| {
+                    let asked_to_end = |stop: &Timestamp| (run.since..=ended).contains(stop);
+                    let obeyed = ended < asked && stops.iter().any(asked_to_end);
+                    !obeyed && now.since(ended) <= LATEST_FOUND
+                })
+            };
             let ran = self.ran.get(uid);
-            let seen =
-                ran.is_some_and(|ran| newer.into_iter().any(|wanted| ran.contains(&of(&wanted))));
-            if !seen {
+            let ran = |wanted: Wanted| {
+                ran.and_then(|ran| ran.get(&of(&wanted)))
+                    .is_some_and(counts)
+            };
+            if !newer.into_iter().any(ran) {
                 self.broken(format!(
-                    "I3: {uid} is said to run as asked for, but never did: {wanted:?}"
+                    "I3: {uid} is said to run as asked for, but does not: {wanted:?}"
                 ));
             }
             self.trace.count("ready");
@@ -360,5 +398,72 @@ fn of(wanted: &Wanted) -> Made {
         token: wanted.token.clone(),
         memory_bytes: wanted.memory_bytes(),
         debug: wanted.debug,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use reconcilers::drivers::docker::ContainerSettings;
+    use reconcilers::drivers::docker::fake::FakeEngine;
+    use schema::clock::ManualClock;
+
+    use super::*;
+    use crate::model::Account;
+
+    /// Judges "it runs" of a container that ended at second 20, was asked for at the first of these
+    /// seconds, and to stop and to run again at the others.
+    fn judge(writes: &[(u64, bool)], told_at: u64) -> Option<String> {
+        let second = |n: u64| Timestamp::from_secs(0).plus(Duration::from_secs(n));
+        let uid = Uid::from("u".to_owned());
+        let wanted = |(at, running): &(u64, bool)| Wanted {
+            running: *running,
+            disabled: false,
+            debug: false,
+            token: String::new(),
+            own_memory_mb: None,
+            memory_mb: 0,
+            at: second(*at),
+        };
+        let mut monitor = Monitor::new(second(0), false);
+        let account = Account {
+            name: "ada".parse().unwrap(),
+            wanted: writes.iter().map(wanted).collect(),
+            user_generation: 1,
+            deleted: false,
+            paused: [false; 2],
+            files: Vec::new(),
+        };
+        monitor.model.accounts.insert(uid.clone(), account);
+        let fake = FakeEngine::new(Arc::new(ManualClock::new(second(0))));
+        let labels = [(LABEL_OWNER, OWNER), (LABEL_UID, "u")];
+        let settings = ContainerSettings {
+            labels: labels
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            ..ContainerSettings::default()
+        };
+        fake.hand_create("ada", &settings).unwrap();
+        let mut container = fake.container("ada").unwrap();
+        container.container.state = ContainerState::Running;
+        monitor.at(second(10)).world(&mut [&container].into_iter());
+        monitor.at(second(20)).world(&mut [].into_iter());
+        let generation = Generation(i64::try_from(writes.len()).unwrap());
+        monitor
+            .at(second(told_at))
+            .claim(&uid, generation, Reason::Running);
+        monitor.violation
+    }
+
+    #[test]
+    fn what_ran_before_it_was_stopped_does_not_count_after_the_next_start() {
+        let too_early = judge(&[(1, true), (15, false), (25, true)], 30);
+        assert!(too_early.unwrap().contains("does not"));
+        // Started again before it was stopped.
+        assert_eq!(judge(&[(1, true), (15, false), (18, true)], 30), None);
+        // It ended by itself, which is found out by a listing.
+        assert_eq!(judge(&[(1, true)], 30), None);
+        assert!(judge(&[(1, true)], 1000).is_some());
     }
 }

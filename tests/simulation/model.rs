@@ -61,6 +61,16 @@ impl Account {
         self.wanted.get(index..).unwrap_or_default()
     }
 
+    /// When the container was asked not to run, before a generation.
+    pub fn stops_before(&self, generation: Generation) -> impl Iterator<Item = Timestamp> {
+        let index = usize::try_from(generation.0 - 1).unwrap_or(0);
+        let before = self.wanted.get(..index).unwrap_or_default();
+        before
+            .iter()
+            .filter(|wanted| !wanted.shall_run())
+            .map(|wanted| wanted.at)
+    }
+
     /// One more accepted write to the container.
     pub fn push(&mut self, at: Timestamp, change: impl FnOnce(&mut Wanted)) {
         if let Some(mut wanted) = self.wanted.last().cloned() {

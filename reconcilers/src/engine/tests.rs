@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::stream::BoxStream;
 use schema::clock::SystemClock;
 use schema::condition::Reason;
 use schema::ids::Uid;
@@ -138,8 +139,47 @@ async fn l57_a_silent_stream_is_found_out_by_a_listing_and_believed_once_heard()
     let mut events = Arc::clone(&view).events();
     assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
     tokio::time::sleep(Duration::from_secs(60)).await;
+    fall_silent(&fake, &view, &mut events, "one").await;
+    // Opened again, and not believed: it may be as silent as the one before.
+    let quiet = tokio::time::timeout(Duration::from_secs(100), events.next()).await;
+    assert!(quiet.is_err(), "{quiet:?}");
+    fake.silence_events(false);
+    fake.hand_create("two", &owned("v")).unwrap();
+    assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
+    assert_eq!(
+        soon(&mut events).await,
+        WorldEvent::Key(Uid::from("v".to_owned()))
+    );
+    assert!(!view.watching().lost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l57_where_nothing_happens_a_stream_is_believed_after_a_while_and_longer_after_a_mistake() {
+    let (fake, view) = view();
+    let mut events = Arc::clone(&view).events();
+    assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
+    for (name, minutes) in [("one", 2), ("two", 4), ("three", 8)] {
+        fall_silent(&fake, &view, &mut events, name).await;
+        let lost_at = tokio::time::Instant::now();
+        assert_eq!(events.next().await, Some(WorldEvent::Reconnected));
+        assert!(!view.watching().lost);
+        let took = lost_at.elapsed().as_secs();
+        assert!(
+            (minutes * 60..minutes * 60 + 10).contains(&took),
+            "{took} s"
+        );
+    }
+}
+
+/// Events go missing, and a listing shows it.
+async fn fall_silent(
+    fake: &FakeEngine,
+    view: &Arc<EngineView>,
+    events: &mut BoxStream<'static, WorldEvent<Uid>>,
+    name: &str,
+) {
     fake.silence_events(true);
-    fake.hand_create("one", &owned("u")).unwrap();
+    fake.hand_create(name, &owned("u")).unwrap();
     let found = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         view.refresh().await.unwrap();
@@ -153,17 +193,6 @@ async fn l57_a_silent_stream_is_found_out_by_a_listing_and_believed_once_heard()
     });
     assert_eq!(told.await, Ok(Some(WorldEvent::Lost)));
     assert!(view.watching().lost);
-    // Opened again, and not believed: it may be as silent as the one before.
-    let quiet = tokio::time::timeout(Duration::from_secs(100), events.next()).await;
-    assert!(quiet.is_err(), "{quiet:?}");
-    fake.silence_events(false);
-    fake.hand_create("two", &owned("v")).unwrap();
-    assert_eq!(soon(&mut events).await, WorldEvent::Reconnected);
-    assert_eq!(
-        soon(&mut events).await,
-        WorldEvent::Key(Uid::from("v".to_owned()))
-    );
-    assert!(!view.watching().lost);
 }
 
 #[tokio::test(start_paused = true)]

@@ -25,7 +25,7 @@ pub(super) struct Patience {
 struct State {
     /// A worker was free, or began or ended a pass.
     worked: Instant,
-    /// All keys were listed; `None` while this process does not lead.
+    /// All keys were listed; `None` before this process leads for the first time.
     listed: Option<Instant>,
     /// Passes under way, by number.
     passes: HashMap<u64, Instant>,
@@ -52,9 +52,18 @@ impl Pulse {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This process leads, so listings are to be expected from now on.
+    /// This process leads since now, so listings are to be expected.
     pub fn leads(&self) {
-        self.state().listed.get_or_insert_with(Instant::now);
+        self.state().listed = Some(Instant::now());
+    }
+
+    /// The store does not answer: nobody can get anywhere, which is not the reconciler's fault. Once
+    /// the store is back, everything has its whole time again.
+    pub fn excused(&self) {
+        let mut state = self.state();
+        let now = Instant::now();
+        state.worked = now;
+        state.listed = state.listed.map(|_| now);
     }
 
     /// All keys were listed.
@@ -173,9 +182,28 @@ mod tests {
         assert_eq!(pulse.stuck(None, PATIENCE), None);
         pulse.leads();
         pass_time(181).await;
-        pulse.leads();
         assert!(pulse.stuck(None, PATIENCE).unwrap().1.contains("listed"));
         pulse.listed();
         assert_eq!(pulse.stuck(None, PATIENCE), None);
+        // Somebody else led meanwhile.
+        pass_time(181).await;
+        pulse.leads();
+        assert_eq!(pulse.stuck(None, PATIENCE), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_stuck_for_want_of_the_store_but_afterwards_for_want_of_work() {
+        let pulse = Pulse::new();
+        pulse.leads();
+        let waiting = Instant::now();
+        for _ in 0..10 {
+            pass_time(60).await;
+            pulse.excused();
+            assert_eq!(pulse.stuck(Some(waiting), PATIENCE), None);
+        }
+        pass_time(101).await;
+        assert!(pulse.stuck(Some(waiting), PATIENCE).is_some());
+        pass_time(80).await;
+        assert!(pulse.stuck(None, PATIENCE).unwrap().1.contains("listed"));
     }
 }

@@ -42,8 +42,8 @@ impl<R: Reconciler> Core<R> {
         let mut failing: Option<Backoff> = None;
         loop {
             let epoch = self.leadership.acquired().await;
-            self.pulse.leads();
             if *self.primed.borrow() != Some(epoch) {
+                self.pulse.leads();
                 let result = self.prime(epoch).await;
                 self.note_store(&result);
                 if result.is_err() {
@@ -230,6 +230,9 @@ impl<R: Reconciler> Core<R> {
 
     fn note_store(&self, result: &Result<(), StoreError>) {
         let error = result.as_ref().err().map(|error| chain(error));
+        if error.is_some() {
+            self.pulse.excused();
+        }
         let mut noted = lock(&self.store_error);
         if let (Some(error), None) = (&error, &*noted) {
             tracing::warn!(reconciler = R::NAME, %error, "the status store cannot be read; trying again");

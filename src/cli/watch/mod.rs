@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use self::sse::{Event, Parser};
 use super::output::screen;
@@ -16,6 +16,8 @@ use super::{Failure, admin};
 const PATH: &str = "/api/admin/watch";
 /// How often a server is asked that tells nothing by itself.
 const POLL: Duration = Duration::from_secs(1);
+/// No two connections in less.
+const SHORTEST: Duration = Duration::from_millis(500);
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
 
@@ -36,6 +38,8 @@ pub struct Watch<'a> {
     /// The last change that was heard of: `<instance>-<n>`.
     last_id: Option<String>,
     patience: Patience,
+    /// When the server answered last.
+    opened_at: Option<Instant>,
 }
 
 enum Mode {
@@ -53,6 +57,7 @@ impl<'a> Watch<'a> {
             path: PATH.to_owned(),
             last_id: watch_id,
             patience: Patience::default(),
+            opened_at: None,
         }
     }
 
@@ -87,14 +92,21 @@ impl<'a> Watch<'a> {
                     sleep(POLL).await;
                     return Ok(Change::Everything);
                 }
-                Mode::Off => match self.connect().await {
-                    Ok(mode) => {
-                        self.mode = mode;
-                        self.patience.is_back();
+                Mode::Off => {
+                    // One that answers and closes at once is not asked without a pause.
+                    if let Some(opened_at) = self.opened_at {
+                        sleep_until(opened_at + SHORTEST).await;
                     }
-                    Err(Failure::Unavailable(why)) => self.patience.wait(&why).await,
-                    Err(failure) => return Err(failure),
-                },
+                    match self.connect().await {
+                        Ok(mode) => {
+                            self.mode = mode;
+                            self.opened_at = Some(Instant::now());
+                            self.patience.is_back();
+                        }
+                        Err(Failure::Unavailable(why)) => self.patience.wait(&why).await,
+                        Err(failure) => return Err(failure),
+                    }
+                }
                 Mode::On(stream, events) => {
                     if !events.is_empty() {
                         let event = events.remove(0);

@@ -101,6 +101,17 @@ async fn l57_a_watch_goes_on_where_it_was_after_a_break_and_looks_again_after_a_
 }
 
 #[tokio::test]
+async fn a_server_that_answers_and_closes_at_once_is_not_asked_without_a_pause() {
+    let mut answers = vec![events(""); 3];
+    answers.push(events(&change("x-8", "a")));
+    let scripted = scripted(answers);
+    let mut watch = Watch::since(&scripted.server, Some("x-7".to_owned()));
+    let began = Instant::now();
+    assert_eq!(watch.next().await.unwrap(), object("a"));
+    assert!(began.elapsed() >= SHORTEST * 3, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
 async fn without_a_place_to_go_on_from_everything_is_looked_at_first() {
     let scripted = scripted(vec![events(&format!(
         "event: open\nid: x-3\ndata: {{}}\n\n{}",

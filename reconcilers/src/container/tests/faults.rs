@@ -275,3 +275,44 @@ async fn l30_a_foreign_container_that_took_the_name_before_the_start_is_not_star
     assert_eq!(condition.map(|c| c.reason), Some(Reason::NameConflict));
     assert_eq!(yard.fake.running(), Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn l30_a_foreign_container_that_took_the_name_during_the_start_is_not_started() {
+    let mut yard = Yard::new().await;
+    let uid = yard.create_user("alice").await;
+    let name = "agentyard-alice";
+    let late = |milliseconds| Fault::Slow {
+        before: Duration::ZERO,
+        happens: true,
+        after: Duration::from_millis(milliseconds),
+        answer: None,
+    };
+    // The first container is the probe's. After the second one is made, the service asks whose it is;
+    // while the answer (ours) is under way, somebody puts another one in its place.
+    yard.fake.fault_next(Verb::Create, 2, late(100));
+    let fake = yard.fake.clone();
+    let hand = async {
+        let pause = || tokio::time::sleep(Duration::from_millis(2));
+        while fake.container(name).is_none() {
+            pause().await;
+        }
+        let asked = fake.calls().of(Verb::Inspect);
+        fake.fault_next(Verb::Inspect, 1, late(500));
+        while fake.calls().of(Verb::Inspect) == asked {
+            pause().await;
+        }
+        // The truth was read by now, and is not told yet.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        fake.hand_remove(name).unwrap();
+        let settings = ContainerSettings {
+            image: "echo:1".to_owned(),
+            ..ContainerSettings::default()
+        };
+        fake.hand_create(name, &settings).unwrap()
+    };
+    let (condition, foreign) = tokio::join!(yard.settled(&uid), hand);
+    assert_eq!(condition.map(|c| c.reason), Some(Reason::NameConflict));
+    assert_eq!(yard.fake.running(), Vec::<String>::new());
+    let there = yard.fake.container(name).unwrap();
+    assert_eq!(there.container.id, foreign, "it was left alone");
+}

@@ -17,6 +17,12 @@ const RECONNECT_MOST: Duration = Duration::from_secs(5);
 /// A stream that has lasted this long did not break because of how it was opened.
 const STEADY: Duration = Duration::from_secs(5);
 
+/// A stream is believed after this time without a sign that it is silent, although nothing was heard:
+/// where nothing happens, nothing can be.
+const QUIET_FIRST: Duration = Duration::from_secs(2 * 60);
+/// Each time that this was a mistake, it takes twice as long, up to this.
+const QUIET_MOST: Duration = Duration::from_secs(60 * 60);
+
 /// When a newly opened stream is believed to tell everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trust {
@@ -24,8 +30,11 @@ enum Trust {
     Open,
     /// Once it has lasted: the one before broke right after its opening.
     Steady,
-    /// Once something was heard: the one before was open and silent.
-    Heard,
+    /// Once something was heard, or nothing was missed until then: the one before was open and silent.
+    Heard {
+        /// Not before this time without being heard.
+        until: Instant,
+    },
 }
 
 /// The one who follows, between two events.
@@ -35,6 +44,8 @@ pub(super) struct Following {
     opened_at: Instant,
     trust: Trust,
     delay: Duration,
+    /// How long the next silent stream has to be without a contradiction.
+    quiet: Duration,
     /// Not before this time is a stream opened again that broke right after its opening.
     reopen_at: Option<Instant>,
     /// It was said that events may be missing, and not yet that they are heard again.
@@ -61,6 +72,7 @@ impl Following {
             opened_at: Instant::now(),
             trust: Trust::Open,
             delay: RECONNECT_FIRST,
+            quiet: QUIET_FIRST,
             reopen_at: None,
             lost: false,
             next_key: None,
@@ -90,10 +102,10 @@ impl Following {
 
     /// Waits for what the open stream says, or for what must be done beside it.
     async fn listen(&mut self) -> Option<WorldEvent<Uid>> {
-        let stream = self.stream.as_mut()?;
         let retry_at = self.retry_at;
-        let steady_at = (self.lost && self.trust == Trust::Steady).then(|| self.opened_at + STEADY);
         let silent_at = self.view.hearing().silent_at();
+        let believed_at = self.believed_at(silent_at);
+        let stream = self.stream.as_mut()?;
         tokio::select! {
             // First, because reading is what opens the stream.
             biased;
@@ -111,14 +123,27 @@ impl Following {
             }
             // Whoever waits for the network can go on.
             () = self.view.network_changed.notified() => Some(WorldEvent::Shared),
-            () = at(steady_at) => Some(self.restored()),
+            () = at(believed_at) => Some(self.restored()),
             () = at(silent_at) => {
                 self.leave();
-                self.trust = Trust::Heard;
+                self.trust = Trust::Heard { until: Instant::now() + self.quiet };
+                self.quiet = (self.quiet * 2).min(QUIET_MOST);
                 self.lose("a change was seen that the event stream did not tell")
             }
             // A listing has shown something: how long to wait for its event?
             () = self.view.doubt.notified() => None,
+        }
+    }
+
+    /// When the open stream is believed without having told anything.
+    fn believed_at(&self, silent_at: Option<Instant>) -> Option<Instant> {
+        match self.trust {
+            Trust::Steady if self.lost => Some(self.opened_at + STEADY),
+            // What is owed comes, or the stream is silent.
+            Trust::Heard { until } if silent_at.is_none() => {
+                Some(until.max(self.opened_at + STEADY))
+            }
+            Trust::Open | Trust::Steady | Trust::Heard { .. } => None,
         }
     }
 
@@ -127,10 +152,11 @@ impl Following {
         event: Option<Result<EngineEvent, EngineError>>,
     ) -> Option<WorldEvent<Uid>> {
         let lasted = self.opened_at.elapsed() >= STEADY;
-        let why = match event {
+        let (why, ended) = match event {
             Some(Ok(event)) => {
                 let uid = Uid::from(event.uid);
                 self.view.hearing().heard(&uid);
+                self.quiet = QUIET_FIRST;
                 self.view.mark_stale(&uid);
                 if !self.lost {
                     return Some(WorldEvent::Key(uid));
@@ -138,17 +164,26 @@ impl Following {
                 self.next_key = Some(uid);
                 return Some(self.restored());
             }
-            Some(Err(error)) => format!("the event stream broke: {}", describe(&error)),
-            None => "the event stream ended".to_owned(),
+            Some(Err(error)) => (
+                format!("the event stream broke: {}", describe(&error)),
+                false,
+            ),
+            None => ("the event stream ended".to_owned(), true),
         };
-        let aged = why.ends_with("ended") && lasted;
         self.leave();
-        if !lasted {
+        // One that was silent before is still not believed just because it lasts.
+        if !lasted && !matches!(self.trust, Trust::Heard { .. }) {
             self.trust = Trust::Steady;
+        }
+        if !lasted {
             self.reopen_at = Some(self.later());
         }
         // The end of a stream's age is no loss, as long as the next one opens.
-        if aged { None } else { self.lose(&why) }
+        if ended && lasted {
+            None
+        } else {
+            self.lose(&why)
+        }
     }
 
     /// Opens a stream and lists everything. Says nothing when that changes nothing.

@@ -1,10 +1,12 @@
 //! L55, L57: what is dead, deaf or has panicked shows in the summary.
 
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use schema::condition::Reason;
 
 use super::support::*;
+use crate::runtime::ErrorClass;
 use crate::runtime::controller::{Settings, WorldEvent};
 use crate::runtime::summary::LookBy;
 
@@ -49,6 +51,35 @@ async fn l55_hung_workers_are_a_stuck_reconciler_while_keys_wait() {
     pass_time(3.0).await;
     assert_eq!(rig.summary().stuck_since, None, "paused is not stuck");
     assert_eq!(rig.handle.next_look("b").unwrap().by, LookBy::Resume);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_the_store_is_no_stuck_reconciler() {
+    for from_the_start in [true, false] {
+        let world = World::with(&[("a", Thing::new(1, 1))]);
+        let rig = Rig::new(world);
+        if !from_the_start {
+            rig.until_ready("a").await;
+        }
+        rig.store.broken.store(true, SeqCst);
+        rig.world.state().keys_faults.extend(std::iter::repeat_n(
+            Fault::Fail(ErrorClass::Transient),
+            10_000,
+        ));
+        rig.event(WorldEvent::Key(key("a")));
+        for minute in 0..30 {
+            pass_time(60.0).await;
+            let summary = rig.summary();
+            assert!(summary.store_error.is_some());
+            assert_eq!(summary.stuck, None, "after {minute} minutes");
+        }
+        // The store is back; the listing fails for some reason of its own.
+        rig.store.broken.store(false, SeqCst);
+        pass_time(10.0).await;
+        assert_eq!(rig.summary().stuck, None);
+        pass_time(600.0).await;
+        assert!(rig.summary().stuck.unwrap().contains("listed"));
+    }
 }
 
 #[tokio::test(start_paused = true)]
