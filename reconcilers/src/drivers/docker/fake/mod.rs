@@ -263,12 +263,10 @@ impl ContainerEngine for FakeEngine {
 
     async fn list(&self, owner: &str, uid: Option<&str>) -> Result<Vec<Container>, EngineError> {
         self.call(Verb::List, async {
-            let mut listed = self.world().listing();
-            listed.retain(|container| {
+            Ok(self.world().listing(|container| {
                 let label = |name| container.labels.get(name).map(String::as_str);
                 label(LABEL_OWNER) == Some(owner) && (uid.is_none() || label(LABEL_UID) == uid)
-            });
-            Ok(listed)
+            }))
         })
         .await
     }

@@ -97,10 +97,16 @@ impl World {
         self.containers.values()
     }
 
-    /// What a listing shows.
-    pub(super) fn listing(&self) -> Vec<Container> {
-        let now = || self.containers().map(|c| c.details.container.clone());
-        self.listed.clone().unwrap_or_else(|| now().collect())
+    /// What a listing shows of the wanted containers. Only they are copied.
+    pub(super) fn listing(&self, wanted: impl Fn(&Container) -> bool) -> Vec<Container> {
+        let wanted = |container: &&Container| wanted(container);
+        match &self.listed {
+            Some(listed) => listed.iter().filter(wanted).cloned().collect(),
+            None => {
+                let now = self.containers().map(|c| &c.details.container);
+                now.filter(wanted).cloned().collect()
+            }
+        }
     }
 
     // --- events
