@@ -7,6 +7,7 @@
 
 // Test code, although not every function bears the test attribute.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::print_stderr)]
 
 mod service;
 #[path = "../support/mod.rs"]
