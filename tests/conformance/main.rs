@@ -3,7 +3,7 @@
 //!
 //! `schemathesis.toml` beside this file holds what is asked and what is left out. At small scale each
 //! route is asked some ten times and each time the same; `AGENTYARD_TEST_LONG=1` takes 60 examples of
-//! each and tries systematically what the document leaves open: some minutes on a machine of its own.
+//! each and tries systematically what the document leaves open: a minute or two.
 
 // Test code, although not every function bears the test attribute.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
