@@ -1,5 +1,6 @@
 //! The whole service in this process, on a fake engine whose containers are ready at once.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ pub struct Service {
     pub dir: TempDir,
     prepared: Prepared,
     service: wiring::Service,
+    engine: FakeEngine,
     shutdown: CancellationToken,
 }
 
@@ -64,7 +66,7 @@ impl Service {
             &settings,
             &prepared,
             Some(lock),
-            Arc::new(engine),
+            Arc::new(engine.clone()),
             shutdown.clone(),
         )
         .await
@@ -73,6 +75,7 @@ impl Service {
             dir,
             prepared,
             service,
+            engine,
             shutdown,
         }
     }
@@ -111,6 +114,18 @@ impl Service {
         Session {
             cookie: claims.to_cookie_value(&signer),
             csrf_token: csrf::token(&signer, &name, now),
+        }
+    }
+
+    /// All agents write to their logs, so that whoever follows one has something to read.
+    pub async fn agents_talk(&self) -> Infallible {
+        let mut pause = tokio::time::interval(Duration::from_millis(200));
+        loop {
+            pause.tick().await;
+            for agent in self.engine.running() {
+                // It may be gone by now.
+                let _ = self.engine.hand_log(&agent, false, "still here");
+            }
         }
     }
 
