@@ -72,14 +72,19 @@ async fn engine_l57_silent_event_stream_delays_repair_to_the_resync_or_verificat
 
     // The listings have shown what no event told: the silence is told, too, and ends with an event.
     // What changes within ten seconds of an event of the same user counts as announced by it: all of
-    // the above may have been. The next change is later.
+    // the above may have been, or not. The next change is later, and runs again like all others.
     tokio::time::sleep(seconds(11)).await;
+    let third = engine.the_running("bob").id;
     engine.docker(&["rm", "-f", "agentyard-bob"]);
     let anyone = service.client();
     anyone
         .readiness_line("engine events: degraded", seconds(40))
         .await;
-    admin.status("bob", "running", seconds(40)).await;
+    until("removed again: runs again", seconds(15), async || {
+        matches!(engine.of("bob").as_slice(), [one] if one.id != third && one.state == "running")
+    })
+    .await;
+    admin.status("bob", "running", seconds(20)).await;
     admin.event("engine/local", "WatchLost", seconds(5)).await;
     until("the stream is opened again", seconds(5), async || {
         proxy.event_streams() == 1
