@@ -405,6 +405,14 @@ impl From<DbError> for ApiError {
             },
             DbError::NameBeingRemoved => Self::NameBeingRemoved,
             DbError::LastSuperadmin => Self::LastSuperadmin,
+            DbError::WrongState(what) => Self::Conflict {
+                code: "wrong_state",
+                message: what.to_owned(),
+            },
+            DbError::InRollout { .. } => Self::Conflict {
+                code: "in_rollout",
+                message: format!("{error}; wait for its end, or cancel it"),
+            },
             DbError::InvalidName(_)
             | DbError::Corrupt(_)
             | DbError::Sealed(_)
@@ -467,6 +475,15 @@ mod tests {
             (DbError::NameTaken, 409, "already_exists"),
             (DbError::NameBeingRemoved, 409, "name_being_removed"),
             (DbError::LastSuperadmin, 409, "last_superadmin"),
+            (DbError::WrongState("not paused"), 409, "wrong_state"),
+            (
+                DbError::InRollout {
+                    rollout: "r".to_owned(),
+                    users: vec!["alice".to_owned()],
+                },
+                409,
+                "in_rollout",
+            ),
             (DbError::Corrupt("secret".to_owned()), 500, "internal"),
             (DbError::Sealed("secret".to_owned()), 500, "internal"),
         ] {

@@ -255,11 +255,14 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::HomeConflict
         | Reason::NetworkInUse
         | Reason::PausedByOperator
+        | Reason::ImageInUse
+        | Reason::RolloutPaused
         | Reason::Terminating => FailureClass::Conflict,
         // The registry, or the agent itself, is what failed behind this service.
-        Reason::ImagePullFailed | Reason::CrashLoop | Reason::ReplacementFailed => {
-            FailureClass::Remote
-        }
+        Reason::ImagePullFailed
+        | Reason::CrashLoop
+        | Reason::ReplacementFailed
+        | Reason::RolloutFailed => FailureClass::Remote,
         Reason::EngineTooOld
         | Reason::DataDirMismatch
         | Reason::NetworkFull
@@ -355,7 +358,9 @@ async fn read(deps: &Deps, kind: Kind, uid: &Uid) -> Result<Option<ObjectRow>, D
 
 async fn progress_of(deps: &Deps, id: &str) -> Result<Progress, DbError> {
     let mut connection = deps.db.read().await?;
-    let targets = operation::targets(&mut connection, id).await?;
+    let operation = operation::get(&mut connection, id).await?;
+    let operation = operation.ok_or(DbError::NotFound("task"))?;
+    let targets = operation::targets(&mut connection, &operation).await?;
     Ok(operation::progress(&targets))
 }
 

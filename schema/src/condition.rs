@@ -100,6 +100,12 @@ pub enum Reason {
     ImagePulling,
     /// The image could not be pulled.
     ImagePullFailed,
+    /// The image shall leave the engine, but users have it.
+    ImageInUse,
+    /// A user did not become ready on the new image; nobody more is moved.
+    RolloutPaused,
+    /// The rollout ended, and somebody could not be moved, or not back.
+    RolloutFailed,
     /// An object of the same name exists that Agentyard does not own.
     NameConflict,
     /// The user's directory cannot be used as it is.
@@ -157,6 +163,9 @@ impl Reason {
             | Self::NetworkFull
             | Self::ImageMissing
             | Self::ImagePullFailed
+            | Self::ImageInUse
+            | Self::RolloutPaused
+            | Self::RolloutFailed
             | Self::NameConflict
             | Self::HomeConflict
             | Self::CrashLoop
@@ -224,6 +233,15 @@ impl Reason {
             Self::ImagePullFailed => {
                 "Check image.name, image.tag and the registry credentials; the pull is retried."
             }
+            Self::ImageInUse => {
+                "Move its users to another image with migrate, then it is removed by itself."
+            }
+            Self::RolloutPaused => {
+                "Look at the failed users; then resume, roll back or cancel the rollout."
+            }
+            Self::RolloutFailed => {
+                "Look at the failed users; start another rollout for them, or roll this one back."
+            }
             Self::NameConflict => {
                 "Rename or remove the foreign object; Agentyard never touches what it does not own."
             }
@@ -276,6 +294,9 @@ impl Reason {
             Self::ImageMissing => "the image is looked for on the engine again",
             Self::ImagePulling => "the pull is looked at again",
             Self::ImagePullFailed => "the image is pulled again",
+            Self::ImageInUse => "it is looked whether users still have the image",
+            Self::RolloutPaused => "nothing is tried until it is resumed",
+            Self::RolloutFailed => "nothing is tried; the rollout has ended",
             Self::NameConflict => "it is looked whether the name is free",
             Self::HomeConflict | Self::HomeMissing => "the user's directory is looked at again",
             Self::CrashLoop | Self::Exited => "the container is started again",

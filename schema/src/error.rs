@@ -23,6 +23,17 @@ pub enum DbError {
     /// The last superadmin cannot be removed.
     #[error("the last superadmin cannot be removed")]
     LastSuperadmin,
+    /// What was asked for cannot be done in the object's present state; the text says which that is.
+    #[error("{0}")]
+    WrongState(&'static str),
+    /// Users are in another rollout that has not ended.
+    #[error("{} in rollout {rollout}, which has not ended", .users.join(", "))]
+    InRollout {
+        /// That rollout.
+        rollout: String,
+        /// At most 20 of the users.
+        users: Vec<String>,
+    },
     /// A stored name breaks the rule for names.
     #[error("a stored user name is not valid")]
     InvalidName(#[from] InvalidUserName),

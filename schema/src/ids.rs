@@ -113,6 +113,10 @@ pub enum Kind {
     Container,
     /// The container engine and what is shared on it (network, data directory mapping).
     Engine,
+    /// An image that an administrator wants on the engine, or off it.
+    Image,
+    /// A move of users from their images to another one.
+    Rollout,
 }
 
 impl Kind {

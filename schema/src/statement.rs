@@ -34,9 +34,11 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::config::query::STATEMENTS,
         crate::container::query::STATEMENTS,
         crate::event::STATEMENTS,
+        crate::image::query::STATEMENTS,
         crate::meta::STATEMENTS,
         crate::object::query::STATEMENTS,
         crate::operation::query::STATEMENTS,
+        crate::rollout::query::STATEMENTS,
         crate::session::query::STATEMENTS,
         crate::user::query::STATEMENTS,
     ]

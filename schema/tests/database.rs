@@ -9,7 +9,7 @@ use schema::config::{Changes, query as config};
 use schema::container::{self, ContainerFacts, Desired};
 use schema::error::DbError;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
-use schema::object::{self, StatusRow};
+use schema::object::{self, Dirty, StatusRow};
 use schema::session;
 use schema::user::{self, NewUser, Role, Source};
 use schema::{event, lease, meta, operation};
@@ -428,7 +428,7 @@ async fn dirty_lists_what_no_pass_has_seen(fixture: Fixture) {
     let bob = create(&fixture, "bob").await.unwrap();
     let mut tx = fixture.db.begin().await.unwrap();
     let dirty = object::dirty(&mut tx, Kind::Container).await.unwrap();
-    let mut dirty: Vec<Uid> = dirty.into_iter().map(|(uid, _)| uid).collect();
+    let mut dirty: Vec<Uid> = dirty.into_iter().map(|object| object.uid).collect();
     dirty.sort();
     let mut both = vec![alice.clone(), bob.clone()];
     both.sort();
@@ -443,7 +443,11 @@ async fn dirty_lists_what_no_pass_has_seen(fixture: Fixture) {
         .unwrap();
     assert_eq!(
         object::dirty(&mut tx, Kind::Container).await.unwrap(),
-        [(bob, Generation(1))]
+        [Dirty {
+            uid: bob,
+            generation: Generation(1),
+            bulk: false
+        }]
     );
     object::bump_all(&mut tx, Kind::Container).await.unwrap();
     assert_eq!(
@@ -698,7 +702,8 @@ async fn progress_is_computed_from_the_objects(fixture: Fixture) {
     object::save_status(&mut tx, Kind::Container, &bob, &failed, Epoch(1))
         .await
         .unwrap();
-    let targets = operation::targets(&mut tx, &id).await.unwrap();
+    let operation = operation::get(&mut tx, &id).await.unwrap().unwrap();
+    let targets = operation::targets(&mut tx, &operation).await.unwrap();
     let progress = operation::progress(&targets);
     assert_eq!(
         (

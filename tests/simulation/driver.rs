@@ -161,7 +161,9 @@ impl World {
             account.paused[usize::from(kind == Kind::Container)] = paused;
             match kind {
                 Kind::Container => account.push(now, |_| {}),
-                Kind::User | Kind::Engine => account.user_generation += 1,
+                Kind::User | Kind::Engine | Kind::Image | Kind::Rollout => {
+                    account.user_generation += 1;
+                }
             }
         }
     }

@@ -103,7 +103,7 @@ pub async fn status(
     };
     let status = match operation {
         Some(operation) => {
-            let targets = operation::targets(&mut connection, &operation.id).await?;
+            let targets = operation::targets(&mut connection, &operation).await?;
             Status::new(operation, &targets)
         }
         None => Status::idle(),
@@ -192,7 +192,7 @@ async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Task>, i64), 
     }
     let mut tasks = Vec::with_capacity(operations.len());
     for operation in operations {
-        let targets = operation::targets(&mut connection, &operation.id).await?;
+        let targets = operation::targets(&mut connection, &operation).await?;
         tasks.push(Task::new(operation, targets));
     }
     Ok((tasks, total))

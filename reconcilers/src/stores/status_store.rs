@@ -77,10 +77,13 @@ impl StatusStore<Uid> for DbStatusStore {
         let dirty = object::dirty(&mut connection, self.kind)
             .await
             .map_err(failed)?;
-        for (uid, _) in &dirty {
-            self.observer.dirty(uid);
+        for object in &dirty {
+            self.observer.dirty(&object.uid);
         }
-        Ok(dirty)
+        Ok(dirty
+            .into_iter()
+            .map(|object| (object.uid, object.generation))
+            .collect())
     }
 
     async fn load_all(&self) -> Result<Vec<(Uid, ObjectStatus)>, StoreError> {

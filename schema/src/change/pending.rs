@@ -69,7 +69,7 @@ pub(crate) fn companion(kind: Kind) -> Option<Kind> {
     match kind {
         // A user's status word is that of its container.
         Kind::Container => Some(Kind::User),
-        Kind::User | Kind::Engine => None,
+        Kind::User | Kind::Engine | Kind::Image | Kind::Rollout => None,
     }
 }
 

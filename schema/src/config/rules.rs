@@ -5,6 +5,8 @@ use std::str::FromStr;
 use cidr::{IpCidr, Ipv4Cidr};
 use url::{Host, Url};
 
+use crate::image::ImageReference;
+
 /// A rule for one text.
 pub type Rule = fn(&str) -> Result<String, &'static str>;
 
@@ -303,23 +305,12 @@ pub fn registry(text: &str) -> Result<String, &'static str> {
 
 /// An image without tag and digest, as `[registry[:port]/]path`.
 pub fn image_name(text: &str) -> Result<String, &'static str> {
-    let component = |part: &str| {
-        let bytes = part.as_bytes();
-        bytes.first().is_some_and(u8::is_ascii_alphanumeric)
-            && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
-            && part
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b))
-    };
-    let (host, path) = match text.split_once('/') {
-        // A first part with a dot or port, or localhost, is a registry.
-        Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => {
-            (Some(first), rest)
-        }
-        _ => (None, text),
+    let is_name = |reference: ImageReference| {
+        // A tag is only given when there is none: what was written is a name alone.
+        !text.contains('@') && reference.tag() == Some("latest") && !text.ends_with(":latest")
     };
     keep(
-        text.len() <= 255 && host.is_none_or(is_registry) && path.split('/').all(component),
+        text.len() <= 255 && text.parse().is_ok_and(is_name),
         text,
         "must be an image name such as docker.io/sipeed/picoclaw, in lower case, without tag and digest",
     )
@@ -327,13 +318,10 @@ pub fn image_name(text: &str) -> Result<String, &'static str> {
 
 /// An image tag.
 pub fn image_tag(text: &str) -> Result<String, &'static str> {
-    let fits = (1..=128).contains(&text.len())
-        && !text.starts_with(['.', '-'])
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+    let reads_back =
+        |reference: ImageReference| reference.tag() == Some(text) && reference.digest().is_none();
     keep(
-        fits,
+        format!("image:{text}").parse().is_ok_and(reads_back),
         text,
         "must be an image tag: 1 to 128 characters of A-Z a-z 0-9 _ . - that begin with none of . -",
     )

@@ -1,5 +1,7 @@
 //! Rows of containers.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use sqlx::FromRow;
 
@@ -57,6 +59,12 @@ pub struct ContainerRow {
     pub debug: bool,
     /// Image reference, fixed when the user was created or migrated.
     pub image_ref: String,
+    /// What a rollout resolved the reference to; `None`: what it meant when the container was first made.
+    pub image_id: Option<String>,
+    /// Its repository digest, when it has one.
+    pub image_digest: Option<String>,
+    /// How long a rollout waits for the replacement to become ready; `None` outside of rollouts.
+    pub health_timeout: Option<Duration>,
     /// Processor limit in cores, when it differs from the configuration's.
     pub cpu_limit: Option<f64>,
     /// Memory limit in MiB, when it differs from the configuration's.
@@ -74,6 +82,14 @@ pub struct ContainerRow {
 }
 
 impl ContainerRow {
+    /// The image (`sha256:…`) this user is pinned to: what a rollout gave it, or what the reference meant
+    /// when its container was first made. `None` before.
+    pub fn pinned_image(&self) -> Option<&str> {
+        let made = (self.facts.image_ref.as_ref() == Some(&self.image_ref))
+            .then_some(self.facts.image_id.as_deref());
+        self.image_id.as_deref().or(made.flatten())
+    }
+
     /// Whether it shall run, all things considered.
     pub fn shall_run(&self) -> bool {
         self.desired == Desired::Running && !self.disabled && self.deleted_at.is_none()
@@ -122,6 +138,9 @@ pub(super) struct RawContainer {
     pub restart_token: String,
     pub debug: i64,
     pub spec_image_ref: String,
+    pub spec_image_id: Option<String>,
+    pub spec_image_digest: Option<String>,
+    pub health_timeout_ms: Option<i64>,
     pub cpu_limit: Option<f64>,
     pub memory_limit_mb: Option<i64>,
     pub generation: i64,
@@ -160,6 +179,12 @@ impl TryFrom<RawContainer> for ContainerRow {
             restart_token: raw.restart_token,
             debug: raw.debug != 0,
             image_ref: raw.spec_image_ref,
+            image_id: raw.spec_image_id,
+            image_digest: raw.spec_image_digest,
+            health_timeout: raw
+                .health_timeout_ms
+                .and_then(|millis| u64::try_from(millis).ok())
+                .map(Duration::from_millis),
             cpu_limit: raw.cpu_limit,
             memory_limit_mb: raw.memory_limit_mb,
             generation: Generation(raw.generation),

@@ -1,5 +1,7 @@
 //! Statements on containers.
 
+use std::time::Duration;
+
 use sqlx::AnyConnection;
 
 use super::model::{ContainerFacts, ContainerRow, Desired, RawContainer};
@@ -7,13 +9,14 @@ use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::object;
+use crate::rollout::ImageChoice;
 use crate::statement::statements;
 
 /// Columns of a container with everything its reconciler needs, in one statement.
 macro_rules! select_container {
     ($rest:literal) => {
         concat!(
-            "SELECT c.uid, u.name, u.disabled, c.desired, c.restart_token, c.debug, c.image_ref AS spec_image_ref, c.cpu_limit, c.memory_limit_mb, \
+            "SELECT c.uid, u.name, u.disabled, c.desired, c.restart_token, c.debug, c.image_ref AS spec_image_ref, c.image_id AS spec_image_id, c.image_digest AS spec_image_digest, c.health_timeout_ms, c.cpu_limit, c.memory_limit_mb, \
              o.generation, o.deleted_at, z.name AS finalizer, g.generation AS config_generation, \
              f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.ready_at, f.crash_count, f.crash_token, f.last_exit_at, f.last_exit_code, \
              f.failed_digest, f.failed_at, f.failed_count \
@@ -39,6 +42,10 @@ statements! {
     SET_RESTART_TOKEN = "UPDATE containers SET desired = 'running', debug = $3, restart_token = $2 WHERE uid = $1";
     /// Own limits; NULL = as configured for everybody.
     SET_LIMITS = "UPDATE containers SET cpu_limit = $2, memory_limit_mb = $3 WHERE uid = $1";
+    /// Another image.
+    SET_IMAGE = "UPDATE containers SET image_ref = $2, image_id = $3, image_digest = $4, health_timeout_ms = $5 WHERE uid = $1";
+    /// A rollout no longer waits for it.
+    FORGET_HEALTH_TIMEOUT = "UPDATE containers SET health_timeout_ms = NULL WHERE uid = $1";
     /// How many containers the agent network has, or is about to have.
     COUNT_ON_NETWORK = "SELECT count(*) FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
                         LEFT JOIN container_facts f ON f.uid = c.uid \
@@ -142,6 +149,36 @@ pub async fn set_limits(
         .execute(&mut **tx)
         .await?;
     Ok(generation)
+}
+
+/// Records another image, as part of a change of many containers: whoever waits for something else comes
+/// first. With `health_timeout` the replacement may take that long to become ready.
+pub(crate) async fn set_image(
+    tx: &mut Tx,
+    uid: &Uid,
+    image: &ImageChoice,
+    health_timeout: Option<Duration>,
+) -> Result<Generation, DbError> {
+    let generation = object::bump_in_bulk(tx, Kind::Container, uid).await?;
+    let millis = health_timeout.map(|limit| i64::try_from(limit.as_millis()).unwrap_or(i64::MAX));
+    sqlx::query(SET_IMAGE)
+        .bind(uid.as_str())
+        .bind(&image.reference)
+        .bind(&image.image_id)
+        .bind(&image.digest)
+        .bind(millis)
+        .execute(&mut **tx)
+        .await?;
+    Ok(generation)
+}
+
+/// A rollout no longer waits for this container.
+pub(crate) async fn forget_health_timeout(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
+    sqlx::query(FORGET_HEALTH_TIMEOUT)
+        .bind(uid.as_str())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
 }
 
 /// How many containers the agent network has, or is about to have because they shall run.

@@ -42,12 +42,17 @@ statements! {
     /// Everything known of a kind, in one scan.
     STATUSES = select_object!("WHERE o.kind = $1");
     /// Objects whose newest desired state no pass has observed yet.
-    DIRTY = "SELECT o.uid, o.generation FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
+    DIRTY = "SELECT o.uid, o.generation, CASE WHEN o.bulk_generation = o.generation THEN 1 ELSE 0 END AS bulk FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
              WHERE o.kind = $1 AND o.generation > coalesce(s.observed_generation, 0)";
     /// One more change of desired state.
     BUMP = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
     /// The same, only if the caller saw the newest.
     BUMP_IF = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL AND generation = $3 RETURNING generation";
+    /// The same, as part of a change of many objects; not so while a change of this one alone waits to be seen.
+    BUMP_IN_BULK = "UPDATE objects SET generation = generation + 1, bulk_generation = CASE WHEN bulk_generation = generation \
+                    OR generation <= coalesce((SELECT observed_generation FROM object_status s WHERE s.kind = objects.kind AND s.uid = objects.uid), 0) \
+                    THEN generation + 1 ELSE bulk_generation END \
+                    WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
     /// One more change of desired state for all of a kind.
     BUMP_ALL = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND deleted_at IS NULL";
     /// Asks for removal.
@@ -187,19 +192,29 @@ pub async fn statuses(
     raws.into_iter().map(ObjectRow::try_from).collect()
 }
 
-/// Objects whose newest desired state no pass has observed yet, with its generation.
-pub async fn dirty(
-    connection: &mut AnyConnection,
-    kind: Kind,
-) -> Result<Vec<(Uid, Generation)>, DbError> {
-    let rows: Vec<(String, i64)> = sqlx::query_as(DIRTY)
+/// An object whose newest desired state no pass has observed yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dirty {
+    /// Identity.
+    pub uid: Uid,
+    /// The newest generation.
+    pub generation: Generation,
+    /// It was changed together with many others, and can wait.
+    pub bulk: bool,
+}
+
+/// Objects whose newest desired state no pass has observed yet.
+pub async fn dirty(connection: &mut AnyConnection, kind: Kind) -> Result<Vec<Dirty>, DbError> {
+    let rows: Vec<(String, i64, i64)> = sqlx::query_as(DIRTY)
         .bind(kind.as_str())
         .fetch_all(connection)
         .await?;
-    Ok(rows
-        .into_iter()
-        .map(|(uid, generation)| (Uid::from(uid), Generation(generation)))
-        .collect())
+    let dirty = |(uid, generation, bulk)| Dirty {
+        uid: Uid::from(uid),
+        generation: Generation(generation),
+        bulk: bulk != 0,
+    };
+    Ok(rows.into_iter().map(dirty).collect())
 }
 
 /// One more change of desired state; with `expected`, only if that is still the generation.
@@ -240,6 +255,20 @@ pub async fn bump(
             _ => Err(DbError::NotFound("object")),
         },
     }
+}
+
+/// One more change of desired state, as part of a change of many objects: whoever waits for something
+/// else comes first.
+pub async fn bump_in_bulk(tx: &mut Tx, kind: Kind, uid: &Uid) -> Result<Generation, DbError> {
+    let row: Option<(i64,)> = sqlx::query_as(BUMP_IN_BULK)
+        .bind(kind.as_str())
+        .bind(uid.as_str())
+        .fetch_optional(&mut **tx)
+        .await?;
+    let (generation,) = row.ok_or(DbError::NotFound("object"))?;
+    tx.changed(kind, uid);
+    tx.ring_on_commit();
+    Ok(Generation(generation))
 }
 
 /// One more change of desired state for all objects of a kind, in one statement.

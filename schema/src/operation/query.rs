@@ -8,6 +8,7 @@ use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::object::StatusRow;
+use crate::rollout::{self, RolloutKind};
 use crate::statement::statements;
 
 statements! {
@@ -26,6 +27,8 @@ statements! {
                FROM operation_targets t LEFT JOIN objects o ON o.kind = t.kind AND o.uid = t.uid \
                LEFT JOIN object_status s ON s.kind = t.kind AND s.uid = t.uid \
                WHERE t.operation_id = $1 ORDER BY t.name";
+    /// Users of a rollout with their states.
+    ROLLOUT_TARGETS = "SELECT name, state, message, moved_at, finished_at FROM rollout_targets WHERE rollout_uid = $1 ORDER BY position";
 }
 
 /// A request that touches many objects.
@@ -200,12 +203,52 @@ pub async fn list(
 }
 
 /// Objects of an operation with their states.
-pub async fn targets(connection: &mut AnyConnection, id: &str) -> Result<Vec<Target>, DbError> {
+pub async fn targets(
+    connection: &mut AnyConnection,
+    operation: &Operation,
+) -> Result<Vec<Target>, DbError> {
+    if operation.kind.parse::<RolloutKind>().is_ok() {
+        return rollout_targets(connection, &operation.id).await;
+    }
     let raws: Vec<RawTarget> = sqlx::query_as(TARGETS)
-        .bind(id)
+        .bind(&operation.id)
         .fetch_all(connection)
         .await?;
     raws.into_iter().map(Target::try_from).collect()
+}
+
+/// Users of a rollout: what became of each is in its own row.
+async fn rollout_targets(connection: &mut AnyConnection, id: &str) -> Result<Vec<Target>, DbError> {
+    let rows: Vec<(String, String, String, Option<i64>, Option<i64>)> =
+        sqlx::query_as(ROLLOUT_TARGETS)
+            .bind(id)
+            .fetch_all(connection)
+            .await?;
+    let target =
+        |(name, state, message, moved_at, finished_at): (String, String, _, _, Option<i64>)| {
+            let state: rollout::TargetState = state
+                .parse()
+                .map_err(|_| DbError::Corrupt(format!("target state {state:?}")))?;
+            Ok(Target {
+                object: format!("{}/{name}", Kind::Container),
+                state: state.into(),
+                message,
+                since: finished_at.or(moved_at).map(Timestamp::from_millis),
+            })
+        };
+    rows.into_iter().map(target).collect()
+}
+
+impl From<rollout::TargetState> for TargetState {
+    fn from(state: rollout::TargetState) -> Self {
+        use rollout::TargetState as User;
+        match state {
+            User::Pending => Self::Pending,
+            User::Moving | User::PuttingBack | User::RollingBack => Self::Running,
+            User::Done | User::RolledBack | User::Skipped => Self::Done,
+            User::Failed | User::Cancelled => Self::Failed,
+        }
+    }
 }
 
 /// Adds the states up.

@@ -5,6 +5,7 @@ use schema::secrets::MasterKey;
 use sqlx::{AssertSqlSafe, Connection};
 
 /// What a test of the schema works with.
+#[allow(dead_code)] // Not every file of tests needs every part.
 pub struct Fixture {
     pub db: Db,
     pub key: MasterKey,

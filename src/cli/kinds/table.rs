@@ -143,6 +143,20 @@ pub static KINDS: &[KindInfo] = &[
         "/api/admin/reconcile/objects?reconciler=engine",
         &["engine"],
     ),
+    object(
+        "image",
+        "images",
+        &["i", "img"],
+        "/api/admin/reconcile/objects?reconciler=image",
+        &["image"],
+    ),
+    object(
+        "rollout",
+        "rollouts",
+        &["ro"],
+        "/api/admin/reconcile/objects?reconciler=rollout",
+        &["rollout"],
+    ),
     KindInfo {
         singular: "object",
         plural: "objects",
@@ -151,7 +165,7 @@ pub static KINDS: &[KindInfo] = &[
         list: "objects",
         paging: Paging::Searched,
         id: "object",
-        change: Changes::Told(&["user", "container", "engine"]),
+        change: Changes::Told(&["user", "container", "engine", "image", "rollout"]),
         columns: &[
             column("OBJECT", |item, _| Cell::field(item, "object")),
             READY,

@@ -8,7 +8,9 @@ use schema::config::query as config_query;
 use schema::container::{self, ContainerRow};
 use schema::event::{self, Event};
 use schema::ids::{Kind, Timestamp, Uid, UserName};
+use schema::image;
 use schema::object::{self, ObjectRow};
+use schema::rollout;
 use schema::user;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
@@ -77,6 +79,8 @@ struct Stored {
     row: ObjectRow,
     desired: Option<DesiredState>,
     container: Option<ContainerRow>,
+    /// What its reconciler remembers, when that is all there is to tell.
+    world: Option<ObservedState>,
     /// The object whose state this one waits for.
     awaited: Option<ObjectRow>,
     /// Paused reconcilers.
@@ -101,9 +105,9 @@ pub async fn object(
         .parse()
         .map_err(|_| ApiError::not_found("this kind of object"))?;
     // The connection is given back before the world is looked at.
-    let stored = read(&deps, kind, name).await?;
+    let mut stored = read(&deps, kind, name).await?;
     let plan = dry_run(&deps, kind, &stored.row).await;
-    let observed = observed(&deps, kind, &stored).await;
+    let observed = observed(&deps, kind, &mut stored).await;
     let awaited = stored.awaited;
     let waits_for = awaited.map(|row| Header::of(&deps, row, &stored.paused));
     let message = format!("{kind}/{}", stored.row.name);
@@ -126,6 +130,7 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
     let (values, _) = config_query::load(&mut connection, &deps.master_key).await?;
     let config = Config::from_stored(values);
     let mut container = None;
+    let mut world = None;
     let desired = match kind {
         Kind::Container => {
             container = container::get(&mut connection, &row.uid).await?;
@@ -140,6 +145,18 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
         Kind::Engine => Some(DesiredState::Engine {
             network_subnet: config.text("container.network_subnet").to_owned(),
         }),
+        Kind::Image => {
+            let image = image::get(&mut connection, &row.uid).await?;
+            world = image.as_ref().map(ObservedState::image);
+            image.as_ref().map(DesiredState::image)
+        }
+        Kind::Rollout => {
+            let rollout = rollout::get(&mut connection, &row.uid).await?;
+            world = rollout.as_ref().map(ObservedState::rollout);
+            rollout
+                .as_ref()
+                .map(|(rollout, _)| DesiredState::rollout(rollout))
+        }
     };
     let awaited = match awaited(kind, &row) {
         Some((kind, uid)) => object::get(&mut connection, kind, &uid).await?,
@@ -152,6 +169,7 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
         paused: object::paused_reconcilers(&mut connection).await?,
         desired,
         container,
+        world,
         awaited,
         row,
     })
@@ -175,12 +193,13 @@ fn awaited(kind: Kind, row: &ObjectRow) -> Option<(Kind, Uid)> {
 }
 
 /// What is, as far as it is known.
-async fn observed(deps: &Deps, kind: Kind, stored: &Stored) -> Option<ObservedState> {
+async fn observed(deps: &Deps, kind: Kind, stored: &mut Stored) -> Option<ObservedState> {
     match (kind, &stored.container) {
         (Kind::Container, Some(row)) => Some(ObservedState::container(deps, row).await),
         (Kind::Container, None) => None,
         (Kind::User, _) => Some(ObservedState::user(&stored.row)),
         (Kind::Engine, _) => Some(ObservedState::engine(deps)),
+        (Kind::Image | Kind::Rollout, _) => stored.world.take(),
     }
 }
 

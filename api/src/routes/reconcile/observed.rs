@@ -1,11 +1,15 @@
 //! Desired and observed state of one object side by side, in the same words, so that a difference is seen.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schema::condition::{self, ConditionStatus, ConditionType};
 use schema::config::Config;
 use schema::container::{ContainerFacts, ContainerRow, Desired};
+use schema::ids::Timestamp;
+use schema::image::{DesiredImage, ImageFacts, ImageRow};
 use schema::object::ObjectRow;
+use schema::rollout::{Phase, RolloutRow, RolloutTarget, Wish};
 use schema::user::{Role, Source, User};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -62,11 +66,34 @@ pub enum DesiredState {
         /// Addresses of the agent network.
         network_subnet: String,
     },
+    /// Of an image.
+    #[schema(title = "image")]
+    Image {
+        /// The full reference, or an id that shall be absent.
+        image: String,
+        desired: DesiredImage,
+        /// Another one asks the registry once more.
+        pull_token: String,
+    },
+    /// Of a rollout.
+    #[schema(title = "rollout")]
+    Rollout {
+        /// The full reference of the new image.
+        image: String,
+        wish: Wish,
+        /// How many users may be under way at once.
+        max_unavailable: u32,
+        /// Whether a failure ends the move of others until somebody resumes it.
+        pause_on_failure: bool,
+        /// How long a user's new container may take to become ready, in seconds.
+        health_timeout_s: u64,
+        /// Raised by each resume.
+        attempt: i64,
+    },
 }
 
 impl DesiredState {
     pub(super) fn container(row: &ContainerRow, config: &Config) -> Self {
-        let pinned = row.facts.image_ref.as_ref() == Some(&row.image_ref);
         let nanos = config.cpu_limit_nanos().unwrap_or(0);
         let nanos = i64::try_from(nanos).unwrap_or(i64::MAX);
         let memory = i64::try_from(config.memory_limit_bytes()).unwrap_or(i64::MAX);
@@ -77,10 +104,29 @@ impl DesiredState {
             debug: row.debug,
             restart_token: row.restart_token.clone(),
             image: row.image_ref.clone(),
-            image_id: row.facts.image_id.clone().filter(|_| pinned),
+            image_id: row.pinned_image().map(str::to_owned),
             cpu_limit: row.cpu_limit.unwrap_or_else(|| cores(nanos)),
             memory_limit_mb: row.memory_limit_mb.unwrap_or(memory / MEBIBYTE),
             network: "agentyard",
+        }
+    }
+
+    pub(super) fn image(row: &ImageRow) -> Self {
+        Self::Image {
+            image: row.reference.clone(),
+            desired: row.desired,
+            pull_token: row.pull_token.clone(),
+        }
+    }
+
+    pub(super) fn rollout(row: &RolloutRow) -> Self {
+        Self::Rollout {
+            image: row.reference.clone(),
+            wish: row.wish,
+            max_unavailable: row.max_unavailable,
+            pause_on_failure: row.pause_on_failure,
+            health_timeout_s: row.health_timeout.as_secs(),
+            attempt: row.attempt,
         }
     }
 
@@ -118,6 +164,22 @@ pub enum ObservedState {
         /// Addresses of the agent network.
         network_subnet: Option<String>,
         network: Option<AgentNetwork>,
+    },
+    /// Of an image: what its reconciler remembers.
+    #[schema(title = "image")]
+    Image(ImageFacts),
+    /// Of a rollout.
+    #[schema(title = "rollout")]
+    Rollout {
+        /// The full reference of the new image.
+        image: String,
+        /// What it was resolved to.
+        image_id: Option<String>,
+        phase: Phase,
+        message: String,
+        finished_at: Option<Timestamp>,
+        /// How many users are how far.
+        users: BTreeMap<String, usize>,
     },
 }
 
@@ -173,6 +235,26 @@ impl ObservedState {
             engine_error,
             live: live.map(Live::of),
         }))
+    }
+
+    pub(super) fn image(row: &ImageRow) -> Self {
+        Self::Image(row.facts.clone())
+    }
+
+    pub(super) fn rollout((row, targets): &(RolloutRow, Vec<RolloutTarget>)) -> Self {
+        let mut users = BTreeMap::new();
+        for target in targets {
+            let state: &str = target.state.into();
+            *users.entry(state.to_owned()).or_default() += 1;
+        }
+        Self::Rollout {
+            image: row.reference.clone(),
+            image_id: row.facts.image_id.clone(),
+            phase: row.facts.phase,
+            message: row.facts.message.clone(),
+            finished_at: row.facts.finished_at,
+            users,
+        }
     }
 
     pub(super) fn user(row: &ObjectRow) -> Self {

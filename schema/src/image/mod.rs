@@ -1,0 +1,13 @@
+//! Images: references, and those an administrator wants on the engine or off it.
+
+mod model;
+pub(crate) mod query;
+mod reference;
+mod tag;
+
+pub use model::{DesiredImage, ImageFacts, ImageRow, ImageUse};
+pub use query::{
+    all, find, get, purge, request_absent, request_cancel, request_pull, save_facts, uses,
+};
+pub use reference::{ImageReference, InvalidImageReference};
+pub use tag::sort_newest_first;

@@ -1,0 +1,222 @@
+//! Statements on images.
+
+use sqlx::AnyConnection;
+
+use super::model::{DesiredImage, ImageFacts, ImageRow, ImageUse, RawImage, RawUse};
+use crate::db::Tx;
+use crate::error::DbError;
+use crate::ids::{Generation, Kind, Timestamp, Uid};
+use crate::statement::statements;
+use crate::{meta, object};
+
+/// Whoever cleans up after an image: its reconciler.
+const FINALIZER: &str = "image";
+
+macro_rules! select_image {
+    ($rest:literal) => {
+        concat!(
+            "SELECT i.uid, i.reference, i.desired, i.pull_token, o.generation, o.deleted_at, \
+             f.image_id, f.digest, f.pull_token AS done_token, f.pulled_at \
+             FROM images i JOIN objects o ON o.kind = 'image' AND o.uid = i.uid \
+             LEFT JOIN image_facts f ON f.uid = i.uid ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    /// Reads one image.
+    GET = select_image!("WHERE i.uid = $1");
+    /// Finds an image by its full reference.
+    FIND = select_image!("WHERE i.reference = $1");
+    /// Reads all images, in one scan.
+    ALL = select_image!("ORDER BY i.reference");
+    /// Records an image.
+    INSERT = "INSERT INTO images (uid, reference, desired, pull_token) VALUES ($1, $2, $3, $4)";
+    /// What is wanted of it.
+    SET_DESIRED = "UPDATE images SET desired = $2 WHERE uid = $1";
+    /// Asks for a pull; or takes back the request, with the token that was answered.
+    SET_PULL_TOKEN = "UPDATE images SET pull_token = $2 WHERE uid = $1";
+    /// What the reconciler remembers.
+    SAVE_FACTS = "INSERT INTO image_facts (uid, image_id, digest, pull_token, pulled_at) \
+                  SELECT uid, $2, $3, $4, CAST($5 AS BIGINT) FROM images WHERE uid = $1 \
+                  ON CONFLICT (uid) DO UPDATE SET image_id = excluded.image_id, digest = excluded.digest, \
+                  pull_token = excluded.pull_token, pulled_at = excluded.pulled_at";
+    /// Removes the row.
+    DELETE = "DELETE FROM images WHERE uid = $1";
+    /// Which user has which image, in one scan: what a rollout resolved, or what its container was made from.
+    USES = "SELECT u.uid, u.name, CASE WHEN u.disabled = 0 THEN c.desired ELSE 'stopped' END AS desired, c.image_ref, \
+            coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS image_id \
+            FROM containers c JOIN users u ON u.uid = c.uid LEFT JOIN container_facts f ON f.uid = c.uid ORDER BY u.name_key";
+}
+
+/// Reads one image.
+pub async fn get(connection: &mut AnyConnection, uid: &Uid) -> Result<Option<ImageRow>, DbError> {
+    let raw: Option<RawImage> = sqlx::query_as(GET)
+        .bind(uid.as_str())
+        .fetch_optional(connection)
+        .await?;
+    raw.map(ImageRow::try_from).transpose()
+}
+
+/// Finds an image by its full reference. One that is being removed is found, too.
+pub async fn find(
+    connection: &mut AnyConnection,
+    reference: &str,
+) -> Result<Option<ImageRow>, DbError> {
+    let raw: Option<RawImage> = sqlx::query_as(FIND)
+        .bind(reference)
+        .fetch_optional(connection)
+        .await?;
+    raw.map(ImageRow::try_from).transpose()
+}
+
+/// Reads all images, in one scan.
+pub async fn all(connection: &mut AnyConnection) -> Result<Vec<ImageRow>, DbError> {
+    let raws: Vec<RawImage> = sqlx::query_as(ALL).fetch_all(connection).await?;
+    raws.into_iter().map(ImageRow::try_from).collect()
+}
+
+/// Which user has which image.
+pub async fn uses(connection: &mut AnyConnection) -> Result<Vec<ImageUse>, DbError> {
+    let raws: Vec<RawUse> = sqlx::query_as(USES).fetch_all(connection).await?;
+    raws.into_iter().map(ImageUse::try_from).collect()
+}
+
+async fn insert(
+    tx: &mut Tx,
+    reference: &str,
+    desired: DesiredImage,
+    pull_token: &str,
+    now: Timestamp,
+) -> Result<(Uid, Generation), DbError> {
+    let uid = Uid::random();
+    sqlx::query(INSERT)
+        .bind(uid.as_str())
+        .bind(reference)
+        .bind::<&str>(desired.into())
+        .bind(pull_token)
+        .execute(&mut **tx)
+        .await?;
+    let generation = object::insert(tx, Kind::Image, &uid, reference, now).await?;
+    Ok((uid, generation))
+}
+
+/// Records that `reference` (a full one) shall be pulled: `token` is new for each request that wants
+/// the registry's newest.
+///
+/// # Errors
+/// [`DbError::NameBeingRemoved`] while the image is being removed from the engine.
+pub async fn request_pull(
+    tx: &mut Tx,
+    reference: &str,
+    token: &str,
+    now: Timestamp,
+) -> Result<(Uid, Generation), DbError> {
+    // The guard orders two requests, so that the second finds the row of the first.
+    meta::take_guard(tx, "images").await?;
+    match find(tx, reference).await? {
+        None => insert(tx, reference, DesiredImage::Present, token, now).await,
+        Some(row) if row.deleted_at.is_some() => Err(DbError::NameBeingRemoved),
+        Some(row) => {
+            let generation = object::bump(tx, Kind::Image, &row.uid, None).await?;
+            sqlx::query(SET_PULL_TOKEN)
+                .bind(row.uid.as_str())
+                .bind(token)
+                .execute(&mut **tx)
+                .await?;
+            Ok((row.uid, generation))
+        }
+    }
+}
+
+/// Records that `reference` (a full one, or an id) shall leave the engine.
+pub async fn request_absent(
+    tx: &mut Tx,
+    reference: &str,
+    now: Timestamp,
+) -> Result<(Uid, Generation), DbError> {
+    meta::take_guard(tx, "images").await?;
+    remove(tx, reference, DesiredImage::Absent, now).await
+}
+
+/// Calls a pull off. An image that was pulled before stays wanted as it is; else nothing is wanted any
+/// more, and the engine keeps what it has.
+pub async fn request_cancel(
+    tx: &mut Tx,
+    reference: &str,
+    now: Timestamp,
+) -> Result<(Uid, Generation), DbError> {
+    meta::take_guard(tx, "images").await?;
+    if let Some(row) = find(tx, reference).await?
+        && row.deleted_at.is_none()
+        && let Some(answered) = &row.facts.pull_token
+    {
+        let generation = object::bump(tx, Kind::Image, &row.uid, None).await?;
+        sqlx::query(SET_PULL_TOKEN)
+            .bind(row.uid.as_str())
+            .bind(answered)
+            .execute(&mut **tx)
+            .await?;
+        return Ok((row.uid, generation));
+    }
+    remove(tx, reference, DesiredImage::Cancelled, now).await
+}
+
+async fn remove(
+    tx: &mut Tx,
+    reference: &str,
+    desired: DesiredImage,
+    now: Timestamp,
+) -> Result<(Uid, Generation), DbError> {
+    let uid = match find(tx, reference).await? {
+        None => insert(tx, reference, desired, "", now).await?.0,
+        Some(row) if row.deleted_at.is_some() => {
+            // Removing it is more than calling its pull off.
+            if desired == DesiredImage::Absent {
+                set_desired(tx, &row.uid, desired).await?;
+            }
+            return Ok((row.uid, row.generation));
+        }
+        Some(row) => row.uid,
+    };
+    set_desired(tx, &uid, desired).await?;
+    object::add_finalizer(tx, Kind::Image, &uid, FINALIZER).await?;
+    let generation = object::delete(tx, Kind::Image, &uid, now).await?;
+    Ok((uid, generation))
+}
+
+async fn set_desired(tx: &mut Tx, uid: &Uid, desired: DesiredImage) -> Result<(), DbError> {
+    sqlx::query(SET_DESIRED)
+        .bind(uid.as_str())
+        .bind::<&str>(desired.into())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Saves what the reconciler remembers; nothing happens when the image is gone.
+pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &ImageFacts) -> Result<(), DbError> {
+    sqlx::query(SAVE_FACTS)
+        .bind(uid.as_str())
+        .bind(&facts.image_id)
+        .bind(&facts.digest)
+        .bind(&facts.pull_token)
+        .bind(facts.pulled_at.map(Timestamp::as_millis))
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Cleaning up is done: removes a deleted image's rows. Returns whether it did.
+pub async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
+    object::remove_finalizer(tx, Kind::Image, uid, FINALIZER).await?;
+    if !object::purge_if_finalized(tx, Kind::Image, uid).await? {
+        return Ok(false);
+    }
+    sqlx::query(DELETE)
+        .bind(uid.as_str())
+        .execute(&mut **tx)
+        .await?;
+    Ok(true)
+}

@@ -1,0 +1,16 @@
+//! Rollouts: users move from their images to another one, a few at a time, and back.
+//!
+//! A rollout is an operation of the same id. A user is in at most one unfinished rollout, so nobody else
+//! changes the image of its container meanwhile.
+
+mod model;
+pub(crate) mod query;
+
+pub use model::{
+    ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, RolloutRow, RolloutTarget,
+    TargetContainer, TargetState, Wish,
+};
+pub use query::{
+    cancel, create, finish_target, get, list, move_target, pause, put_back, resume, roll_back,
+    save_facts, unfinished,
+};

@@ -1,0 +1,405 @@
+//! Rows of rollouts.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use sqlx::FromRow;
+
+use crate::condition::{self, Condition, ConditionType};
+use crate::container::Desired;
+use crate::error::DbError;
+use crate::ids::{Generation, Timestamp, Uid};
+use crate::object::StatusRow;
+
+/// What was asked for.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum RolloutKind {
+    /// Users of one image move to another; it is pulled if it is missing.
+    Migrate,
+    /// Users move to an image that is pulled first, whether it is there or not.
+    Upgrade,
+}
+
+/// What people want of a rollout now.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[schema(as = RolloutWish)]
+pub enum Wish {
+    /// It goes on.
+    Run,
+    /// Nobody more is moved until it is resumed.
+    Pause,
+    /// Everybody goes back to the image of before.
+    Rollback,
+    /// Nobody more is moved, and that is the end.
+    Cancel,
+}
+
+/// How far a rollout is.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[schema(as = RolloutPhase)]
+pub enum Phase {
+    /// The image is being pulled and resolved.
+    Pulling,
+    /// Users are being moved.
+    Rolling,
+    /// Nobody more is moved until it is resumed.
+    Paused,
+    /// Users go back to the image of before.
+    RollingBack,
+    /// The last users under way are waited for, then it ends.
+    Cancelling,
+    /// Everybody was moved.
+    Succeeded,
+    /// It ended, and somebody could not be moved, or not back.
+    Failed,
+    /// Everybody is back on the image of before.
+    RolledBack,
+    /// It was ended before everybody was moved.
+    Cancelled,
+}
+
+/// How far one user of a rollout is.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[schema(as = RolloutTargetState)]
+pub enum TargetState {
+    /// Its turn has not come.
+    Pending,
+    /// It has the new image and is waited for.
+    Moving,
+    /// It has the new image and is ready, or stopped as it was.
+    Done,
+    /// It did not become ready, and is on its way back.
+    PuttingBack,
+    /// It did not become ready, and has the image of before again.
+    Failed,
+    /// The whole is rolled back, and it is on its way back.
+    RollingBack,
+    /// It has the image of before again, as asked.
+    RolledBack,
+    /// The user is gone, or got its image from somebody else.
+    Skipped,
+    /// The rollout ended before its turn came.
+    Cancelled,
+}
+
+impl TargetState {
+    /// Whether its container may be unavailable because of the rollout.
+    pub fn is_under_way(self) -> bool {
+        matches!(self, Self::Moving | Self::PuttingBack | Self::RollingBack)
+    }
+}
+
+/// An image for a container: a reference and what it means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageChoice {
+    /// The reference.
+    pub reference: String,
+    /// The image (`sha256:…`) on the engine; `None`: whatever the reference means when the container is made.
+    pub image_id: Option<String>,
+    /// Its repository digest, when it has one.
+    pub digest: Option<String>,
+}
+
+/// A rollout to create.
+#[derive(Debug, Clone)]
+pub struct NewRollout {
+    /// What was asked for.
+    pub kind: RolloutKind,
+    /// The full reference of the new image.
+    pub reference: String,
+    /// The image that users are moved from, as it was named.
+    pub source: Option<String>,
+    /// How many users may be under way at once, at least 1.
+    pub max_unavailable: u32,
+    /// Whether a failure ends the move of others until somebody resumes it.
+    pub pause_on_failure: bool,
+    /// How long a user's new container may take to become ready.
+    pub health_timeout: Duration,
+}
+
+/// Everything the rollout reconciler needs from the database about one rollout.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RolloutRow {
+    /// Identity; the id of its operation.
+    pub uid: Uid,
+    /// What was asked for.
+    pub kind: RolloutKind,
+    /// The full reference of the new image.
+    pub reference: String,
+    /// The image that users are moved from, as it was named.
+    pub source: Option<String>,
+    /// How many users may be under way at once.
+    pub max_unavailable: u32,
+    /// Whether a failure ends the move of others until somebody resumes it.
+    pub pause_on_failure: bool,
+    /// How long a user's new container may take to become ready.
+    pub health_timeout: Duration,
+    /// What people want of it now.
+    pub wish: Wish,
+    /// Raised by each resume: the image is pulled and resolved once more.
+    pub attempt: i64,
+    /// Generation of the object.
+    pub generation: Generation,
+    /// Who asked for it.
+    pub actor: String,
+    /// When.
+    pub created_at: Timestamp,
+    /// What the reconciler remembers.
+    pub facts: RolloutFacts,
+}
+
+impl RolloutRow {
+    /// Whether a failure has ended the move of others, and nobody has resumed it since.
+    pub fn paused_itself(&self) -> bool {
+        self.facts.paused_attempt == self.attempt
+    }
+}
+
+/// What the rollout reconciler remembers between passes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolloutFacts {
+    /// What the reference was resolved to.
+    pub image_id: Option<String>,
+    /// Its repository digest, when it has one.
+    pub image_digest: Option<String>,
+    /// The attempt for which it was resolved.
+    pub resolved_attempt: i64,
+    /// The attempt that was paused by a failure.
+    pub paused_attempt: i64,
+    /// How far it is.
+    pub phase: Phase,
+    /// In words, for people.
+    pub message: String,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// One user of a rollout.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RolloutTarget {
+    /// The user.
+    pub uid: Uid,
+    /// Its name when the rollout began.
+    pub name: String,
+    /// How far it is.
+    pub state: TargetState,
+    /// The image it was moved to.
+    pub image_id: Option<String>,
+    /// What it had before it was first moved.
+    pub previous: Option<ImageChoice>,
+    /// The generation of its container that asks for the present image.
+    pub generation: Option<Generation>,
+    /// When that was written.
+    pub moved_at: Option<Timestamp>,
+    /// When it got to its state, if that is an end.
+    pub finished_at: Option<Timestamp>,
+    /// In words, for people.
+    pub message: String,
+    /// Its container; `None` when the user is gone or going.
+    pub container: Option<TargetContainer>,
+}
+
+/// The container of a rollout's user.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TargetContainer {
+    /// Whether it shall run, all things considered.
+    pub shall_run: bool,
+    /// The reference it has now.
+    pub image_ref: String,
+    /// What that means, once it is known.
+    pub image_id: Option<String>,
+    /// Its newest generation.
+    pub generation: Generation,
+    /// The newest generation its reconciler has seen.
+    pub observed_generation: Generation,
+    /// What is known of it.
+    pub ready: Option<Condition>,
+}
+
+fn corrupt(what: &str, value: &str) -> DbError {
+    DbError::Corrupt(format!("{what} {value:?}"))
+}
+
+fn millis(value: i64) -> Duration {
+    Duration::from_millis(u64::try_from(value).unwrap_or(0))
+}
+
+#[derive(FromRow)]
+pub(super) struct RawRollout {
+    pub uid: String,
+    #[sqlx(rename = "type")]
+    pub kind: String,
+    pub reference: String,
+    pub source: Option<String>,
+    pub max_unavailable: i64,
+    pub pause_on_failure: i64,
+    pub health_timeout_ms: i64,
+    pub wish: String,
+    pub attempt: i64,
+    pub generation: i64,
+    pub actor: String,
+    pub created_at: i64,
+    pub image_id: Option<String>,
+    pub image_digest: Option<String>,
+    pub resolved_attempt: i64,
+    pub paused_attempt: i64,
+    pub phase: String,
+    pub message: String,
+    pub finished_at: Option<i64>,
+}
+
+impl TryFrom<RawRollout> for RolloutRow {
+    type Error = DbError;
+
+    fn try_from(raw: RawRollout) -> Result<Self, DbError> {
+        Ok(Self {
+            uid: Uid::from(raw.uid),
+            kind: raw
+                .kind
+                .parse()
+                .map_err(|_| corrupt("rollout", &raw.kind))?,
+            reference: raw.reference,
+            source: raw.source,
+            max_unavailable: u32::try_from(raw.max_unavailable).unwrap_or(1).max(1),
+            pause_on_failure: raw.pause_on_failure != 0,
+            health_timeout: millis(raw.health_timeout_ms),
+            wish: raw.wish.parse().map_err(|_| corrupt("wish", &raw.wish))?,
+            attempt: raw.attempt,
+            generation: Generation(raw.generation),
+            actor: raw.actor,
+            created_at: Timestamp::from_millis(raw.created_at),
+            facts: RolloutFacts {
+                image_id: raw.image_id,
+                image_digest: raw.image_digest,
+                resolved_attempt: raw.resolved_attempt,
+                paused_attempt: raw.paused_attempt,
+                phase: raw
+                    .phase
+                    .parse()
+                    .map_err(|_| corrupt("phase", &raw.phase))?,
+                message: raw.message,
+                finished_at: raw.finished_at.map(Timestamp::from_millis),
+            },
+        })
+    }
+}
+
+#[derive(FromRow)]
+pub(super) struct RawTarget {
+    pub uid: String,
+    pub name: String,
+    pub state: String,
+    pub image_id: Option<String>,
+    pub previous_ref: Option<String>,
+    pub previous_id: Option<String>,
+    pub previous_digest: Option<String>,
+    pub generation: Option<i64>,
+    pub moved_at: Option<i64>,
+    pub finished_at: Option<i64>,
+    pub message: String,
+    pub desired: Option<String>,
+    pub disabled: Option<i64>,
+    pub deleted_at: Option<i64>,
+    pub image_ref: Option<String>,
+    pub current_id: Option<String>,
+    pub container_generation: Option<i64>,
+    pub observed_generation: Option<i64>,
+    pub conditions: Option<String>,
+    pub failures: Option<i64>,
+    pub next_attempt_at: Option<i64>,
+}
+
+impl TryFrom<RawTarget> for RolloutTarget {
+    type Error = DbError;
+
+    fn try_from(raw: RawTarget) -> Result<Self, DbError> {
+        let status = StatusRow::from_columns(
+            raw.observed_generation,
+            raw.conditions.as_deref(),
+            raw.failures,
+            raw.next_attempt_at,
+        )?;
+        let container = match (raw.desired, raw.image_ref, raw.container_generation) {
+            (Some(desired), Some(image_ref), Some(generation)) if raw.deleted_at.is_none() => {
+                Some(TargetContainer {
+                    shall_run: Desired::read(&desired)? == Desired::Running
+                        && raw.disabled == Some(0),
+                    image_ref,
+                    image_id: raw.current_id,
+                    generation: Generation(generation),
+                    observed_generation: status.observed_generation,
+                    ready: condition::find(&status.conditions, ConditionType::Ready).cloned(),
+                })
+            }
+            _ => None,
+        };
+        Ok(Self {
+            uid: Uid::from(raw.uid),
+            name: raw.name,
+            state: raw
+                .state
+                .parse()
+                .map_err(|_| corrupt("target state", &raw.state))?,
+            image_id: raw.image_id,
+            previous: raw.previous_ref.map(|reference| ImageChoice {
+                reference,
+                image_id: raw.previous_id,
+                digest: raw.previous_digest,
+            }),
+            generation: raw.generation.map(Generation),
+            moved_at: raw.moved_at.map(Timestamp::from_millis),
+            finished_at: raw.finished_at.map(Timestamp::from_millis),
+            message: raw.message,
+            container,
+        })
+    }
+}

@@ -1,0 +1,426 @@
+//! Statements on rollouts.
+
+use std::time::Duration;
+
+use sqlx::AnyConnection;
+
+use super::model::{
+    ImageChoice, NewRollout, Phase, RawRollout, RawTarget, RolloutFacts, RolloutRow, RolloutTarget,
+    TargetState, Wish,
+};
+use crate::db::Tx;
+use crate::error::DbError;
+use crate::ids::{Generation, Kind, Timestamp, Uid};
+use crate::statement::statements;
+use crate::{container, meta, object, operation};
+
+macro_rules! select_rollout {
+    ($rest:literal) => {
+        concat!(
+            "SELECT r.uid, r.type, r.reference, r.source, r.max_unavailable, r.pause_on_failure, r.health_timeout_ms, r.wish, r.attempt, \
+             o.generation, p.actor, p.created_at, f.image_id, f.image_digest, f.resolved_attempt, f.paused_attempt, f.phase, f.message, f.finished_at \
+             FROM rollouts r JOIN objects o ON o.kind = 'rollout' AND o.uid = r.uid \
+             JOIN operations p ON p.id = r.uid JOIN rollout_facts f ON f.uid = r.uid ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    /// Reads one rollout.
+    GET = select_rollout!("WHERE r.uid = $1");
+    /// Rollouts, newest first.
+    LIST = select_rollout!("ORDER BY p.created_at DESC, r.uid DESC LIMIT $1 OFFSET $2");
+    /// How many there are.
+    COUNT = "SELECT count(*) FROM rollouts";
+    /// Those that have not ended.
+    UNFINISHED = "SELECT uid FROM rollout_facts WHERE finished_at IS NULL ORDER BY uid";
+    /// Users of a rollout with their containers, in order.
+    TARGETS = "SELECT t.uid, t.name, t.state, t.image_id, t.previous_ref, t.previous_id, t.previous_digest, t.generation, t.moved_at, t.finished_at, t.message, \
+               c.desired, u.disabled, o.deleted_at, c.image_ref, coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS current_id, \
+               o.generation AS container_generation, s.observed_generation, s.conditions, s.failures, s.next_attempt_at \
+               FROM rollout_targets t LEFT JOIN containers c ON c.uid = t.uid LEFT JOIN users u ON u.uid = t.uid \
+               LEFT JOIN container_facts f ON f.uid = t.uid \
+               LEFT JOIN objects o ON o.kind = 'container' AND o.uid = t.uid \
+               LEFT JOIN object_status s ON s.kind = 'container' AND s.uid = t.uid \
+               WHERE t.rollout_uid = $1 ORDER BY t.position";
+    /// Users of a rollout that are in another one that has not ended.
+    CONFLICTS = "SELECT t.name, t.rollout_uid FROM rollout_targets mine \
+                 JOIN rollout_targets t ON t.uid = mine.uid AND t.rollout_uid <> mine.rollout_uid \
+                 JOIN rollout_facts f ON f.uid = t.rollout_uid AND f.finished_at IS NULL \
+                 WHERE mine.rollout_uid = $1 ORDER BY t.position LIMIT 20";
+    /// Records a rollout.
+    INSERT = "INSERT INTO rollouts (uid, type, reference, source, max_unavailable, pause_on_failure, health_timeout_ms, wish) \
+              VALUES ($1, $2, $3, $4, $5, $6, $7, 'run')";
+    /// Records that it has not begun.
+    INSERT_FACTS = "INSERT INTO rollout_facts (uid, phase) VALUES ($1, 'pulling')";
+    /// Records one of its users, by the order in which they are told.
+    INSERT_TARGET = "INSERT INTO rollout_targets (rollout_uid, uid, name, position, state) \
+                     SELECT $1, u.uid, u.name, CAST($3 AS BIGINT), 'pending' FROM users u WHERE u.uid = $2";
+    /// What people want of it now.
+    SET_WISH = "UPDATE rollouts SET wish = $2 WHERE uid = $1";
+    /// It goes on, with the image resolved once more.
+    SET_RESUMED = "UPDATE rollouts SET wish = 'run', attempt = attempt + 1 WHERE uid = $1";
+    /// Who failed gets another turn.
+    RETRY_FAILED = "UPDATE rollout_targets SET state = 'pending', message = '', finished_at = NULL WHERE rollout_uid = $1 AND state = 'failed'";
+    /// It goes on after its end.
+    REOPEN = "UPDATE rollout_facts SET finished_at = NULL WHERE uid = $1";
+    /// What the reconciler remembers.
+    SAVE_FACTS = "UPDATE rollout_facts SET image_id = $2, image_digest = $3, resolved_attempt = $4, paused_attempt = $5, phase = $6, message = $7, finished_at = $8 \
+                  WHERE uid = $1";
+    /// Remembers what a user had before it was first moved.
+    KEEP_PREVIOUS = "UPDATE rollout_targets SET (previous_ref, previous_id, previous_digest) = \
+                     (SELECT c.image_ref, coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END), \
+                      coalesce(c.image_digest, CASE WHEN f.image_ref = c.image_ref THEN f.image_digest END) \
+                      FROM containers c LEFT JOIN container_facts f ON f.uid = c.uid WHERE c.uid = rollout_targets.uid) \
+                     WHERE rollout_uid = $1 AND uid = $2 AND previous_ref IS NULL";
+    /// A user has another image and is waited for.
+    SET_TARGET_UNDER_WAY = "UPDATE rollout_targets SET state = $3, image_id = $4, generation = $5, moved_at = $6, finished_at = NULL, message = $7 \
+                            WHERE rollout_uid = $1 AND uid = $2";
+    /// A user is at the end of its way.
+    SET_TARGET_FINISHED = "UPDATE rollout_targets SET state = $3, finished_at = $4, message = $5 WHERE rollout_uid = $1 AND uid = $2";
+    /// What a user had before.
+    PREVIOUS = "SELECT previous_ref, previous_id, previous_digest FROM rollout_targets WHERE rollout_uid = $1 AND uid = $2";
+}
+
+/// Records a rollout of `users`, in this order, with its operation.
+///
+/// # Errors
+/// [`DbError::InRollout`] when one of them is in another rollout that has not ended.
+pub async fn create(
+    tx: &mut Tx,
+    new: &NewRollout,
+    users: &[Uid],
+    actor: &str,
+    now: Timestamp,
+) -> Result<Uid, DbError> {
+    // The guard orders two rollouts of one user, so that the second finds the first.
+    meta::take_guard(tx, "rollouts").await?;
+    let kind: &'static str = new.kind.into();
+    let uid = Uid::from(operation::create(tx, kind, actor, &[], now).await?);
+    let health_timeout = i64::try_from(new.health_timeout.as_millis()).unwrap_or(i64::MAX);
+    sqlx::query(INSERT)
+        .bind(uid.as_str())
+        .bind(kind)
+        .bind(&new.reference)
+        .bind(&new.source)
+        .bind(i64::from(new.max_unavailable))
+        .bind(i64::from(new.pause_on_failure))
+        .bind(health_timeout)
+        .execute(&mut **tx)
+        .await?;
+    sqlx::query(INSERT_FACTS)
+        .bind(uid.as_str())
+        .execute(&mut **tx)
+        .await?;
+    for (position, user) in (0_i64..).zip(users) {
+        sqlx::query(INSERT_TARGET)
+            .bind(uid.as_str())
+            .bind(user.as_str())
+            .bind(position)
+            .execute(&mut **tx)
+            .await?;
+    }
+    no_conflict(tx, &uid).await?;
+    object::insert(tx, Kind::Rollout, &uid, uid.as_str(), now).await?;
+    Ok(uid)
+}
+
+async fn no_conflict(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
+    let conflicts: Vec<(String, String)> = sqlx::query_as(CONFLICTS)
+        .bind(uid.as_str())
+        .fetch_all(&mut **tx)
+        .await?;
+    match conflicts.first() {
+        None => Ok(()),
+        Some((_, rollout)) => Err(DbError::InRollout {
+            rollout: rollout.clone(),
+            users: conflicts.iter().map(|(name, _)| name.clone()).collect(),
+        }),
+    }
+}
+
+/// Reads one rollout with its users.
+pub async fn get(
+    connection: &mut AnyConnection,
+    uid: &Uid,
+) -> Result<Option<(RolloutRow, Vec<RolloutTarget>)>, DbError> {
+    let raw: Option<RawRollout> = sqlx::query_as(GET)
+        .bind(uid.as_str())
+        .fetch_optional(&mut *connection)
+        .await?;
+    let Some(raw) = raw else {
+        return Ok(None);
+    };
+    let targets: Vec<RawTarget> = sqlx::query_as(TARGETS)
+        .bind(uid.as_str())
+        .fetch_all(connection)
+        .await?;
+    let targets = targets
+        .into_iter()
+        .map(RolloutTarget::try_from)
+        .collect::<Result<_, _>>()?;
+    Ok(Some((raw.try_into()?, targets)))
+}
+
+/// Rollouts, newest first, one page, with the total.
+pub async fn list(
+    connection: &mut AnyConnection,
+    limit: i64,
+    offset: i64,
+) -> Result<(Vec<RolloutRow>, i64), DbError> {
+    let (total,): (i64,) = sqlx::query_as(COUNT).fetch_one(&mut *connection).await?;
+    let raws: Vec<RawRollout> = sqlx::query_as(LIST)
+        .bind(limit)
+        .bind(offset)
+        .fetch_all(connection)
+        .await?;
+    let rows = raws
+        .into_iter()
+        .map(RolloutRow::try_from)
+        .collect::<Result<_, _>>()?;
+    Ok((rows, total))
+}
+
+/// Rollouts that have not ended.
+pub async fn unfinished(connection: &mut AnyConnection) -> Result<Vec<Uid>, DbError> {
+    let rows: Vec<(String,)> = sqlx::query_as(UNFINISHED).fetch_all(connection).await?;
+    Ok(rows.into_iter().map(|(uid,)| Uid::from(uid)).collect())
+}
+
+/// The rollout, with its row taken for the rest of the transaction.
+async fn change(
+    tx: &mut Tx,
+    uid: &Uid,
+    expected: Option<Generation>,
+) -> Result<(RolloutRow, Generation), DbError> {
+    meta::take_guard(tx, "rollouts").await?;
+    let raw: RawRollout = sqlx::query_as(GET)
+        .bind(uid.as_str())
+        .fetch_optional(&mut **tx)
+        .await?
+        .ok_or(DbError::NotFound("rollout"))?;
+    let generation = object::bump(tx, Kind::Rollout, uid, expected).await?;
+    Ok((raw.try_into()?, generation))
+}
+
+async fn set_wish(tx: &mut Tx, uid: &Uid, wish: Wish) -> Result<(), DbError> {
+    sqlx::query(SET_WISH)
+        .bind(uid.as_str())
+        .bind::<&str>(wish.into())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Records that nobody more shall be moved until it is resumed.
+///
+/// # Errors
+/// [`DbError::WrongState`] when it has ended, is rolled back or called off.
+pub async fn pause(
+    tx: &mut Tx,
+    uid: &Uid,
+    expected: Option<Generation>,
+) -> Result<Generation, DbError> {
+    let (row, generation) = change(tx, uid, expected).await?;
+    match row.wish {
+        _ if row.facts.finished_at.is_some() => return Err(ENDED),
+        Wish::Run | Wish::Pause => {}
+        Wish::Rollback => return Err(DbError::WrongState("the rollout is being rolled back")),
+        Wish::Cancel => return Err(DbError::WrongState("the rollout is being cancelled")),
+    }
+    set_wish(tx, uid, Wish::Pause).await?;
+    Ok(generation)
+}
+
+/// Records that it shall go on: the image is pulled and resolved once more, and who failed gets
+/// another turn.
+///
+/// # Errors
+/// [`DbError::WrongState`] when it is not paused.
+pub async fn resume(
+    tx: &mut Tx,
+    uid: &Uid,
+    expected: Option<Generation>,
+) -> Result<Generation, DbError> {
+    let (row, generation) = change(tx, uid, expected).await?;
+    match row.wish {
+        _ if row.facts.finished_at.is_some() => return Err(ENDED),
+        Wish::Pause => {}
+        Wish::Run if row.paused_itself() => {}
+        Wish::Run | Wish::Rollback | Wish::Cancel => {
+            return Err(DbError::WrongState("the rollout is not paused"));
+        }
+    }
+    for statement in [SET_RESUMED, RETRY_FAILED] {
+        sqlx::query(statement)
+            .bind(uid.as_str())
+            .execute(&mut **tx)
+            .await?;
+    }
+    Ok(generation)
+}
+
+/// Records that everybody shall go back to the image of before; also of a rollout that has ended.
+///
+/// # Errors
+/// [`DbError::WrongState`] when it was rolled back already; [`DbError::InRollout`] when one of its users
+/// is in another rollout by now.
+pub async fn roll_back(
+    tx: &mut Tx,
+    uid: &Uid,
+    expected: Option<Generation>,
+) -> Result<Generation, DbError> {
+    let (row, generation) = change(tx, uid, expected).await?;
+    if row.facts.phase == Phase::RolledBack {
+        return Err(DbError::WrongState("the rollout was rolled back already"));
+    }
+    if row.facts.finished_at.is_some() {
+        no_conflict(tx, uid).await?;
+        sqlx::query(REOPEN)
+            .bind(uid.as_str())
+            .execute(&mut **tx)
+            .await?;
+    }
+    set_wish(tx, uid, Wish::Rollback).await?;
+    Ok(generation)
+}
+
+/// Records that nobody more shall be moved, and that this is the end.
+///
+/// # Errors
+/// [`DbError::WrongState`] when it has ended or is being rolled back.
+pub async fn cancel(
+    tx: &mut Tx,
+    uid: &Uid,
+    expected: Option<Generation>,
+) -> Result<Generation, DbError> {
+    let (row, generation) = change(tx, uid, expected).await?;
+    match row.wish {
+        _ if row.facts.finished_at.is_some() => return Err(ENDED),
+        Wish::Run | Wish::Pause | Wish::Cancel => {}
+        Wish::Rollback => return Err(DbError::WrongState("the rollout is being rolled back")),
+    }
+    set_wish(tx, uid, Wish::Cancel).await?;
+    Ok(generation)
+}
+
+const ENDED: DbError = DbError::WrongState("the rollout has ended");
+
+/// Saves what the reconciler remembers.
+pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &RolloutFacts) -> Result<(), DbError> {
+    sqlx::query(SAVE_FACTS)
+        .bind(uid.as_str())
+        .bind(&facts.image_id)
+        .bind(&facts.image_digest)
+        .bind(facts.resolved_attempt)
+        .bind(facts.paused_attempt)
+        .bind::<&str>(facts.phase.into())
+        .bind(&facts.message)
+        .bind(facts.finished_at.map(Timestamp::as_millis))
+        .execute(&mut **tx)
+        .await?;
+    tx.changed(Kind::Rollout, uid);
+    Ok(())
+}
+
+/// Gives a user's container the rollout's image, and remembers what it had before it was first moved.
+/// Whether it runs is not touched.
+///
+/// # Errors
+/// [`DbError::NotFound`] when the user is gone or going.
+pub async fn move_target(
+    tx: &mut Tx,
+    rollout: &Uid,
+    user: &Uid,
+    image: &ImageChoice,
+    health_timeout: Duration,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    sqlx::query(KEEP_PREVIOUS)
+        .bind(rollout.as_str())
+        .bind(user.as_str())
+        .execute(&mut **tx)
+        .await?;
+    let generation = container::set_image(tx, user, image, Some(health_timeout)).await?;
+    let state = TargetState::Moving;
+    under_way(tx, rollout, user, state, image, generation, "", now).await
+}
+
+/// Gives a user's container the image of before: after a failure (`PuttingBack`) or because the whole is
+/// rolled back (`RollingBack`).
+///
+/// # Errors
+/// [`DbError::NotFound`] when the user is gone or going, or was never moved.
+pub async fn put_back(
+    tx: &mut Tx,
+    rollout: &Uid,
+    user: &Uid,
+    state: TargetState,
+    message: &str,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    let previous: Option<(Option<String>, Option<String>, Option<String>)> =
+        sqlx::query_as(PREVIOUS)
+            .bind(rollout.as_str())
+            .bind(user.as_str())
+            .fetch_optional(&mut **tx)
+            .await?;
+    let Some((Some(reference), image_id, digest)) = previous else {
+        return Err(DbError::NotFound("previous image"));
+    };
+    let image = ImageChoice {
+        reference,
+        image_id,
+        digest,
+    };
+    let generation = container::set_image(tx, user, &image, None).await?;
+    under_way(tx, rollout, user, state, &image, generation, message, now).await
+}
+
+#[allow(clippy::too_many_arguments)] // The columns of one row.
+async fn under_way(
+    tx: &mut Tx,
+    rollout: &Uid,
+    user: &Uid,
+    state: TargetState,
+    image: &ImageChoice,
+    generation: Generation,
+    message: &str,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    sqlx::query(SET_TARGET_UNDER_WAY)
+        .bind(rollout.as_str())
+        .bind(user.as_str())
+        .bind::<&str>(state.into())
+        .bind(&image.image_id)
+        .bind(generation.0)
+        .bind(now.as_millis())
+        .bind(message)
+        .execute(&mut **tx)
+        .await?;
+    tx.changed(Kind::Rollout, rollout);
+    Ok(())
+}
+
+/// Records that a user is at the end of its way.
+pub async fn finish_target(
+    tx: &mut Tx,
+    rollout: &Uid,
+    user: &Uid,
+    state: TargetState,
+    message: &str,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    sqlx::query(SET_TARGET_FINISHED)
+        .bind(rollout.as_str())
+        .bind(user.as_str())
+        .bind::<&str>(state.into())
+        .bind(now.as_millis())
+        .bind(message)
+        .execute(&mut **tx)
+        .await?;
+    container::forget_health_timeout(tx, user).await?;
+    tx.changed(Kind::Rollout, rollout);
+    Ok(())
+}
