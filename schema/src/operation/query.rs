@@ -217,26 +217,39 @@ pub async fn targets(
     raws.into_iter().map(Target::try_from).collect()
 }
 
+#[derive(FromRow)]
+struct RawRolloutTarget {
+    name: String,
+    state: String,
+    message: String,
+    moved_at: Option<i64>,
+    finished_at: Option<i64>,
+}
+
+impl TryFrom<RawRolloutTarget> for Target {
+    type Error = DbError;
+
+    fn try_from(raw: RawRolloutTarget) -> Result<Self, DbError> {
+        let state: rollout::TargetState = raw
+            .state
+            .parse()
+            .map_err(|_| DbError::Corrupt(format!("target state {:?}", raw.state)))?;
+        Ok(Self {
+            object: format!("{}/{}", Kind::Container, raw.name),
+            state: state.into(),
+            message: raw.message,
+            since: raw.finished_at.or(raw.moved_at).map(Timestamp::from_millis),
+        })
+    }
+}
+
 /// Users of a rollout: what became of each is in its own row.
 async fn rollout_targets(connection: &mut AnyConnection, id: &str) -> Result<Vec<Target>, DbError> {
-    let rows: Vec<(String, String, String, Option<i64>, Option<i64>)> =
-        sqlx::query_as(ROLLOUT_TARGETS)
-            .bind(id)
-            .fetch_all(connection)
-            .await?;
-    let target =
-        |(name, state, message, moved_at, finished_at): (String, String, _, _, Option<i64>)| {
-            let state: rollout::TargetState = state
-                .parse()
-                .map_err(|_| DbError::Corrupt(format!("target state {state:?}")))?;
-            Ok(Target {
-                object: format!("{}/{name}", Kind::Container),
-                state: state.into(),
-                message,
-                since: finished_at.or(moved_at).map(Timestamp::from_millis),
-            })
-        };
-    rows.into_iter().map(target).collect()
+    let raws: Vec<RawRolloutTarget> = sqlx::query_as(ROLLOUT_TARGETS)
+        .bind(id)
+        .fetch_all(connection)
+        .await?;
+    raws.into_iter().map(Target::try_from).collect()
 }
 
 impl From<rollout::TargetState> for TargetState {

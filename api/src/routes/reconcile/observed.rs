@@ -167,7 +167,12 @@ pub enum ObservedState {
     },
     /// Of an image: what its reconciler remembers.
     #[schema(title = "image")]
-    Image(ImageFacts),
+    Image {
+        /// The full reference, or an id that shall be absent.
+        reference: String,
+        #[serde(flatten)]
+        facts: ImageFacts,
+    },
     /// Of a rollout.
     #[schema(title = "rollout")]
     Rollout {
@@ -238,7 +243,10 @@ impl ObservedState {
     }
 
     pub(super) fn image(row: &ImageRow) -> Self {
-        Self::Image(row.facts.clone())
+        Self::Image {
+            reference: row.reference.clone(),
+            facts: row.facts.clone(),
+        }
     }
 
     pub(super) fn rollout((row, targets): &(RolloutRow, Vec<RolloutTarget>)) -> Self {
