@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::server::Server;
 use super::switches::{self, Switch};
-use super::{Failure, audit, describe, diff, events, get, kinds, status, wait};
+use super::{Failure, audit, describe, diff, events, get, image, kinds, rollout, status, wait};
 
 /// What to ask or tell.
 #[derive(Debug, Subcommand)]
@@ -57,6 +57,12 @@ pub enum Ask {
         after_help = "Examples:\n  agentyard restart container/alice && agentyard wait container/alice"
     )]
     Restart(switches::RestartArgs),
+    /// Pull, list and delete the engine's images
+    #[command(subcommand)]
+    Image(image::ImageCommand),
+    /// Move users to another image, a few at a time, and back
+    #[command(subcommand)]
+    Rollout(rollout::RolloutCommand),
     /// Read and check the audit log
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -88,6 +94,8 @@ impl Ask {
             Self::Pause(args) => switches::switch(server, Switch::Pause, args).await,
             Self::Resume(args) => switches::switch(server, Switch::Resume, args).await,
             Self::Restart(args) => switches::restart(server, args).await,
+            Self::Image(command) => image::image(server, command).await,
+            Self::Rollout(command) => rollout::rollout(server, command).await,
             Self::Audit(command) => audit::audit(server, command).await,
         }
     }

@@ -16,6 +16,7 @@ pub struct Pages<'a> {
     server: &'a Server,
     kind: &'static KindInfo,
     search: String,
+    parameter: Option<&'static str>,
     next: Option<u64>,
     /// Where a watch goes on from this list, as of its first page.
     pub watch_id: Option<String>,
@@ -28,9 +29,16 @@ impl<'a> Pages<'a> {
             server,
             kind,
             search: search.to_owned(),
+            parameter: None,
             next: Some(1),
             watch_id: None,
         }
+    }
+
+    /// Asks with one more parameter, `name=value`.
+    pub fn with(mut self, parameter: &'static str) -> Self {
+        self.parameter = Some(parameter);
+        self
     }
 
     fn path(&self, page: u64) -> String {
@@ -39,6 +47,9 @@ impl<'a> Pages<'a> {
             path.push(if path.contains('?') { '&' } else { '?' });
             path.push_str(&text);
         };
+        if let Some(parameter) = self.parameter {
+            add(parameter.to_owned());
+        }
         if self.kind.paging != Paging::Whole {
             add(format!("page={page}&page_size={PAGE_SIZE}"));
         }

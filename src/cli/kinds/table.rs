@@ -293,3 +293,46 @@ pub static KINDS: &[KindInfo] = &[
         ],
     },
 ];
+
+/// Images on the engine, wanted by anybody or not. No kind of its own: an object of kind `image` is
+/// what somebody wants.
+pub static LOCAL_IMAGES: KindInfo = KindInfo {
+    singular: "image",
+    plural: "images on the engine",
+    short: &[],
+    path: "/api/admin/images",
+    list: "images",
+    paging: Paging::Searched,
+    id: "id",
+    change: Changes::Looked,
+    columns: &[
+        column("ID", |item, _| Cell::field(item, "id")),
+        column("TAGS", |item, _| Cell::field(item, "repo_tags")),
+        column("SIZE", |item, _| Cell::field(item, "size_str")),
+        column("CREATED", |item, _| Cell::field(item, "created_str")),
+        column("USERS", |item, _| Cell::field(item, "user_count")),
+        wide("WHO", |item, _| Cell::field(item, "users")),
+        wide("FULL ID", |item, _| Cell::field(item, "full_id")),
+    ],
+};
+
+/// The users of one rollout.
+pub static ROLLOUT_USERS: KindInfo = KindInfo {
+    singular: "container",
+    plural: "users in this rollout",
+    short: &[],
+    path: "",
+    list: "users",
+    paging: Paging::Whole,
+    id: "username",
+    change: Changes::Looked,
+    columns: &[
+        USERNAME,
+        column("STATE", |item, _| {
+            Cell::status(&plain(item.get("state").unwrap_or(&Value::Null)))
+        }),
+        column("SINCE", |item, now| Cell::new(&age(item, "since", now))),
+        column("MESSAGE", |item, _| Cell::field(item, "message")),
+        wide("PREVIOUS", |item, _| Cell::field(item, "previous_image")),
+    ],
+};

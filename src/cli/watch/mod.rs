@@ -1,16 +1,14 @@
 //! Hears of changes from a running server, across its restarts.
 
-mod sse;
-
 use std::time::Duration;
 
 use http::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use self::sse::{Event, Parser};
 use super::output::screen;
 use super::server::Server;
+use super::sse::{Event, Parser};
 use super::{Failure, admin};
 
 const PATH: &str = "/api/admin/watch";

@@ -1,0 +1,156 @@
+//! `agentyard image pull`: follows a pull of the server.
+
+use std::io::IsTerminal;
+
+use clap::Args;
+use http::Method;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use crate::cli::output::cell::plain;
+use crate::cli::output::clean::clean;
+use crate::cli::output::screen;
+use crate::cli::server::Server;
+use crate::cli::sse::Parser;
+use crate::cli::{Failure, admin};
+
+/// Without a terminal, a line is printed each time so many percent more are done.
+const STEP: u64 = 10;
+
+/// What to pull.
+#[derive(Debug, Args)]
+pub struct PullArgs {
+    /// A tag of the configured repository, or a reference
+    #[arg(value_name = "IMAGE")]
+    image: String,
+}
+
+/// Asks for a pull and shows it until its end.
+///
+/// # Errors
+/// When no server answers, it refuses, or the pull fails.
+pub async fn pull(server: &Server, args: &PullArgs) -> Result<(), Failure> {
+    let body = json!({ "image": args.image });
+    let path = "/api/admin/images/pull";
+    let headers = [("accept", "text/event-stream")];
+    let mut stream =
+        admin::Stream::open(&server.settings, Method::POST, path, Some(&body), &headers).await?;
+    if stream.status >= 400 {
+        let text = stream.text().await?;
+        admin::judge(stream.status, &text)?;
+    }
+    let mut parser = Parser::default();
+    let mut view = View::new(&args.image);
+    let ended = loop {
+        let Ok(Some(bytes)) = stream.chunk().await else {
+            break None;
+        };
+        let events = parser
+            .feed(&bytes)
+            .map_err(|error| Failure::Failed(error.to_string()))?;
+        let data = events.into_iter().filter_map(|event| event.data);
+        let mut values = data.filter_map(|data| serde_json::from_str::<Value>(&data).ok());
+        if let Some(end) = values.find_map(|value| view.show(&value)) {
+            break Some(end);
+        }
+    };
+    view.clear();
+    match ended {
+        Some(End::Done(digest)) => screen::print(&format!("{}\n", done(&args.image, &digest))),
+        Some(End::Failed(why)) => Err(Failure::Failed(format!("{}: {why}", args.image))),
+        None => Err(Failure::Unavailable(format!(
+            "the view broke off; the pull goes on: `{} get images` tells how far it is",
+            server.command
+        ))),
+    }
+}
+
+fn done(image: &str, digest: &str) -> String {
+    match digest {
+        "" => format!("pulled {}", clean(image)),
+        digest => format!("pulled {} ({})", clean(image), clean(digest)),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    Done(String),
+    Failed(String),
+}
+
+/// A bar on a terminal, else a line now and then.
+struct View {
+    image: String,
+    bar: Option<ProgressBar>,
+    /// The percentage that the next line is for.
+    next: u64,
+}
+
+impl View {
+    fn new(image: &str) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(100);
+            let style = ProgressStyle::with_template("{prefix} [{bar:30}] {pos:>3} % {wide_msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_prefix(clean(image));
+            bar
+        });
+        Self {
+            image: clean(image),
+            bar,
+            next: 0,
+        }
+    }
+
+    /// Shows one event; gives the end if it was the last.
+    fn show(&mut self, event: &Value) -> Option<End> {
+        let text = |key: &str| event.get(key).map(plain).unwrap_or_default();
+        match text("status").as_str() {
+            "done" => return Some(End::Done(text("digest"))),
+            "error" => return Some(End::Failed(text("error"))),
+            _ => {}
+        }
+        let percent = event.get("percent").and_then(Value::as_u64).unwrap_or(0);
+        let what = [text("id"), text("status"), text("progress")];
+        let what = what.map(|part| clean(&part)).join(" ");
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(percent);
+                bar.set_message(what.trim().to_owned());
+            }
+            None if percent >= self.next => {
+                screen::note(&format!("{}: {percent} % {}", self.image, what.trim()));
+                self.next = (percent / STEP + 1) * STEP;
+            }
+            None => {}
+        }
+        None
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l37_the_last_event_tells_how_it_ended() {
+        let mut view = View {
+            image: "a".to_owned(),
+            bar: None,
+            next: 0,
+        };
+        let going = json!({"status": "Downloading", "id": "1f", "percent": 12});
+        assert_eq!(view.show(&going), None);
+        assert_eq!(view.next, 20);
+        let done = json!({"status": "done", "digest": "sha256:1"});
+        assert_eq!(view.show(&done), Some(End::Done("sha256:1".to_owned())));
+        let failed = json!({"status": "error", "error": "denied"});
+        assert_eq!(view.show(&failed), Some(End::Failed("denied".to_owned())));
+    }
+}

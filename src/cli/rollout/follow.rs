@@ -1,0 +1,179 @@
+//! Shows a rollout until it ends or pauses, across restarts of the server.
+
+use std::collections::HashMap;
+use std::io::IsTerminal;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+
+use crate::cli::Failure;
+use crate::cli::output::cell::plain;
+use crate::cli::output::clean::clean;
+use crate::cli::output::screen;
+use crate::cli::server::Server;
+use crate::cli::watch::Watch;
+
+/// Prints what becomes of each user, and how the whole ended.
+///
+/// # Errors
+/// When it paused or failed, the server refuses, or there is no such rollout.
+pub async fn follow(server: &Server, id: &str) -> Result<(), Failure> {
+    // From before the first look, so that no change falls between.
+    let mut watch = Watch::since(server, None).of_object(&format!("rollout/{id}"));
+    let mut view = View::new();
+    loop {
+        let rollout = watch.patiently(async || super::one(server, id).await);
+        if let Some(end) = view.show(&rollout.await?)? {
+            return end.told(server, id);
+        }
+        watch.next().await?;
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    Reached(String),
+    Paused(String),
+    Missed(String),
+}
+
+impl End {
+    fn of(rollout: &Value) -> Option<Self> {
+        let field = |key: &str| clean(&rollout.get(key).map(plain).unwrap_or_default());
+        let text = format!(
+            "{}: {} of {} done, {} failed{}",
+            field("phase"),
+            field("done"),
+            field("total"),
+            field("failed"),
+            match field("message").as_str() {
+                "" => String::new(),
+                message => format!("; {message}"),
+            }
+        );
+        match field("phase").as_str() {
+            "succeeded" | "rolled_back" => Some(Self::Reached(text)),
+            "paused" => Some(Self::Paused(text)),
+            "failed" | "cancelled" => Some(Self::Missed(text)),
+            _ => None,
+        }
+    }
+
+    fn told(self, server: &Server, id: &str) -> Result<(), Failure> {
+        match self {
+            Self::Reached(text) => screen::print(&format!("{text}\n")),
+            Self::Paused(text) => Err(Failure::Failed(format!(
+                "{text}\n`{0} rollout resume {id}` goes on, `{0} rollout rollback {id}` gives everybody the image of before",
+                server.command
+            ))),
+            Self::Missed(text) => Err(Failure::Failed(text)),
+        }
+    }
+}
+
+/// A bar on a terminal with what happened above it, else only the lines.
+struct View {
+    bar: Option<ProgressBar>,
+    /// What was last said of each user.
+    told: HashMap<String, String>,
+    phase: String,
+}
+
+impl View {
+    fn new() -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(0);
+            let style = ProgressStyle::with_template("[{bar:30}] {pos}/{len} {wide_msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        Self {
+            bar,
+            told: HashMap::new(),
+            phase: String::new(),
+        }
+    }
+
+    /// Shows what has changed; gives the end when there is one.
+    fn show(&mut self, rollout: &Value) -> Result<Option<End>, Failure> {
+        for line in self.news(rollout) {
+            match &self.bar {
+                Some(bar) => bar.suspend(|| screen::print(&format!("{line}\n")))?,
+                None => screen::print(&format!("{line}\n"))?,
+            }
+        }
+        let end = End::of(rollout);
+        if let Some(bar) = &self.bar {
+            let number = |key: &str| rollout.get(key).and_then(Value::as_u64).unwrap_or(0);
+            bar.set_length(number("total"));
+            bar.set_position(number("done") + number("failed"));
+            bar.set_message(self.phase.clone());
+            if end.is_some() {
+                bar.finish_and_clear();
+            }
+        }
+        Ok(end)
+    }
+
+    /// A line for each user whose state is another than the one last told.
+    fn news(&mut self, rollout: &Value) -> Vec<String> {
+        let field = |item: &Value, key: &str| clean(&item.get(key).map(plain).unwrap_or_default());
+        let mut lines = Vec::new();
+        let phase = field(rollout, "phase");
+        if phase != self.phase {
+            lines.push(format!("{}: {phase}", field(rollout, "reference")));
+            self.phase = phase;
+        }
+        let users = rollout.get("users").and_then(Value::as_array);
+        for user in users.into_iter().flatten() {
+            let (name, state) = (field(user, "username"), field(user, "state"));
+            let known = self.told.get(&name).map_or("pending", String::as_str);
+            if known == state {
+                continue;
+            }
+            lines.push(match field(user, "message").as_str() {
+                "" => format!("{name}: {state}"),
+                message => format!("{name}: {state}: {message}"),
+            });
+            self.told.insert(name, state);
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_change_of_a_user_is_told_once() {
+        let mut view = View {
+            bar: None,
+            told: HashMap::new(),
+            phase: String::new(),
+        };
+        let at = |phase: &str, alice: &str, message: &str| {
+            json!({"reference": "a:2", "phase": phase, "total": 2, "done": 0, "failed": 0, "users": [
+                {"username": "alice", "state": alice, "message": message},
+                {"username": "bob", "state": "pending", "message": ""},
+            ]})
+        };
+        let lines = view.news(&at("rolling", "moving", ""));
+        assert_eq!(lines, ["a:2: rolling", "alice: moving"]);
+        assert!(view.news(&at("rolling", "moving", "")).is_empty());
+        let lines = view.news(&at("paused", "failed", "crashed\u{1b}"));
+        assert_eq!(lines, ["a:2: paused", "alice: failed: crashed\\u{1b}"]);
+    }
+
+    #[test]
+    fn a_rollout_ends_well_badly_or_not_yet() {
+        let end =
+            |phase: &str| End::of(&json!({"phase": phase, "done": 1, "total": 2, "failed": 1}));
+        assert_eq!(end("rolling"), None);
+        assert!(matches!(end("succeeded"), Some(End::Reached(_))));
+        assert!(matches!(end("paused"), Some(End::Paused(_))));
+        assert!(matches!(end("failed"), Some(End::Missed(_))));
+    }
+}
