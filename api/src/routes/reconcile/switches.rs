@@ -330,10 +330,8 @@ async fn object_paused(
 ) -> Result<Change, ApiError> {
     let mut row = find(deps, kind, name).await?;
     let mut tx = input.meta.begin(deps).await?;
-    if input.if_generation.is_some() {
-        object::bump(&mut tx, kind, &row.uid, input.if_generation).await?;
-    }
-    row.generation = object::set_paused(&mut tx, kind, &row.uid, paused).await?;
+    let expected = input.if_generation;
+    row.generation = object::set_paused(&mut tx, kind, &row.uid, paused, expected).await?;
     tx.commit(About::object(kind, &row.name)).await?;
     Ok(change(&row, kind))
 }

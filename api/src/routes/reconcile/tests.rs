@@ -324,6 +324,13 @@ async fn an_object_is_paused_when_a_pass_has_seen_it() {
         .is(202);
     assert_eq!(body["generation"], 4);
     assert!(!fleet.object(Kind::Container, &uid).await.unwrap().paused);
+    // With the generation that was seen, too, it is one change.
+    for (switch, seen, status) in [("pause", 4, 200), ("resume", 5, 202)] {
+        let path = format!("/api/admin/reconcile/{switch}");
+        let target = format!("object=container/alice&wait=0&if_generation={seen}");
+        let body = fleet.post(&path, &target).await.is(status);
+        assert_eq!(body["generation"], seen + 1, "{switch}");
+    }
     let stale = "object=container/alice&if_generation=1";
     fleet
         .post("/api/admin/reconcile/pause", stale)
