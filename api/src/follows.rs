@@ -3,14 +3,14 @@
 //! A followed log lasts as long as its reader wants, and costs a connection here and one to the
 //! engine. So there is a bound for each account, and one for all of them together.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use schema::ids::Uid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
+use crate::tally::{Place, Tally};
 
 /// Most logs that one account may follow at once.
 pub const PER_ACCOUNT: usize = 4;
@@ -19,21 +19,18 @@ pub const IN_ALL: usize = 200;
 /// When whoever was turned away may try again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// How many logs each account follows; accounts that follow none are not in it.
-type Counts = Mutex<HashMap<Uid, usize>>;
-
 /// The bounds. Clones share them.
 #[derive(Debug, Clone)]
 pub struct FollowLimit {
     all: Arc<Semaphore>,
-    by_account: Arc<Counts>,
+    by_account: Tally<Uid>,
 }
 
 impl Default for FollowLimit {
     fn default() -> Self {
         Self {
             all: Arc::new(Semaphore::new(IN_ALL)),
-            by_account: Arc::default(),
+            by_account: Tally::default(),
         }
     }
 }
@@ -42,7 +39,7 @@ impl Default for FollowLimit {
 #[derive(Debug)]
 pub struct Following {
     _permit: OwnedSemaphorePermit,
-    account: Option<(Uid, Arc<Counts>)>,
+    _place: Option<Place<Uid>>,
 }
 
 impl FollowLimit {
@@ -56,40 +53,18 @@ impl FollowLimit {
         let permit = permit.map_err(|_| ApiError::Busy {
             retry_after: RETRY_AFTER,
         })?;
-        if let Some(account) = account {
-            let mut counts = lock(&self.by_account);
-            let count = counts.get(account).copied().unwrap_or_default();
-            if count >= PER_ACCOUNT {
-                return Err(ApiError::TooManyStreams {
-                    most: PER_ACCOUNT,
-                    retry_after: RETRY_AFTER,
-                });
-            }
-            counts.insert(account.clone(), count + 1);
-        }
+        let place = account.map(|account| {
+            let place = self.by_account.enter(account, PER_ACCOUNT);
+            place.ok_or(ApiError::TooManyStreams {
+                most: PER_ACCOUNT,
+                retry_after: RETRY_AFTER,
+            })
+        });
         Ok(Following {
             _permit: permit,
-            account: account.map(|account| (account.clone(), self.by_account.clone())),
+            _place: place.transpose()?,
         })
     }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        if let Some((account, counts)) = &self.account {
-            let mut counts = lock(counts);
-            match counts.get_mut(account) {
-                Some(count) if *count > 1 => *count -= 1,
-                _ => {
-                    counts.remove(account);
-                }
-            }
-        }
-    }
-}
-
-fn lock(counts: &Counts) -> MutexGuard<'_, HashMap<Uid, usize>> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -119,6 +94,6 @@ mod tests {
         assert_eq!(status(&limit.begin(None)), 200);
         drop(held);
         assert_eq!(limit.all.available_permits(), IN_ALL);
-        assert!(lock(&limit.by_account).is_empty());
+        assert!(limit.by_account.is_empty());
     }
 }

@@ -19,6 +19,7 @@ pub mod reply;
 pub mod routes;
 pub mod server;
 pub mod settings;
+mod tally;
 pub mod wait;
 pub mod watch;
 

@@ -18,9 +18,9 @@ use crate::error::{ApiError, Cause};
 /// Why a live read failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// The engine can't be reached.
-    #[error("the container engine can't be reached")]
-    EngineUnavailable(#[source] Cause),
+    /// The engine can't be reached, as the cause says itself.
+    #[error(transparent)]
+    EngineUnavailable(Cause),
     /// Anything else.
     #[error("a live read failed")]
     Failed(#[source] Cause),

@@ -167,7 +167,9 @@ impl Both {
             7 => {
                 let kind = if flag { Kind::User } else { Kind::Container };
                 let paused = rng.random_bool(0.5);
-                let real = write!(self, |tx| object::set_paused(&mut tx, kind, &uid, paused));
+                let real = write!(self, |tx| object::set_paused(
+                    &mut tx, kind, &uid, paused, None
+                ));
                 same("pause", &memory.set_paused(kind, &uid, paused), &real);
             }
             8 => {

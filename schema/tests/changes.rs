@@ -143,7 +143,7 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
     expect("status of the user", &[("user/alice", 1, "stopped")]).await;
 
     let mut tx = fixture.db.begin().await.unwrap();
-    object::set_paused(&mut tx, Kind::Container, &uid, true)
+    object::set_paused(&mut tx, Kind::Container, &uid, true, None)
         .await
         .unwrap();
     tx.commit().await.unwrap();

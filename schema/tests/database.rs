@@ -43,6 +43,7 @@ on_both_databases!(
     search_treats_wildcards_as_text,
     facts_come_back_as_saved,
     pausing_is_listed,
+    pausing_is_one_change_of_the_generation_that_was_looked_at,
     commit_rings_the_bell_and_rollback_does_not,
 );
 
@@ -789,10 +790,27 @@ async fn facts_come_back_as_saved(fixture: Fixture) {
         .unwrap();
 }
 
+async fn pausing_is_one_change_of_the_generation_that_was_looked_at(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    let kind = Kind::Container;
+    let paused = object::set_paused(&mut tx, kind, &uid, true, Some(Generation(1))).await;
+    assert_eq!(paused.unwrap(), Generation(2));
+    let stale = object::set_paused(&mut tx, kind, &uid, false, Some(Generation(1))).await;
+    assert!(
+        matches!(stale, Err(DbError::StaleGeneration { actual: 2 })),
+        "{stale:?}"
+    );
+    let row = object::get(&mut tx, kind, &uid).await.unwrap().unwrap();
+    assert_eq!((row.paused, row.generation), (true, Generation(2)));
+    let gone = object::set_paused(&mut tx, kind, &Uid::random(), true, Some(Generation(1))).await;
+    assert!(matches!(gone, Err(DbError::NotFound(_))), "{gone:?}");
+}
+
 async fn pausing_is_listed(fixture: Fixture) {
     let uid = create(&fixture, "alice").await.unwrap();
     let mut tx = fixture.db.begin().await.unwrap();
-    object::set_paused(&mut tx, Kind::Container, &uid, true)
+    object::set_paused(&mut tx, Kind::Container, &uid, true, None)
         .await
         .unwrap();
     object::set_reconciler_paused(&mut tx, "container", true)
@@ -812,7 +830,7 @@ async fn pausing_is_listed(fixture: Fixture) {
     object::set_reconciler_paused(&mut tx, "container", false)
         .await
         .unwrap();
-    object::set_paused(&mut tx, Kind::Container, &uid, false)
+    object::set_paused(&mut tx, Kind::Container, &uid, false, None)
         .await
         .unwrap();
     assert!(

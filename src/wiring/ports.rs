@@ -268,3 +268,23 @@ impl Reconcilers for Ports {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use reconcilers::runtime::supervise::chain;
+
+    use super::*;
+
+    #[test]
+    fn that_the_engine_is_away_is_said_once() {
+        let told = |error| chain(&port_error(error));
+        assert_eq!(
+            told(EngineError::Unavailable("connection refused".into())),
+            "the container engine cannot be reached: connection refused"
+        );
+        assert_eq!(
+            told(EngineError::Timeout(std::time::Duration::from_secs(5))),
+            "the container engine did not answer within 5 s"
+        );
+    }
+}

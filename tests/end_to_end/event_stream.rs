@@ -1,11 +1,28 @@
 //! L57: the engine's event stream is cut, or silent for ever; what people do with their hands is
 //! repaired all the same.
 
+use std::time::Duration;
+
 use crate::support::engine::{FOUND_AGAIN, NETWORK};
 use crate::support::proxy::{Mode, Proxy};
 use crate::support::{Engine, Stage, seconds, until};
 
 const MEGABYTE: u64 = 1024 * 1024;
+
+/// Whether bob has one container and it runs, and is another one than `before`.
+fn runs_anew(engine: &Engine, before: &str) -> bool {
+    matches!(engine.of("bob").as_slice(), [one] if one.id != before && one.state == "running")
+}
+
+/// Removes bob's container by hand; another one runs within `limit`. Gives the time it took.
+async fn removed_runs_again(engine: &Engine, limit: Duration) -> Duration {
+    let before = engine.the_running("bob").id;
+    engine.docker(&["rm", "-f", "agentyard-bob"]);
+    until("removed: runs again", limit, async || {
+        runs_anew(engine, &before)
+    })
+    .await
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn engine_l57_silent_event_stream_delays_repair_to_the_resync_or_verification() {
@@ -20,16 +37,11 @@ async fn engine_l57_silent_event_stream_delays_repair_to_the_resync_or_verificat
         .await;
     let admin = service.admin().await;
     admin.create_user("bob").await;
-    let first = engine.the_running("bob").id;
     assert_eq!(proxy.event_streams(), 1);
     proxy.set(Mode::StallEvents);
 
     // What a listing shows: one resync, and the time a start takes.
-    engine.docker(&["rm", "-f", "agentyard-bob"]);
-    let took = until("removed: runs again", seconds(9), async || {
-        matches!(engine.of("bob").as_slice(), [one] if one.id != first && one.state == "running")
-    })
-    .await;
+    let took = removed_runs_again(&engine, seconds(9)).await;
     eprintln!("removed: runs again after {took:?}");
     admin.status("bob", "running", seconds(20)).await;
     let second = engine.the_running("bob").id;
@@ -42,8 +54,7 @@ async fn engine_l57_silent_event_stream_delays_repair_to_the_resync_or_verificat
         })
     };
     let took = until("disconnected: connected again", seconds(12), async || {
-        matches!(engine.of("bob").as_slice(), [one] if one.state == "running" && one.id != second)
-            && connected()
+        runs_anew(&engine, &second) && connected()
     })
     .await;
     eprintln!("disconnected: mended after {took:?}");
@@ -81,7 +92,7 @@ async fn engine_l57_silent_event_stream_delays_repair_to_the_resync_or_verificat
         .readiness_line("engine events: degraded", seconds(40))
         .await;
     until("removed again: runs again", seconds(15), async || {
-        matches!(engine.of("bob").as_slice(), [one] if one.id != third && one.state == "running")
+        runs_anew(&engine, &third)
     })
     .await;
     admin.status("bob", "running", seconds(20)).await;
@@ -122,19 +133,14 @@ async fn engine_l57_cut_event_stream_is_opened_again_and_what_was_missed_is_foun
     engine.docker(&["rm", "-f", "agentyard-bob"]);
     proxy.set(Mode::Pass);
     until("found again", FOUND_AGAIN, async || {
-        matches!(engine.of("bob").as_slice(), [one] if one.id != first && one.state == "running")
+        runs_anew(&engine, &first)
     })
     .await;
     admin.status("bob", "running", seconds(20)).await;
     assert_eq!(proxy.event_streams(), 1);
-    let second = engine.the_running("bob").id;
 
     // And events are heard again.
-    engine.docker(&["rm", "-f", "agentyard-bob"]);
-    until("removed: runs again", seconds(10), async || {
-        matches!(engine.of("bob").as_slice(), [one] if one.id != second && one.state == "running")
-    })
-    .await;
+    removed_runs_again(&engine, seconds(10)).await;
     admin.status("bob", "running", seconds(20)).await;
 }
 
@@ -150,7 +156,6 @@ async fn engine_l57_cut_event_stream_shows_within_a_second_although_the_engine_a
         .await;
     let (admin, anyone) = (service.admin().await, service.client());
     admin.create_user("bob").await;
-    let first = engine.the_running("bob").id;
     let (status, _) = anyone.readiness_line("engine events: ok", seconds(5)).await;
     assert_eq!(status, 200);
 
@@ -164,11 +169,7 @@ async fn engine_l57_cut_event_stream_shows_within_a_second_although_the_engine_a
         "{lost}"
     );
     // The full pass finds what no event tells.
-    engine.docker(&["rm", "-f", "agentyard-bob"]);
-    until("removed: runs again", seconds(9), async || {
-        matches!(engine.of("bob").as_slice(), [one] if one.id != first && one.state == "running")
-    })
-    .await;
+    removed_runs_again(&engine, seconds(9)).await;
     assert_eq!(admin.summary("container").await["events_lost"], true);
     // It is tried ever more slowly, and told once or twice, not at each try.
     let events = admin.events("engine/local").await;
@@ -183,10 +184,5 @@ async fn engine_l57_cut_event_stream_shows_within_a_second_although_the_engine_a
     admin
         .event("engine/local", "WatchRestored", seconds(2))
         .await;
-    let second = engine.the_running("bob").id;
-    engine.docker(&["rm", "-f", "agentyard-bob"]);
-    until("removed: runs again", seconds(10), async || {
-        matches!(engine.of("bob").as_slice(), [one] if one.id != second && one.state == "running")
-    })
-    .await;
+    removed_runs_again(&engine, seconds(10)).await;
 }

@@ -64,12 +64,13 @@ pub struct Monitor {
 }
 
 pub fn uid_of(container: &Container) -> Option<Uid> {
-    let ours = container.labels.get(LABEL_OWNER).map(String::as_str) == Some(OWNER);
-    let uid = container.labels.get(LABEL_UID).filter(|_| ours)?;
+    let uid = container.labels.get(LABEL_UID);
+    let uid = uid.filter(|_| is_ours(container))?;
     Some(Uid::from(uid.clone()))
 }
 
-fn is_ours(container: &Container) -> bool {
+/// Whether the service made it.
+pub fn is_ours(container: &Container) -> bool {
     container.labels.get(LABEL_OWNER).map(String::as_str) == Some(OWNER)
 }
 

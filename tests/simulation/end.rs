@@ -1,15 +1,13 @@
 //! What must be so at the end: I1 one container for everybody who should have one, I2 every accepted
 //! write in effect, I4 converged.
 
-use reconcilers::drivers::docker::{
-    ContainerDetails, ContainerState, LABEL_OWNER, LABEL_RESTART_TOKEN,
-};
+use reconcilers::drivers::docker::{ContainerDetails, ContainerState, LABEL_RESTART_TOKEN};
 use reconcilers::engine::view::NETWORK;
 use schema::condition::{ConditionStatus, ConditionType, Reason, find};
 use schema::config::query::engine_uid;
 use schema::ids::{Generation, Kind, Uid};
 
-use crate::checks::{OWNER, uid_of};
+use crate::checks::{is_ours, uid_of};
 use crate::model::{Account, Wanted};
 use crate::world::World;
 
@@ -176,14 +174,7 @@ impl World {
     fn a_foreign_one_is_in_the_way(&self, base: &str) -> bool {
         ["", ".next-", ".prev-"].iter().any(|ending| {
             let found = self.fake.container(&format!("{base}{ending}"));
-            found.is_some_and(|details| {
-                details
-                    .container
-                    .labels
-                    .get(LABEL_OWNER)
-                    .map(String::as_str)
-                    != Some(OWNER)
-            })
+            found.is_some_and(|details| !is_ours(&details.container))
         })
     }
 
@@ -193,10 +184,8 @@ impl World {
         accounts: &std::collections::BTreeMap<Uid, Account>,
     ) -> Result<(), String> {
         let orphan = self.fake.containers().into_iter().find(|details| {
-            let labels = &details.container.labels;
-            let ours = labels.get(LABEL_OWNER).map(String::as_str) == Some(OWNER);
             let known = uid_of(&details.container).is_some_and(|uid| accounts.contains_key(&uid));
-            ours && !known
+            is_ours(&details.container) && !known
         });
         if let Some(orphan) = orphan {
             return Err(format!("I1: nobody's container {}", orphan.container.name));

@@ -30,10 +30,7 @@ for at most `wait` seconds: 200 with `state` `converged`, 202 with `pending`, or
 directory, without session and token.";
 
 /// The document without its paths.
-pub(super) fn frame(mut schemas: Map<String, Value>) -> Value {
-    for (name, schema) in own_schemas() {
-        schemas.insert(name.to_owned(), schema);
-    }
+pub(super) fn frame(schemas: Map<String, Value>) -> Value {
     let tags = Area::VARIANTS.iter();
     let tags =
         tags.map(|area| json!({"name": area.to_string(), "description": area.description()}));
@@ -92,7 +89,11 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
                     "limit": {"type": "integer", "description": "With `too_large`: the limit in bytes"},
                     "generation": {"type": "integer", "description": "With `stale_generation`: the present one; with a failed object: the one that failed"},
                     "object": {"type": "string", "description": "The object that failed", "example": "container/alice"},
+                    "reason": {"type": "string", "description": "Why the object failed: the reason of its condition", "example": "ImageMissing"},
+                    "remedy": {"type": "string", "description": "What a person can do about it"},
                     "state": {"type": "string", "enum": ["failed"], "description": "The object failed; what is desired stays recorded"},
+                    "username": {"type": "string", "description": "The account that was created although its container failed"},
+                    "password": {"type": "string", "format": "password", "description": "Its password, told this once"},
                     "problems": {
                         "type": "array",
                         "items": {"$ref": "#/components/schemas/ConfigProblem"},

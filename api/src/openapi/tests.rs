@@ -182,6 +182,14 @@ fn a_field_that_is_not_documented_is_found() {
 }
 
 #[test]
+#[should_panic(expected = "surplus")]
+fn a_field_of_a_failure_that_is_not_documented_is_found() {
+    let body = json!({"success": false, "error": "no", "code": "not_signed_in", "surplus": 1});
+    let body = body.to_string();
+    Conformance::default().check_parts("GET", "/api/csrf", 401, "application/json", &body);
+}
+
+#[test]
 #[should_panic(expected = "unheard_of")]
 fn a_code_that_is_not_documented_is_found() {
     let body = json!({"success": false, "error": "no", "code": "unheard_of"}).to_string();

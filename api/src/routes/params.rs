@@ -99,6 +99,16 @@ pub(super) fn by_rule_of(key: &str, field: &str, value: &Value) -> Result<(), Ap
     }
 }
 
+/// A text that was given: an empty one was not.
+pub(super) fn given(text: &Option<String>) -> Option<&str> {
+    text.as_deref().filter(|text| !text.is_empty())
+}
+
+/// That objects are named by `object` and by `kind` at once, which may contradict each other.
+pub(super) fn kind_beside_object() -> ApiError {
+    ApiError::invalid("kind", "kind is part of object; give one of them")
+}
+
 /// A moment: RFC 3339, or whole Unix seconds. An empty text is none.
 pub(super) fn moment(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, ApiError> {
     let Some(text) = text.filter(|text| !text.is_empty()) else {

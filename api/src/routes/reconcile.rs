@@ -191,12 +191,9 @@ pub struct Filter {
 
 impl Filter {
     fn kind(&self) -> Result<Option<Kind>, ApiError> {
-        match self.reconciler.as_deref() {
-            None | Some("") => Ok(None),
-            Some(name) => name.parse().map(Some).map_err(|_| {
-                ApiError::invalid("reconciler", "reconciler is user, container or engine")
-            }),
-        }
+        params::given(&self.reconciler)
+            .map(|name| params::kind("reconciler", name))
+            .transpose()
     }
 
     fn ready(&self) -> Result<Option<&'static str>, ApiError> {
@@ -292,22 +289,18 @@ impl EventFilter {
     }
 
     fn filter(&self, search: &str) -> Result<event::Filter, ApiError> {
-        let given = |text: &'_ Option<String>| text.clone().filter(|text| !text.is_empty());
-        let (kind, name) = match (given(&self.object), given(&self.kind)) {
+        let (kind, name) = match (params::given(&self.object), params::given(&self.kind)) {
             (Some(object), None) if object == SERVICE_OBJECT => (Some(Subject::Service), None),
             (Some(object), None) => {
-                let (kind, name) = params::object_address("object", &object)?;
+                let (kind, name) = params::object_address("object", object)?;
                 (Some(Subject::Object(kind)), Some(name))
             }
             (None, Some(kind)) if kind == event::SERVICE => (Some(Subject::Service), None),
-            (None, Some(kind)) => (Some(Subject::Object(params::kind("kind", &kind)?)), None),
+            (None, Some(kind)) => (Some(Subject::Object(params::kind("kind", kind)?)), None),
             (None, None) => (None, None),
-            (Some(_), Some(_)) => {
-                let rule = "kind is part of object; give one of them";
-                return Err(ApiError::invalid("kind", rule));
-            }
+            (Some(_), Some(_)) => return Err(params::kind_beside_object()),
         };
-        let reason = given(&self.reason).map(|reason| reason.parse());
+        let reason = params::given(&self.reason).map(str::parse);
         let reason = reason.transpose().map_err(|_| {
             ApiError::invalid(
                 "reason",

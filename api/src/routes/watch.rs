@@ -39,21 +39,17 @@ pub struct WatchParams {
 
 impl WatchParams {
     fn filter(&self) -> Result<Filter, ApiError> {
-        let given = |text: &'_ Option<String>| text.clone().filter(|text| !text.is_empty());
-        match (given(&self.object), given(&self.kind)) {
+        match (params::given(&self.object), params::given(&self.kind)) {
             (None, None) => Ok(Filter::default()),
             (Some(object), None) => {
-                let (kind, name) = params::object_address("object", &object)?;
+                let (kind, name) = params::object_address("object", object)?;
                 Ok(Filter::object(kind, &name))
             }
             (None, Some(kind)) => Ok(Filter {
-                kind: Some(params::kind("kind", &kind)?),
+                kind: Some(params::kind("kind", kind)?),
                 name: None,
             }),
-            (Some(_), Some(_)) => Err(ApiError::invalid(
-                "kind",
-                "kind is part of object; give one of them",
-            )),
+            (Some(_), Some(_)) => Err(params::kind_beside_object()),
         }
     }
 

@@ -1,26 +1,25 @@
 //! How many connections each client has: one client alone must not take them all.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::watch;
 
 use super::request::Peer;
 use crate::auth::client_address::Network;
 use crate::settings::WebSettings;
-
-/// How many connections each client has; clients without any are not in it.
-type Counts = Mutex<HashMap<Network, usize>>;
+use crate::tally::{self, Tally};
 
 /// The clients of one listener.
 pub(super) struct Crowd {
     most: usize,
     settings: watch::Receiver<Arc<WebSettings>>,
-    counts: Arc<Counts>,
+    connections: Tally<Network>,
 }
 
 /// A connection's place among those of its client; given back when dropped.
-pub(super) struct Place(Option<(Network, Arc<Counts>)>);
+pub(super) struct Place {
+    _held: Option<tally::Place<Network>>,
+}
 
 impl Crowd {
     /// At most so many connections of one client, but for the trusted proxies of these settings.
@@ -28,14 +27,14 @@ impl Crowd {
         Self {
             most,
             settings,
-            counts: Arc::default(),
+            connections: Tally::default(),
         }
     }
 
     /// A place for a connection from there; `None` when its client has its share already.
     pub(super) fn enter(&self, peer: &Peer) -> Option<Place> {
         let Some(address) = peer.addr.map(|addr| addr.ip().to_canonical()) else {
-            return Some(Place(None));
+            return Some(Place { _held: None });
         };
         let settings = self.settings.borrow().clone();
         if settings
@@ -43,35 +42,11 @@ impl Crowd {
             .iter()
             .any(|n| n.contains(&address))
         {
-            return Some(Place(None));
+            return Some(Place { _held: None });
         }
-        let client = Network::from(address);
-        let mut counts = lock(&self.counts);
-        let count = counts.entry(client).or_default();
-        if *count >= self.most {
-            return None;
-        }
-        *count += 1;
-        Some(Place(Some((client, self.counts.clone()))))
+        let held = self.connections.enter(&Network::from(address), self.most)?;
+        Some(Place { _held: Some(held) })
     }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some((client, counts)) = &self.0 {
-            let mut counts = lock(counts);
-            match counts.get_mut(client) {
-                Some(count) if *count > 1 => *count -= 1,
-                _ => {
-                    counts.remove(client);
-                }
-            }
-        }
-    }
-}
-
-fn lock(counts: &Counts) -> MutexGuard<'_, HashMap<Network, usize>> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -109,6 +84,6 @@ mod tests {
         drop(one);
         assert!(crowd.enter(&peer("192.0.2.1")).is_some());
         drop((mapped, sixes));
-        assert!(lock(&crowd.counts).is_empty());
+        assert!(crowd.connections.is_empty());
     }
 }

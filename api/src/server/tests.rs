@@ -25,6 +25,9 @@ use crate::input::{Input, Nothing};
 use crate::reply::{Event, Reply};
 use crate::testing::{World, world};
 
+mod limits;
+mod tls;
+
 async fn panics(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
     panic!("secret detail of the panic")
 }
@@ -142,6 +145,24 @@ where
         connection
     );
     response
+}
+
+fn hasty() -> Limits {
+    Limits {
+        head: Duration::from_millis(300),
+        ..Limits::default()
+    }
+}
+
+/// How long the server keeps a connection that was sent `bytes` and nothing more.
+async fn patience(running: &Running, bytes: &[u8]) -> Duration {
+    let mut stream = running.connect().await;
+    stream.write_all(bytes).await.unwrap();
+    let begun = Instant::now();
+    let mut rest = Vec::new();
+    let read = timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
+    assert!(read.is_ok(), "the connection was kept open");
+    begun.elapsed()
 }
 
 fn get(path: &str) -> Request<Full<Bytes>> {
@@ -292,183 +313,6 @@ async fn signing_out_does_not_wait_for_a_body() {
     running.stop().await;
 }
 
-fn hasty() -> Limits {
-    Limits {
-        head: Duration::from_millis(300),
-        ..Limits::default()
-    }
-}
-
-/// How long the server keeps a connection that was sent `bytes` and nothing more.
-async fn patience(running: &Running, bytes: &[u8]) -> Duration {
-    let mut stream = running.connect().await;
-    stream.write_all(bytes).await.unwrap();
-    let begun = Instant::now();
-    let mut rest = Vec::new();
-    let read = timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
-    assert!(read.is_ok(), "the connection was kept open");
-    begun.elapsed()
-}
-
-#[tokio::test]
-async fn l63_connections_that_send_no_whole_request_are_closed() {
-    let running = serve(hasty()).await;
-    for bytes in [
-        b"".as_slice(),
-        b"G",
-        b"GET /api/health HTTP/1.1\r\nhost: t",
-        b"PRI * HTTP",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    ] {
-        let patience = patience(&running, bytes).await;
-        assert!(
-            patience < Duration::from_secs(2),
-            "{patience:?} for {bytes:?}"
-        );
-    }
-    running.stop().await;
-}
-
-#[tokio::test]
-async fn l63_a_connection_kept_alive_must_send_its_next_request_in_time() {
-    let running = serve(hasty()).await;
-    let request = b"GET /api/health HTTP/1.1\r\nhost: t\r\n\r\nGET /";
-    assert!(patience(&running, request).await < Duration::from_secs(2));
-    running.stop().await;
-}
-
-#[tokio::test]
-async fn l63_an_http2_connection_without_open_requests_is_closed() {
-    let running = serve(Limits {
-        idle: Duration::from_millis(300),
-        ..hasty()
-    })
-    .await;
-    let stream = TokioIo::new(running.connect().await);
-    let (mut sender, connection) =
-        hyper::client::conn::http2::handshake::<_, _, Full<Bytes>>(TokioExecutor::new(), stream)
-            .await
-            .unwrap();
-    let tracker = TaskTracker::new();
-    let ended = tracker.spawn(async move {
-        let _ = connection.await;
-        Instant::now()
-    });
-    let mut ask = async |path: &str| {
-        let uri = format!("http://test{path}");
-        let request = Request::get(uri).body(Full::default()).unwrap();
-        sender.send_request(request).await.unwrap()
-    };
-    // An answer that goes on is an open request, however quiet.
-    let mut events = ask("/readyz").await.into_body();
-    let first = events.frame().await.unwrap().unwrap();
-    assert_eq!(first.into_data().unwrap(), "data:first\n\n");
-    sleep(Duration::from_millis(900)).await;
-    assert_eq!(ask("/api/health").await.status(), 200);
-    drop(events);
-    let idle_since = Instant::now();
-    let closed = timeout(Duration::from_secs(5), ended)
-        .await
-        .unwrap()
-        .unwrap();
-    let idle = closed - idle_since;
-    assert!((250..2000).contains(&idle.as_millis()), "{idle:?}");
-    running.stop().await;
-}
-
-#[tokio::test]
-async fn l63_a_client_that_reads_no_more_is_given_up() {
-    let running = serve(Limits {
-        stall: Duration::from_millis(300),
-        ..Limits::default()
-    })
-    .await;
-    let watchers = || running.world.deps.watch.numbers().watchers;
-    let mut clients = Vec::new();
-    for _ in 0..2 {
-        let mut client = running.connect().await;
-        let request = b"GET /api/login/mode HTTP/1.1\r\nhost: t\r\n\r\n";
-        client.write_all(request).await.unwrap();
-        client.read_exact(&mut [0; 12]).await.unwrap();
-        clients.push(client);
-    }
-    assert_eq!(watchers(), 2);
-    let mut reading = clients.pop().unwrap();
-    let reads = async {
-        let mut piece = [0; 4096];
-        while watchers() == 2 {
-            reading.read_exact(&mut piece).await.unwrap();
-        }
-        // Whoever reads goes on.
-        for _ in 0..1000 {
-            reading.read_exact(&mut piece).await.unwrap();
-        }
-    };
-    timeout(Duration::from_secs(20), reads).await.unwrap();
-    assert_eq!(watchers(), 1);
-    running.stop().await;
-}
-
-#[tokio::test]
-async fn l63_one_client_cannot_take_all_connections() {
-    let running = serve(Limits {
-        per_client: 2,
-        ..Limits::default()
-    })
-    .await;
-    let held = [running.connect().await, running.connect().await];
-    sleep(Duration::from_millis(50)).await;
-    let mut third = running.connect().await;
-    let mut nothing = Vec::new();
-    let closed = timeout(Duration::from_secs(5), third.read_to_end(&mut nothing));
-    // Closed without an answer; a reset says the same.
-    assert_eq!(closed.await.unwrap().unwrap_or_default(), 0);
-    drop(held);
-    sleep(Duration::from_millis(50)).await;
-    assert_eq!(running.send(get("/api/health")).await.status(), 200);
-    running.stop().await;
-}
-
-#[tokio::test]
-async fn a_request_may_take_longer_than_the_time_for_its_head() {
-    let running = serve(Limits {
-        head: Duration::from_millis(100),
-        ..Limits::default()
-    })
-    .await;
-    let mut request = get("/api/config");
-    let cookie = running.world.cookie("root").parse().unwrap();
-    request.headers_mut().insert("cookie", cookie);
-    assert_eq!(running.send(request).await.status(), 200);
-    running.stop().await;
-}
-
-#[tokio::test]
-async fn the_number_of_connections_is_bounded() {
-    let running = serve(Limits {
-        connections: 2,
-        ..Limits::default()
-    })
-    .await;
-    let held = [running.connect().await, running.connect().await];
-    sleep(Duration::from_millis(50)).await;
-    let mut third = Box::pin(running.send(get("/api/health")));
-    assert!(
-        timeout(Duration::from_millis(300), &mut third)
-            .await
-            .is_err()
-    );
-    drop(held);
-    assert_eq!(
-        timeout(Duration::from_secs(5), third)
-            .await
-            .unwrap()
-            .status(),
-        200
-    );
-    running.stop().await;
-}
-
 #[tokio::test]
 async fn an_open_stream_ends_at_shutdown_and_running_requests_finish() {
     let running = serve(Limits::default()).await;
@@ -540,109 +384,6 @@ async fn the_admin_socket_is_served() {
     assert_eq!(send_over(stream, request).await.status(), 200);
     running.stop().await;
     assert!(!path.exists(), "the socket is gone after the stop");
-}
-
-/// Writes a fresh certificate for `localhost` and returns it.
-fn write_certificate(dir: &Path) -> rustls_pki_types::CertificateDer<'static> {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(dir.join("cert.pem"), made.cert.pem()).unwrap();
-    std::fs::write(dir.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
-    made.cert.der().clone()
-}
-
-fn pem_paths(dir: &Path) -> (PathBuf, PathBuf) {
-    (dir.join("cert.pem"), dir.join("key.pem"))
-}
-
-async fn tls_connect(
-    address: SocketAddr,
-    trusted: &rustls_pki_types::CertificateDer<'static>,
-    protocol: &[u8],
-) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(trusted.clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![protocol.to_vec()];
-    let tcp = TcpStream::connect(address).await.unwrap();
-    let name = ServerName::try_from("localhost").unwrap();
-    TlsConnector::from(Arc::new(config))
-        .connect(name, tcp)
-        .await
-}
-
-#[tokio::test]
-async fn tls_serves_http1_and_http2_and_takes_a_new_certificate() {
-    let dir = tempfile::tempdir().unwrap();
-    let first = write_certificate(dir.path());
-    let (certificate, key) = pem_paths(dir.path());
-    let tls = Tls::load(certificate, key).unwrap();
-    let listener = Listener::tcp(
-        ([127, 0, 0, 1], 0).into(),
-        Some(tls.clone()),
-        Surface::Public,
-    )
-    .await;
-    let running = serve_on(listener.unwrap(), hasty()).await;
-    let address = running.address.unwrap();
-
-    let stream = tls_connect(address, &first, b"http/1.1").await.unwrap();
-    assert_eq!(send_over(stream, get("/api/health")).await.status(), 200);
-
-    let stream = tls_connect(address, &first, b"h2").await.unwrap();
-    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
-    let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-            .await
-            .unwrap();
-    let request = Request::get("https://localhost/api/health").body(Full::<Bytes>::default());
-    let (response, _) = tokio::join!(
-        async {
-            let response = sender.send_request(request.unwrap()).await.unwrap();
-            drop(sender);
-            response
-        },
-        connection
-    );
-    assert_eq!(
-        (response.status(), response.version()),
-        (StatusCode::OK, Version::HTTP_2)
-    );
-    assert_eq!(response.headers()["x-frame-options"], "DENY");
-
-    // A client that never begins its handshake does not stay.
-    assert!(patience(&running, b"").await < Duration::from_secs(2));
-
-    let second = write_certificate(dir.path());
-    tls.reload().unwrap();
-    assert!(tls_connect(address, &first, b"http/1.1").await.is_err());
-    let stream = tls_connect(address, &second, b"http/1.1").await.unwrap();
-    assert_eq!(send_over(stream, get("/api/health")).await.status(), 200);
-
-    std::fs::write(dir.path().join("cert.pem"), "junk").unwrap();
-    assert!(matches!(tls.reload(), Err(TlsError::NoCertificate(_))));
-    assert!(
-        tls_connect(address, &second, b"http/1.1").await.is_ok(),
-        "the old one stays"
-    );
-    running.stop().await;
-}
-
-#[test]
-fn a_key_of_another_certificate_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    write_certificate(dir.path());
-    let (certificate, key) = pem_paths(dir.path());
-    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(&key, other.signing_key.serialize_pem()).unwrap();
-    assert!(matches!(
-        Tls::load(certificate, key),
-        Err(TlsError::Unusable(_))
-    ));
 }
 
 /// Collects log lines.

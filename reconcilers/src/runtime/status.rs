@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
+use std::ops::{AddAssign, SubAssign};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
@@ -46,76 +47,121 @@ pub(super) struct Counts {
     pub panicked: usize,
 }
 
+impl Counts {
+    /// What one object adds.
+    fn of(memory: &Memory) -> Self {
+        let status = memory.saved.as_ref();
+        let ready = status.and_then(|s| condition::find(&s.conditions, ConditionType::Ready));
+        Self {
+            objects: 1,
+            ready: usize::from(ready.is_some_and(|c| c.status == ConditionStatus::True)),
+            failing: usize::from(status.is_some_and(|s| s.failures > 0)),
+            panicked: usize::from(ready.is_some_and(|c| c.reason == Reason::Panicked)),
+        }
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.ready += other.ready;
+        self.failing += other.failing;
+        self.panicked += other.panicked;
+    }
+}
+
+impl SubAssign for Counts {
+    fn sub_assign(&mut self, other: Self) {
+        self.objects -= other.objects;
+        self.ready -= other.ready;
+        self.failing -= other.failing;
+        self.panicked -= other.panicked;
+    }
+}
+
+#[derive(Debug)]
+struct State<K> {
+    map: BTreeMap<K, Memory>,
+    /// Of everything in the map: kept with every change, because anybody may ask for it at any time.
+    counts: Counts,
+}
+
 /// The last saved statuses. The leader is their only writer, so nothing is ever stale; the memory is
 /// filled in one query when a leadership begins. Ordered, so that runs can be repeated exactly.
 #[derive(Debug)]
-pub(super) struct Memories<K>(Mutex<BTreeMap<K, Memory>>);
+pub(super) struct Memories<K>(Mutex<State<K>>);
 
 impl<K: Clone + Ord + Hash> Memories<K> {
     pub fn new() -> Self {
-        Self(Mutex::new(BTreeMap::new()))
+        Self(Mutex::new(State {
+            map: BTreeMap::new(),
+            counts: Counts::default(),
+        }))
     }
 
-    fn map(&self) -> MutexGuard<'_, BTreeMap<K, Memory>> {
+    fn state(&self) -> MutexGuard<'_, State<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets everything and remembers what the store holds.
     pub fn fill(&self, statuses: Vec<(K, ObjectStatus)>) {
-        *self.map() = statuses
-            .into_iter()
-            .map(|(key, status)| {
-                let memory = Memory {
-                    saved: Some(status),
-                    ..Memory::default()
-                };
-                (key, memory)
-            })
-            .collect();
+        let mut state = self.state();
+        state.map.clear();
+        state.counts = Counts::default();
+        for (key, status) in statuses {
+            let memory = Memory {
+                saved: Some(status),
+                ..Memory::default()
+            };
+            state.put(key, memory);
+        }
     }
 
     /// What is remembered of `key`. Never seen means that the store holds nothing either.
     pub fn get(&self, key: &K) -> Memory {
-        self.map().get(key).cloned().unwrap_or(Memory {
+        self.state().map.get(key).cloned().unwrap_or(Memory {
             saved: Some(ObjectStatus::default()),
             ..Memory::default()
         })
     }
 
     pub fn set(&self, key: &K, memory: Memory) {
-        self.map().insert(key.clone(), memory);
+        self.state().put(key.clone(), memory);
     }
 
     pub fn forget(&self, key: &K) {
-        self.map().remove(key);
+        let mut state = self.state();
+        if let Some(old) = state.map.remove(key) {
+            state.counts -= Counts::of(&old);
+        }
     }
 
     pub fn keys(&self) -> Vec<K> {
-        self.map().keys().cloned().collect()
+        self.state().map.keys().cloned().collect()
     }
 
     /// Keys that are remembered but not in `listed`.
     pub fn missing_from(&self, listed: &HashSet<K>) -> Vec<K> {
-        self.map()
+        self.state()
+            .map
             .keys()
             .filter(|key| !listed.contains(*key))
             .cloned()
             .collect()
     }
 
+    /// Costs the same however many objects there are.
     pub fn counts(&self) -> Counts {
-        let map = self.map();
-        let mut counts = Counts {
-            objects: map.len(),
-            ..Counts::default()
-        };
-        for status in map.values().filter_map(|memory| memory.saved.as_ref()) {
-            let ready = condition::find(&status.conditions, ConditionType::Ready);
-            counts.ready += usize::from(ready.is_some_and(|c| c.status == ConditionStatus::True));
-            counts.failing += usize::from(status.failures > 0);
-            counts.panicked += usize::from(ready.is_some_and(|c| c.reason == Reason::Panicked));
+        self.state().counts
+    }
+}
+
+impl<K: Ord> State<K> {
+    fn put(&mut self, key: K, memory: Memory) {
+        self.counts += Counts::of(&memory);
+        if let Some(old) = self.map.insert(key, memory) {
+            self.counts -= Counts::of(&old);
         }
-        counts
     }
 }
 
@@ -301,6 +347,42 @@ mod tests {
         let terminal = failed(None, &before, &failure);
         let ready = condition::find(&terminal, ConditionType::Ready).unwrap();
         assert_eq!(ready.status, ConditionStatus::False);
+    }
+
+    #[test]
+    fn counts_follow_every_change() {
+        let memories = Memories::new();
+        let memory = |condition, failures| Memory {
+            saved: Some(ObjectStatus {
+                failures,
+                ..status(vec![condition], 1)
+            }),
+            ..Memory::default()
+        };
+        let up = || memory(Condition::ready(Reason::Running, ""), 0);
+        let panicked = || memory(Condition::not_ready(Reason::Panicked, ""), 2);
+        let counts = || {
+            let counts = memories.counts();
+            (
+                counts.objects,
+                counts.ready,
+                counts.failing,
+                counts.panicked,
+            )
+        };
+        memories.set(&"a", up());
+        memories.set(&"b", panicked());
+        memories.set(&"c", Memory::default());
+        assert_eq!(counts(), (3, 1, 1, 1));
+        memories.set(&"a", panicked());
+        memories.set(&"b", up());
+        memories.set(&"b", up());
+        assert_eq!(counts(), (3, 1, 1, 1));
+        memories.forget(&"a");
+        memories.forget(&"unknown");
+        assert_eq!(counts(), (2, 1, 0, 0));
+        memories.fill(vec![("d", status(vec![], 1)), ("d", status(vec![], 2))]);
+        assert_eq!(counts(), (1, 0, 0, 0));
     }
 
     #[test]

@@ -135,25 +135,6 @@ impl Homes {
         Ok(outcome)
     }
 
-    /// The names an archive may have, the wanted one first.
-    fn candidates(name: &UserName, uid: &Uid, deleted_at: Timestamp) -> [String; 3] {
-        let at = deleted_at.to_datetime();
-        let base = format!(
-            "{name}-{:04}{:02}{:02}T{:02}{:02}{:02}Z",
-            at.year(),
-            u8::from(at.month()),
-            at.day(),
-            at.hour(),
-            at.minute(),
-            at.second()
-        );
-        [
-            base.clone(),
-            format!("{base}-{}", uid.short()),
-            format!("{base}-{uid}"),
-        ]
-    }
-
     fn archive_path(&self, directory: &str) -> PathBuf {
         self.archive.path.join(directory)
     }
@@ -173,7 +154,7 @@ impl Homes {
 
     /// The first name that is ours already or free, with its marker written.
     fn claim(&self, name: &UserName, uid: &Uid, deleted_at: Timestamp) -> Result<Claim, HomeError> {
-        for directory in Self::candidates(name, uid, deleted_at) {
+        for directory in archive_names(name, uid, deleted_at) {
             let published = self.is_published(&directory)?;
             match self.archive_marker(&directory)? {
                 // A copy in place: what is left is to delete the original.
@@ -301,7 +282,7 @@ impl Homes {
         deleted_at: Timestamp,
     ) -> Result<ArchiveOutcome, HomeError> {
         let mut outcome = ArchiveOutcome::NothingToArchive;
-        for directory in Self::candidates(name, uid, deleted_at) {
+        for directory in archive_names(name, uid, deleted_at) {
             let Some(marker) = self.archive_marker(&directory)? else {
                 continue;
             };
@@ -340,6 +321,25 @@ impl Homes {
         }
         Ok(())
     }
+}
+
+/// The names that the archive of an account may have, the wanted one first.
+pub fn archive_names(name: &UserName, uid: &Uid, deleted_at: Timestamp) -> [String; 3] {
+    let at = deleted_at.to_datetime();
+    let base = format!(
+        "{name}-{:04}{:02}{:02}T{:02}{:02}{:02}Z",
+        at.year(),
+        u8::from(at.month()),
+        at.day(),
+        at.hour(),
+        at.minute(),
+        at.second()
+    );
+    [
+        base.clone(),
+        format!("{base}-{}", uid.short()),
+        format!("{base}-{uid}"),
+    ]
 }
 
 fn partial_name(uid: &Uid) -> String {

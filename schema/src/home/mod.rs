@@ -30,7 +30,7 @@ mod user_home;
 
 use std::path::{Path, PathBuf};
 
-pub use archive::{ArchiveOutcome, Skipped};
+pub use archive::{ArchiveOutcome, Skipped, archive_names};
 pub use ensure::HomeState;
 pub use error::HomeError;
 pub use user_home::UserHome;

@@ -75,6 +75,8 @@ statements! {
                    WHERE object_status.observed_generation <= excluded.observed_generation AND object_status.epoch <= excluded.epoch";
     /// Switches passes of one object on or off.
     SET_PAUSED = "UPDATE objects SET paused = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 RETURNING generation";
+    /// The same, if the generation is still the expected one.
+    SET_PAUSED_IF = "UPDATE objects SET paused = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 AND generation = $4 RETURNING generation";
     /// Objects whose passes are switched off.
     PAUSED_UIDS = "SELECT uid FROM objects WHERE kind = $1 AND paused = 1";
     /// Switches a reconciler off.
@@ -391,23 +393,41 @@ pub async fn save_status(
     Ok(saved)
 }
 
-/// Switches passes of one object on or off; bumps its generation so that its reconciler looks.
+/// Switches passes of one object on or off; bumps its generation so that its reconciler looks. With
+/// `expected`, only if that is still the generation. An object that is going can be paused, too.
 pub async fn set_paused(
     tx: &mut Tx,
     kind: Kind,
     uid: &Uid,
     paused: bool,
+    expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
-    let row: Option<(i64,)> = sqlx::query_as(SET_PAUSED)
+    let statement = match expected {
+        None => SET_PAUSED,
+        Some(_) => SET_PAUSED_IF,
+    };
+    let mut query = sqlx::query_as(statement)
         .bind(kind.as_str())
         .bind(uid.as_str())
-        .bind(i64::from(paused))
-        .fetch_optional(&mut **tx)
-        .await?;
-    let (generation,) = row.ok_or(DbError::NotFound("object"))?;
-    tx.changed(kind, uid);
-    tx.ring_on_commit();
-    Ok(Generation(generation))
+        .bind(i64::from(paused));
+    if let Some(Generation(expected)) = expected {
+        query = query.bind(expected);
+    }
+    let row: Option<(i64,)> = query.fetch_optional(&mut **tx).await?;
+    match row {
+        Some((generation,)) => {
+            tx.changed(kind, uid);
+            tx.ring_on_commit();
+            Ok(Generation(generation))
+        }
+        // Tell "gone" from "changed by somebody else".
+        None => match get(tx, kind, uid).await? {
+            Some(object) => Err(DbError::StaleGeneration {
+                actual: object.generation.0,
+            }),
+            None => Err(DbError::NotFound("object")),
+        },
+    }
 }
 
 /// Objects whose passes are switched off.

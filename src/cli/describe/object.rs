@@ -3,7 +3,7 @@
 use schema::ids::Timestamp;
 use serde_json::Value;
 
-use super::trouble::{self, Trouble};
+use super::trouble::{self, Outlook, Trouble};
 use crate::cli::compare::{self, NextPass};
 use crate::cli::kinds::{condition, named};
 use crate::cli::output::cell::{Cell, plain};
@@ -74,18 +74,13 @@ fn troubles(object: &Value, overview: &Value, command: &str, now: Timestamp) -> 
             text += &format!("    what to do:  {}\n", clean(&remedy));
         }
     }
-    text += &format!(
-        "  tried next:    {}\n",
-        clean(&trouble::next_step(object, overview))
-    );
-    text += &format!(
-        "  when:          {}\n",
-        trouble::next_look(object, overview, now)
-    );
-    text += &format!(
-        "  to force it:   {}\n",
-        clean(&trouble::force(object, overview, command))
-    );
+    if let Some(Outlook { next, at, force }) = Outlook::of(object, command) {
+        text += &format!("  tried next:    {}\n", clean(&next));
+        if let Some(at) = at {
+            text += &format!("  when:          {}\n", relative(now, at));
+        }
+        text += &format!("  to force it:   {}\n", clean(&force));
+    }
     text
 }
 

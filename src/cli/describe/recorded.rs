@@ -17,6 +17,14 @@ pub fn broken() -> Value {
             "remedy": "Pull the image, or set image.pull_policy to missing."
         }],
         "failures": 4, "next_attempt_at": "2026-05-11T11:47:01.500Z",
+        "problem": "the newest change was not seen yet; before that: ImageMissing: the image registry:5000/agent:v2 is not on the engine",
+        "since": "2026-05-11T11:41:40.250Z",
+        "next": "at 2026-05-11T11:47:01.500Z, the image is looked for on the engine again (4 tries have failed)",
+        "next_look_at": "2026-05-11T11:47:01.500Z",
+        "force": {
+            "command": "agentyard retry container/alice",
+            "request": "POST /api/admin/reconcile/retry", "body": "object=container/alice"
+        },
         "desired": {
             "running": true, "desired": "running", "disabled": false, "debug": false,
             "restart_token": "", "image": "registry:5000/agent:v2",
@@ -56,6 +64,7 @@ pub fn running() -> Value {
             "observed_generation": 1, "last_transition_at": "2026-05-11T11:41:40Z", "remedy": ""
         }],
         "failures": 0, "next_attempt_at": null,
+        "problem": null, "since": null, "next": null, "next_look_at": null, "force": null,
         "desired": {"running": true, "desired": "running", "image": "registry:5000/agent:v1"},
         "observed": {"image_ref": "registry:5000/agent:v1", "ip": "10.88.0.6"},
         "plan": {"generation": 1, "actions": [], "conditions": [], "requeue_after_ms": 590_000},

@@ -1,15 +1,11 @@
 //! What is wrong with an object, since when, what is tried next and when, and how to force it.
 
-use std::time::Duration;
-
-use schema::condition::Reason;
 use schema::ids::Timestamp;
 use serde_json::Value;
 
-use crate::cli::compare::NextPass;
 use crate::cli::kinds::condition;
 use crate::cli::output::cell::plain;
-use crate::cli::output::time::{moment, relative, short};
+use crate::cli::output::time::moment;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,63 +111,28 @@ pub fn troubles(object: &Value, overview: &Value) -> Vec<Trouble> {
     troubles
 }
 
-/// When it is looked at next.
-pub fn next_look(object: &Value, overview: &Value, now: Timestamp) -> String {
-    if paused(object, overview).is_some() {
-        return "not before it is resumed".to_owned();
-    }
-    let known = moment(object, "next_look_at").or_else(|| moment(object, "next_attempt_at"));
-    if let Some(at) = known {
-        if at <= now {
-            return "now".to_owned();
-        }
-        return relative(now, at);
-    }
-    let reason = condition(object, "Ready").and_then(|ready| ready.get("reason")?.as_str());
-    let reason: Option<Reason> = reason.and_then(|reason| reason.parse().ok());
-    if reason == Some(Reason::EngineUnavailable) {
-        return "as soon as the engine is back, by itself".to_owned();
-    }
-    let after = object
-        .get("plan")
-        .and_then(|plan| plan.get("requeue_after_ms")?.as_u64());
-    match after {
-        Some(0) => "at once".to_owned(),
-        Some(millis) => format!("within {}", short(Duration::from_millis(millis.max(1000)))),
-        None => "with the next full pass (every minute), and at once after a change".to_owned(),
-    }
+/// What the server says of how it goes on; absent when the object is as desired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outlook {
+    /// What is tried next.
+    pub next: String,
+    /// When, if that moment is known.
+    pub at: Option<Timestamp>,
+    /// The command that makes it happen now.
+    pub force: String,
 }
 
-/// What is tried next.
-pub fn next_step(object: &Value, overview: &Value) -> String {
-    if paused(object, overview).is_some() {
-        return "nothing, while it is paused".to_owned();
-    }
-    if let Some(next) = object.get("next").and_then(Value::as_str) {
-        return next.to_owned();
-    }
-    match NextPass::of(object) {
-        NextPass::Unknown(why) => format!("the same again; it fails now with: {why}"),
-        NextPass::Steps(steps) if steps.is_empty() => {
-            "looking again; no step can or need be taken now".to_owned()
-        }
-        NextPass::Steps(steps) => steps.join(", then "),
-    }
-}
-
-/// The command that makes it go on.
-pub fn force(object: &Value, overview: &Value, command: &str) -> String {
-    let field = |key: &str| plain(object.get(key).unwrap_or(&Value::Null));
-    let ready = condition(object, "Ready").and_then(|ready| ready.get("reason")?.as_str());
-    match paused(object, overview) {
-        // A replacement that failed is not made again by looking: only a restart makes a fresh one.
-        None if ready == Some("ReplacementFailed") => {
-            format!("{command} restart {}", field("object"))
-        }
-        None => format!("{command} retry {}", field("object")),
-        Some(Paused::Object) => format!("{command} resume {}", field("object")),
-        Some(Paused::Reconciler) => format!("{command} resume --reconciler {}", field("kind")),
-        Some(Paused::All) => format!("{command} resume --all"),
+impl Outlook {
+    /// As the server says; `command`: how a command line must begin to reach it.
+    pub fn of(object: &Value, command: &str) -> Option<Self> {
+        let next = object.get("next")?.as_str()?;
+        let force = object.pointer("/force/command")?.as_str()?;
+        let arguments = force.strip_prefix("agentyard").unwrap_or(force);
+        Some(Self {
+            next: next.to_owned(),
+            at: moment(object, "next_look_at"),
+            force: format!("{command}{arguments}"),
+        })
     }
 }
 
@@ -184,55 +145,34 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
 
     #[test]
-    fn the_widest_pause_is_the_one_to_lift_first() {
-        let object = json!({"object": "container/a", "kind": "container", "paused": true});
+    fn the_widest_pause_is_the_one_that_is_told() {
+        let object = json!({"kind": "container", "paused": true});
         let overview = |all: bool, own: bool| {
             json!({"paused": all, "reconcilers": [
                 {"name": "user", "paused": true}, {"name": "container", "paused": own}]})
         };
-        let force = |overview| force(&object, &overview, "agentyard");
-        assert_eq!(force(overview(true, true)), "agentyard resume --all");
-        assert_eq!(
-            force(overview(false, true)),
-            "agentyard resume --reconciler container"
-        );
-        assert_eq!(
-            force(overview(false, false)),
-            "agentyard resume container/a"
-        );
-        assert_eq!(
-            next_look(&object, &overview(false, false), NOW),
-            "not before it is resumed"
-        );
+        let by = |all, own| paused(&object, &overview(all, own));
+        assert_eq!(by(true, true), Some(Paused::All));
+        assert_eq!(by(false, true), Some(Paused::Reconciler));
+        assert_eq!(by(false, false), Some(Paused::Object));
     }
 
     #[test]
-    fn a_failed_replacement_is_forced_by_a_restart() {
-        let ready = json!([{"type": "Ready", "status": "True", "reason": "ReplacementFailed"}]);
-        let object = json!({"object": "container/a", "conditions": ready});
+    fn the_server_says_how_it_goes_on_and_the_command_reaches_it() {
+        let object = json!({
+            "next": "it is looked at", "next_look_at": NOW.to_rfc3339(),
+            "force": {"command": "agentyard retry container/a"}});
+        let outlook = Outlook {
+            next: "it is looked at".to_owned(),
+            at: Some(NOW),
+            force: "agentyard --admin-socket /s retry container/a".to_owned(),
+        };
         assert_eq!(
-            force(&object, &json!({}), "agentyard"),
-            "agentyard restart container/a"
+            Outlook::of(&object, "agentyard --admin-socket /s"),
+            Some(outlook)
         );
-    }
-
-    #[test]
-    fn the_next_look_is_known_in_every_state() {
-        let none = json!({});
-        let look = |object: Value| next_look(&object, &none, NOW);
-        let ready = |reason: &str| json!([{"type": "Ready", "reason": reason}]);
-        let later = NOW.plus(Duration::from_secs(30)).to_rfc3339();
-        assert_eq!(
-            look(json!({"next_attempt_at": later})),
-            "in 30s (2026-05-11T11:47:10Z)"
-        );
-        assert_eq!(look(json!({"next_attempt_at": NOW.to_rfc3339()})), "now");
-        assert!(look(json!({"conditions": ready("EngineUnavailable")})).contains("engine is back"));
-        assert_eq!(
-            look(json!({"plan": {"requeue_after_ms": 4000}})),
-            "within 4s"
-        );
-        assert!(look(json!({"conditions": ready("ImageMissing")})).contains("next full pass"));
+        let fine = json!({"next": null, "next_look_at": null, "force": null});
+        assert_eq!(Outlook::of(&fine, "agentyard"), None);
     }
 
     #[test]

@@ -43,6 +43,7 @@ fn evil() -> Value {
         "conditions": [{"type": "Ready", "status": "False", "reason": "CrashLoop",
             "message": EVIL, "remedy": "Read the log.", "last_transition_at": "2026-05-11T11:46:40Z"}],
         "failures": 0, "desired": {"image": EVIL}, "observed": {"image_ref": EVIL},
+        "next": EVIL, "force": {"command": format!("agentyard retry {EVIL}")},
         "plan": {"actions": [EVIL]},
         "events": [{"id": 1, "object": "container/eve", "reason": "x", "action": "", "message": EVIL,
             "count": 1, "first_at": "2026-05-11T11:46:40Z", "last_at": "2026-05-11T11:46:40Z"}]})

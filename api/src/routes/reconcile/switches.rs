@@ -96,25 +96,24 @@ impl Target {
     /// Exactly one way to say it: a request that is understood differently than it was meant must
     /// not stop everything.
     fn scope(&self) -> Result<Scope, ApiError> {
-        let text = |field: &Option<String>| field.clone().filter(|text| !text.is_empty());
         let all = self.all.unwrap_or(false);
         match (
-            text(&self.object),
-            text(&self.kind),
-            text(&self.name),
-            text(&self.reconciler),
+            params::given(&self.object),
+            params::given(&self.kind),
+            params::given(&self.name),
+            params::given(&self.reconciler),
             all,
         ) {
             (Some(object), None, None, None, false) => {
-                let (kind, name) = params::object_address("object", &object)?;
+                let (kind, name) = params::object_address("object", object)?;
                 Ok(Scope::Object(kind, name))
             }
             (None, Some(kind), Some(name), None, false) => {
-                Ok(Scope::Object(params::kind("kind", &kind)?, name))
+                Ok(Scope::Object(params::kind("kind", kind)?, name.to_owned()))
             }
             (None, None, None, Some(name), false) if name == ALL => Ok(Scope::All),
             (None, None, None, Some(name), false) => {
-                Ok(Scope::Reconciler(params::kind("reconciler", &name)?))
+                Ok(Scope::Reconciler(params::kind("reconciler", name)?))
             }
             (None, None, None, None, true) => Ok(Scope::All),
             _ => Err(ApiError::InvalidParameter {
@@ -330,10 +329,8 @@ async fn object_paused(
 ) -> Result<Change, ApiError> {
     let mut row = find(deps, kind, name).await?;
     let mut tx = input.meta.begin(deps).await?;
-    if input.if_generation.is_some() {
-        object::bump(&mut tx, kind, &row.uid, input.if_generation).await?;
-    }
-    row.generation = object::set_paused(&mut tx, kind, &row.uid, paused).await?;
+    let expected = input.if_generation;
+    row.generation = object::set_paused(&mut tx, kind, &row.uid, paused, expected).await?;
     tx.commit(About::object(kind, &row.name)).await?;
     Ok(change(&row, kind))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use schema::home::{HomeError, HomeState, Owner};
+use schema::home::{HomeError, HomeState, Owner, archive_names};
 use schema::ids::{Timestamp, Uid, UserName};
 
 use super::script::{Pace, PaceHook, delayed};
@@ -139,24 +139,6 @@ impl MemoryDataDir {
 
 fn conflict(name: &UserName, holder: &Uid) -> String {
     format!("{PLACE}/users/{name} belongs to another account of this name (uid {holder})")
-}
-
-fn archive_names(name: &UserName, uid: &Uid, deleted_at: Timestamp) -> [String; 3] {
-    let at = deleted_at.to_datetime();
-    let base = format!(
-        "{name}-{:04}{:02}{:02}T{:02}{:02}{:02}Z",
-        at.year(),
-        u8::from(at.month()),
-        at.day(),
-        at.hour(),
-        at.minute(),
-        at.second()
-    );
-    [
-        base.clone(),
-        format!("{base}-{}", uid.short()),
-        format!("{base}-{uid}"),
-    ]
 }
 
 #[async_trait]
