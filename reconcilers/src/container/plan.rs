@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! base(old, running)                      create next
-//! base(old, running)  next(created)       stop base, rename base → prev, rename next → base, start base
+//! base(old, running)  next(created)       rename base → prev, stop prev, rename next → base, start base
 //! prev(old, stopped)  base(new, running)  wait until ready, remove prev
 //! prev(old, stopped)  base(new, broken)   note the failure, remove base, rename prev → base, start base
 //! ```
