@@ -6,6 +6,7 @@ use schema::condition::Reason;
 use schema::error::DbError;
 use schema::home::HomeError;
 use schema::ids::{Kind, Uid};
+use schema::image::ImageReference;
 
 use super::ContainerReconciler;
 use super::names::Names;
@@ -139,8 +140,9 @@ impl ContainerReconciler {
 
     async fn start_pull(&self, reference: &str) -> Result<(), ContainerError> {
         let config = self.config.newest().await?;
-        let credentials = config
-            .registry_credentials()
+        let image: Option<ImageReference> = reference.parse().ok();
+        let credentials = image
+            .and_then(|image| config.registry_credentials_for(&image))
             .map(|(username, password)| RegistryCredentials { username, password });
         self.pulls.start(reference, credentials);
         Ok(())
