@@ -16,6 +16,7 @@ use futures::stream::BoxStream;
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, RegistryCredentials};
 use reconcilers::image::pulls::{CANCELLED, PullReport, Pulls, Update};
 use schema::clock::SystemClock;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -156,7 +157,8 @@ async fn engine_two_viewers_see_the_same_pull_and_one_who_leaves_does_not_stop_i
     let reference = image.at(&proxy.address);
     let pulls = pulls();
     pulls.start(&reference, None, "t1");
-    let first = tokio::spawn(told(pulls.watch(&reference).unwrap()));
+    let mut first = JoinSet::new();
+    first.spawn(told(pulls.watch(&reference).unwrap()));
     until("bytes of layers have come", || proxy.passed() > LAYER / 2).await;
     let mut leaver = pulls.watch(&reference).unwrap();
     leaver.next().await.unwrap();
@@ -166,7 +168,7 @@ async fn engine_two_viewers_see_the_same_pull_and_one_who_leaves_does_not_stop_i
     assert_eq!(pulls.list()[0].viewers, 3);
     drop(leaver);
     assert_eq!(pulls.list()[0].viewers, 2);
-    let (first, late) = (first.await.unwrap(), told(late).await);
+    let (first, late) = (first.join_all().await.remove(0), told(late).await);
     assert!(matches!(first.last(), Some(Update::Done { .. })));
     assert_eq!(first.last(), late.last());
     assert!(percents(&late).first() > Some(&0), "{late:?}");

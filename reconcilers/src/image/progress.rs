@@ -188,7 +188,9 @@ mod tests {
         }
     }
 
-    fn percents(events: &[(&str, &str, Option<(u64, u64)>)]) -> Vec<u8> {
+    type Told<'a> = (&'a str, &'a str, Option<(u64, u64)>);
+
+    fn percents(events: &[Told<'_>]) -> Vec<u8> {
         let mut progress = Progress::default();
         let each = events.iter().map(|(id, status, bytes)| {
             progress.take(event(id, status, *bytes));

@@ -9,6 +9,8 @@ use super::support::{AGENT, Yard, slow};
 use crate::drivers::docker::EngineError;
 use crate::drivers::docker::fake::{FakeEngine, Fault, PullEnd, Verb};
 
+type NamedFault = (&'static str, fn() -> Fault);
+
 /// What an administrator asks for.
 #[derive(Debug, Clone, Copy)]
 enum Request {
@@ -113,7 +115,7 @@ async fn l34_killed_before_every_action_the_end_is_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn l34_every_engine_call_failing_or_losing_its_answer_the_end_is_the_same() {
-    let faults: [(&str, fn() -> Fault); 6] = [
+    let faults: [NamedFault; 6] = [
         ("failing", || {
             Fault::fail(|| EngineError::Internal("scripted".to_owned()))
         }),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use schema::clock::ManualClock;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -106,12 +107,13 @@ async fn a_viewer_who_comes_later_gets_the_past_in_short_and_the_same_end() {
     let port = port();
     port.publish("agent:1", PullEnd::Done);
     port.pulls.start(AGENT, None, "");
-    let first = tokio::spawn(told(port.pulls.watch(AGENT).unwrap()));
+    let mut first = JoinSet::new();
+    first.spawn(told(port.pulls.watch(AGENT).unwrap()));
     tokio::time::sleep(Duration::from_millis(750)).await;
     let late = port.pulls.watch(AGENT).unwrap();
     assert_eq!(port.pulls.list()[0].viewers, 2);
     assert_eq!(port.pulls.list()[0].reference, AGENT);
-    let (first, late) = (first.await.unwrap(), told(late).await);
+    let (first, late) = (first.join_all().await.remove(0), told(late).await);
     assert_eq!(first.last(), late.last());
     assert!(late.len() < first.len());
     // One event of the tag and one of each layer, then the rest as it came.
