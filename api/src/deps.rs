@@ -15,7 +15,8 @@ use crate::auth::password::PasswordPool;
 use crate::auth::{Authenticator, Signer};
 use crate::follows::FollowLimit;
 use crate::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, Health, Leadership, Reconcilers,
+    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, Health, Images, Leadership,
+    Pulls, Reconcilers,
 };
 use crate::settings::WebSettings;
 use crate::watch::WatchHub;
@@ -64,6 +65,10 @@ pub struct Dependencies {
     pub inspect: Arc<dyn ContainerInspect>,
     /// Container resource use.
     pub stats: Arc<dyn ContainerStats>,
+    /// Images on the engine.
+    pub images: Arc<dyn Images>,
+    /// Pulls of this process.
+    pub pulls: Arc<dyn Pulls>,
     /// The engine's state.
     pub engine: Arc<dyn EngineHealth>,
     /// The reconcilers of this process.

@@ -29,8 +29,9 @@ use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
     AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
-    EngineState, Health, LeaderState, Leadership, LiveNumbers, LogQuery, LogStream, NextLook,
-    PartHealth, Plan, PortError, Reconcilers, Usage,
+    EngineState, Health, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogQuery,
+    LogStream, NextLook, PartHealth, Plan, PortError, PullStream, Pulls, Reconcilers, RunningPull,
+    Usage,
 };
 use crate::reply::Reply;
 use crate::settings::WebSettings;
@@ -79,6 +80,23 @@ impl ContainerInspect for Nowhere {
 impl ContainerStats for Nowhere {
     async fn stats(&self, _: &Uid) -> Result<Option<Usage>, PortError> {
         Ok(None)
+    }
+}
+
+#[async_trait]
+impl Images for Nowhere {
+    async fn list(&self) -> Result<Vec<LocalImage>, PortError> {
+        Ok(Vec::new())
+    }
+}
+
+impl Pulls for Nowhere {
+    fn watch(&self, _: &str) -> Option<PullStream> {
+        None
+    }
+
+    fn running(&self) -> Vec<RunningPull> {
+        Vec::new()
     }
 }
 
@@ -182,6 +200,8 @@ pub(crate) async fn world() -> World {
         logs: Arc::new(Nowhere),
         inspect: Arc::new(Nowhere),
         stats: Arc::new(Nowhere),
+        images: Arc::new(Nowhere),
+        pulls: Arc::new(Nowhere),
         engine: Arc::new(Nowhere),
         leadership: Arc::new(Nowhere),
         health: Arc::new(Nowhere),
