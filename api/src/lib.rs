@@ -15,10 +15,12 @@ pub mod housekeeping;
 pub mod input;
 pub mod openapi;
 pub mod ports;
+pub mod pull_log;
 pub mod reply;
 pub mod routes;
 pub mod server;
 pub mod settings;
+pub mod tag_cache;
 pub mod wait;
 pub mod watch;
 

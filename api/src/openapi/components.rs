@@ -92,6 +92,8 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
                     "limit": {"type": "integer", "description": "With `too_large`: the limit in bytes"},
                     "generation": {"type": "integer", "description": "With `stale_generation`: the present one; with a failed object: the one that failed"},
                     "object": {"type": "string", "description": "The object that failed", "example": "container/alice"},
+                    "users": {"type": "array", "items": {"type": "string"}, "description": "With `image_in_use`: who uses it, 200 at most"},
+                    "alternatives": {"type": "array", "items": {"type": "string"}, "description": "With `image_in_use`: other references of the repository that are there, newest first"},
                     "state": {"type": "string", "enum": ["failed"], "description": "The object failed; what is desired stays recorded"},
                     "problems": {
                         "type": "array",
