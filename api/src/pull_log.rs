@@ -4,6 +4,7 @@
 //! on after the last event it had; one that is too slow misses the oldest, never the end.
 
 use std::collections::VecDeque;
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -50,6 +51,27 @@ impl PullLogs {
     /// Drops a log that has not come to its end: whoever comes next begins a new one.
     pub(crate) fn forget(&self, request: &str) {
         self.0.invalidate(request);
+    }
+}
+
+/// The id of an event, as a viewer that comes back says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LastEvent {
+    log: String,
+    n: u64,
+}
+
+impl FromStr for LastEvent {
+    type Err = ApiError;
+
+    fn from_str(text: &str) -> Result<Self, ApiError> {
+        let parts = text.split_once('-');
+        let parsed = parts.and_then(|(log, n)| Some((log.to_owned(), n.parse().ok()?)));
+        let (log, n) = parsed.ok_or_else(|| {
+            let rule = "Last-Event-ID is an id as this server has sent it";
+            ApiError::invalid("last_event_id", rule)
+        })?;
+        Ok(Self { log, n })
     }
 }
 
@@ -120,22 +142,9 @@ impl PullLog {
         }
     }
 
-    /// How many events a viewer has had, by the id of the last one. Ids of other logs count for none.
-    ///
-    /// # Errors
-    /// 400 when it is no id of any log.
-    pub(crate) fn position(&self, last_event_id: &str) -> Result<u64, ApiError> {
-        let parsed = last_event_id
-            .split_once('-')
-            .and_then(|(log, n)| Some((log, n.parse::<u64>().ok()?)));
-        match parsed {
-            Some((log, n)) if log == self.id => Ok(n),
-            Some(_) => Ok(0),
-            None => Err(ApiError::invalid(
-                "last_event_id",
-                "Last-Event-ID is an id as this server has sent it",
-            )),
-        }
+    /// How many of this log's events a viewer has had.
+    pub(crate) fn position(&self, last: &LastEvent) -> u64 {
+        if last.log == self.id { last.n } else { 0 }
     }
 
     /// Every event after the first `had`, as far as they are kept, to the end.
@@ -203,14 +212,14 @@ mod tests {
         assert_eq!(viewer.next().await.unwrap().data, "2");
         assert_eq!(viewer.next().await, None);
         assert_eq!(all(&again, 0).await, ["1", "2"]);
-        let had = log.position(&first.id.unwrap()).unwrap();
+        let last: LastEvent = first.id.unwrap().parse().unwrap();
+        let had = log.position(&last);
         assert_eq!(all(&log, had).await, ["2"], "it goes on where it was");
         logs.forget("request");
         let other = logs.of("request", |log| log.close());
-        let id = format!("{}-2", log.id);
-        assert_eq!(other.position(&id).unwrap(), 0, "another log");
+        assert_eq!(other.position(&last), 0, "another log");
         for bad in ["", "x", "a-", "a-b", "a--1"] {
-            assert!(other.position(bad).is_err(), "{bad}");
+            assert!(bad.parse::<LastEvent>().is_err(), "{bad}");
         }
     }
 

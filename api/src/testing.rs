@@ -31,9 +31,10 @@ use crate::input::{Input, Nothing};
 use crate::ports::{
     AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
     EngineState, Health, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogQuery,
-    LogStream, NextLook, PartHealth, Plan, PortError, PullStream, Pulls, Reconcilers, RunningPull,
-    Usage,
+    LogStream, NextLook, PartHealth, Plan, PortError, PullStream, Pulls, Reconcilers,
+    RegistryError, RegistryTags, RunningPull, Usage,
 };
+use crate::pull_log::PullLogs;
 use crate::reply::Reply;
 use crate::settings::WebSettings;
 use crate::tag_cache::TagCache;

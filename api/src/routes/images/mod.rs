@@ -14,7 +14,7 @@ mod start;
 mod users;
 
 pub(in crate::routes) use self::bind::bind_images;
-pub(in crate::routes) use self::control::{call_off_pull, cancel as cancel_rollout};
+pub(in crate::routes) use self::control::{Noted, call_off_pull, cancel as cancel_rollout, noted};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
 //! How clients name images.
 
-use schema::config::Config;
-use schema::config::query as config_query;
-use schema::image::ImageReference;
-use sqlx_connection::Connection;
+use std::collections::BTreeMap;
 
-use crate::deps::Deps;
+use schema::config::Config;
+use schema::image::ImageReference;
+use serde_json::Value;
+
 use crate::error::ApiError;
 
 /// The shortest piece of an id that is taken for one, as people know it from the engine.
@@ -24,11 +24,9 @@ pub(super) struct Named {
 }
 
 /// The configuration in effect, and the repository that is managed: that of `image.name`.
-pub(super) async fn settings(
-    connection: &mut Connection,
-    deps: &Deps,
+pub(super) fn settings(
+    values: BTreeMap<String, Value>,
 ) -> Result<(Config, ImageReference), ApiError> {
-    let (values, _) = config_query::load(connection, &deps.master_key).await?;
     let config = Config::from_stored(values);
     let managed = config.text("image.name").parse();
     Ok((config, managed.map_err(ApiError::internal)?))
@@ -62,7 +60,9 @@ impl Named {
         let text = text.trim();
         let digits = text.strip_prefix(ALGORITHM).unwrap_or(text);
         let is_id = (SHORTEST_ID..=WHOLE_ID).contains(&digits.len())
-            && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+            && digits
+                .bytes()
+                .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let id = is_id.then(|| format!("{ALGORITHM}{digits}"));
         if id.is_some() && text.starts_with(ALGORITHM) {
             return Ok(Self {
@@ -122,7 +122,16 @@ mod tests {
             let read = reference("image", text, &managed()).unwrap();
             assert_eq!(read.to_string(), expected, "{text}");
         }
-        for text in ["", " ", "-x", "a b", "A/b", "a@sha256:12", "http://a/b", "a:b:c"] {
+        for text in [
+            "",
+            " ",
+            "-x",
+            "a b",
+            "A/b",
+            "a@sha256:12",
+            "http://a/b",
+            "a:b:c",
+        ] {
             let error = reference("image", text, &managed()).unwrap_err();
             assert_eq!(error.code(), "invalid_parameter", "{text}");
             assert!(error.to_string().starts_with("image is "), "{error}");

@@ -1,0 +1,219 @@
+//! `POST /api/admin/images/delete`: an image leaves the engine.
+
+use schema::audit::About;
+use schema::error::DbError;
+use schema::ids::Kind;
+use schema::image::{self, ImageReference, ImageUse};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::local::{is_managed, is_meant, managed_tags};
+use super::names::{Named, full, settings};
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::ports::{LocalImage, PortError};
+use crate::wait::{self, Change, Converging};
+
+/// Most users and alternatives that a refusal names.
+const NAMED: usize = 200;
+
+/// Which image.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Doomed {
+    /// A tag of `image.name`, a reference, or an id: whole, or its first 12 digits or more.
+    #[schema(example = "v1.1")]
+    image: String,
+    /// Also an image of another repository than that of `image.name`.
+    #[serde(default)]
+    force: bool,
+}
+
+/// What is to be removed, and what is known of it.
+struct Target {
+    /// A full reference, or an id.
+    name: String,
+    /// The image it means, if the engine told.
+    id: Option<String>,
+    managed: bool,
+    /// Other references of the managed repository, newest first.
+    alternatives: Vec<String>,
+}
+
+/// `POST /api/admin/images/delete`: a reference goes, or an image with all its references.
+///
+/// # Errors
+/// 404 when nobody knows the image; 409 `not_managed`, `image_in_use`; what the removal fails with. 503
+/// only when the engine would have to say what is meant.
+pub async fn delete(
+    Superadmin(actor): Superadmin,
+    input: Input<Doomed>,
+    deps: Deps,
+) -> Result<Answer<Converging>, ApiError> {
+    let target = target(&deps, &input.params).await?;
+    let mut tx = input.meta.begin(&deps).await?;
+    let uses = image::uses(&mut tx).await?;
+    refuse_used(&target, &uses)?;
+    let now = deps.clock.now();
+    let (uid, generation) = image::request_absent(&mut tx, &target.name, now).await?;
+    tx.commit(About::object(Kind::Image, &target.name)).await?;
+    tracing::info!(%actor, image = target.name, "image removal");
+    let change = Change {
+        kind: Kind::Image,
+        uid,
+        name: target.name,
+        generation,
+    };
+    let settled = wait::settle_removal(&deps, &change, input.wait).await;
+    let done = format!("the image {} is gone from the engine", change.name);
+    wait::reply(
+        &change,
+        settled,
+        done,
+        "accepted; the image is being removed",
+    )
+}
+
+/// Finds out what is meant. No connection is held while the engine is asked.
+async fn target(deps: &Deps, doomed: &Doomed) -> Result<Target, ApiError> {
+    let mut connection = deps.db.snapshot().await?;
+    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
+    let (_, managed) = settings(values)?;
+    let named = Named::read("image", &doomed.image, &managed)?;
+    let full = named.reference().map(ToString::to_string);
+    let wanted = match full.as_deref().or(named.whole_id()) {
+        Some(name) => image::find(&mut connection, name).await?,
+        None => None,
+    };
+    drop(connection);
+    let target = match deps.images.list().await {
+        Ok(images) => of_engine(&images, &named, &managed),
+        Err(PortError::EngineUnavailable(_)) => blindly(&named, &managed),
+        Err(error) => return Err(error.into()),
+    };
+    let target = match (target, wanted) {
+        (Known::Target(target), _) => target,
+        // The engine does not have it, but it is wanted.
+        (Known::Nothing(alternatives), Some(row)) => Target {
+            managed: is_ours(&row.reference, &managed),
+            name: row.reference,
+            id: row.facts.image_id,
+            alternatives,
+        },
+        (Known::Nothing(_), None) => {
+            let what = "this image, neither on the engine nor among those that are wanted,";
+            return Err(ApiError::not_found(what));
+        }
+        (Known::Unclear, _) => return Err(ApiError::EngineUnavailable),
+    };
+    if !target.managed && !doomed.force {
+        return Err(ApiError::Conflict {
+            code: "not_managed",
+            message: format!(
+                "{} is not of the repository {}, which is the one that is managed here; force removes it all the same",
+                target.name,
+                managed.name()
+            ),
+        });
+    }
+    Ok(target)
+}
+
+/// What is known of what a client named.
+enum Known {
+    Target(Target),
+    /// The engine has no such image. Alternatives come with it.
+    Nothing(Vec<String>),
+    /// The engine would have to be asked.
+    Unclear,
+}
+
+fn of_engine(images: &[LocalImage], named: &Named, managed: &ImageReference) -> Known {
+    let mut meant = images.iter().filter(|image| is_meant(image, named));
+    let tags = managed_tags(images, managed);
+    let others = |name: &str| {
+        let references = tags.iter().filter_map(|tag| managed.with_tag(tag).ok());
+        let references = references.map(|reference| reference.to_string());
+        let others = references.filter(|reference| reference != name);
+        others.take(NAMED).collect::<Vec<_>>()
+    };
+    let Some(image) = meant.next() else {
+        return Known::Nothing(others(""));
+    };
+    // A name that is both, tag and beginning of an id, means the tag.
+    let by_name = named.reference().filter(|reference| {
+        let mut tags = image.repo_tags.iter().chain(&image.repo_digests);
+        tags.any(|tag| full(tag) == reference.to_string())
+    });
+    let name = by_name.map_or_else(|| image.id.clone(), ToString::to_string);
+    let mut alternatives = others(&name);
+    if by_name.is_none() {
+        let own: Vec<String> = image.repo_tags.iter().map(|tag| full(tag)).collect();
+        alternatives.retain(|other| !own.contains(other));
+    }
+    let is_ours = match by_name {
+        Some(reference) => reference.same_repository(managed),
+        None => is_managed(image, managed),
+    };
+    Known::Target(Target {
+        name,
+        id: Some(image.id.clone()),
+        managed: is_ours,
+        alternatives,
+    })
+}
+
+/// Without the engine: a reference of the managed repository means itself, whether it is there or not.
+fn blindly(named: &Named, managed: &ImageReference) -> Known {
+    match named.reference() {
+        Some(reference) if reference.same_repository(managed) => Known::Target(Target {
+            name: reference.to_string(),
+            id: None,
+            managed: true,
+            alternatives: Vec::new(),
+        }),
+        Some(_) | None => Known::Unclear,
+    }
+}
+
+fn is_ours(name: &str, managed: &ImageReference) -> bool {
+    let parsed: Result<ImageReference, _> = name.parse();
+    parsed.is_ok_and(|reference| reference.same_repository(managed))
+}
+
+/// Refuses while somebody has the image, by id or by reference.
+fn refuse_used(target: &Target, uses: &[ImageUse]) -> Result<(), ApiError> {
+    let is_used = |one: &&ImageUse| {
+        let by_id = one.image_id.is_some() && one.image_id == target.id;
+        by_id || full(&one.image_ref) == target.name
+    };
+    let users = uses.iter().filter(is_used).map(|one| one.name.clone());
+    let mut users: Vec<String> = users.collect();
+    if users.is_empty() {
+        return Ok(());
+    }
+    let count = users.len();
+    users.truncate(NAMED);
+    Err(ApiError::ImageInUse {
+        message: format!(
+            "{count} {} the image {}; move them to another one first",
+            if count == 1 { "user has" } else { "users have" },
+            target.name
+        ),
+        users,
+        alternatives: target.alternatives.clone(),
+    })
+}
+
+/// A request about an image that is being removed.
+pub(super) fn being_removed(error: DbError) -> ApiError {
+    match error {
+        DbError::NameBeingRemoved => ApiError::Conflict {
+            code: "image_being_removed",
+            message: "the image is being removed from the engine; try again soon".to_owned(),
+        },
+        other => other.into(),
+    }
+}

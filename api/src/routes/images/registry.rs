@@ -1,0 +1,59 @@
+//! `GET /api/admin/images/registry`: which tags there are to pull.
+
+use schema::image::{self, ImageReference};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::list::{Tags, tags_answer};
+use super::names::{reference, settings};
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::Input;
+
+/// Which repository.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Which {
+    /// Ask the registry now, whatever it said within the last five minutes.
+    #[serde(default)]
+    refresh: bool,
+    /// Another image than `image.name`.
+    #[schema(example = "docker.io/sipeed/picoclaw")]
+    image: Option<String>,
+}
+
+/// `GET /api/admin/images/registry`: all tags of the repository, newest version first.
+///
+/// # Errors
+/// 502 when the registry fails; the sentence says what to do.
+pub async fn tags(
+    _: Superadmin,
+    input: Input<Which>,
+    deps: Deps,
+) -> Result<Answer<Tags>, ApiError> {
+    let mut connection = deps.db.read().await?;
+    let (values, generation) =
+        schema::config::query::load(&mut connection, &deps.master_key).await?;
+    drop(connection);
+    let (config, managed) = settings(values)?;
+    let asked = input.params.image.as_deref();
+    let image: ImageReference = match asked.filter(|text| !text.trim().is_empty()) {
+        Some(text) => reference("image", text, &managed)?,
+        None => managed,
+    };
+    let plain = config.list("image.registry_plain_http");
+    let plain = plain.iter().any(|host| host == image.registry());
+    let credentials = config.registry_credentials_for(&image);
+    // Another configuration may mean other credentials.
+    let key = format!("{} {generation}", image.name());
+    let ask = deps.registry.tags(&image, credentials, plain);
+    let known = deps.tags.get(&key, input.params.refresh, ask).await;
+    let known = known.map_err(|error| ApiError::Remote {
+        message: error.to_string(),
+    })?;
+    let mut tags = known.to_vec();
+    image::sort_newest_first(&mut tags);
+    let message = "tags that the registry has";
+    Ok(tags_answer(message, image.name(), tags, &input))
+}
