@@ -20,12 +20,13 @@ use api::follows::FollowLimit;
 use api::server::{Limits, Listener, Server, Surface, Tls};
 use api::settings::WebSettings;
 use api::watch::WatchHub;
-use reconcilers::container::pull::Pulls;
 use reconcilers::container::{ContainerReconciler, Options, Parts};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
 use reconcilers::engine::EngineReconciler;
 use reconcilers::engine::data_dir::DataDirProbe;
 use reconcilers::engine::view::EngineView;
+use reconcilers::image::ImageReconciler;
+use reconcilers::image::pulls::Pulls;
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::{Supervisor, TaskError};
@@ -179,6 +180,24 @@ pub async fn build(
     handles.push(controller.handle());
     controller.spawn(&mut supervisor);
 
+    let images = ImageReconciler::new(
+        Arc::clone(&store),
+        Arc::clone(&view),
+        Arc::clone(&config),
+        Arc::clone(&pulls),
+        Arc::clone(&clock),
+    );
+    let (statuses, events) = (images.status_store(), images.events());
+    let controller = Controller::new(
+        images,
+        statuses,
+        events,
+        context.clone(),
+        controller_settings.clone(),
+    );
+    handles.push(controller.handle());
+    controller.spawn(&mut supervisor);
+
     let containers = ContainerReconciler::new(
         Parts {
             store,
@@ -186,7 +205,7 @@ pub async fn build(
             data_dir,
             config,
             probe,
-            pulls,
+            pulls: Arc::clone(&pulls),
         },
         Arc::clone(&clock),
         Options {
@@ -223,6 +242,7 @@ pub async fn build(
     ));
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
+        pulls,
         leadership,
         health: Arc::clone(&health),
         handles: handles.clone(),
@@ -255,6 +275,8 @@ pub async fn build(
         logs: ports.clone(),
         inspect: ports.clone(),
         stats: ports.clone(),
+        images: ports.clone(),
+        pulls: ports.clone(),
         engine: ports.clone(),
         leadership: ports.clone(),
         health: health.clone(),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use api::ports::{
     AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
-    EngineState, LeaderState, Leadership as LeadershipPort, LiveNumbers, LogQuery, LogStream,
-    LookBy, Mount, NextLook, Plan, PortError, Reconcilers, Usage,
+    EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LocalImage,
+    LogQuery, LogStream, LookBy, Mount, NextLook, Plan, PortError, PullStream, PullUpdate,
+    Pulls as PullsPort, Reconcilers, RunningPull, Usage,
 };
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -14,6 +15,7 @@ use reconcilers::drivers::docker::{
     Container, ContainerState, EngineError, LABEL_RESTART_TOKEN, LogOptions,
 };
 use reconcilers::engine::view::{Connection, EngineView, Sight};
+use reconcilers::image::pulls::{Pulls, Update};
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::{self, ReconcilerHandle, Summary};
 use schema::ids::Uid;
@@ -24,6 +26,8 @@ use super::health::Health;
 pub struct Ports {
     /// The shared view of the engine.
     pub view: Arc<EngineView>,
+    /// Pulls of this process.
+    pub pulls: Arc<Pulls>,
     /// Whether this process leads.
     pub leadership: Leadership,
     /// How the parts of the service are.
@@ -153,6 +157,57 @@ impl ContainerStats for Ports {
             network_rx_bytes: stats.network_rx_bytes,
             network_tx_bytes: stats.network_tx_bytes,
         }))
+    }
+}
+
+#[async_trait]
+impl Images for Ports {
+    async fn list(&self) -> Result<Vec<LocalImage>, PortError> {
+        let images = self.view.engine().images().await.map_err(port_error)?;
+        let images = images.into_iter().map(|image| LocalImage {
+            id: image.id,
+            repo_tags: image.repo_tags,
+            repo_digests: image.repo_digests,
+            size: image.size,
+            created_at: image.created_at,
+        });
+        Ok(images.collect())
+    }
+}
+
+fn pull_update(update: Update) -> PullUpdate {
+    match update {
+        Update::Progress { event, sum } => PullUpdate::Progress {
+            status: event.status,
+            id: event.id,
+            current: event.current,
+            total: event.total,
+            percent: sum.percent,
+            bytes: sum.bytes,
+            bytes_total: sum.bytes_total,
+        },
+        Update::Done { image_id, digest } => PullUpdate::Done { digest, image_id },
+        Update::Failed { message } => PullUpdate::Error { message },
+    }
+}
+
+impl PullsPort for Ports {
+    fn watch(&self, reference: &str) -> Option<PullStream> {
+        let updates = self.pulls.watch(reference)?;
+        Some(updates.map(pull_update).boxed())
+    }
+
+    fn running(&self) -> Vec<RunningPull> {
+        let running = self.pulls.list().into_iter();
+        let running = running.map(|pull| RunningPull {
+            reference: pull.reference,
+            percent: pull.sum.percent,
+            bytes: pull.sum.bytes,
+            bytes_total: pull.sum.bytes_total,
+            started_at: pull.started_at,
+            viewers: pull.viewers,
+        });
+        running.collect()
     }
 }
 

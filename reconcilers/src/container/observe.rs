@@ -17,7 +17,6 @@ use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
 use super::names::Names;
-use super::pull::PullState;
 use super::settings::{self, Inputs, Readiness};
 use super::{ContainerError, ContainerReconciler};
 use crate::drivers::docker::{
@@ -27,6 +26,7 @@ use crate::drivers::docker::{
 use crate::engine::data_dir::ProbeState;
 use crate::engine::plan::NetworkState;
 use crate::engine::view::{NETWORK, Sight};
+use crate::image::pulls::PullState;
 use crate::runtime;
 use crate::stores::Marks;
 

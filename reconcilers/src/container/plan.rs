@@ -24,11 +24,11 @@ use schema::ids::Timestamp;
 
 use super::names::Names;
 use super::observe::{Seen, Snapshot, World};
-use super::pull::PullState;
 use crate::drivers::docker::{Container, ContainerSettings, ContainerState};
 use crate::engine::data_dir::ProbeState;
 use crate::engine::plan::{NetworkState, foreign_network};
 use crate::engine::view::NETWORK;
+use crate::image::pulls::PullState;
 use crate::runtime::{Plan, Requeue};
 
 pub use action::Action;

@@ -9,6 +9,7 @@ use schema::container::{self, ContainerFacts, ContainerRow};
 use schema::db::Db;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Uid};
+use schema::image::{self, ImageFacts, ImageRow, ImageUse};
 use schema::secrets::MasterKey;
 use schema::user::UserRow;
 use schema::{object, user};
@@ -103,5 +104,32 @@ impl Store for DbStore {
     ) -> Arc<dyn StatusStore<Uid>> {
         let db = self.db.clone();
         Arc::new(DbStatusStore::new(db, kind, reconciler, clock, observer))
+    }
+
+    async fn images(&self) -> Result<Vec<ImageRow>, DbError> {
+        let mut connection = self.db.read().await?;
+        image::all(&mut connection).await
+    }
+
+    async fn image(&self, uid: &Uid) -> Result<Option<ImageRow>, DbError> {
+        let mut connection = self.db.read().await?;
+        image::get(&mut connection, uid).await
+    }
+
+    async fn image_uses(&self) -> Result<Vec<ImageUse>, DbError> {
+        let mut connection = self.db.read().await?;
+        image::uses(&mut connection).await
+    }
+
+    async fn save_image_facts(&self, uid: &Uid, facts: &ImageFacts) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        image::save_facts(&mut tx, uid, facts).await?;
+        tx.commit().await
+    }
+
+    async fn purge_image(&self, uid: &Uid) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        image::purge(&mut tx, uid).await?;
+        tx.commit().await
     }
 }

@@ -8,6 +8,7 @@ use schema::config::query::Values;
 use schema::container::{ContainerFacts, ContainerRow};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Uid};
+use schema::image::{ImageFacts, ImageRow, ImageUse};
 use schema::user::UserRow;
 
 use super::DirtyObserver;
@@ -51,4 +52,15 @@ pub trait Store: Send + Sync + 'static {
         clock: SharedClock,
         observer: Arc<dyn DirtyObserver>,
     ) -> Arc<dyn StatusStore<Uid>>;
+
+    /// All images that an administrator asked for or wants removed, in one scan.
+    async fn images(&self) -> Result<Vec<ImageRow>, DbError>;
+    /// One of them.
+    async fn image(&self, uid: &Uid) -> Result<Option<ImageRow>, DbError>;
+    /// Which user has which image, in one scan, ordered by name.
+    async fn image_uses(&self) -> Result<Vec<ImageUse>, DbError>;
+    /// Saves what the image reconciler remembers; nothing happens when the image is gone.
+    async fn save_image_facts(&self, uid: &Uid, facts: &ImageFacts) -> Result<(), DbError>;
+    /// Cleaning up is done: removes a deleted image's rows.
+    async fn purge_image(&self, uid: &Uid) -> Result<(), DbError>;
 }

@@ -6,6 +6,7 @@
 //! methods: each is one accepted write.
 
 mod data_dir;
+mod images;
 mod script;
 mod statuses;
 mod tables;
@@ -20,6 +21,7 @@ use schema::config::query::Values;
 use schema::container::{ContainerFacts, ContainerRow};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Uid};
+use schema::image::{ImageFacts, ImageRow, ImageUse};
 use schema::user::UserRow;
 
 use super::{DirtyObserver, Store};
@@ -234,5 +236,29 @@ impl Store for MemoryStore {
             reconciler,
             observer,
         })
+    }
+
+    async fn images(&self) -> Result<Vec<ImageRow>, DbError> {
+        self.transaction(|tables| Ok(tables.image_rows())).await
+    }
+
+    async fn image(&self, uid: &Uid) -> Result<Option<ImageRow>, DbError> {
+        self.transaction(|tables| Ok(tables.image_row(uid))).await
+    }
+
+    async fn image_uses(&self) -> Result<Vec<ImageUse>, DbError> {
+        self.transaction(|tables| Ok(tables.image_uses())).await
+    }
+
+    async fn save_image_facts(&self, uid: &Uid, facts: &ImageFacts) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            tables.save_image_facts(uid, facts);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn purge_image(&self, uid: &Uid) -> Result<(), DbError> {
+        self.purge_image_row(uid).await
     }
 }

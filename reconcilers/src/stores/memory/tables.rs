@@ -9,6 +9,8 @@ use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::StatusRow;
 use schema::user::UserRow;
 
+use super::images::ImageSpec;
+
 #[derive(Debug, Clone)]
 pub(super) struct Object {
     pub(super) generation: Generation,
@@ -40,6 +42,7 @@ pub(super) struct Tables {
     pub(super) accounts: BTreeMap<Uid, Account>,
     pub(super) specs: BTreeMap<Uid, Spec>,
     facts: BTreeMap<Uid, ContainerFacts>,
+    pub(super) images: BTreeMap<Uid, ImageSpec>,
     pub(super) paused_reconcilers: BTreeSet<String>,
     pub(super) config: Values,
     /// How often configuration changed; its generation is one more.
@@ -114,7 +117,7 @@ impl Tables {
     }
 
     /// Removes a finalizer; tells whether the object may be purged now.
-    fn finalize(&mut self, kind: Kind, uid: &Uid, finalizer: &str) -> bool {
+    pub(super) fn finalize(&mut self, kind: Kind, uid: &Uid, finalizer: &str) -> bool {
         self.finalizers
             .remove(&(kind, uid.clone(), finalizer.to_owned()));
         let left = self
@@ -127,7 +130,7 @@ impl Tables {
         deleted && !left
     }
 
-    fn remove_object(&mut self, kind: Kind, uid: &Uid) {
+    pub(super) fn remove_object(&mut self, kind: Kind, uid: &Uid) {
         self.objects.remove(&(kind, uid.clone()));
         self.statuses.remove(&(kind, uid.clone()));
     }

@@ -35,7 +35,10 @@ fn delete(
 }
 
 impl MemoryStore {
-    fn write<T>(&self, work: impl FnOnce(&mut Tables) -> Result<T, DbError>) -> Result<T, DbError> {
+    pub(super) fn write<T>(
+        &self,
+        work: impl FnOnce(&mut Tables) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
         let result = work(&mut self.tables());
         if result.is_ok() {
             self.ring();
