@@ -113,7 +113,7 @@ impl Fleet {
         Arc::get_mut(&mut self.world.deps).unwrap()
     }
 
-    async fn request(
+    pub(crate) async fn request(
         &self,
         method: &str,
         request: warp::test::RequestBuilder,

@@ -80,14 +80,24 @@ struct Detail {
 enum Standing {
     /// No pass has seen the request.
     Unseen,
-    /// A pass has; with what it said.
-    Seen(String),
+    /// A pass has, and has begun or not: the engine may be away.
+    Seen { begun: bool, message: String },
     /// It was answered.
     Done(Option<String>),
     /// It failed.
     Failed(String),
     /// It was called off.
     CalledOff,
+}
+
+impl Standing {
+    fn has_begun(&self) -> bool {
+        match self {
+            Self::Unseen | Self::CalledOff => false,
+            Self::Seen { begun, .. } => *begun,
+            Self::Done(_) | Self::Failed(_) => true,
+        }
+    }
 }
 
 /// Writes one log.
@@ -126,9 +136,9 @@ impl Writer {
                 tracing::warn!(%error, "cannot see how far a pull is; looking again");
                 Standing::Unseen
             });
-            // Once a pass has seen the request, what runs here is its answer, or a newer one's.
-            let begun = !matches!(standing, Standing::Unseen | Standing::CalledOff);
-            if begun
+            // Once it has begun, what runs here is its answer, or a newer one's; before, what ended here
+            // may be an older one's.
+            if standing.has_begun()
                 && !listened
                 && let Some(pull) = self.deps.pulls.watch(&self.wanted.reference)
             {
@@ -174,7 +184,7 @@ impl Writer {
         let error = |message: &str| json!({"status": "error", "error": bounded(message)});
         let last = match standing {
             Standing::Unseen => return false,
-            Standing::Seen(message) => {
+            Standing::Seen { message, .. } => {
                 if self.told != message {
                     self.progress(&message, None, None, percent_in(&message));
                     self.told = message;
@@ -245,13 +255,16 @@ fn judge(wanted: &Wanted, object: &ObjectRow, image: &ImageRow) -> Standing {
         return Standing::Unseen;
     }
     let Some(ready) = condition::find(&object.status.conditions, ConditionType::Ready) else {
-        return Standing::Seen(String::new());
+        return Standing::Unseen;
     };
     let failed = ready.status != ConditionStatus::True && ready.reason == Reason::ImagePullFailed;
     if failed {
         return Standing::Failed(ready.message.clone());
     }
-    Standing::Seen(ready.message.clone())
+    Standing::Seen {
+        begun: ready.reason == Reason::ImagePulling,
+        message: ready.message.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -265,6 +278,7 @@ mod tests {
     use super::*;
 
     const UID: &str = "u";
+    const PULLING: &str = "45 %, 1.0 of 2.0 MB";
 
     fn wanted() -> Wanted {
         Wanted {
@@ -312,21 +326,29 @@ mod tests {
         Some(Condition::not_ready(Reason::ImagePullFailed, "no such tag"))
     }
 
+    fn going(begun: bool, message: &str) -> Standing {
+        let message = message.to_owned();
+        Standing::Seen { begun, message }
+    }
+
+    fn away() -> Option<Condition> {
+        let away = Condition::not_ready(Reason::EngineUnavailable, "away");
+        Some(away)
+    }
+
     fn pulling() -> Option<Condition> {
-        Some(Condition::not_ready(
-            Reason::ImagePulling,
-            "45 %, 1.0 of 2.0 MB",
-        ))
+        Some(Condition::not_ready(Reason::ImagePulling, PULLING))
     }
 
     #[rstest]
     #[case::nobody_looked("5", None, 2, None, Standing::Unseen)]
     #[case::an_old_failure_is_none_of_ours("5", Some("4"), 2, failed(), Standing::Unseen)]
-    #[case::under_way("5", Some("4"), 3, pulling(), Standing::Seen("45 %, 1.0 of 2.0 MB".to_owned()))]
+    #[case::under_way("5", Some("4"), 3, pulling(), going(true, PULLING))]
+    #[case::the_engine_is_away("5", Some("4"), 3, away(), going(false, "away"))]
     #[case::failed("5", None, 3, failed(), Standing::Failed("no such tag".to_owned()))]
     #[case::done("5", Some("5"), 3, None, Standing::Done(Some("d".to_owned())))]
     #[case::a_newer_one_is_done("6", Some("6"), 4, None, Standing::Done(Some("d".to_owned())))]
-    #[case::a_newer_one_is_under_way("6", Some("4"), 4, pulling(), Standing::Seen("45 %, 1.0 of 2.0 MB".to_owned()))]
+    #[case::a_newer_one_is_under_way("6", Some("4"), 4, pulling(), going(true, PULLING))]
     #[case::taken_back("4", Some("4"), 4, None, Standing::CalledOff)]
     fn a_request_stands_as_the_database_says(
         #[case] token: &str,
