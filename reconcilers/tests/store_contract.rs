@@ -16,7 +16,9 @@ use schema::config::query as config;
 use schema::config::{Config, parse_patch};
 use schema::container::{self, ContainerFacts, Desired};
 use schema::db::{Backend, Db};
+use schema::error::DbError;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
+use schema::image::{self, ImageFacts};
 use schema::secrets::MasterKey;
 use schema::user::{self, NewUser, Source};
 use schema::{home::HomeError, object};
@@ -41,7 +43,7 @@ struct Both {
     real: DbStore,
     db: Db,
     key: Arc<MasterKey>,
-    statuses: [(Kind, Statuses, Statuses); 3],
+    statuses: [(Kind, Statuses, Statuses); 4],
     _dir: tempfile::TempDir,
 }
 
@@ -86,6 +88,7 @@ impl Both {
             (Kind::User, "user"),
             (Kind::Container, "container"),
             (Kind::Engine, "engine"),
+            (Kind::Image, "image"),
         ]
         .map(|(kind, name)| {
             let of = |store: &dyn Store| {
@@ -116,7 +119,7 @@ impl Both {
 
     /// Somebody writes something, anything.
     async fn write(&self, rng: &mut StdRng, uids: &mut Vec<Uid>) {
-        let number: u32 = rng.random_range(0..16);
+        let number: u32 = rng.random_range(0..20);
         let now = NOW.plus(std::time::Duration::from_secs(rng.random_range(0..1000)));
         if number < 2 || uids.is_empty() {
             return self.create(rng, uids).await;
@@ -215,7 +218,86 @@ impl Both {
                     &self.real.save_facts(&uid, &facts).await,
                 );
             }
-            _ => self.save_status(rng, &uid, now).await,
+            15 => self.save_status(rng, &uid, now).await,
+            _ => self.write_image(rng, uids, now).await,
+        }
+    }
+
+    /// Somebody wants something of an image, or its reconciler does its work.
+    async fn write_image(&self, rng: &mut StdRng, uids: &mut Vec<Uid>, now: Timestamp) {
+        let reference = ["r.example/a:1", "docker.io/library/echo:1"][rng.random_range(0..2)];
+        let memory = &self.memory;
+        let images = self.real.images().await.unwrap();
+        let known = images.iter().find(|image| image.reference == reference);
+        // A uid is drawn by the database, when it draws one at all.
+        let drawn = |real: &Result<(Uid, Generation), DbError>| match real {
+            Ok((uid, _)) => uid.clone(),
+            Err(_) => Uid::random(),
+        };
+        match rng.random_range(0..8) {
+            0..3 => {
+                let token = ["t1", "t2"][rng.random_range(0..2)];
+                let real = write!(self, |tx| image::request_pull(
+                    &mut tx, reference, token, now
+                ));
+                let uid = drawn(&real);
+                same("pull", &memory.request_pull(&uid, reference, token), &real);
+                uids.extend(real.is_ok().then_some(uid));
+            }
+            3 => {
+                let real = write!(self, |tx| image::request_absent(&mut tx, reference, now));
+                let uid = drawn(&real);
+                same(
+                    "absent",
+                    &memory.request_absent(&uid, reference, now),
+                    &real,
+                );
+            }
+            4 => {
+                let real = write!(self, |tx| image::request_cancel(&mut tx, reference, now));
+                let uid = drawn(&real);
+                same(
+                    "cancel",
+                    &memory.request_cancel(&uid, reference, now),
+                    &real,
+                );
+            }
+            5 => {
+                let Some(known) = known else { return };
+                let facts = ImageFacts {
+                    image_id: Some("sha256:aa".to_owned()),
+                    digest: None,
+                    pull_token: Some(known.pull_token.clone()),
+                    pulled_at: Some(now),
+                };
+                same(
+                    "image facts",
+                    &memory.save_image_facts(&known.uid, &facts).await,
+                    &self.real.save_image_facts(&known.uid, &facts).await,
+                );
+            }
+            6 => {
+                let nobody = Uid::random();
+                let uid = known.map_or(&nobody, |known| &known.uid);
+                same(
+                    "purge image",
+                    &memory.purge_image(uid).await,
+                    &self.real.purge_image(uid).await,
+                );
+            }
+            _ => {
+                let Some(uid) = uids.first() else { return };
+                let facts = ContainerFacts {
+                    image_ref: Some(["echo:1", "echo:2"][rng.random_range(0..2)].to_owned()),
+                    image_id: Some("sha256:aa".to_owned()),
+                    ..ContainerFacts::default()
+                };
+                same(
+                    "pinned image",
+                    &memory.save_facts(uid, &facts).await,
+                    &self.real.save_facts(uid, &facts).await,
+                );
+            }
         }
     }
 
@@ -265,7 +347,7 @@ impl Both {
             paused: false,
         };
         let epoch = Epoch(rng.random_range(1..3));
-        let (_, memory, real) = &self.statuses[rng.random_range(0..2)];
+        let (_, memory, real) = &self.statuses[rng.random_range(0..4)];
         same(
             "status",
             &memory.save(uid, &status, epoch).await,
@@ -282,6 +364,19 @@ impl Both {
             &memory.containers().await,
             &real.containers().await,
         );
+        same("images", &memory.images().await, &real.images().await);
+        same(
+            "image uses",
+            &memory.image_uses().await,
+            &real.image_uses().await,
+        );
+        for image in memory.images().await.unwrap() {
+            same(
+                "image",
+                &memory.image(&image.uid).await,
+                &real.image(&image.uid).await,
+            );
+        }
         same("config", &memory.config().await, &real.config().await);
         same(
             "config generation",

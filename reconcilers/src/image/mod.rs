@@ -20,6 +20,8 @@ pub mod observe;
 pub mod plan;
 mod progress;
 pub mod pulls;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
