@@ -56,6 +56,16 @@ impl Change {
         }
     }
 
+    /// A change of an image, by its reference or id.
+    pub fn of_image(uid: Uid, name: impl Into<String>, generation: Generation) -> Self {
+        Self {
+            kind: Kind::Image,
+            uid,
+            name: name.into(),
+            generation,
+        }
+    }
+
     /// The object as answers name it, such as `container/alice`.
     pub fn object(&self) -> String {
         format!("{}/{}", self.kind, self.name)

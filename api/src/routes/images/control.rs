@@ -179,12 +179,7 @@ pub(in crate::routes) async fn call_off_pull(
 ) -> Result<Change, ApiError> {
     let cancelled = image::request_cancel(tx, reference, now).await;
     let (uid, generation) = cancelled.map_err(being_removed)?;
-    Ok(Change {
-        kind: Kind::Image,
-        uid,
-        name: reference.to_owned(),
-        generation,
-    })
+    Ok(Change::of_image(uid, reference, generation))
 }
 
 /// Waits until the reconciler has taken note of a change.

@@ -3,7 +3,7 @@
 use schema::audit::About;
 use schema::error::DbError;
 use schema::ids::Kind;
-use schema::image::{self, ImageReference, ImageUse};
+use schema::image::{self, ImageReference, ImageRow, ImageUse};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -60,12 +60,7 @@ pub async fn delete(
     let (uid, generation) = image::request_absent(&mut tx, &target.name, now).await?;
     tx.commit(About::object(Kind::Image, &target.name)).await?;
     tracing::info!(%actor, image = target.name, "image removal");
-    let change = Change {
-        kind: Kind::Image,
-        uid,
-        name: target.name,
-        generation,
-    };
+    let change = Change::of_image(uid, target.name, generation);
     let settled = wait::settle_removal(&deps, &change, input.wait).await;
     let done = format!("the image {} is gone from the engine", change.name);
     wait::reply(
@@ -88,37 +83,22 @@ async fn target(deps: &Deps, doomed: &Doomed) -> Result<Target, ApiError> {
         None => None,
     };
     drop(connection);
-    let target = match deps.images.list().await {
+    let known = match deps.images.list().await {
         Ok(images) => of_engine(&images, &named, &managed),
         Err(PortError::EngineUnavailable(_)) => blindly(&named, &managed),
         Err(error) => return Err(error.into()),
     };
-    let target = match (target, wanted) {
-        (Known::Target(target), _) => target,
-        // The engine does not have it, but it is wanted.
-        (Known::Nothing(alternatives), Some(row)) => Target {
-            managed: is_ours(&row.reference, &managed),
-            name: row.reference,
-            id: row.facts.image_id,
-            alternatives,
-        },
-        (Known::Nothing(_), None) => {
-            let what = "this image, neither on the engine nor among those that are wanted,";
-            return Err(ApiError::not_found(what));
-        }
-        (Known::Unclear, _) => return Err(ApiError::EngineUnavailable),
-    };
-    if !target.managed && !doomed.force {
-        return Err(ApiError::Conflict {
-            code: "not_managed",
-            message: format!(
-                "{} is not of the repository {}, which is the one that is managed here; force removes it all the same",
-                target.name,
-                managed.name()
-            ),
-        });
+    let target = known.or_wanted(wanted, &managed)?;
+    if target.managed || doomed.force {
+        return Ok(target);
     }
-    Ok(target)
+    let (name, repository) = (target.name, managed.name());
+    Err(ApiError::Conflict {
+        code: "not_managed",
+        message: format!(
+            "{name} is not of the repository {repository}, which is the one that is managed here; force removes it all the same"
+        ),
+    })
 }
 
 /// What is known of what a client named.
@@ -128,6 +108,30 @@ enum Known {
     Nothing(Vec<String>),
     /// The engine would have to be asked.
     Unclear,
+}
+
+impl Known {
+    /// What is to be removed; also what the engine does not have, but somebody wanted.
+    fn or_wanted(
+        self,
+        wanted: Option<ImageRow>,
+        managed: &ImageReference,
+    ) -> Result<Target, ApiError> {
+        match (self, wanted) {
+            (Self::Target(target), _) => Ok(target),
+            (Self::Nothing(alternatives), Some(row)) => Ok(Target {
+                managed: is_ours(&row.reference, managed),
+                name: row.reference,
+                id: row.facts.image_id,
+                alternatives,
+            }),
+            (Self::Nothing(_), None) => {
+                let what = "this image, neither on the engine nor among those that are wanted,";
+                Err(ApiError::not_found(what))
+            }
+            (Self::Unclear, _) => Err(ApiError::EngineUnavailable),
+        }
+    }
 }
 
 fn of_engine(images: &[LocalImage], named: &Named, managed: &ImageReference) -> Known {

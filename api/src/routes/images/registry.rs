@@ -1,5 +1,6 @@
 //! `GET /api/admin/images/registry`: which tags there are to pull.
 
+use schema::config::Config;
 use schema::image::{self, ImageReference};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -11,6 +12,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::ports::RegistryError;
 
 /// Which repository.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -38,22 +40,33 @@ pub async fn tags(
     drop(connection);
     let (config, managed) = settings(values)?;
     let asked = input.params.image.as_deref();
-    let image: ImageReference = match asked.filter(|text| !text.trim().is_empty()) {
+    let image = match asked.filter(|text| !text.trim().is_empty()) {
         Some(text) => reference("image", text, &managed)?,
         None => managed,
     };
-    let plain = config.list("image.registry_plain_http");
-    let plain = plain.iter().any(|host| host == image.registry());
-    let credentials = config.registry_credentials_for(&image);
     // Another configuration may mean other credentials.
     let key = format!("{} {generation}", image.name());
-    let ask = deps.registry.tags(&image, credentials, plain);
+    let ask = ask(&deps, &config, &image);
     let known = deps.tags.get(&key, input.params.refresh, ask).await;
-    let known = known.map_err(|error| ApiError::Remote {
-        message: error.to_string(),
-    })?;
-    let mut tags = known.to_vec();
+    let mut tags = known.map_err(refused)?.to_vec();
     image::sort_newest_first(&mut tags);
     let message = "tags that the registry has";
     Ok(tags_answer(message, image.name(), tags, &input))
+}
+
+async fn ask(
+    deps: &Deps,
+    config: &Config,
+    image: &ImageReference,
+) -> Result<Vec<String>, RegistryError> {
+    let plain = config.list("image.registry_plain_http");
+    let plain = plain.iter().any(|host| host == image.registry());
+    let credentials = config.registry_credentials_for(image);
+    deps.registry.tags(image, credentials, plain).await
+}
+
+fn refused(error: RegistryError) -> ApiError {
+    ApiError::Remote {
+        message: error.to_string(),
+    }
 }

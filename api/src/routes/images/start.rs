@@ -1,6 +1,6 @@
 //! `POST /api/admin/images/migrate` and `…/upgrade`: users move to another image, as a rollout.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use http::header::ACCEPT;
@@ -19,6 +19,7 @@ use crate::answer::{Answer, Live};
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
+use crate::follows::Following;
 use crate::input::{Input, Meta};
 use crate::routes::params::names;
 use crate::wait::{self, State};
@@ -42,8 +43,7 @@ pub struct Migration {
     #[schema(example = "v1.2")]
     target: String,
     /// Only these of them, in this order; everybody who has the image without it.
-    #[serde(default)]
-    users: Vec<String>,
+    users: Option<Vec<String>>,
     /// How many may be under way at once, 1 to 1000; 1 without it.
     #[schema(minimum = 1, maximum = 1000)]
     max_unavailable: Option<u32>,
@@ -136,26 +136,17 @@ pub async fn migrate(
     deps: Deps,
 ) -> Result<Answer<Started>, ApiError> {
     let asked = &input.params;
-    let timeout = asked.health_timeout.as_deref();
-    let care = Care::read(asked.max_unavailable, asked.pause_on_failure, timeout)?;
+    let (care, whom) = (asked.care()?, asked.whom()?);
     let mut tx = input.meta.begin(&deps).await?;
     let (values, _) = schema::config::query::load(&mut tx, &deps.master_key).await?;
     let (_, managed) = settings(values)?;
     let source = Named::read("image", &asked.image, &managed)?;
-    let target = reference("target", &asked.target, &managed)?;
-    let everybody = present(user::list(&mut tx, "", i64::MAX, 0).await?.0);
-    let (having, others): (Vec<_>, Vec<_>) = everybody
-        .into_iter()
-        .partition(|user| users::has(user, &source));
-    let wanted = match names(&asked.users).as_slice() {
-        [] => having.into_iter().map(|user| user.uid).collect(),
-        names => {
-            let known = [&having[..], &others[..]].concat();
-            chosen(&known, names, |user| users::has(user, &source))?
-        }
-    };
+    let target = reference("target", &asked.target, &managed)?.to_string();
+    let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
+    let has_it = |user: &UserListing| users::has(user, &source);
+    let wanted = chosen(everybody, &whom, has_it)?;
     let source = Some(asked.image.trim().to_owned());
-    let new = new_rollout(RolloutKind::Migrate, target.to_string(), source, &care);
+    let new = new_rollout(RolloutKind::Migrate, target, source, &care);
     let id = create(tx, &deps, &input.meta, &actor, &new, &wanted).await?;
     started(&deps, id, wanted.len(), input.wait).await
 }
@@ -171,25 +162,14 @@ pub async fn upgrade(
     deps: Deps,
 ) -> Result<Live<Started>, ApiError> {
     let asked = &input.params;
-    let timeout = asked.health_timeout.as_deref();
-    let care = Care::read(asked.max_unavailable, asked.pause_on_failure, timeout)?;
-    let whom = asked.whom()?;
-    let viewing = match wants_events(&input.meta) {
-        true => Some(
-            deps.viewers
-                .begin(actor.session().map(|s| &s.account.uid))?,
-        ),
-        false => None,
-    };
+    let (care, whom) = (asked.care()?, asked.whom()?);
+    let viewing = viewing(&deps, &input.meta, &actor)?;
     let mut tx = input.meta.begin(&deps).await?;
     let (values, _) = schema::config::query::load(&mut tx, &deps.master_key).await?;
     let (_, managed) = settings(values)?;
     let target = reference("tag", &asked.tag, &managed)?.to_string();
-    let everybody = present(user::list(&mut tx, "", i64::MAX, 0).await?.0);
-    let wanted = match whom.as_slice() {
-        [] => everybody.into_iter().map(|user| user.uid).collect(),
-        names => chosen(&everybody, names, |_| true)?,
-    };
+    let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
+    let wanted = chosen(everybody, &whom, |_| true)?;
     let new = new_rollout(RolloutKind::Upgrade, target, None, &care);
     let id = create(tx, &deps, &input.meta, &actor, &new, &wanted).await?;
     match viewing {
@@ -200,7 +180,31 @@ pub async fn upgrade(
     }
 }
 
+impl Migration {
+    fn care(&self) -> Result<Care, ApiError> {
+        let timeout = self.health_timeout.as_deref();
+        Care::read(self.max_unavailable, self.pause_on_failure, timeout)
+    }
+
+    /// The users named; empty for everybody. A list that names nobody is no request for everybody.
+    fn whom(&self) -> Result<Vec<&str>, ApiError> {
+        let users = self.users.as_deref().map(names);
+        match users {
+            Some(users) if users.is_empty() => {
+                let rule = "users names nobody; leave it out for everybody who has the image";
+                Err(ApiError::invalid("users", rule))
+            }
+            users => Ok(users.unwrap_or_default()),
+        }
+    }
+}
+
 impl Upgrade {
+    fn care(&self) -> Result<Care, ApiError> {
+        let timeout = self.health_timeout.as_deref();
+        Care::read(self.max_unavailable, self.pause_on_failure, timeout)
+    }
+
     /// The users named; empty for everybody.
     fn whom(&self) -> Result<Vec<&str>, ApiError> {
         if !names(&self.groups).is_empty() {
@@ -220,25 +224,30 @@ impl Upgrade {
     }
 }
 
-fn wants_events(meta: &Meta) -> bool {
+/// The right to look on, if the client wants to.
+fn viewing(deps: &Deps, meta: &Meta, actor: &Actor) -> Result<Option<Following>, ApiError> {
     let accepts = meta.headers.get_all(ACCEPT).iter();
     let mut accepts = accepts.filter_map(|value| value.to_str().ok());
-    accepts.any(|value| value.to_ascii_lowercase().contains("text/event-stream"))
+    if !accepts.any(|value| value.to_ascii_lowercase().contains("text/event-stream")) {
+        return Ok(None);
+    }
+    let account = actor.session().map(|session| &session.account.uid);
+    deps.viewers.begin(account).map(Some)
 }
 
-/// Users who are not being removed.
-fn present(mut users: Vec<UserListing>) -> Vec<UserListing> {
-    users.retain(|user| user.deleted_at.is_none() && user.desired.is_some());
-    users
-}
-
-/// The users of these names, in this order, each once. All who cannot be meant are named.
+/// The users of these names, in this order, each once; without names everybody who fits, by name. All who
+/// cannot be meant are told. Who is being removed is not there.
 fn chosen(
-    known: &[UserListing],
+    mut everybody: Vec<UserListing>,
     names: &[&str],
     fits: impl Fn(&UserListing) -> bool,
 ) -> Result<Vec<Uid>, ApiError> {
-    let by_key: std::collections::HashMap<String, &UserListing> = known
+    everybody.retain(|user| user.deleted_at.is_none() && user.desired.is_some());
+    if names.is_empty() {
+        let fitting = everybody.into_iter().filter(fits);
+        return Ok(fitting.map(|user| user.uid).collect());
+    }
+    let by_key: HashMap<String, &UserListing> = everybody
         .iter()
         .map(|user| (user.name.to_ascii_lowercase(), user))
         .collect();
@@ -252,15 +261,12 @@ fn chosen(
             None => unknown.push(shown(name)),
         }
     }
-    if !unknown.is_empty() {
-        let rule = format!("users: there is no user {}", listed(&unknown));
-        return Err(ApiError::invalid("users", rule));
-    }
-    if !unfit.is_empty() {
-        let rule = format!("users: the image is not that of {}", listed(&unfit));
-        return Err(ApiError::invalid("users", rule));
-    }
-    Ok(uids)
+    let refusal = match (unknown.as_slice(), unfit.as_slice()) {
+        ([], []) => return Ok(uids),
+        ([], unfit) => format!("users: the image is not that of {}", listed(unfit)),
+        (unknown, _) => format!("users: there is no user {}", listed(unknown)),
+    };
+    Err(ApiError::invalid("users", refusal))
 }
 
 /// A name as it may be told: what is none, the client made up.

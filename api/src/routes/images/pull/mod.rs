@@ -52,10 +52,7 @@ pub async fn pull(
     deps: Deps,
 ) -> Result<Events, ApiError> {
     let image = read_name(&deps, &input.params.image).await?;
-    let header = input.meta.headers.get(LAST_EVENT_ID);
-    let last: Option<LastEvent> = header
-        .map(|value| value.to_str().unwrap_or_default().parse())
-        .transpose()?;
+    let last = last_event(&input.meta)?;
     let viewing = deps
         .viewers
         .begin(actor.session().map(|s| &s.account.uid))?;
@@ -75,6 +72,13 @@ pub async fn pull(
         let _held = &viewing;
     });
     Ok(Events::new(events))
+}
+
+/// What a client that comes back has had.
+fn last_event(meta: &Meta) -> Result<Option<LastEvent>, ApiError> {
+    let header = meta.headers.get(LAST_EVENT_ID);
+    let parsed = header.map(|value| value.to_str().unwrap_or_default().parse());
+    parsed.transpose()
 }
 
 async fn read_name(deps: &Deps, text: &str) -> Result<ImageReference, ApiError> {

@@ -131,6 +131,17 @@ async fn l64_what_cannot_be_meant_is_refused_by_the_name_of_its_field() {
         ("migrate", "image=v1", "target"),
         ("migrate", "image=v1&target=@", "target"),
         ("migrate", "image=v1&target=v2&users=nobody", "users"),
+        ("migrate", "image=v1&target=v2&users=,", "users"),
+        (
+            "migrate",
+            "image=v1&target=v2&max_unavailable=0",
+            "max_unavailable",
+        ),
+        (
+            "migrate",
+            "image=v1&target=v2&health_timeout=1",
+            "health_timeout",
+        ),
         ("upgrade", "all=1", "tag"),
         ("upgrade", "tag=a%20b&all=1", "tag"),
         ("upgrade", "tag=v2", "users"),
