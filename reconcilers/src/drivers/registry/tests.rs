@@ -6,6 +6,7 @@ use std::time::Duration;
 use schema::image::sort_newest_first;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio_util::task::TaskTracker;
 
 use super::*;
 
@@ -30,7 +31,8 @@ impl Scripted {
         let address = listener.local_addr().unwrap().to_string();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (host, log) = (address.clone(), asked.clone());
-        tokio::spawn(async move {
+        TaskTracker::new().spawn(async move {
+            let mut hanging = Vec::new();
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 let mut head = Vec::new();
@@ -56,10 +58,7 @@ impl Scripted {
                     },
                 );
                 let Some((status, headers, body)) = answer else {
-                    tokio::spawn(async move {
-                        tokio::time::sleep(Duration::from_secs(60)).await;
-                        drop(stream);
-                    });
+                    hanging.push(stream);
                     continue;
                 };
                 let mut text = format!("HTTP/1.1 {status} X\r\nconnection: close\r\n");
