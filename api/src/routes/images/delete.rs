@@ -7,7 +7,7 @@ use schema::image::{self, ImageReference, ImageRow, ImageUse};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::local::{is_managed, is_meant, managed_tags};
+use super::local::{is_managed, managed_tags, meant};
 use super::names::{Named, full, settings};
 use crate::answer::Answer;
 use crate::deps::Deps;
@@ -84,7 +84,7 @@ async fn target(deps: &Deps, doomed: &Doomed) -> Result<Target, ApiError> {
     };
     drop(connection);
     let known = match deps.images.list().await {
-        Ok(images) => of_engine(&images, &named, &managed),
+        Ok(images) => of_engine(&images, &named, &managed)?,
         Err(PortError::EngineUnavailable(_)) => blindly(&named, &managed),
         Err(error) => return Err(error.into()),
     };
@@ -134,39 +134,38 @@ impl Known {
     }
 }
 
-fn of_engine(images: &[LocalImage], named: &Named, managed: &ImageReference) -> Known {
-    let mut meant = images.iter().filter(|image| is_meant(image, named));
-    let tags = managed_tags(images, managed);
-    let others = |name: &str| {
-        let references = tags.iter().filter_map(|tag| managed.with_tag(tag).ok());
-        let references = references.map(|reference| reference.to_string());
-        let others = references.filter(|reference| reference != name);
-        others.take(NAMED).collect::<Vec<_>>()
+fn of_engine(
+    images: &[LocalImage],
+    named: &Named,
+    managed: &ImageReference,
+) -> Result<Known, ApiError> {
+    let tags = managed_tags(images, managed).into_iter();
+    let references = tags.filter_map(|tag| Some(managed.with_tag(&tag).ok()?.to_string()));
+    let mut alternatives: Vec<String> = references.take(NAMED).collect();
+    let Some(image) = meant(images, named)? else {
+        return Ok(Known::Nothing(alternatives));
     };
-    let Some(image) = meant.next() else {
-        return Known::Nothing(others(""));
+    let by_name = named.reference().filter(|_| !named.is_id(&image.id));
+    let name = match by_name {
+        Some(reference) => {
+            alternatives.retain(|other| *other != reference.to_string());
+            reference.to_string()
+        }
+        None => {
+            let own: Vec<String> = image.repo_tags.iter().map(|tag| full(tag)).collect();
+            alternatives.retain(|other| !own.contains(other));
+            image.id.clone()
+        }
     };
-    // A name that is both, tag and beginning of an id, means the tag.
-    let by_name = named.reference().filter(|reference| {
-        let mut tags = image.repo_tags.iter().chain(&image.repo_digests);
-        tags.any(|tag| full(tag) == reference.to_string())
-    });
-    let name = by_name.map_or_else(|| image.id.clone(), ToString::to_string);
-    let mut alternatives = others(&name);
-    if by_name.is_none() {
-        let own: Vec<String> = image.repo_tags.iter().map(|tag| full(tag)).collect();
-        alternatives.retain(|other| !own.contains(other));
-    }
-    let is_ours = match by_name {
-        Some(reference) => reference.same_repository(managed),
-        None => is_managed(image, managed),
-    };
-    Known::Target(Target {
+    Ok(Known::Target(Target {
         name,
         id: Some(image.id.clone()),
-        managed: is_ours,
+        managed: match by_name {
+            Some(reference) => reference.same_repository(managed),
+            None => is_managed(image, managed),
+        },
         alternatives,
-    })
+    }))
 }
 
 /// Without the engine: a reference of the managed repository means itself, whether it is there or not.

@@ -12,6 +12,7 @@ use crate::error::ApiError;
 use crate::input::{Input, Nothing};
 use crate::ports::LocalImage;
 use crate::routes::page::{Page, cut};
+use crate::routes::params::flag;
 
 /// Digits of an id that people are shown.
 const SHORT_ID: usize = 12;
@@ -20,7 +21,7 @@ const SHORT_ID: usize = 12;
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
     /// Every image of the engine, not just the managed repository's and those that users have.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "flag")]
     all: bool,
 }
 

@@ -52,10 +52,31 @@ pub(super) fn is_managed(image: &LocalImage, managed: &ImageReference) -> bool {
     known_as(image).any(|reference| reference.same_repository(managed))
 }
 
-/// Whether a client means this image.
-pub(super) fn is_meant(image: &LocalImage, named: &Named) -> bool {
-    let by_reference = |meant: &ImageReference| known_as(image).any(|known| known == *meant);
-    named.is_id(&image.id) || named.reference().is_some_and(by_reference)
+/// The image that a client means: by its reference, or else by its id.
+///
+/// # Errors
+/// 400 when several ids begin so.
+pub(super) fn meant<'a>(
+    images: &'a [LocalImage],
+    named: &Named,
+) -> Result<Option<&'a LocalImage>, ApiError> {
+    let is_known_as =
+        |image: &&LocalImage, meant: &ImageReference| known_as(image).any(|known| known == *meant);
+    let by_reference = named.reference().and_then(|reference| {
+        let mut images = images.iter();
+        images.find(|image| is_known_as(image, reference))
+    });
+    if by_reference.is_some() {
+        return Ok(by_reference);
+    }
+    let mut by_id = images.iter().filter(|image| named.is_id(&image.id));
+    match (by_id.next(), by_id.next()) {
+        (found, None) => Ok(found),
+        (_, Some(_)) => {
+            let rule = "image is the beginning of several ids; give more digits";
+            Err(ApiError::invalid("image", rule))
+        }
+    }
 }
 
 /// The tags of the managed repository that are there, newest first.

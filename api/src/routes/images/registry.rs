@@ -13,12 +13,13 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::ports::RegistryError;
+use crate::routes::params::flag;
 
 /// Which repository.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
     /// Ask the registry now, whatever it said within the last five minutes.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "flag")]
     refresh: bool,
     /// Another image than `image.name`.
     #[schema(example = "docker.io/sipeed/picoclaw")]

@@ -48,6 +48,13 @@ async fn l38_only_what_is_managed_goes_without_force() {
         let absent = Some(DesiredImage::Absent);
         assert_eq!(wanted(&fleet, &means).await, absent, "{named}");
     }
+    let mut twins = [local('b', &[], 1), local('b', &[], 1)];
+    twins[1].id.replace_range(60.., "c");
+    let fleet_of_twins = stocked(Some(twins.to_vec())).await;
+    let either = fleet_of_twins
+        .post(DELETE, "image=bbbbbbbbbbbb&force=1")
+        .await;
+    assert_eq!(either.fails(400, "invalid_parameter")["field"], "image");
     let again = fleet.post("/api/admin/images/pull", "image=v1").await;
     again.fails(409, "image_being_removed");
 }

@@ -49,6 +49,8 @@ async fn images_are_listed_with_who_has_them() {
         (&all["total"], &all["images"][0]["user_count"]),
         (&json!(4), &json!(0))
     );
+    let some = fleet.get("/api/admin/images?all=no").await.is(200);
+    assert_eq!(some["total"], 3);
     let page = "/api/admin/images?page=1&page_size=1&search=AGENT:V";
     let page = fleet.get(page).await.is(200);
     assert_eq!(
@@ -181,7 +183,7 @@ async fn l38_tags_of_the_registry_come_newest_first_and_are_remembered() {
         (&json!(["latest"]), &json!(3))
     );
     assert_eq!(registry.0.lock().unwrap().len(), 1, "asked once");
-    get("?refresh=true").await.is(200);
+    get("?refresh").await.is(200);
     get("?image=other.example/agent").await.is(200);
     let failed = get("?image=broken.example/agent").await;
     let failed = failed.fails(502, "remote_failed");
