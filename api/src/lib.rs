@@ -15,11 +15,13 @@ pub mod housekeeping;
 pub mod input;
 pub mod openapi;
 pub mod ports;
+pub mod pull_log;
 pub mod reply;
 pub mod routes;
 pub mod server;
 pub mod settings;
 mod tally;
+pub mod tag_cache;
 pub mod wait;
 pub mod watch;
 

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::{Generation, Timestamp, Uid};
+use schema::image::ImageReference;
+use secrecy::SecretString;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -451,4 +453,24 @@ pub trait Pulls: Send + Sync + 'static {
     fn watch(&self, reference: &str) -> Option<PullStream>;
     /// Pulls that wait or run, by reference.
     fn running(&self) -> Vec<RunningPull>;
+}
+
+/// Why a registry did not tell its tags: a sentence that names the registry and says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RegistryError(pub String);
+
+/// Asks registries which tags there are.
+#[async_trait]
+pub trait RegistryTags: Send + Sync + 'static {
+    /// All tags of the repository of `image`, in any order.
+    ///
+    /// # Errors
+    /// When the registry can't be asked, refuses, or answers with something else.
+    async fn tags(
+        &self,
+        image: &ImageReference,
+        credentials: Option<(String, SecretString)>,
+        plain_http: bool,
+    ) -> Result<Vec<String>, RegistryError>;
 }

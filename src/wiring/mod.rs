@@ -17,11 +17,14 @@ use api::auth::password::PasswordPool;
 use api::deps::Dependencies;
 use api::dispatch::Api;
 use api::follows::FollowLimit;
+use api::pull_log::PullLogs;
 use api::server::{Limits, Listener, Server, Surface, Tls};
 use api::settings::WebSettings;
+use api::tag_cache::TagCache;
 use api::watch::WatchHub;
 use reconcilers::container::{ContainerReconciler, Options, Parts};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
+use reconcilers::drivers::registry::{self, OciRegistry};
 use reconcilers::engine::EngineReconciler;
 use reconcilers::engine::data_dir::DataDirProbe;
 use reconcilers::engine::view::EngineView;
@@ -76,6 +79,8 @@ pub async fn build(
     engine: Arc<dyn ContainerEngine>,
     shutdown: CancellationToken,
 ) -> Result<Service, Error> {
+    // Installed by main already, unless a test builds the service itself.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     // Bound before any task begins: an occupied address fails the start before a pass has run.
     // Whoever connects meanwhile waits in the backlog.
     let tls = match &settings.tls {
@@ -277,6 +282,12 @@ pub async fn build(
         stats: ports.clone(),
         images: ports.clone(),
         pulls: ports.clone(),
+        pull_logs: PullLogs::default(),
+        viewers: FollowLimit::default(),
+        registry: Arc::new(ports::Registries(OciRegistry::new(
+            registry::Limits::default(),
+        )?)),
+        tags: TagCache::default(),
         engine: ports.clone(),
         leadership: ports.clone(),
         health: health.clone(),

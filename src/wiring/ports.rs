@@ -6,19 +6,22 @@ use api::ports::{
     AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
     EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LocalImage,
     LogQuery, LogStream, LookBy, Mount, NextLook, Plan, PortError, PullStream, PullUpdate,
-    Pulls as PullsPort, Reconcilers, RunningPull, Usage,
+    Pulls as PullsPort, Reconcilers, RegistryError, RegistryTags, RunningPull, Usage,
 };
 use async_trait::async_trait;
 use futures::StreamExt;
 use reconcilers::container::settings::LABEL_DEBUG;
 use reconcilers::drivers::docker::{
-    Container, ContainerState, EngineError, LABEL_RESTART_TOKEN, LogOptions,
+    Container, ContainerState, EngineError, LABEL_RESTART_TOKEN, LogOptions, RegistryCredentials,
 };
+use reconcilers::drivers::registry::{OciRegistry, Registry};
 use reconcilers::engine::view::{Connection, EngineView, Sight};
 use reconcilers::image::pulls::{Pulls, Update};
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::{self, ReconcilerHandle, Summary};
 use schema::ids::Uid;
+use schema::image::ImageReference;
+use secrecy::SecretString;
 
 use super::health::Health;
 
@@ -172,6 +175,28 @@ impl Images for Ports {
             created_at: image.created_at,
         });
         Ok(images.collect())
+    }
+}
+
+/// Registries, which no reconciler asks.
+pub struct Registries(pub OciRegistry);
+
+#[async_trait]
+impl RegistryTags for Registries {
+    async fn tags(
+        &self,
+        image: &ImageReference,
+        credentials: Option<(String, SecretString)>,
+        plain_http: bool,
+    ) -> Result<Vec<String>, RegistryError> {
+        let credentials =
+            credentials.map(|(username, password)| RegistryCredentials { username, password });
+        let tags = self.0.tags(image, credentials.as_ref(), plain_http).await;
+        tags.map_err(|error| {
+            let cause = api::error::chain(&error);
+            tracing::warn!(error = cause, "could not list the tags of a registry");
+            RegistryError(error.to_string())
+        })
     }
 }
 
