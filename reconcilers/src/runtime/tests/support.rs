@@ -19,7 +19,7 @@ use crate::runtime::leader::Leadership;
 use crate::runtime::summary::{ReconcilerHandle, StatusTick, Summary};
 use crate::runtime::supervise::Supervisor;
 use crate::runtime::{
-    Classify, ErrorClass, ObjectStatus, PauseState, Plan, Reconciler, Requeue, StatusStore,
+    Classify, Dirty, ErrorClass, ObjectStatus, PauseState, Plan, Reconciler, Requeue, StatusStore,
     StoreError, file_lock,
 };
 use schema::bell::{Ringer, bell};
@@ -341,7 +341,7 @@ impl MemoryStore {
 
 #[async_trait]
 impl StatusStore<Uid> for MemoryStore {
-    async fn dirty_keys(&self) -> Result<Vec<(Uid, Generation)>, StoreError> {
+    async fn dirty_keys(&self) -> Result<Vec<Dirty<Uid>>, StoreError> {
         self.check()?;
         let world = self.world.state();
         let state = self.state();
@@ -355,7 +355,11 @@ impl StatusStore<Uid> for MemoryStore {
                     .map_or(0, |s| s.observed_generation.0);
                 thing.generation > seen
             })
-            .map(|(key, thing)| (key.clone(), Generation(thing.generation)))
+            .map(|(key, thing)| Dirty {
+                key: key.clone(),
+                generation: Generation(thing.generation),
+                bulk: false,
+            })
             .collect())
     }
 
