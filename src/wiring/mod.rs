@@ -26,6 +26,7 @@ use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, Tl
 use reconcilers::engine::EngineReconciler;
 use reconcilers::engine::data_dir::DataDirProbe;
 use reconcilers::engine::view::EngineView;
+use reconcilers::rollout::{self, RolloutReconciler};
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::{Supervisor, TaskError};
@@ -173,6 +174,27 @@ pub async fn build(
         users,
         statuses,
         Box::pin(futures::stream::pending()),
+        context.clone(),
+        controller_settings.clone(),
+    );
+    handles.push(controller.handle());
+    controller.spawn(&mut supervisor);
+
+    let rollouts = RolloutReconciler::new(
+        rollout::Parts {
+            store: Arc::clone(&store),
+            view: Arc::clone(&view),
+            config: Arc::clone(&config),
+            pulls: Arc::clone(&pulls),
+        },
+        Arc::clone(&clock),
+    );
+    let statuses = rollouts.status_store();
+    let events = rollouts.events(prepared.db.changes());
+    let controller = Controller::new(
+        rollouts,
+        statuses,
+        events,
         context.clone(),
         controller_settings.clone(),
     );

@@ -217,7 +217,10 @@ impl Running<'_> {
     /// counted from the beginning.
     fn forgive_for_another_image(&self, pin: &Pin) -> Option<Plan<Action>> {
         let facts = &self.row.facts;
-        let another = facts.image_id.as_ref().is_some_and(|id| *id != pin.image_id);
+        let another = facts
+            .image_id
+            .as_ref()
+            .is_some_and(|id| *id != pin.image_id);
         if !another || (facts.crash_count == 0 && facts.last_exit_at.is_none()) {
             return None;
         }
