@@ -74,12 +74,12 @@ impl RolloutReconciler {
             }
             Action::Move {
                 step,
-                user,
+                users,
                 image,
                 health_timeout,
                 ..
             } => Ok(store
-                .move_target(at(step), user, image, *health_timeout)
+                .move_targets(at(step), users, image, *health_timeout)
                 .await?),
             Action::PutBack {
                 step,

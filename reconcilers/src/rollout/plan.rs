@@ -81,9 +81,8 @@ impl View<'_> {
         if !settled.is_empty() {
             return self.act(settled);
         }
-        let batch = self.batch();
-        if !batch.is_empty() {
-            return self.act(batch);
+        if let Some(batch) = self.batch() {
+            return self.act(vec![batch]);
         }
         if self.count(TargetState::Failed) > 0 {
             self.end(Phase::Failed)
@@ -107,7 +106,7 @@ impl View<'_> {
 
     /// Who is moved next: one that shall run, as long as nobody who shall run has shown that this image
     /// works; then as many as may be under way.
-    fn batch(&self) -> Vec<Action> {
+    fn batch(&self) -> Option<Action> {
         let pending: Vec<&RolloutTarget> = self
             .targets
             .iter()
@@ -132,14 +131,13 @@ impl View<'_> {
             image_id: self.row.facts.image_id.clone(),
             digest: self.row.facts.image_digest.clone(),
         };
-        let moves = next.into_iter().map(|target| Action::Move {
+        (!next.is_empty()).then(|| Action::Move {
             step: self.step(),
-            user: target.uid.clone(),
-            name: target.name.clone(),
-            image: image.clone(),
+            users: next.iter().map(|target| target.uid.clone()).collect(),
+            names: next.iter().map(|target| target.name.clone()).collect(),
+            image,
             health_timeout: self.row.health_timeout,
-        });
-        moves.collect()
+        })
     }
 
     /// Whether the container has exactly what this attempt was resolved to.

@@ -144,15 +144,18 @@ impl Store for DbStore {
         tx.commit().await
     }
 
-    async fn move_target(
+    async fn move_targets(
         &self,
         step: RolloutStep<'_>,
-        user: &Uid,
+        users: &[Uid],
         image: &ImageChoice,
         health_timeout: Duration,
     ) -> Result<(), DbError> {
         let mut tx = self.begin_step(step).await?;
-        rollout::move_target(&mut tx, step.rollout, user, image, health_timeout, step.now).await?;
+        for user in users {
+            let (rollout, now) = (step.rollout, step.now);
+            rollout::move_target(&mut tx, rollout, user, image, health_timeout, now).await?;
+        }
         tx.commit().await
     }
 

@@ -77,11 +77,11 @@ pub trait Store: Send + Sync + 'static {
         step: RolloutStep<'_>,
         facts: &RolloutFacts,
     ) -> Result<(), DbError>;
-    /// Gives a user's container the rollout's image, and remembers what it had.
-    async fn move_target(
+    /// Gives the containers of a batch the rollout's image, all or none, and remembers what they had.
+    async fn move_targets(
         &self,
         step: RolloutStep<'_>,
-        user: &Uid,
+        users: &[Uid],
         image: &ImageChoice,
         health_timeout: Duration,
     ) -> Result<(), DbError>;

@@ -31,14 +31,15 @@ pub enum Action {
         /// In words; `None`: not worth telling.
         told: Option<String>,
     },
-    /// Gives a user the new image.
+    /// Gives a batch of users the new image, all or none: a service that is killed in between makes no
+    /// other batches of what is left.
     Move {
         /// What it is bound to.
         step: Step,
-        /// The user.
-        user: Uid,
-        /// Its name.
-        name: String,
+        /// The users.
+        users: Vec<Uid>,
+        /// Their names.
+        names: Vec<String>,
         /// The image.
         image: ImageChoice,
         /// How long the new container may take to become ready.
@@ -94,7 +95,9 @@ impl std::fmt::Display for Action {
         match self {
             Self::StartPull { reference, .. } => write!(f, "pull {reference}"),
             Self::Remember { told, .. } => f.write_str(told.as_deref().unwrap_or("remember")),
-            Self::Move { name, image, .. } => write!(f, "move {name} to {}", image.reference),
+            Self::Move { names, image, .. } => {
+                write!(f, "move {} to {}", names.join(", "), image.reference)
+            }
             Self::PutBack { name, message, .. } => {
                 write!(f, "put {name} back{}", because(message))
             }

@@ -263,14 +263,14 @@ impl Store for MemoryStore {
         .await
     }
 
-    async fn move_target(
+    async fn move_targets(
         &self,
         step: RolloutStep<'_>,
-        user: &Uid,
+        users: &[Uid],
         image: &ImageChoice,
         health_timeout: Duration,
     ) -> Result<(), DbError> {
-        let moved = |tables: &mut Tables| tables.move_target(step, user, image, health_timeout);
+        let moved = |tables: &mut Tables| tables.move_targets(step, users, image, health_timeout);
         self.transaction(moved).await?;
         self.ring();
         Ok(())

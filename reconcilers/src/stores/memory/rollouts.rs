@@ -115,14 +115,34 @@ impl Tables {
         Ok(targets.iter_mut().find(|target| target.uid == *user))
     }
 
-    pub(super) fn move_target(
+    pub(super) fn move_targets(
+        &mut self,
+        step: RolloutStep<'_>,
+        users: &[Uid],
+        image: &ImageChoice,
+        health_timeout: Duration,
+    ) -> Result<(), DbError> {
+        self.rollout_step(step)?;
+        // All or none.
+        for user in users {
+            let object = self.object(Kind::Container, user);
+            if object.is_none_or(|object| object.deleted_at.is_some()) {
+                return Err(DbError::NotFound("object"));
+            }
+        }
+        for user in users {
+            self.move_target(step, user, image, health_timeout)?;
+        }
+        Ok(())
+    }
+
+    fn move_target(
         &mut self,
         step: RolloutStep<'_>,
         user: &Uid,
         image: &ImageChoice,
         health_timeout: Duration,
     ) -> Result<(), DbError> {
-        self.rollout_step(step)?;
         let before = self.image_of(user);
         let generation = self.set_image(user, image, Some(health_timeout))?;
         if let Some(target) = self.target(step, user)? {
