@@ -234,7 +234,11 @@ impl MemoryStore {
         now: Timestamp,
     ) -> Result<(), DbError> {
         self.write(|tables| {
-            tables.conflict(uid, users)?;
+            let known = users
+                .iter()
+                .filter(|user| tables.accounts.contains_key(*user));
+            let users: Vec<Uid> = known.cloned().collect();
+            tables.conflict(uid, &users)?;
             let row = RolloutRow {
                 uid: uid.clone(),
                 kind: new.kind,
