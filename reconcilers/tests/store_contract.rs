@@ -409,7 +409,8 @@ impl Both {
         ];
         lists.iter_mut().for_each(|list| list.sort());
         assert_eq!(lists[0], lists[1]);
-        for uid in self.rollouts.lock().unwrap().clone() {
+        let rollouts = self.rollouts.lock().unwrap().clone();
+        for uid in rollouts {
             same(
                 "rollout",
                 &memory.rollout(&uid).await,

@@ -234,7 +234,12 @@ async fn engine_l34_l36_killed_at_every_step_of_a_rollout_the_end_is_the_same() 
     std::fs::write(refusal(&stage, &users[3]), "").unwrap();
     service.kill9().await;
     let db = Database::open(&stage).await;
-    let points = POINTS.iter().filter(|(_, small)| long() || *small);
+    // To look at some points only: `AGENTYARD_TEST_POINT=rollout.status`.
+    let only = std::env::var("AGENTYARD_TEST_POINT").unwrap_or_default();
+    let points = POINTS
+        .iter()
+        .filter(|(_, small)| long() || *small || !only.is_empty())
+        .filter(|(point, _)| point.contains(&only));
     for (number, (point, _)) in points.enumerate() {
         let tag = tags[number % 2];
         let uid = db.begin(tag, &users).await;
