@@ -80,6 +80,8 @@ pub struct Thing {
     pub claims: Vec<Condition>,
     /// Somebody else undoes every step.
     pub contested: bool,
+    /// Its changes come with those of many others.
+    pub bulk: bool,
 }
 
 impl Thing {
@@ -91,6 +93,7 @@ impl Thing {
             requeue: Requeue::AtResync,
             claims: Vec::new(),
             contested: false,
+            bulk: false,
         }
     }
 }
@@ -358,7 +361,7 @@ impl StatusStore<Uid> for MemoryStore {
             .map(|(key, thing)| Dirty {
                 key: key.clone(),
                 generation: Generation(thing.generation),
-                bulk: false,
+                bulk: thing.bulk,
             })
             .collect())
     }
