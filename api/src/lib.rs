@@ -20,8 +20,8 @@ pub mod reply;
 pub mod routes;
 pub mod server;
 pub mod settings;
-mod tally;
 pub mod tag_cache;
+mod tally;
 pub mod wait;
 pub mod watch;
 

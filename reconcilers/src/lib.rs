@@ -5,6 +5,7 @@ pub mod drivers;
 pub mod engine;
 pub mod fault;
 pub mod image;
+pub mod rollout;
 pub mod runtime;
 pub mod stores;
 pub mod user;

@@ -30,6 +30,7 @@ use reconcilers::engine::data_dir::DataDirProbe;
 use reconcilers::engine::view::EngineView;
 use reconcilers::image::ImageReconciler;
 use reconcilers::image::pulls::Pulls;
+use reconcilers::rollout::{self, RolloutReconciler};
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::{Supervisor, TaskError};
@@ -195,6 +196,27 @@ pub async fn build(
     let (statuses, events) = (images.status_store(), images.events());
     let controller = Controller::new(
         images,
+        statuses,
+        events,
+        context.clone(),
+        controller_settings.clone(),
+    );
+    handles.push(controller.handle());
+    controller.spawn(&mut supervisor);
+
+    let rollouts = RolloutReconciler::new(
+        rollout::Parts {
+            store: Arc::clone(&store),
+            view: Arc::clone(&view),
+            config: Arc::clone(&config),
+            pulls: Arc::clone(&pulls),
+        },
+        Arc::clone(&clock),
+    );
+    let statuses = rollouts.status_store();
+    let events = rollouts.events(prepared.db.changes());
+    let controller = Controller::new(
+        rollouts,
         statuses,
         events,
         context.clone(),

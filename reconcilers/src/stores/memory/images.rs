@@ -91,6 +91,7 @@ impl Tables {
         };
         let object = Object {
             generation: Generation(1),
+            bulk_generation: Generation(0),
             paused: false,
             deleted_at: None,
         };
@@ -98,7 +99,7 @@ impl Tables {
         self.objects.insert((Kind::Image, uid.clone()), object);
     }
 
-    fn set_image(&mut self, uid: &Uid, change: impl FnOnce(&mut ImageSpec)) {
+    fn change_image(&mut self, uid: &Uid, change: impl FnOnce(&mut ImageSpec)) {
         if let Some(image) = self.images.get_mut(uid) {
             change(image);
         }
@@ -118,13 +119,13 @@ impl Tables {
             }
             Some(row) if row.deleted_at.is_some() => {
                 if desired == DesiredImage::Absent {
-                    self.set_image(&row.uid, |image| image.desired = desired);
+                    self.change_image(&row.uid, |image| image.desired = desired);
                 }
                 return Ok((row.uid, row.generation));
             }
             Some(row) => row.uid,
         };
-        self.set_image(&uid, |image| image.desired = desired);
+        self.change_image(&uid, |image| image.desired = desired);
         self.add_finalizer(Kind::Image, &uid, FINALIZER);
         let generation = self.bump(Kind::Image, &uid)?;
         if let Some(object) = self.objects.get_mut(&(Kind::Image, uid.clone())) {
@@ -153,7 +154,7 @@ impl MemoryStore {
             Some(row) if row.deleted_at.is_some() => Err(DbError::NameBeingRemoved),
             Some(row) => {
                 let generation = tables.bump(Kind::Image, &row.uid)?;
-                tables.set_image(&row.uid, |image| token.clone_into(&mut image.pull_token));
+                tables.change_image(&row.uid, |image| token.clone_into(&mut image.pull_token));
                 Ok((row.uid, generation))
             }
         })
@@ -188,7 +189,7 @@ impl MemoryStore {
                 && let Some(answered) = row.facts.pull_token
             {
                 let generation = tables.bump(Kind::Image, &row.uid)?;
-                tables.set_image(&row.uid, |image| image.pull_token = answered);
+                tables.change_image(&row.uid, |image| image.pull_token = answered);
                 return Ok((row.uid, generation));
             }
             tables.end_image(new_uid, reference, DesiredImage::Cancelled, now)
