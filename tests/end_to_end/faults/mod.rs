@@ -148,7 +148,7 @@ fn memory(engine: &Engine, container: &str) -> u64 {
     limit.unwrap() / 1024 / 1024
 }
 
-fn has_points() {
+pub fn has_points() {
     if !cfg!(feature = "fault-injection") {
         panic!("the program under test has no fault points: run with --features fault-injection");
     }
