@@ -17,7 +17,10 @@ fn serve(stage: &Stage, mut script: impl FnMut(&str) -> String + Send + 'static)
     std::thread::spawn(move || {
         while let Ok((mut stream, _)) = listener.accept() {
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            let request = lines.next().unwrap().unwrap();
+            // Whoever looks whether somebody listens says nothing.
+            let Some(Ok(request)) = lines.next() else {
+                continue;
+            };
             while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
             let path = request.split(' ').nth(1).unwrap();
             // The reader may have gone already.

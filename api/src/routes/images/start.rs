@@ -316,7 +316,7 @@ async fn create(
             code: "no_users",
             message: "there is nobody to move: no user has this image, or there are no users"
                 .to_owned(),
-            extra: Map::from_iter([("total".to_owned(), json!(0))]),
+            extra: Map::new(),
         });
     }
     let now = deps.clock.now();

@@ -166,9 +166,14 @@ impl FakeEngine {
         let now = self.now();
         self.change(|world| {
             let mut image = made(world.fresh_id(), reference, now);
-            let digest = world.fresh_id();
             if let Ok(parsed) = reference.parse::<ImageReference>() {
-                let by_digest = format!("{}@sha256:{digest}", parsed.name());
+                let by_digest = match parsed.digest() {
+                    Some(_) => {
+                        image.repo_tags.clear();
+                        reference.to_owned()
+                    }
+                    None => format!("{}@sha256:{}", parsed.name(), world.fresh_id()),
+                };
                 image.repo_digests.push(familiar(&by_digest));
             }
             let id = image.id.clone();
