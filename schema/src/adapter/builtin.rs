@@ -19,6 +19,42 @@ const ECHO: &[EmbeddedFile] = &[
         "index.json",
         include_bytes!("../../adapters/echo/index.json"),
     ),
+    (
+        "migrations/v1-to-v2.json",
+        include_bytes!("../../adapters/echo/migrations/v1-to-v2.json"),
+    ),
+    (
+        "migrations/v2-to-v1.json",
+        include_bytes!("../../adapters/echo/migrations/v2-to-v1.json"),
+    ),
+    (
+        "migrations/v2-to-v3.json",
+        include_bytes!("../../adapters/echo/migrations/v2-to-v3.json"),
+    ),
+    (
+        "schemas/config-v1.json",
+        include_bytes!("../../adapters/echo/schemas/config-v1.json"),
+    ),
+    (
+        "schemas/config-v2.json",
+        include_bytes!("../../adapters/echo/schemas/config-v2.json"),
+    ),
+    (
+        "schemas/config-v3.json",
+        include_bytes!("../../adapters/echo/schemas/config-v3.json"),
+    ),
+    (
+        "ui/ui-v1.json",
+        include_bytes!("../../adapters/echo/ui/ui-v1.json"),
+    ),
+    (
+        "ui/ui-v2.json",
+        include_bytes!("../../adapters/echo/ui/ui-v2.json"),
+    ),
+    (
+        "ui/ui-v3.json",
+        include_bytes!("../../adapters/echo/ui/ui-v3.json"),
+    ),
 ];
 
 /// The files of an embedded adapter.
