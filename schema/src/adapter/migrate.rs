@@ -177,14 +177,14 @@ impl Action {
     }
 }
 
-/// Gives a value another place. What is there already wins, member by member; what cannot be put
-/// there stays where it is.
+/// Gives a value another place. What is there already wins, member by member, unless it is null;
+/// what cannot be put there stays where it is.
 fn relocate(document: &mut Value, from: &[String], to: &[String]) {
     let Some(value) = take(document, from) else {
         return;
     };
     let value = match (value, get_mut(document, to)) {
-        (value, None) => value,
+        (value, None | Some(Value::Null)) => value,
         (Value::Object(members), Some(Value::Object(there))) => {
             for (name, member) in members {
                 there.entry(name).or_insert(member);
@@ -270,7 +270,8 @@ impl Nested {
     }
 }
 
-/// Models are a list of objects with a `model_name`, or a map from name to object.
+/// Models are a list of objects with a `model_name`, or a map from name to object. Where several
+/// models share a name, their secrets are under the name, a colon and a number.
 fn infer_enabled(
     config: &mut Value,
     path: &SettingPath,
@@ -286,9 +287,12 @@ fn infer_enabled(
             || name.is_some_and(|name| {
                 keyless.contains(name)
                     || secrets
-                        .and_then(|secrets| secrets.get(name))
                         .and_then(Value::as_object)
-                        .is_some_and(has_api_key)
+                        .into_iter()
+                        .flatten()
+                        .any(|(key, model)| {
+                            is_secret_of(key, name) && model.as_object().is_some_and(has_api_key)
+                        })
             });
         if has_key {
             model.insert("enabled".to_owned(), Value::Bool(true));
@@ -309,6 +313,15 @@ fn infer_enabled(
         }
         _ => {}
     }
+}
+
+fn is_secret_of(key: &str, model: &str) -> bool {
+    key.strip_prefix(model).is_some_and(|rest| {
+        rest.is_empty()
+            || rest
+                .strip_prefix(':')
+                .is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
+    })
 }
 
 fn has_api_key(model: &Map<String, Value>) -> bool {

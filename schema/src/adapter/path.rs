@@ -128,12 +128,15 @@ pub(super) fn take(document: &mut Value, names: &[String]) -> Option<Value> {
 }
 
 /// Puts a value at a place, making the objects on the way to it. Gives the value back when
-/// something that is no object is in the way.
+/// something that is no object is in the way; null is nothing, and in nobody's way.
 pub(super) fn put(document: &mut Value, names: &[String], value: Value) -> Result<(), Value> {
     let Some((name, rest)) = names.split_first() else {
         *document = value;
         return Ok(());
     };
+    if document.is_null() {
+        *document = Value::Object(Map::new());
+    }
     match document {
         Value::Object(members) if rest.is_empty() => {
             members.insert(name.clone(), value);

@@ -172,7 +172,8 @@ impl Adapter {
         for migration in &chain {
             migration.apply(&mut documents);
         }
-        self.mark_version(&mut documents.config, target);
+        let is_new = found == Documents::empty();
+        self.mark_version(&mut documents.config, target, is_new);
 
         let global = self.global(inputs.agent, inputs.security, target)?;
         let mut config = Desired::nothing();
@@ -343,8 +344,9 @@ impl Adapter {
         }
     }
 
-    /// A file that does not say its version gets the mark that migrations to this version give.
-    fn mark_version(&self, config: &mut Value, target: u32) {
+    /// A new file says its version, and so does one of a version that migrations mark. Another
+    /// without a mark is older than anything the package knows; that is for the agent to mend.
+    fn mark_version(&self, config: &mut Value, target: u32, is_new: bool) {
         let Some(mark) = self.version_mark() else {
             return;
         };
@@ -352,7 +354,7 @@ impl Adapter {
             .migrations
             .iter()
             .any(|migration| migration.to_config == target && migration.sets(mark));
-        if marked && get(config, mark.names()).is_none() {
+        if (is_new || marked) && get(config, mark.names()).is_none() {
             // When something is in the way, the file is not of the kind we know.
             let _ = put(config, mark.names(), Value::from(target));
         }
