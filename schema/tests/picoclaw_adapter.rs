@@ -1,5 +1,7 @@
 //! What the built-in PicoClaw adapter must say, beyond being a valid package.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 
 use schema::adapter::Adapter;
