@@ -7,7 +7,11 @@
 mod builtin;
 mod config_schema;
 mod depth;
+#[cfg(test)]
+mod document_tests;
 mod field;
+#[cfg(test)]
+mod field_tests;
 mod index;
 mod migrate;
 mod migration;
@@ -19,6 +23,8 @@ mod render;
 mod rules;
 mod settings;
 mod shape;
+#[cfg(test)]
+mod test_package;
 #[cfg(test)]
 mod tests;
 mod ui_schema;
