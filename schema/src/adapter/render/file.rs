@@ -16,6 +16,11 @@ pub(super) const MAX_FILE: usize = 4 << 20;
 pub(super) const MAX_DEPTH: usize = 100;
 /// How much a YAML document may become: an alias stands for a whole part of it.
 const MAX_EXPANDED: usize = 4 * MAX_FILE;
+/// What a value costs of that besides its text, so that small ones are not for nothing.
+const COST: usize = 8;
+/// The most brackets that may be open in a YAML file: the scanner looks at each of them for each
+/// token. Brackets in texts count too, so this is more than documents may be nested.
+const MAX_OPEN_BRACKETS: usize = 1000;
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +88,9 @@ fn read_yaml(bytes: &[u8], secrets: bool) -> Result<Value, String> {
         Some(at) => format!("is not YAML (line {}, column {})", at.line(), at.column()),
         None => "is not YAML".to_owned(),
     };
+    if opens_too_many_brackets(bytes) {
+        return Err(format!("is nested deeper than {MAX_DEPTH} levels"));
+    }
     let budget = Cell::new(MAX_EXPANDED);
     let document = Any(&budget)
         .deserialize(serde_yaml::Deserializer::from_slice(bytes))
@@ -101,13 +109,25 @@ fn read_yaml(bytes: &[u8], secrets: bool) -> Result<Value, String> {
     Ok(document)
 }
 
+fn opens_too_many_brackets(bytes: &[u8]) -> bool {
+    let mut open = 0_usize;
+    bytes.iter().any(|byte| {
+        match byte {
+            b'[' | b'{' => open += 1,
+            b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        open > MAX_OPEN_BRACKETS
+    })
+}
+
 /// Reads any value, as long as there is budget for it. Names are texts, whatever they look like;
 /// a name twice, a tag, or a name that is no scalar is refused: it could not be written back.
 struct Any<'a>(&'a Cell<usize>);
 
 impl Any<'_> {
     fn spend<E: Error>(&self, cost: usize) -> Result<(), E> {
-        match self.0.get().checked_sub(cost + 1) {
+        match self.0.get().checked_sub(cost + COST) {
             Some(rest) if rest > 0 => {
                 self.0.set(rest);
                 Ok(())
