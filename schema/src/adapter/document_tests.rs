@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::test_package::TestPackage;
+use super::{Adapter, package};
 
 const INDEX: &str = "index.json";
 const CONFIG_3: &str = "schemas/config-v3.json";
@@ -347,4 +348,23 @@ fn a_long_file_of_mistakes_gives_a_short_answer() {
     let package = TestPackage::echo().set(TO_3, "/actions", json!(many));
     let problems = package.load().unwrap_err().0;
     assert!(problems.len() <= 200, "{}", problems.len());
+}
+
+#[test]
+fn a_name_twice_is_refused() {
+    let twice = br#"{"a": 1, "b": [{"c": 1, "c": 2}]}"#;
+    let problems = Adapter::from_files(package::from_memory(&[("x.json", twice)]).unwrap());
+    let problems = problems.unwrap_err().to_string();
+    assert!(
+        problems.contains("x.json is not JSON: a name twice at line 1"),
+        "{problems}"
+    );
+    let once = super::strict::from_json(br#"{"c": [1, 2.5, "x", null, true, {}], "a": {"c": {}}}"#);
+    assert_eq!(
+        once.unwrap(),
+        json!({"a": {"c": {}}, "c": [1, 2.5, "x", null, true, {}]})
+    );
+    for bad in ["", "{} x", "{", "nul"] {
+        assert!(super::strict::from_json(bad.as_bytes()).is_err(), "{bad}");
+    }
 }

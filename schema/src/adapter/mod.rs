@@ -23,6 +23,7 @@ mod render;
 mod rules;
 mod settings;
 mod shape;
+mod strict;
 #[cfg(test)]
 mod test_package;
 #[cfg(test)]

@@ -8,6 +8,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::{Map, Value};
 
 use super::super::depth::nests_deeper_than;
+use super::super::strict::Strict;
+use super::yaml;
 
 /// The longest file that is read or written.
 pub(super) const MAX_FILE: usize = 4 << 20;
@@ -16,11 +18,12 @@ pub(super) const MAX_FILE: usize = 4 << 20;
 pub(super) const MAX_DEPTH: usize = 100;
 /// How much a YAML document may become: an alias stands for a whole part of it.
 const MAX_EXPANDED: usize = 4 * MAX_FILE;
-/// What a value costs of that besides its text, so that small ones are not for nothing.
-const COST: usize = 8;
 /// The most brackets that may be open in a YAML file: the scanner looks at each of them for each
 /// token. Brackets in texts count too, so this is more than documents may be nested.
 const MAX_OPEN_BRACKETS: usize = 1000;
+
+/// The name under which a YAML map takes over another.
+const MERGE: &str = "<<";
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,9 +72,7 @@ impl Format {
     pub(super) fn write(self, document: &Value) -> Result<Vec<u8>, String> {
         let mut bytes = match self {
             Self::Json => serde_json::to_vec_pretty(document).map_err(|_| "cannot be written")?,
-            Self::Yaml | Self::YamlOfSecrets => serde_yaml::to_string(document)
-                .map_err(|_| "cannot be written")?
-                .into_bytes(),
+            Self::Yaml | Self::YamlOfSecrets => yaml::write(document).into_bytes(),
         };
         if bytes.last() != Some(&b'\n') {
             bytes.push(b'\n');
@@ -92,7 +93,7 @@ fn read_yaml(bytes: &[u8], secrets: bool) -> Result<Value, String> {
         return Err(format!("is nested deeper than {MAX_DEPTH} levels"));
     }
     let budget = Cell::new(MAX_EXPANDED);
-    let document = Any(&budget)
+    let document = Strict(&budget)
         .deserialize(serde_yaml::Deserializer::from_slice(bytes))
         .map_err(|error| match budget.get() {
             0 => "has aliases that stand for more than 16 MiB".to_owned(),
@@ -106,7 +107,40 @@ fn read_yaml(bytes: &[u8], secrets: bool) -> Result<Value, String> {
             .map_err(|error| not_yaml(&error))?,
         document => document,
     };
-    Ok(document)
+    Ok(merged(document))
+}
+
+/// Applies merge keys (`<<: *alias`): what is written back has no aliases, so there the key would
+/// be a name like any other. What a map says itself wins, then what is merged first.
+fn merged(value: Value) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(merged).collect(),
+        Value::Object(members) => {
+            let mut map: Map<String, Value> = members
+                .into_iter()
+                .map(|(name, member)| (name, merged(member)))
+                .collect();
+            let others = match map.get(MERGE) {
+                Some(Value::Object(_)) => map.remove(MERGE).into_iter().collect(),
+                Some(Value::Array(items)) if items.iter().all(Value::is_object) => {
+                    match map.remove(MERGE) {
+                        Some(Value::Array(items)) => items,
+                        _ => Vec::new(),
+                    }
+                }
+                _ => Vec::new(),
+            };
+            for other in others {
+                if let Value::Object(members) = other {
+                    for (name, member) in members {
+                        map.entry(name).or_insert(member);
+                    }
+                }
+            }
+            Value::Object(map)
+        }
+        other => other,
+    }
 }
 
 fn opens_too_many_brackets(bytes: &[u8]) -> bool {
@@ -119,103 +153,6 @@ fn opens_too_many_brackets(bytes: &[u8]) -> bool {
         }
         open > MAX_OPEN_BRACKETS
     })
-}
-
-/// Reads any value, as long as there is budget for it. Names are texts, whatever they look like;
-/// a name twice, a tag, or a name that is no scalar is refused: it could not be written back.
-struct Any<'a>(&'a Cell<usize>);
-
-impl Any<'_> {
-    fn spend<E: Error>(&self, cost: usize) -> Result<(), E> {
-        match self.0.get().checked_sub(cost + COST) {
-            Some(rest) if rest > 0 => {
-                self.0.set(rest);
-                Ok(())
-            }
-            _ => {
-                self.0.set(0);
-                Err(E::custom("too long"))
-            }
-        }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Any<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Any<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value that JSON has too")
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        self.spend(0).map(|()| Value::Bool(value))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        self.spend(0).map(|()| Value::from(value))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        self.spend(0).map(|()| Value::from(value))
-    }
-
-    // As JSON parsers take numbers that long.
-    #[allow(clippy::cast_precision_loss)]
-    fn visit_i128<E: Error>(self, value: i128) -> Result<Value, E> {
-        self.visit_f64(value as f64)
-    }
-
-    #[allow(clippy::cast_precision_loss)]
-    fn visit_u128<E: Error>(self, value: u128) -> Result<Value, E> {
-        self.visit_f64(value as f64)
-    }
-
-    // Infinity and what is not a number become null, and among secrets the text they were.
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        self.spend(0).map(|()| Value::from(value))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        self.spend(value.len()).map(|()| Value::from(value))
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        self.spend(0).map(|()| Value::Null)
-    }
-
-    fn visit_none<E: Error>(self) -> Result<Value, E> {
-        self.visit_unit()
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        self.spend(0)?;
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Any(self.0))? {
-            list.push(item);
-        }
-        Ok(Value::Array(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        self.spend(0)?;
-        let mut map = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
-            self.spend(name.len())?;
-            let value = members.next_value_seed(Any(self.0))?;
-            if map.insert(name, value).is_some() {
-                return Err(A::Error::custom("a name twice"));
-            }
-        }
-        Ok(Value::Object(map))
-    }
 }
 
 /// Reads a document a second time, along what it was the first time, and takes numbers that would
@@ -248,7 +185,7 @@ impl<'de> Visitor<'de> for Texts<'_> {
     fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
         let same = match self.0 {
             Value::Null => text.is_empty() || text == "~" || text.eq_ignore_ascii_case("null"),
-            number => serde_yaml::to_string(number).is_ok_and(|written| written.trim() == text),
+            number => yaml::scalar(number) == text,
         };
         Ok(if same {
             self.0.clone()

@@ -10,6 +10,7 @@ mod file;
 mod managed;
 #[cfg(test)]
 mod tests;
+mod yaml;
 
 use std::collections::BTreeMap;
 

@@ -57,11 +57,48 @@ fn names_are_texts_whatever_they_look_like() {
 }
 
 #[test]
+fn l21_every_text_is_quoted_and_every_name_that_other_readers_take_for_something_else() {
+    for word in [
+        "no",
+        "Yes",
+        "on",
+        "y",
+        "1_000",
+        "12:30:45",
+        "2026-01-01",
+        "~",
+        "=",
+        "<<",
+        "",
+    ] {
+        let document = json!({"a": word, word: [word]});
+        let text = String::from_utf8(Format::Yaml.write(&document).unwrap()).unwrap();
+        assert_eq!(text.matches(&format!("'{word}'")).count(), 3, "{text}");
+        assert_eq!(Format::Yaml.read(text.as_bytes()).unwrap(), document);
+    }
+    let long = "x".repeat(5000);
+    let document = json!({&long: {&long: [[], [[1]], {}, {&long: null}]}, "line\n\u{85}\u{2028}": "\u{feff}\t\u{1}\""});
+    for format in [Format::Yaml, Format::YamlOfSecrets] {
+        let written = format.write(&document).unwrap();
+        assert_eq!(format.read(&written).unwrap(), document);
+    }
+}
+
+#[test]
 fn aliases_are_read_and_comments_alone_are_nothing() {
     let document = read("a: &x {token: '1'}\nb: *x\n").unwrap();
     assert_eq!(document, json!({"a": {"token": "1"}, "b": {"token": "1"}}));
     assert_eq!(read("# nothing\n").unwrap(), json!({}));
     assert_eq!(read("").unwrap(), json!({}));
+}
+
+#[test]
+fn merge_keys_are_applied_because_aliases_are_not_written_back() {
+    let text = "x: &x {a: 1, b: 1}\ny: &y {a: 2, c: 2}\none: {<<: *x, a: 3}\ntwo: {<<: [*x, *y]}\nname: {<<: 1}\n";
+    let document = read(text).unwrap();
+    assert_eq!(document["one"], json!({"a": 3, "b": 1}));
+    assert_eq!(document["two"], json!({"a": 1, "b": 1, "c": 2}));
+    assert_eq!(document["name"], json!({"<<": 1}));
 }
 
 #[rstest::rstest]
@@ -93,15 +130,18 @@ fn json_is_written_with_sorted_names_two_spaces_and_a_newline() {
 
 #[test]
 fn yaml_is_written_with_sorted_names_and_a_newline() {
-    let document = json!({"b": {"d": "1", "c": ["x", 1]}, "a": {}});
+    let document = json!({"b": {"d": "1", "c": ["x", 1, {"e": "it's"}]}, "a": {}});
     let text = String::from_utf8(Format::Yaml.write(&document).unwrap()).unwrap();
-    assert_eq!(text, "a: {}\nb:\n  c:\n  - x\n  - 1\n  d: '1'\n");
+    assert_eq!(
+        text,
+        "a: {}\nb:\n  c:\n    - 'x'\n    - 1\n    -\n      e: 'it''s'\n  d: '1'\n"
+    );
 }
 
 proptest::proptest! {
     #[test]
     fn l21_every_text_survives_yaml(text in proptest::string::string_regex("(?s).{0,24}").unwrap(), name in "[ -~]{0,8}") {
-        let document = json!({&name: text, "list": [text]});
+        let document = json!({&name: text, &text: {"list": [[text], {&text: name}]}});
         for format in [Format::Json, Format::Yaml, Format::YamlOfSecrets] {
             let written = format.write(&document).unwrap();
             proptest::prop_assert_eq!(format.read(&written).unwrap(), document.clone());
