@@ -1,6 +1,7 @@
 //! Which version files have, and how they come to another.
 
 use super::*;
+use crate::adapter::NoMigrationPath;
 
 #[test]
 fn a_file_says_its_own_version_and_else_the_last_rendering_does() {
