@@ -72,12 +72,10 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 
     // As JSON parsers take numbers that long.
-    #[allow(clippy::cast_precision_loss)]
     fn visit_i128<E: Error>(self, value: i128) -> Result<Value, E> {
         self.visit_f64(value as f64)
     }
 
-    #[allow(clippy::cast_precision_loss)]
     fn visit_u128<E: Error>(self, value: u128) -> Result<Value, E> {
         self.visit_f64(value as f64)
     }

@@ -232,7 +232,6 @@ pub(super) fn canonical(value: &Value) -> Value {
         Value::Array(items) => items.iter().map(canonical).collect(),
         Value::Number(number) if number.is_f64() => match number.as_f64() {
             // Beyond 2^53 not every whole number has a float.
-            #[allow(clippy::cast_possible_truncation)]
             Some(float) if float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0 => {
                 Value::from(float as i64)
             }

@@ -77,6 +77,10 @@ impl Adapter {
                 migration.apply(&mut global);
             }
         }
+        if let Some(mark) = self.version_mark() {
+            // A file says its version itself; an agent may know a later one.
+            take(&mut global.config, mark.names());
+        }
         Ok(global)
     }
 }

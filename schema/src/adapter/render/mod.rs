@@ -35,6 +35,7 @@ use super::{Adapter, ConfigSchema, Section};
 const MCP_SERVERS: [&str; 2] = ["browser", "computer"];
 /// The value of a channel that is there even without a field of that name.
 const ENABLED: &str = "enabled";
+
 impl Adapter {
     /// Renders a user's files.
     ///
@@ -53,7 +54,7 @@ impl Adapter {
         for migration in &chain {
             migration.apply(&mut documents);
         }
-        let is_new = found == Documents::empty();
+        let is_new = found.config == Documents::empty().config;
         self.mark_version(&mut documents.config, target, is_new);
 
         let global = self.global(inputs.agent, inputs.security, target)?;

@@ -144,6 +144,9 @@ fn global_settings_that_say_their_version_are_migrated_and_others_are_not() {
         json!({"type": "chat", "settings": {"color": "red"}})
     );
     assert!(world.config().get("channels").is_none());
+    let ahead = World::echo(3).global(json!({"version": 3}), json!({}));
+    let ahead = ahead.found(json!({"version": 9}), json!({}));
+    assert!(!String::from_utf8_lossy(&ahead.render().config.bytes).contains("\"version\": 3"));
     let newer = World::echo(1).global(json!({"version": 3}), json!({}));
     assert_eq!(
         newer.refusal(),
