@@ -99,7 +99,7 @@ fn changes() -> Vec<Change> {
     set(CONFIG_3, "/channel_types/-", json!("mail"));
     set(CONFIG_3, "/channel_types/-", json!("e mail"));
     set(CONFIG_3, "/channel_types", json!({"chat": true}));
-    set(CONFIG_3, "/chanels", json!(true));
+    set(CONFIG_3, "/channel_path", json!(true));
 
     // UI schemas.
     set(UI_3, "/pages", json!({}));
