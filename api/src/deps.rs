@@ -15,9 +15,12 @@ use crate::auth::password::PasswordPool;
 use crate::auth::{Authenticator, Signer};
 use crate::follows::FollowLimit;
 use crate::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, Health, Leadership, Reconcilers,
+    ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, Health, Images, Leadership,
+    Pulls, Reconcilers, RegistryTags,
 };
+use crate::pull_log::PullLogs;
 use crate::settings::WebSettings;
+use crate::tag_cache::TagCache;
 use crate::watch::WatchHub;
 
 /// The service's version, as told by the health check.
@@ -64,6 +67,18 @@ pub struct Dependencies {
     pub inspect: Arc<dyn ContainerInspect>,
     /// Container resource use.
     pub stats: Arc<dyn ContainerStats>,
+    /// Images on the engine.
+    pub images: Arc<dyn Images>,
+    /// Pulls of this process.
+    pub pulls: Arc<dyn Pulls>,
+    /// What viewers are told of pulls.
+    pub pull_logs: PullLogs,
+    /// Bounds how many pulls and rollouts are viewed at once.
+    pub viewers: FollowLimit,
+    /// Tags of registries.
+    pub registry: Arc<dyn RegistryTags>,
+    /// What registries have said lately.
+    pub tags: TagCache,
     /// The engine's state.
     pub engine: Arc<dyn EngineHealth>,
     /// The reconcilers of this process.

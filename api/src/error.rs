@@ -125,6 +125,16 @@ pub enum ApiError {
         /// The sentence.
         message: String,
     },
+    /// The image is in use (409 `image_in_use`).
+    #[error("{message}")]
+    ImageInUse {
+        /// The sentence.
+        message: String,
+        /// Who uses it; the first of them, when there are many.
+        users: Vec<String>,
+        /// References of other images that are there.
+        alternatives: Vec<String>,
+    },
     /// The object changed since the client looked (412 `stale_generation`).
     #[error("the object has changed meanwhile; read it again")]
     Stale {
@@ -157,7 +167,7 @@ pub enum ApiError {
         retry_after: Duration,
     },
     /// The account has as many streams open as it may (429 `too_many_streams`).
-    #[error("{most} logs are being followed by this account already; close one first")]
+    #[error("this account has {most} streams open already; close one first")]
     TooManyStreams {
         /// How many it may have.
         most: usize,
@@ -247,6 +257,7 @@ impl ApiError {
             | Self::NameBeingRemoved
             | Self::LastSuperadmin
             | Self::NetworkInUse
+            | Self::ImageInUse { .. }
             | Self::Conflict { .. } => StatusCode::CONFLICT,
             Self::Stale { .. } => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
@@ -284,6 +295,7 @@ impl ApiError {
             Self::NameBeingRemoved => "name_being_removed",
             Self::LastSuperadmin => "last_superadmin",
             Self::NetworkInUse => "network_in_use",
+            Self::ImageInUse { .. } => "image_in_use",
             Self::Conflict { code, .. } => code,
             Self::Stale { .. } => "stale_generation",
             Self::TooLarge { .. } => "too_large",
@@ -318,6 +330,14 @@ impl ApiError {
                 extra.insert("limit".to_owned(), json!(limit));
             }
             Self::Unprocessable { extra: fields, .. } => extra.clone_from(fields),
+            Self::ImageInUse {
+                users,
+                alternatives,
+                ..
+            } => {
+                extra.insert("users".to_owned(), json!(users));
+                extra.insert("alternatives".to_owned(), json!(alternatives));
+            }
             Self::ObjectFailed {
                 object,
                 generation,
@@ -461,6 +481,20 @@ mod tests {
         assert_eq!(extra["generation"], 7);
         assert_eq!(extra["remedy"], Reason::NameConflict.remedy());
         assert_eq!(error.status(), StatusCode::CONFLICT);
+    }
+
+    #[test]
+    fn an_image_in_use_tells_by_whom_and_what_else_there_is() {
+        let error = ApiError::ImageInUse {
+            message: "in use".to_owned(),
+            users: vec!["alice".to_owned()],
+            alternatives: vec!["docker.io/a/b:2".to_owned()],
+        };
+        assert_eq!(error.status(), StatusCode::CONFLICT);
+        assert_eq!(error.code(), "image_in_use");
+        let extra = error.extra();
+        assert_eq!(extra["users"], json!(["alice"]));
+        assert_eq!(extra["alternatives"], json!(["docker.io/a/b:2"]));
     }
 
     #[test]

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::{Generation, Timestamp, Uid};
+use schema::image::ImageReference;
+use secrecy::SecretString;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -362,4 +364,113 @@ pub trait Reconcilers: Send + Sync + 'static {
     fn retry(&self, reconciler: &str, key: &str);
     /// Asks one reconciler, or all, to look at everything at once.
     fn wake(&self, reconciler: Option<&str>);
+}
+
+/// An image on the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalImage {
+    /// `sha256:…`
+    pub id: String,
+    /// References that point at it (`name:tag`), as the engine writes them.
+    pub repo_tags: Vec<String>,
+    /// Repository digests (`name@sha256:…`).
+    pub repo_digests: Vec<String>,
+    /// Size in bytes.
+    pub size: u64,
+    /// When it was built.
+    pub created_at: Timestamp,
+}
+
+/// Reads which images the engine has.
+#[async_trait]
+pub trait Images: Send + Sync + 'static {
+    /// All of them, in one question.
+    ///
+    /// # Errors
+    /// When the engine can't be asked.
+    async fn list(&self) -> Result<Vec<LocalImage>, PortError>;
+}
+
+/// What a viewer is told of a pull: the past in short, then what happens, and one last word, after
+/// which it ends.
+pub type PullStream = BoxStream<'static, PullUpdate>;
+
+/// One thing told of a pull.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PullUpdate {
+    /// It goes on.
+    Progress {
+        /// The engine's words.
+        status: String,
+        /// The layer they are about, or the tag.
+        id: Option<String>,
+        /// Bytes of this layer that went through the step the words name.
+        current: Option<u64>,
+        /// Of how many.
+        total: Option<u64>,
+        /// How far the whole pull is, from 0 to 100; never less than before.
+        percent: u8,
+        /// Bytes of all layers known so far that are downloaded.
+        bytes: u64,
+        /// Of how many; it grows while layers become known.
+        bytes_total: u64,
+    },
+    /// It succeeded.
+    Done {
+        /// The repository digest (`name@sha256:…`), if the image has one.
+        digest: Option<String>,
+        /// The image (`sha256:…`).
+        image_id: String,
+    },
+    /// It failed, or was called off.
+    Error {
+        /// Why, in the registry's or engine's words.
+        message: String,
+    },
+}
+
+/// A pull that waits or runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningPull {
+    /// The full reference.
+    pub reference: String,
+    /// From 0 to 100.
+    pub percent: u8,
+    /// Bytes downloaded.
+    pub bytes: u64,
+    /// Of how many, as far as is known.
+    pub bytes_total: u64,
+    /// When it was asked for.
+    pub started_at: Timestamp,
+    /// How many watch it.
+    pub viewers: usize,
+}
+
+/// Knows the pulls of this process.
+pub trait Pulls: Send + Sync + 'static {
+    /// What happens to the pull of a full reference; `None` when there is none here, now or within
+    /// the last minute.
+    fn watch(&self, reference: &str) -> Option<PullStream>;
+    /// Pulls that wait or run, by reference.
+    fn running(&self) -> Vec<RunningPull>;
+}
+
+/// Why a registry did not tell its tags: a sentence that names the registry and says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RegistryError(pub String);
+
+/// Asks registries which tags there are.
+#[async_trait]
+pub trait RegistryTags: Send + Sync + 'static {
+    /// All tags of the repository of `image`, in any order.
+    ///
+    /// # Errors
+    /// When the registry can't be asked, refuses, or answers with something else.
+    async fn tags(
+        &self,
+        image: &ImageReference,
+        credentials: Option<(String, SecretString)>,
+        plain_http: bool,
+    ) -> Result<Vec<String>, RegistryError>;
 }

@@ -10,8 +10,9 @@ use schema::audit::{self, ChainKey, Writer};
 use schema::clock::ManualClock;
 use schema::db::{Backend, Db};
 use schema::ids::{Timestamp, Uid};
+use schema::image::ImageReference;
 use schema::secrets::MasterKey;
-use secrecy::SecretSlice;
+use secrecy::{SecretSlice, SecretString};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -29,11 +30,14 @@ use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
     AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
-    EngineState, Health, LeaderState, Leadership, LiveNumbers, LogQuery, LogStream, NextLook,
-    PartHealth, Plan, PortError, Reconcilers, Usage,
+    EngineState, Health, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogQuery,
+    LogStream, NextLook, PartHealth, Plan, PortError, PullStream, Pulls, Reconcilers,
+    RegistryError, RegistryTags, RunningPull, Usage,
 };
+use crate::pull_log::PullLogs;
 use crate::reply::Reply;
 use crate::settings::WebSettings;
+use crate::tag_cache::TagCache;
 use crate::watch::WatchHub;
 
 /// The moment at which tests begin.
@@ -79,6 +83,35 @@ impl ContainerInspect for Nowhere {
 impl ContainerStats for Nowhere {
     async fn stats(&self, _: &Uid) -> Result<Option<Usage>, PortError> {
         Ok(None)
+    }
+}
+
+#[async_trait]
+impl Images for Nowhere {
+    async fn list(&self) -> Result<Vec<LocalImage>, PortError> {
+        Ok(Vec::new())
+    }
+}
+
+impl Pulls for Nowhere {
+    fn watch(&self, _: &str) -> Option<PullStream> {
+        None
+    }
+
+    fn running(&self) -> Vec<RunningPull> {
+        Vec::new()
+    }
+}
+
+#[async_trait]
+impl RegistryTags for Nowhere {
+    async fn tags(
+        &self,
+        _: &ImageReference,
+        _: Option<(String, SecretString)>,
+        _: bool,
+    ) -> Result<Vec<String>, RegistryError> {
+        Ok(Vec::new())
     }
 }
 
@@ -182,6 +215,12 @@ pub(crate) async fn world() -> World {
         logs: Arc::new(Nowhere),
         inspect: Arc::new(Nowhere),
         stats: Arc::new(Nowhere),
+        images: Arc::new(Nowhere),
+        pulls: Arc::new(Nowhere),
+        pull_logs: PullLogs::default(),
+        viewers: FollowLimit::default(),
+        registry: Arc::new(Nowhere),
+        tags: TagCache::default(),
         engine: Arc::new(Nowhere),
         leadership: Arc::new(Nowhere),
         health: Arc::new(Nowhere),

@@ -56,6 +56,16 @@ impl Change {
         }
     }
 
+    /// A change of an image, by its reference or id.
+    pub fn of_image(uid: Uid, name: impl Into<String>, generation: Generation) -> Self {
+        Self {
+            kind: Kind::Image,
+            uid,
+            name: name.into(),
+            generation,
+        }
+    }
+
     /// The object as answers name it, such as `container/alice`.
     pub fn object(&self) -> String {
         format!("{}/{}", self.kind, self.name)
@@ -122,11 +132,26 @@ pub async fn settle(deps: &Deps, change: &Change, wait: Option<Duration>) -> Set
     }
 }
 
-/// Waits until a deleted user is purged: container gone, directory archived, name free.
-pub async fn settle_removal(deps: &Deps, user: &Change, wait: Option<Duration>) -> Settled {
+/// Waits until a deleted object is purged; a user: container gone, directory archived, name free.
+pub async fn settle_removal(deps: &Deps, deleted: &Change, wait: Option<Duration>) -> Settled {
     let mut watch = Watch::new(deps, wait.unwrap_or(DEFAULT_WAIT));
     loop {
-        let seen = match look_for_removal(deps, user).await {
+        let seen = match look_for_removal(deps, deleted).await {
+            Ok(Settled::Pending(conditions)) => conditions,
+            Ok(settled) => return settled,
+            Err(error) => unreadable(&error),
+        };
+        if !watch.next().await {
+            return Settled::Pending(seen);
+        }
+    }
+}
+
+/// Waits until a pass has taken note of a change, whatever it makes of it. What is gone needs no note.
+pub async fn settle_noted(deps: &Deps, change: &Change, wait: Option<Duration>) -> Settled {
+    let mut watch = Watch::new(deps, wait.unwrap_or(DEFAULT_WAIT));
+    loop {
+        let seen = match look_for_note(deps, change).await {
             Ok(Settled::Pending(conditions)) => conditions,
             Ok(settled) => return settled,
             Err(error) => unreadable(&error),
@@ -303,7 +328,7 @@ fn snake_case(word: &str) -> String {
 }
 
 /// Paces the looks of one waiter.
-struct Watch {
+pub(crate) struct Watch {
     ticks: watch::Receiver<u64>,
     deadline: Instant,
     shutdown: CancellationToken,
@@ -311,7 +336,7 @@ struct Watch {
 
 impl Watch {
     /// Takes note of all saves so far: one that comes after leads to another look.
-    fn new(deps: &Dependencies, wait: Duration) -> Self {
+    pub(crate) fn new(deps: &Dependencies, wait: Duration) -> Self {
         let mut ticks = deps.status_ticks.clone();
         ticks.borrow_and_update();
         Self {
@@ -321,8 +346,14 @@ impl Watch {
         }
     }
 
+    /// For whoever looks as long as a client listens.
+    pub(crate) fn unending(deps: &Dependencies) -> Self {
+        const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+        Self::new(deps, YEAR)
+    }
+
     /// Waits for a reason to look again. False when the time is up or the service stops.
-    async fn next(&mut self) -> bool {
+    pub(crate) async fn next(&mut self) -> bool {
         let now = Instant::now();
         if now >= self.deadline || self.shutdown.is_cancelled() {
             return false;
@@ -390,15 +421,30 @@ fn judge(change: &Change, row: Option<ObjectRow>, paused: &[String]) -> Settled 
     held_up(&row, seen, paused).unwrap_or(Settled::Pending(row.status.conditions))
 }
 
-async fn look_for_removal(deps: &Deps, user: &Change) -> Result<Settled, DbError> {
+async fn look_for_note(deps: &Deps, change: &Change) -> Result<Settled, DbError> {
     let mut connection = deps.db.snapshot().await?;
-    let row = object::get(&mut connection, Kind::User, &user.uid).await?;
-    let container = object::get(&mut connection, Kind::Container, &user.uid).await?;
+    let Some(row) = object::get(&mut connection, change.kind, &change.uid).await? else {
+        return Ok(Settled::Converged);
+    };
+    if row.status.observed_generation >= change.generation {
+        return Ok(Settled::Converged);
+    }
+    let paused = object::paused_reconcilers(&mut connection).await?;
+    Ok(held_up(&row, false, &paused).unwrap_or(Settled::Pending(row.status.conditions)))
+}
+
+async fn look_for_removal(deps: &Deps, deleted: &Change) -> Result<Settled, DbError> {
+    let mut connection = deps.db.snapshot().await?;
+    let row = object::get(&mut connection, deleted.kind, &deleted.uid).await?;
+    let container = match deleted.kind {
+        Kind::User => object::get(&mut connection, Kind::Container, &deleted.uid).await?,
+        Kind::Container | Kind::Engine | Kind::Image | Kind::Rollout => None,
+    };
     let paused = object::paused_reconcilers(&mut connection).await?;
     Ok(judge_removal(row, container, &paused))
 }
 
-/// How far a removal is. The user goes last; what holds it up may be its container.
+/// How far a removal is. A user goes last; what holds it up may be its container.
 fn judge_removal(
     user: Option<ObjectRow>,
     container: Option<ObjectRow>,

@@ -4,6 +4,8 @@ pub mod container;
 pub mod drivers;
 pub mod engine;
 pub mod fault;
+pub mod image;
+pub mod rollout;
 pub mod runtime;
 pub mod stores;
 pub mod user;

@@ -103,6 +103,11 @@ impl Stage for FakeStage {
                 .hand_update(name, |settings| settings.memory_bytes = bytes),
             Hand::AlwaysRestart(name) => self.engine.hand_set_restart_policy(name),
             Hand::Disconnect(name, network) => self.engine.hand_disconnect(name, network),
+            Hand::Import(reference) => {
+                self.engine.add_image(reference);
+                Ok(())
+            }
+            Hand::Tag(image, reference) => self.engine.hand_tag(image, reference),
         }
         .unwrap();
     }

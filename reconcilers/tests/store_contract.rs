@@ -9,14 +9,19 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use reconcilers::runtime::{ObjectStatus, StatusStore};
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
-use reconcilers::stores::{DataDir, DbStore, DirtyObserver, LocalDataDir, Store};
+use reconcilers::stores::{DataDir, DbStore, DirtyObserver, LocalDataDir, RolloutStep, Store};
 use schema::clock::{ManualClock, SharedClock};
 use schema::condition::{Condition, Reason};
 use schema::config::query as config;
 use schema::config::{Config, parse_patch};
 use schema::container::{self, ContainerFacts, Desired};
 use schema::db::{Backend, Db};
+use schema::error::DbError;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
+use schema::image::{self, ImageFacts};
+use schema::rollout::{
+    self, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, TargetState,
+};
 use schema::secrets::MasterKey;
 use schema::user::{self, NewUser, Source};
 use schema::{home::HomeError, object};
@@ -41,7 +46,8 @@ struct Both {
     real: DbStore,
     db: Db,
     key: Arc<MasterKey>,
-    statuses: [(Kind, Statuses, Statuses); 3],
+    statuses: [(Kind, Statuses, Statuses); 5],
+    rollouts: std::sync::Mutex<Vec<Uid>>,
     _dir: tempfile::TempDir,
 }
 
@@ -86,6 +92,8 @@ impl Both {
             (Kind::User, "user"),
             (Kind::Container, "container"),
             (Kind::Engine, "engine"),
+            (Kind::Image, "image"),
+            (Kind::Rollout, "rollout"),
         ]
         .map(|(kind, name)| {
             let of = |store: &dyn Store| {
@@ -99,6 +107,7 @@ impl Both {
             db,
             key,
             statuses,
+            rollouts: std::sync::Mutex::default(),
             _dir: dir,
         };
         both.memory.create_engine();
@@ -116,7 +125,7 @@ impl Both {
 
     /// Somebody writes something, anything.
     async fn write(&self, rng: &mut StdRng, uids: &mut Vec<Uid>) {
-        let number: u32 = rng.random_range(0..16);
+        let number: u32 = rng.random_range(0..24);
         let now = NOW.plus(std::time::Duration::from_secs(rng.random_range(0..1000)));
         if number < 2 || uids.is_empty() {
             return self.create(rng, uids).await;
@@ -205,7 +214,11 @@ impl Both {
                 &self.real.purge_user(&uid, "user").await,
             ),
             14 => {
+                let image = rng.random_bool(0.5).then(|| "sha256:old".to_owned());
                 let facts = ContainerFacts {
+                    image_ref: flag.then(|| "echo:1".to_owned()),
+                    image_digest: image.as_ref().map(|_| "echo@sha256:d".to_owned()),
+                    image_id: image,
                     engine_id: flag.then(|| "id".to_owned()),
                     ready_at: Some(now),
                     crash_count: rng.random_range(0..4),
@@ -217,7 +230,87 @@ impl Both {
                     &self.real.save_facts(&uid, &facts).await,
                 );
             }
-            _ => self.save_status(rng, &uid, now).await,
+            15 => self.save_status(rng, &uid, now).await,
+            16..=20 => self.rollout(rng, uids, now).await,
+            _ => self.write_image(rng, uids, now).await,
+        }
+    }
+
+    /// Somebody wants something of an image, or its reconciler does its work.
+    async fn write_image(&self, rng: &mut StdRng, uids: &mut Vec<Uid>, now: Timestamp) {
+        let reference = ["r.example/a:1", "docker.io/library/echo:1"][rng.random_range(0..2)];
+        let memory = &self.memory;
+        let images = self.real.images().await.unwrap();
+        let known = images.iter().find(|image| image.reference == reference);
+        // A uid is drawn by the database, when it draws one at all.
+        let drawn = |real: &Result<(Uid, Generation), DbError>| match real {
+            Ok((uid, _)) => uid.clone(),
+            Err(_) => Uid::random(),
+        };
+        match rng.random_range(0..8) {
+            0..3 => {
+                let token = ["t1", "t2"][rng.random_range(0..2)];
+                let real = write!(self, |tx| image::request_pull(
+                    &mut tx, reference, token, now
+                ));
+                let uid = drawn(&real);
+                same("pull", &memory.request_pull(&uid, reference, token), &real);
+                uids.extend(real.is_ok().then_some(uid));
+            }
+            3 => {
+                let real = write!(self, |tx| image::request_absent(&mut tx, reference, now));
+                let uid = drawn(&real);
+                same(
+                    "absent",
+                    &memory.request_absent(&uid, reference, now),
+                    &real,
+                );
+            }
+            4 => {
+                let real = write!(self, |tx| image::request_cancel(&mut tx, reference, now));
+                let uid = drawn(&real);
+                same(
+                    "cancel",
+                    &memory.request_cancel(&uid, reference, now),
+                    &real,
+                );
+            }
+            5 => {
+                let Some(known) = known else { return };
+                let facts = ImageFacts {
+                    image_id: Some("sha256:aa".to_owned()),
+                    digest: None,
+                    pull_token: Some(known.pull_token.clone()),
+                    pulled_at: Some(now),
+                };
+                same(
+                    "image facts",
+                    &memory.save_image_facts(&known.uid, &facts).await,
+                    &self.real.save_image_facts(&known.uid, &facts).await,
+                );
+            }
+            6 => {
+                let nobody = Uid::random();
+                let uid = known.map_or(&nobody, |known| &known.uid);
+                same(
+                    "purge image",
+                    &memory.purge_image(uid).await,
+                    &self.real.purge_image(uid).await,
+                );
+            }
+            _ => {
+                let Some(uid) = uids.first() else { return };
+                let facts = ContainerFacts {
+                    image_ref: Some(["echo:1", "echo:2"][rng.random_range(0..2)].to_owned()),
+                    image_id: Some("sha256:aa".to_owned()),
+                    ..ContainerFacts::default()
+                };
+                same(
+                    "pinned image",
+                    &memory.save_facts(uid, &facts).await,
+                    &self.real.save_facts(uid, &facts).await,
+                );
+            }
         }
     }
 
@@ -256,6 +349,116 @@ impl Both {
         same("configure", &self.memory.configure(&changes), &real);
     }
 
+    /// Somebody begins a rollout, wishes something of one, or it takes a step.
+    async fn rollout(&self, rng: &mut StdRng, uids: &[Uid], now: Timestamp) {
+        let rollouts = self.rollouts.lock().unwrap().clone();
+        let some: Vec<Uid> = uids
+            .iter()
+            .filter(|_| rng.random_bool(0.5))
+            .cloned()
+            .collect();
+        let choice = rng.random_range(0..12);
+        if rollouts.is_empty() || choice == 0 {
+            let new = NewRollout {
+                kind: RolloutKind::Upgrade,
+                reference: "docker.io/library/echo:2".to_owned(),
+                source: rng.random_bool(0.5).then(|| "echo".to_owned()),
+                max_unavailable: 2,
+                pause_on_failure: rng.random_bool(0.5),
+                health_timeout: std::time::Duration::from_secs(9),
+            };
+            let real = write!(self, |tx| rollout::create(
+                &mut tx, &new, &some, "admin", now
+            ));
+            let uid = real.as_ref().map_or_else(|_| Uid::random(), Clone::clone);
+            let memory = self.memory.create_rollout(&uid, &new, &some, "admin", now);
+            same("rollout", &memory, &real.as_ref().map(|_| ()));
+            if memory.is_ok() {
+                self.rollouts.lock().unwrap().push(uid);
+            }
+            return;
+        }
+        let uid = &rollouts[rng.random_range(0..rollouts.len())];
+        let (memory, real) = (&self.memory, &self.real);
+        let generation = real.generation(Kind::Rollout, uid).await.unwrap().unwrap();
+        let step = RolloutStep {
+            rollout: uid,
+            // Now and then somebody was faster.
+            planned_for: Generation(generation.0 - i64::from(rng.random_bool(0.1))),
+            now,
+        };
+        let user = uids[rng.random_range(0..uids.len())].clone();
+        let image = ImageChoice {
+            reference: "docker.io/library/echo:2".to_owned(),
+            image_id: Some("sha256:new".to_owned()),
+            digest: rng.random_bool(0.5).then(|| "echo@sha256:e".to_owned()),
+        };
+        let limit = std::time::Duration::from_secs(9);
+        match choice {
+            1 => {
+                let wish = write!(self, |tx| rollout::pause(&mut tx, uid, None));
+                same("pause", &memory.pause_rollout(uid), &wish);
+            }
+            2 => {
+                let wish = write!(self, |tx| rollout::resume(&mut tx, uid, None));
+                same("resume", &memory.resume_rollout(uid), &wish);
+            }
+            3 => {
+                let wish = write!(self, |tx| rollout::roll_back(&mut tx, uid, None));
+                same("roll back", &memory.roll_back_rollout(uid), &wish);
+            }
+            4 => {
+                let wish = write!(self, |tx| rollout::cancel(&mut tx, uid, None));
+                same("cancel", &memory.cancel_rollout(uid), &wish);
+            }
+            5 => {
+                let ended = rng.random_bool(0.5);
+                let facts = RolloutFacts {
+                    image_id: image.image_id.clone(),
+                    image_digest: image.digest.clone(),
+                    resolved_attempt: rng.random_range(0..3),
+                    paused_attempt: rng.random_range(0..3),
+                    phase: if ended {
+                        Phase::Succeeded
+                    } else {
+                        Phase::Rolling
+                    },
+                    message: "m".to_owned(),
+                    finished_at: ended.then_some(now),
+                };
+                same(
+                    "rollout facts",
+                    &memory.save_rollout_facts(step, &facts).await,
+                    &real.save_rollout_facts(step, &facts).await,
+                );
+            }
+            6 | 7 => {
+                let batch = [user, uids[rng.random_range(0..uids.len())].clone()];
+                same(
+                    "move",
+                    &memory.move_targets(step, &batch, &image, limit).await,
+                    &real.move_targets(step, &batch, &image, limit).await,
+                );
+            }
+            8 | 9 => {
+                let state = TargetState::RollingBack;
+                same(
+                    "put back",
+                    &memory.put_back_target(step, &user, state, "why").await,
+                    &real.put_back_target(step, &user, state, "why").await,
+                );
+            }
+            _ => {
+                let state = [TargetState::Failed, TargetState::Done][rng.random_range(0..2)];
+                same(
+                    "finish",
+                    &memory.finish_target(step, &user, state, "why").await,
+                    &real.finish_target(step, &user, state, "why").await,
+                );
+            }
+        }
+    }
+
     async fn save_status(&self, rng: &mut StdRng, uid: &Uid, now: Timestamp) {
         let mut condition = Condition::not_ready(Reason::NotReady, "soon");
         condition.last_transition_at = now;
@@ -267,7 +470,7 @@ impl Both {
             paused: false,
         };
         let epoch = Epoch(rng.random_range(1..3));
-        let (_, memory, real) = &self.statuses[rng.random_range(0..2)];
+        let (_, memory, real) = &self.statuses[rng.random_range(0..4)];
         same(
             "status",
             &memory.save(uid, &status, epoch).await,
@@ -284,6 +487,33 @@ impl Both {
             &memory.containers().await,
             &real.containers().await,
         );
+        same("images", &memory.images().await, &real.images().await);
+        same(
+            "image uses",
+            &memory.image_uses().await,
+            &real.image_uses().await,
+        );
+        for image in memory.images().await.unwrap() {
+            same(
+                "image",
+                &memory.image(&image.uid).await,
+                &real.image(&image.uid).await,
+            );
+        }
+        let mut lists = [
+            memory.rollouts().await.unwrap(),
+            real.rollouts().await.unwrap(),
+        ];
+        lists.iter_mut().for_each(|list| list.sort());
+        assert_eq!(lists[0], lists[1]);
+        let rollouts = self.rollouts.lock().unwrap().clone();
+        for uid in rollouts {
+            same(
+                "rollout",
+                &memory.rollout(&uid).await,
+                &real.rollout(&uid).await,
+            );
+        }
         same("config", &memory.config().await, &real.config().await);
         same(
             "config generation",

@@ -17,15 +17,20 @@ use api::auth::password::PasswordPool;
 use api::deps::Dependencies;
 use api::dispatch::Api;
 use api::follows::FollowLimit;
+use api::pull_log::PullLogs;
 use api::server::{Limits, Listener, Server, Surface, Tls};
 use api::settings::WebSettings;
+use api::tag_cache::TagCache;
 use api::watch::WatchHub;
-use reconcilers::container::pull::Pulls;
 use reconcilers::container::{ContainerReconciler, Options, Parts};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
+use reconcilers::drivers::registry::{self, OciRegistry};
 use reconcilers::engine::EngineReconciler;
 use reconcilers::engine::data_dir::DataDirProbe;
 use reconcilers::engine::view::EngineView;
+use reconcilers::image::ImageReconciler;
+use reconcilers::image::pulls::Pulls;
+use reconcilers::rollout::{self, RolloutReconciler};
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::{Supervisor, TaskError};
@@ -75,6 +80,8 @@ pub async fn build(
     engine: Arc<dyn ContainerEngine>,
     shutdown: CancellationToken,
 ) -> Result<Service, Error> {
+    // Installed by main already, unless a test builds the service itself.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     // Bound before any task begins: an occupied address fails the start before a pass has run.
     // Whoever connects meanwhile waits in the backlog.
     let tls = match &settings.tls {
@@ -179,6 +186,45 @@ pub async fn build(
     handles.push(controller.handle());
     controller.spawn(&mut supervisor);
 
+    let images = ImageReconciler::new(
+        Arc::clone(&store),
+        Arc::clone(&view),
+        Arc::clone(&config),
+        Arc::clone(&pulls),
+        Arc::clone(&clock),
+    );
+    let (statuses, events) = (images.status_store(), images.events());
+    let controller = Controller::new(
+        images,
+        statuses,
+        events,
+        context.clone(),
+        controller_settings.clone(),
+    );
+    handles.push(controller.handle());
+    controller.spawn(&mut supervisor);
+
+    let rollouts = RolloutReconciler::new(
+        rollout::Parts {
+            store: Arc::clone(&store),
+            view: Arc::clone(&view),
+            config: Arc::clone(&config),
+            pulls: Arc::clone(&pulls),
+        },
+        Arc::clone(&clock),
+    );
+    let statuses = rollouts.status_store();
+    let events = rollouts.events(prepared.db.changes());
+    let controller = Controller::new(
+        rollouts,
+        statuses,
+        events,
+        context.clone(),
+        controller_settings.clone(),
+    );
+    handles.push(controller.handle());
+    controller.spawn(&mut supervisor);
+
     let containers = ContainerReconciler::new(
         Parts {
             store,
@@ -186,7 +232,7 @@ pub async fn build(
             data_dir,
             config,
             probe,
-            pulls,
+            pulls: Arc::clone(&pulls),
         },
         Arc::clone(&clock),
         Options {
@@ -223,6 +269,7 @@ pub async fn build(
     ));
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
+        pulls,
         leadership,
         health: Arc::clone(&health),
         handles: handles.clone(),
@@ -255,6 +302,14 @@ pub async fn build(
         logs: ports.clone(),
         inspect: ports.clone(),
         stats: ports.clone(),
+        images: ports.clone(),
+        pulls: ports.clone(),
+        pull_logs: PullLogs::default(),
+        viewers: FollowLimit::default(),
+        registry: Arc::new(ports::Registries(OciRegistry::new(
+            registry::Limits::default(),
+        )?)),
+        tags: TagCache::default(),
         engine: ports.clone(),
         leadership: ports.clone(),
         health: health.clone(),

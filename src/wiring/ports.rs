@@ -4,19 +4,24 @@ use std::sync::Arc;
 
 use api::ports::{
     AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
-    EngineState, LeaderState, Leadership as LeadershipPort, LiveNumbers, LogQuery, LogStream,
-    LookBy, Mount, NextLook, Plan, PortError, Reconcilers, Usage,
+    EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LocalImage,
+    LogQuery, LogStream, LookBy, Mount, NextLook, Plan, PortError, PullStream, PullUpdate,
+    Pulls as PullsPort, Reconcilers, RegistryError, RegistryTags, RunningPull, Usage,
 };
 use async_trait::async_trait;
 use futures::StreamExt;
 use reconcilers::container::settings::LABEL_DEBUG;
 use reconcilers::drivers::docker::{
-    Container, ContainerState, EngineError, LABEL_RESTART_TOKEN, LogOptions,
+    Container, ContainerState, EngineError, LABEL_RESTART_TOKEN, LogOptions, RegistryCredentials,
 };
+use reconcilers::drivers::registry::{OciRegistry, Registry};
 use reconcilers::engine::view::{Connection, EngineView, Sight};
+use reconcilers::image::pulls::{Pulls, Update};
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::{self, ReconcilerHandle, Summary};
 use schema::ids::Uid;
+use schema::image::ImageReference;
+use secrecy::SecretString;
 
 use super::health::Health;
 
@@ -24,6 +29,8 @@ use super::health::Health;
 pub struct Ports {
     /// The shared view of the engine.
     pub view: Arc<EngineView>,
+    /// Pulls of this process.
+    pub pulls: Arc<Pulls>,
     /// Whether this process leads.
     pub leadership: Leadership,
     /// How the parts of the service are.
@@ -153,6 +160,79 @@ impl ContainerStats for Ports {
             network_rx_bytes: stats.network_rx_bytes,
             network_tx_bytes: stats.network_tx_bytes,
         }))
+    }
+}
+
+#[async_trait]
+impl Images for Ports {
+    async fn list(&self) -> Result<Vec<LocalImage>, PortError> {
+        let images = self.view.engine().images().await.map_err(port_error)?;
+        let images = images.into_iter().map(|image| LocalImage {
+            id: image.id,
+            repo_tags: image.repo_tags,
+            repo_digests: image.repo_digests,
+            size: image.size,
+            created_at: image.created_at,
+        });
+        Ok(images.collect())
+    }
+}
+
+/// Registries, which no reconciler asks.
+pub struct Registries(pub OciRegistry);
+
+#[async_trait]
+impl RegistryTags for Registries {
+    async fn tags(
+        &self,
+        image: &ImageReference,
+        credentials: Option<(String, SecretString)>,
+        plain_http: bool,
+    ) -> Result<Vec<String>, RegistryError> {
+        let credentials =
+            credentials.map(|(username, password)| RegistryCredentials { username, password });
+        let tags = self.0.tags(image, credentials.as_ref(), plain_http).await;
+        tags.map_err(|error| {
+            let cause = api::error::chain(&error);
+            tracing::warn!(error = cause, "could not list the tags of a registry");
+            RegistryError(error.to_string())
+        })
+    }
+}
+
+fn pull_update(update: Update) -> PullUpdate {
+    match update {
+        Update::Progress { event, sum } => PullUpdate::Progress {
+            status: event.status,
+            id: event.id,
+            current: event.current,
+            total: event.total,
+            percent: sum.percent,
+            bytes: sum.bytes,
+            bytes_total: sum.bytes_total,
+        },
+        Update::Done { image_id, digest } => PullUpdate::Done { digest, image_id },
+        Update::Failed { message } => PullUpdate::Error { message },
+    }
+}
+
+impl PullsPort for Ports {
+    fn watch(&self, reference: &str) -> Option<PullStream> {
+        let updates = self.pulls.watch(reference)?;
+        Some(updates.map(pull_update).boxed())
+    }
+
+    fn running(&self) -> Vec<RunningPull> {
+        let running = self.pulls.list().into_iter();
+        let running = running.map(|pull| RunningPull {
+            reference: pull.reference,
+            percent: pull.sum.percent,
+            bytes: pull.sum.bytes,
+            bytes_total: pull.sum.bytes_total,
+            started_at: pull.started_at,
+            viewers: pull.viewers,
+        });
+        running.collect()
     }
 }
 

@@ -18,6 +18,7 @@ mod http;
 #[path = "../support/in_process.rs"]
 mod in_process;
 mod no_op;
+mod rollout;
 
 fn main() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -36,6 +37,9 @@ fn main() {
     }
     if chosen("converge") {
         runtime.block_on(converge::run());
+    }
+    if chosen("rollout") {
+        runtime.block_on(rollout::run());
     }
 }
 

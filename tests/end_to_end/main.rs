@@ -31,6 +31,7 @@ mod network;
 mod operator;
 mod outage;
 mod replicas;
+mod rollouts;
 mod scale;
 mod shutdown;
 mod tls;

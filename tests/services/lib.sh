@@ -19,6 +19,11 @@ docker_host=unix://$docker_socket
 postgres_port=5432
 postgres_user=app
 postgres_password=pw
+registry_dir=$services/registry
+registry_port=15000
+registry_auth_port=15001
+registry_user=app
+registry_password=pw
 
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "services: $*"; exit 1; }
@@ -60,6 +65,10 @@ postgres_dir() { cat "$services/postgres.dir" 2>/dev/null || true; }
 postgres_pid() { head -n 1 "$(postgres_dir)/data/postmaster.pid" 2>/dev/null || true; }
 postgres_is_up() { [ -n "$(postgres_dir)" ] && alive "$(postgres_pid)" "$(postgres_dir)/data"; }
 
+# registry_pid open|closed
+registry_pid() { cat "$registry_dir/$1.pid" 2>/dev/null || true; }
+registry_is_up() { alive "$(registry_pid "$1")" "$registry_dir/$1.yml"; }
+
 # The newest installed PostgreSQL from 15 on, 15 itself first.
 postgres_bin() {
   local candidate
@@ -82,6 +91,10 @@ export AGENTYARD_TEST_NETNS='$netns'
 export AGENTYARD_TEST_DOCKER_HOST='$docker_host'
 export AGENTYARD_TEST_DOCKERD_PID='$(dockerd_pid)'
 export AGENTYARD_TEST_DOCKERD_PIDFILE='$docker_pidfile'
+export AGENTYARD_TEST_REGISTRY='127.0.0.1:$registry_port'
+export AGENTYARD_TEST_REGISTRY_AUTH='127.0.0.1:$registry_auth_port'
+export AGENTYARD_TEST_REGISTRY_USER='$registry_user'
+export AGENTYARD_TEST_REGISTRY_PASSWORD='$registry_password'
 export AGENTYARD_TEST_POSTGRES_URL='postgres://$postgres_user:$postgres_password@127.0.0.1:$postgres_port/postgres'
 export AGENTYARD_TEST_POSTGRES_SOCKET_URL='postgres://$postgres_user:$postgres_password@${directory//\//%2F}/postgres'
 ENV

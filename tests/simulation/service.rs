@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reconcilers::container::pull::Pulls;
 use reconcilers::container::settings::{AgentProfile, Readiness, RunAs};
 use reconcilers::container::{ContainerReconciler, Options, Parts};
 use reconcilers::drivers::docker::ContainerEngine;
@@ -13,6 +12,7 @@ use reconcilers::drivers::docker::fake::FakeEngine;
 use reconcilers::engine::EngineReconciler;
 use reconcilers::engine::data_dir::DataDirProbe;
 use reconcilers::engine::view::EngineView;
+use reconcilers::image::pulls::Pulls;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::StatusTick;
 use reconcilers::runtime::supervise::{Supervisor, SupervisorError};

@@ -107,7 +107,10 @@ impl InProcess {
         loop {
             let done = self.service.handles.iter().all(|handle| {
                 let summary = handle.summary();
-                let wanted = if summary.name == "engine" { 1 } else { users };
+                let wanted = match summary.name {
+                    "user" | "container" => users,
+                    _ => summary.objects,
+                };
                 summary.ready == wanted && summary.queue_depth == 0 && summary.in_flight == 0
             });
             if done && self.nothing_is_dirty().await {

@@ -91,6 +91,8 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
                     "object": {"type": "string", "description": "The object that failed", "example": "container/alice"},
                     "reason": {"type": "string", "description": "Why the object failed: the reason of its condition", "example": "ImageMissing"},
                     "remedy": {"type": "string", "description": "What a person can do about it"},
+                    "users": {"type": "array", "items": {"type": "string"}, "description": "With `image_in_use`: who uses it, 200 at most"},
+                    "alternatives": {"type": "array", "items": {"type": "string"}, "description": "With `image_in_use`: other references of the repository that are there, newest first"},
                     "state": {"type": "string", "enum": ["failed"], "description": "The object failed; what is desired stays recorded"},
                     "username": {"type": "string", "description": "The account that was created although its container failed"},
                     "password": {"type": "string", "format": "password", "description": "Its password, told this once"},

@@ -16,6 +16,7 @@ pub(super) enum Area {
     Users,
     Superadmins,
     Containers,
+    Images,
     Operators,
 }
 
@@ -29,6 +30,7 @@ impl Area {
             Self::Users => "Ordinary users",
             Self::Superadmins => "Those who administer",
             Self::Containers => "Agent containers of users",
+            Self::Images => "Images on the engine and in registries, and moving users between them",
             Self::Operators => "What is reconciled and how it goes",
         }
     }
@@ -127,13 +129,32 @@ const ENGINE: Failure = Failure(
     "engine_unavailable",
     "the container engine can't be reached",
 );
+const IMAGE_REMOVED: Failure = Failure(
+    409,
+    "image_being_removed",
+    "the image is being removed from the engine",
+);
+const NO_ROLLOUT: Failure = Failure(404, "not_found", "there is no such rollout");
+const ROLLOUT_STATE: Failure = Failure(
+    409,
+    "wrong_state",
+    "the rollout has ended, or is in a state that does not allow it",
+);
+const IN_ROLLOUT: Failure = Failure(
+    409,
+    "in_rollout",
+    "one of the users is in another rollout that has not ended",
+);
+const NO_USERS: Failure = Failure(422, "no_users", "there is nobody to move");
+const START_FAILURES: &[Failure] = &[IN_ROLLOUT, NO_USERS];
+const ROLLOUT_FAILURES: &[Failure] = &[NO_ROLLOUT, ROLLOUT_STATE];
 const LOG_FAILURES: &[Failure] = &[NO_CONTAINER, STREAMS, BUSY, ENGINE];
 const RUN_FAILURES: &[Failure] = &[NO_USER, REMOVED, DISABLED];
 
 /// The note on a route.
 pub(super) fn of(op: Op) -> Note {
     use Area::{
-        Account, Configuration, Containers, Operators, Service, Session, Superadmins, Users,
+        Account, Configuration, Containers, Images, Operators, Service, Session, Superadmins, Users,
     };
     use Waits::{ForObject, ForTask};
     match op {
@@ -382,7 +403,125 @@ pub(super) fn of(op: Op) -> Note {
             "Newest first, always one page; at most 200 results of each.",
         )
         .paged(),
+        Op::TaskCancel => note(
+            Operators,
+            "A rollout moves nobody more, a pull is called off. `converged` says that its reconciler has taken note.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(&[
+            Failure(404, "not_found", "there is no such task"),
+            Failure(409, "not_cancellable", "tasks of this type can't be cancelled"),
+            Failure(409, "wrong_state", "the task has ended"),
+            IMAGE_REMOVED,
+        ]),
+        Op::ImagesList => note(
+            Images,
+            "Those of the repository `image.name`, and those that users have; with `all` every image. `search` finds tags and ids.",
+        )
+        .paged()
+        .fails(&[ENGINE]),
+        Op::ImagesPull => note(Images, PULL).fails(&[
+            IMAGE_REMOVED,
+            STREAMS,
+        ]),
+        Op::ImagesPulls => note(
+            Images,
+            "What this replica pulls, and what an administrator asked for and the engine does not have yet.",
+        )
+        .paged(),
+        Op::ImagesPullsCancel => note(
+            Images,
+            "What the engine has, it keeps. `converged` says that the reconciler has taken note.",
+        )
+        .waits(ForObject)
+        .fails(&[
+            Failure(404, "not_found", "nothing of that name is being pulled"),
+            IMAGE_REMOVED,
+        ]),
+        Op::ImagesDelete => note(
+            Images,
+            "A reference goes; of an id, the image with all its references. While the engine cannot be reached, references of `image.name` are accepted without a look.",
+        )
+        .waits(ForObject)
+        .fails(&[
+            Failure(404, "not_found", "neither engine nor database knows the image"),
+            Failure(409, "not_managed", "the image is of another repository than `image.name`; `force` removes it"),
+            Failure(409, "image_in_use", "`users` have it; `alternatives` are there"),
+            ENGINE,
+        ]),
+        Op::ImagesMigrate => note(
+            Images,
+            "A rollout of everybody who has `image`, by name, or of those named. The new image is pulled if it is missing.",
+        )
+        .waits(ForTask)
+        .fails(START_FAILURES),
+        Op::ImagesUpgrade => note(Images, UPGRADE).waits(ForTask).fails(&[
+            IN_ROLLOUT,
+            NO_USERS,
+            Failure(422, "not_available_yet", "there are no groups yet"),
+            STREAMS,
+        ]),
+        Op::ImagesRollouts => note(
+            Images,
+            "Newest first, always one page. `search` finds ids, references and actors.",
+        )
+        .paged(),
+        Op::ImagesRollout => note(
+            Images,
+            "What became of each user, in the order in which they are moved. `search` finds users.",
+        )
+        .paged()
+        .fails(&[NO_ROLLOUT]),
+        Op::ImagesRolloutsPause => note(
+            Images,
+            "Nobody more is moved until it is resumed; users under way are waited for. `converged` says that the reconciler has taken note.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(ROLLOUT_FAILURES),
+        Op::ImagesRolloutsResume => note(
+            Images,
+            "The image is pulled and resolved once more, who failed gets another turn, and it goes on.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(ROLLOUT_FAILURES),
+        Op::ImagesRolloutsCancel => note(
+            Images,
+            "Nobody more is moved; users under way are waited for, and that is the end.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(ROLLOUT_FAILURES),
+        Op::ImagesRolloutsRollback => note(
+            Images,
+            "Everybody goes back to the image of before; also of a rollout that has ended, by default the newest of all.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(&[NO_ROLLOUT, ROLLOUT_STATE, IN_ROLLOUT]),
+        Op::ImagesRegistry => note(
+            Images,
+            "All pages of the registry's list, newest version first, remembered for five minutes.",
+        )
+        .paged()
+        .fails(&[Failure(502, "remote_failed", "the registry can't be reached, refuses, or answers with something else")]),
+        Op::ImagesLocalTags => note(
+            Images,
+            "Tags of `image.name` that are on the engine, newest version first.",
+        )
+        .paged()
+        .fails(&[ENGINE]),
+        Op::ImagesUpgradeCandidates => note(
+            Images,
+            "Users who have another reference, or the same one from before it was last pulled. No engine is asked.",
+        )
+        .paged(),
+        Op::ImagesUsers => note(Images, "By reference or id. No engine is asked.").paged(),
     }
 }
 
 const LOG: &str = "The newest lines, at most 1 MiB. With `follow=true` an event stream: one event for each line, `end` when the log has ended, `error` with a JSON object of `error` and `code` when reading failed. It lasts no longer than the session.";
+const PULL: &str = "An image that is there is pulled once more. The event stream has one JSON object per event: `status`, `id`, `progressDetail` and `progress` as the engine reports them, and `percent` of the whole, which never falls; the last one is `{\"status\":\"done\",\"digest\"}` or `{\"status\":\"error\",\"error\"}`. Closing it stops nothing. With `Last-Event-ID` nothing new is asked for, and the stream goes on after that event as far as the past is kept. It lasts no longer than the session. The operation of type `pull` is among the tasks.";
+const UPGRADE: &str = "A rollout of the users named, in this order, or of everybody by name: one of `users`, `groups`, `all`. The image is pulled first. With `Accept: text/event-stream` there is one JSON object per change: `status` (the phase), `task_id`, `total`, `done`, `failed`, `running`, `pending`, `message`; the last one is `{\"status\":\"done\",\"task_id\",\"total\"}` or, when it failed or paused, `{\"status\":\"error\",\"error\",\"task_id\"}`. Closing it stops nothing.";

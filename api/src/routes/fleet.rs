@@ -6,7 +6,7 @@ use crate::routes::{containers, health, own_container, reconcile, tasks, users, 
 
 /// Binds the handlers of users, containers, reconcilers, tasks and readiness.
 pub fn bind_fleet(binder: Binder) -> Binder {
-    binder
+    super::images::bind_images(binder)
         .bind(Op::Readiness, health::readiness)
         .bind(Op::UsersList, users::list)
         .bind(Op::UsersCreate, users::create)
@@ -37,4 +37,5 @@ pub fn bind_fleet(binder: Binder) -> Binder {
         .bind(Op::Watch, watch::watch)
         .bind(Op::TaskStatus, tasks::status)
         .bind(Op::Tasks, tasks::list)
+        .bind(Op::TaskCancel, tasks::cancel)
 }

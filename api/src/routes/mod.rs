@@ -7,6 +7,7 @@ pub mod config;
 pub mod containers;
 mod fleet;
 pub mod health;
+pub mod images;
 mod live;
 mod log_lines;
 pub mod login;
@@ -75,7 +76,8 @@ mod tests {
                 .route
                 .path
                 .replace("{kind}", "user")
-                .replace("{name}", "alice");
+                .replace("{name}", "alice")
+                .replace("{id}", "0");
             if case.token == Token::InQuery {
                 let token = world.token(name.unwrap_or("alice"));
                 path = format!("{path}?csrf_token={token}");

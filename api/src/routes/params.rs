@@ -5,7 +5,8 @@ use schema::error::DbError;
 use schema::ids::{Kind, Timestamp, UserName};
 use schema::user::{Role, User};
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use strum::VariantArray;
 use utoipa::ToSchema;
@@ -146,6 +147,16 @@ pub(super) fn kind(field: &str, text: &str) -> Result<Kind, ApiError> {
         let kinds: Vec<&str> = Kind::VARIANTS.iter().map(|kind| kind.as_str()).collect();
         ApiError::invalid(field, format!("{field} is one of {}", kinds.join(", ")))
     })
+}
+
+/// A switch of a query: `?refresh` alone turns it on.
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match text.to_ascii_lowercase().as_str() {
+        "" | "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err(D::Error::custom("must be true or false")),
+    }
 }
 
 /// Names from a list, or from a text that separates them by commas or line breaks.

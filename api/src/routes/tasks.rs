@@ -1,17 +1,22 @@
 //! Operations: requests that touch many objects, and how far they are.
 
+use schema::audit::About;
+use schema::db::Tx;
 use schema::error::DbError;
 use schema::ids::Timestamp;
 use schema::operation::{self, Operation, Progress, Target, TargetState};
+use schema::rollout::RolloutKind;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::images::{self, Noted};
 use super::page::{Page, Window};
 use crate::answer::{Answer, Resource};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
+use crate::wait::Change;
 
 /// Objects shown of one operation in the list, those that need a person first.
 const MAX_RESULTS: usize = 200;
@@ -196,6 +201,56 @@ async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Task>, i64), 
         tasks.push(Task::new(operation, targets));
     }
     Ok((tasks, total))
+}
+
+/// Which operation shall end.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Ended {
+    #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
+    task_id: String,
+}
+
+/// `POST /api/admin/task/cancel`: a rollout moves nobody more, a pull is called off.
+///
+/// # Errors
+/// 404 without such an operation; 409 `not_cancellable` for one of another kind, `wrong_state` when it
+/// has ended; 412 for a stale `if_generation`.
+pub async fn cancel(
+    Superadmin(actor): Superadmin,
+    input: Input<Ended>,
+    deps: Deps,
+) -> Result<Answer<Noted>, ApiError> {
+    let id = input.params.task_id.as_str();
+    let mut tx = input.meta.begin(&deps).await?;
+    let operation = operation::get(&mut tx, id).await?;
+    let operation = operation.ok_or_else(|| ApiError::not_found("this task"))?;
+    let change = match (operation.kind.parse::<RolloutKind>(), &*operation.kind) {
+        (Ok(_), _) => images::cancel_rollout(&mut tx, id, input.if_generation).await?,
+        (Err(_), "pull") => cancel_pull(&mut tx, &operation, deps.clock.now()).await?,
+        (Err(_), kind) => {
+            let message = format!("a task of type {kind} can't be cancelled");
+            let code = "not_cancellable";
+            return Err(ApiError::Conflict { code, message });
+        }
+    };
+    tx.commit(About::object(change.kind, &change.name)).await?;
+    tracing::info!(%actor, task = id, "task cancelled");
+    let done = "the task is cancelled".to_owned();
+    images::noted(&deps, &change, input.wait, done).await
+}
+
+async fn cancel_pull(
+    tx: &mut Tx,
+    operation: &Operation,
+    now: Timestamp,
+) -> Result<Change, ApiError> {
+    let mut targets = operation::targets(tx, operation).await?.into_iter();
+    let target = targets.next().ok_or(DbError::NotFound("task's image"))?;
+    let under_way = matches!(target.state, TargetState::Pending | TargetState::Running);
+    match target.object.strip_prefix("image/") {
+        Some(reference) if under_way => images::call_off_pull(tx, reference, now).await,
+        Some(_) | None => Err(DbError::WrongState("the pull has ended").into()),
+    }
 }
 
 #[cfg(test)]

@@ -50,6 +50,24 @@ pub(crate) const OPS: &[Op] = &[
     Op::Watch,
     Op::TaskStatus,
     Op::Tasks,
+    Op::ImagesList,
+    Op::ImagesPull,
+    Op::ImagesPulls,
+    Op::ImagesPullsCancel,
+    Op::ImagesDelete,
+    Op::ImagesMigrate,
+    Op::ImagesUpgrade,
+    Op::ImagesRollouts,
+    Op::ImagesRollout,
+    Op::ImagesRolloutsPause,
+    Op::ImagesRolloutsResume,
+    Op::ImagesRolloutsCancel,
+    Op::ImagesRolloutsRollback,
+    Op::ImagesRegistry,
+    Op::ImagesLocalTags,
+    Op::ImagesUpgradeCandidates,
+    Op::ImagesUsers,
+    Op::TaskCancel,
 ];
 
 /// A world with clients in it.
@@ -95,7 +113,7 @@ impl Fleet {
         Arc::get_mut(&mut self.world.deps).unwrap()
     }
 
-    async fn request(
+    pub(crate) async fn request(
         &self,
         method: &str,
         request: warp::test::RequestBuilder,

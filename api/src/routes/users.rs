@@ -8,6 +8,7 @@ use schema::container::{Desired, StatusWord, status_word};
 use schema::db::Tx;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid, UserName};
+use schema::image::ImageReference;
 use schema::object;
 use schema::secrets::random_password;
 use schema::session;
@@ -75,7 +76,7 @@ impl From<UserListing> for Item {
             source: user.source,
             role: Role::User,
             disabled: user.disabled,
-            image_tag: tag_of(&user.image_ref).to_owned(),
+            image_tag: tag_of(&user.image_ref),
             image: user.image_ref,
             image_ready: user.facts.image_id.is_some(),
             ip: user.facts.ip,
@@ -90,11 +91,11 @@ impl From<UserListing> for Item {
     }
 }
 
-/// The tag of an image reference; empty when it has none. A registry's port is no tag.
-fn tag_of(reference: &str) -> &str {
-    let name = reference.split('@').next().unwrap_or_default();
-    let last = name.rsplit('/').next().unwrap_or_default();
-    last.split_once(':').map_or("", |(_, tag)| tag)
+/// The tag of an image reference; empty when it is known by its digest only.
+fn tag_of(reference: &str) -> String {
+    let parsed: Result<ImageReference, _> = reference.parse();
+    let tag = parsed.ok().and_then(|image| image.tag().map(str::to_owned));
+    tag.unwrap_or_default()
 }
 
 /// Users and their containers.

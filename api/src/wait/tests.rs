@@ -132,8 +132,13 @@ fn every_failure_has_a_status_and_a_code() {
             Reason::NameConflict
             | Reason::HomeConflict
             | Reason::NetworkInUse
-            | Reason::PausedByOperator => 409,
-            Reason::ImagePullFailed | Reason::CrashLoop | Reason::ReplacementFailed => 502,
+            | Reason::PausedByOperator
+            | Reason::ImageInUse
+            | Reason::RolloutPaused => 409,
+            Reason::ImagePullFailed
+            | Reason::CrashLoop
+            | Reason::ReplacementFailed
+            | Reason::RolloutFailed => 502,
             Reason::EngineTooOld
             | Reason::DataDirMismatch
             | Reason::NetworkFull

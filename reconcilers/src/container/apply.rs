@@ -11,8 +11,9 @@ use super::ContainerReconciler;
 use super::names::Names;
 use super::plan::Action;
 use super::settings;
-use crate::drivers::docker::{ContainerSettings, EngineError, RegistryCredentials};
+use crate::drivers::docker::{ContainerSettings, EngineError};
 use crate::engine::data_dir::ProbeError;
+use crate::image;
 use crate::runtime::{Classify, ErrorClass, Reconciler};
 use crate::user::classify_home;
 
@@ -65,7 +66,9 @@ pub(crate) fn classify_engine(error: &EngineError) -> (ErrorClass, Reason) {
         EngineError::Refused(_) => (ErrorClass::Terminal, Reason::InvalidSettings),
         EngineError::NetworkFull => (ErrorClass::Transient, Reason::NetworkFull),
         EngineError::StorageFull(_) => (ErrorClass::Transient, Reason::StorageFull),
-        EngineError::PullFailed(_) => (ErrorClass::Transient, Reason::ImagePullFailed),
+        EngineError::PullFailed(_) | EngineError::PullRefused(_) => {
+            (ErrorClass::Transient, Reason::ImagePullFailed)
+        }
         EngineError::Internal(_) => (ErrorClass::Transient, Reason::Retrying),
     }
 }
@@ -138,11 +141,8 @@ impl ContainerReconciler {
     }
 
     async fn start_pull(&self, reference: &str) -> Result<(), ContainerError> {
-        let config = self.config.newest().await?;
-        let credentials = config
-            .registry_credentials()
-            .map(|(username, password)| RegistryCredentials { username, password });
-        self.pulls.start(reference, credentials);
+        let credentials = image::credentials(&self.config, reference).await?;
+        self.pulls.start(reference, credentials, "");
         Ok(())
     }
 

@@ -12,13 +12,12 @@
 //! - what the engine did not tell is not assumed: no listing, no action.
 //!
 //! Layout: [`settings`] says what a container is made of, [`observe`] reads, [`plan`] decides,
-//! `apply` does, [`readiness`] and [`pull`] watch what takes time.
+//! `apply` does, [`readiness`] and [`pulls`](crate::image::pulls) watch what takes time.
 
 mod apply;
 mod names;
 pub mod observe;
 pub mod plan;
-pub mod pull;
 pub mod readiness;
 pub mod settings;
 #[cfg(test)]
@@ -33,6 +32,7 @@ use schema::ids::{Generation, Kind, Timestamp, Uid};
 
 use crate::engine::data_dir::DataDirProbe;
 use crate::engine::view::EngineView;
+use crate::image::pulls::Pulls;
 use crate::runtime::{Plan, Reconciler, StatusStore};
 use crate::stores::{Cache, ConfigSource, DataDir, DirtyObserver, Store};
 
@@ -47,7 +47,7 @@ pub struct ContainerReconciler {
     data_dir: Arc<dyn DataDir>,
     config: Arc<ConfigSource>,
     probe: Arc<DataDirProbe>,
-    pulls: Arc<pull::Pulls>,
+    pulls: Arc<Pulls>,
     prober: readiness::Prober,
     clock: SharedClock,
     desired: Arc<Cache<ContainerRow>>,
@@ -93,7 +93,7 @@ pub struct Parts {
     /// Whether engine and service see the same data directory.
     pub probe: Arc<DataDirProbe>,
     /// Pulls under way.
-    pub pulls: Arc<pull::Pulls>,
+    pub pulls: Arc<Pulls>,
 }
 
 impl std::fmt::Debug for Parts {

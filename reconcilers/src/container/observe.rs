@@ -17,16 +17,16 @@ use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
 use super::names::Names;
-use super::pull::PullState;
 use super::settings::{self, Inputs, Readiness};
 use super::{ContainerError, ContainerReconciler};
 use crate::drivers::docker::{
-    Container, ContainerDetails, ContainerSettings, ContainerState, Image, LABEL_RESTART_TOKEN,
+    Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
     LABEL_SPEC_DIGEST,
 };
 use crate::engine::data_dir::ProbeState;
 use crate::engine::plan::NetworkState;
 use crate::engine::view::{NETWORK, Sight};
+use crate::image::pulls::PullState;
 use crate::runtime;
 use crate::stores::Marks;
 
@@ -57,8 +57,10 @@ pub struct Seen {
     pub details: BTreeMap<String, ContainerDetails>,
     /// What the container should be; `None` until its image is known, or when it shall not run.
     pub wanted: Option<ContainerSettings>,
-    /// The image that `wanted` was made from, when the user is not pinned to it yet.
-    pub pin: Option<Image>,
+    /// The image that `wanted` was made from, when that is not what is remembered yet.
+    pub pin: Option<Pin>,
+    /// How the image is got, when it is not there.
+    pub source: Source,
     /// How images are got.
     pub pull_policy: PullPolicy,
     /// What became of pulling the user's image.
@@ -77,6 +79,24 @@ pub struct Seen {
     pub readiness_timeout: Duration,
     /// Which limits the engine's host can enforce.
     pub limits: Limits,
+}
+
+/// An image to remember.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// Its id on the engine.
+    pub image_id: String,
+    /// Its repository digest, when it has one.
+    pub digest: Option<String>,
+}
+
+/// How an image that is not on the engine is got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// By pulling this reference, or this digest: then it is the very image the user had.
+    Pull(String),
+    /// Not at all; in words, why.
+    Nowhere(String),
 }
 
 /// Which limits the engine's host can enforce. One that it cannot reads as zero for ever, which is no
@@ -144,6 +164,25 @@ impl Seen {
         }
         settings::difference(&self.limits.enforceable(wanted), &details.settings)
     }
+}
+
+/// The repository digest of the image that a user is pinned to.
+fn pinned_digest(row: &ContainerRow) -> Option<&str> {
+    match &row.image_id {
+        Some(_) => row.image_digest.as_deref(),
+        None => row.facts.image_digest.as_deref(),
+    }
+}
+
+/// What a rollout gave, when it is not what is remembered.
+fn pin_of_rollout(row: &ContainerRow) -> Option<Pin> {
+    let image_id = row.image_id.clone()?;
+    let remembered = row.facts.image_ref.as_ref() == Some(&row.image_ref)
+        && row.facts.image_id.as_ref() == Some(&image_id);
+    (!remembered).then(|| Pin {
+        image_id,
+        digest: row.image_digest.clone(),
+    })
 }
 
 /// When each container was last compared in full.
@@ -272,6 +311,7 @@ impl ContainerReconciler {
             details: BTreeMap::new(),
             wanted: None,
             pin: None,
+            source: Source::Pull(String::new()),
             pull_policy: PullPolicy::Missing,
             pull: PullState::Idle,
             network: NetworkState::Missing,
@@ -287,6 +327,10 @@ impl ContainerReconciler {
         };
         let config = self.config.at(row.config_generation).await?;
         seen.pull_policy = config.pull_policy();
+        seen.source = Source::Pull(row.image_ref.clone());
+        if let Some(limit) = row.health_timeout {
+            seen.readiness_timeout = limit;
+        }
         let names = Names::of(&row.name, uid);
         self.see_details(&mut seen, row, &names, changed).await?;
         self.see_image(&mut seen, row, &names, &config).await?;
@@ -354,11 +398,7 @@ impl ContainerReconciler {
                 },
             )
         };
-        let facts = &row.facts;
-        let pinned = facts
-            .image_id
-            .as_deref()
-            .filter(|_| facts.image_ref.as_deref() == Some(row.image_ref.as_str()));
+        let pinned = row.pinned_image();
         if let Some(image_id) = pinned {
             seen.wanted = Some(settings_of(image_id));
             if seen
@@ -377,18 +417,47 @@ impl ContainerReconciler {
             self.view.owner(),
             &newest.text("container.network_subnet"),
         );
-        seen.pull = self.pulls.state(&row.image_ref);
-        if let Some(image_id) = pinned
-            && self.view.engine().image(image_id).await?.is_some()
-        {
-            return Ok(());
+        if let Some(image_id) = pinned {
+            let digest = pinned_digest(row);
+            if self.view.engine().image(image_id).await?.is_some() {
+                seen.pin = pin_of_rollout(row);
+                return Ok(());
+            }
+            seen.wanted = None;
+            match digest {
+                // Never silently another one: what was pulled by digest has the same id, or is not it.
+                Some(digest) if self.pulls.recently_done(digest) => {
+                    seen.source = Source::Nowhere(format!(
+                        "the image {image_id} is gone from the engine, and {digest} is another one there"
+                    ));
+                    return Ok(());
+                }
+                Some(digest) => {
+                    seen.pull = self.pulls.state(digest);
+                    seen.source = Source::Pull(digest.to_owned());
+                    return Ok(());
+                }
+                None if row.image_id.is_some() => {
+                    seen.source = Source::Nowhere(format!(
+                        "the image {image_id} ({}) is gone from the engine, and it came from no registry",
+                        row.image_ref
+                    ));
+                    return Ok(());
+                }
+                // What was only ever on this engine: whatever its reference means now.
+                None => {}
+            }
         }
+        seen.pull = self.pulls.state(&row.image_ref);
         seen.wanted = None;
         let wants_fresh =
             seen.pull_policy == PullPolicy::Always && !self.pulls.recently_done(&row.image_ref);
         if !wants_fresh && let Some(image) = self.view.engine().image(&row.image_ref).await? {
             seen.wanted = Some(settings_of(&image.id));
-            seen.pin = Some(image);
+            seen.pin = Some(Pin {
+                digest: image.repo_digests.first().cloned(),
+                image_id: image.id,
+            });
         }
         Ok(())
     }

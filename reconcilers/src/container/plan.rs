@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! base(old, running)                      create next
-//! base(old, running)  next(created)       stop base, rename base → prev, rename next → base, start base
+//! base(old, running)  next(created)       rename base → prev, stop prev, rename next → base, start base
 //! prev(old, stopped)  base(new, running)  wait until ready, remove prev
 //! prev(old, stopped)  base(new, broken)   note the failure, remove base, rename prev → base, start base
 //! ```
@@ -23,12 +23,12 @@ use schema::home::HomeState;
 use schema::ids::Timestamp;
 
 use super::names::Names;
-use super::observe::{Seen, Snapshot, World};
-use super::pull::PullState;
+use super::observe::{Pin, Seen, Snapshot, Source, World};
 use crate::drivers::docker::{Container, ContainerSettings, ContainerState};
 use crate::engine::data_dir::ProbeState;
 use crate::engine::plan::{NetworkState, foreign_network};
 use crate::engine::view::NETWORK;
+use crate::image::pulls::PullState;
 use crate::runtime::{Plan, Requeue};
 
 pub use action::Action;
@@ -185,23 +185,55 @@ impl Running<'_> {
         let Some(wanted) = &self.seen.wanted else {
             return self.get_image();
         };
+        if let Some(pin) = &self.seen.pin
+            && let Some(plan) = self.forgive_for_another_image(pin)
+        {
+            return plan;
+        }
         let mut plan = self.converge(wanted);
-        if let Some(image) = &self.seen.pin
+        if let Some(pin) = &self.seen.pin
             && !plan.actions.is_empty()
         {
             // Remembered before anything is made from it, and once for all.
-            let facts = ContainerFacts {
-                image_ref: Some(self.row.image_ref.clone()),
-                image_id: Some(image.id.clone()),
-                image_digest: image.repo_digests.first().cloned(),
-                ..self.facts_in(&plan.actions)
-            };
+            let facts = self.pinned(pin, self.facts_in(&plan.actions));
             plan.actions
                 .retain(|action| !matches!(action, Action::SaveFacts(_)));
             plan.actions.insert(0, Action::SaveFacts(Box::new(facts)));
         }
         plan.actions = self.one_at_a_time(plan.actions);
         plan
+    }
+
+    fn pinned(&self, pin: &Pin, facts: ContainerFacts) -> ContainerFacts {
+        ContainerFacts {
+            image_ref: Some(self.row.image_ref.clone()),
+            image_id: Some(pin.image_id.clone()),
+            image_digest: pin.digest.clone(),
+            ..facts
+        }
+    }
+
+    /// Crashes of another image say nothing about this one: it is started at once, and what it does is
+    /// counted from the beginning.
+    fn forgive_for_another_image(&self, pin: &Pin) -> Option<Plan<Action>> {
+        let facts = &self.row.facts;
+        let another = facts
+            .image_id
+            .as_ref()
+            .is_some_and(|id| *id != pin.image_id);
+        if !another || (facts.crash_count == 0 && facts.last_exit_at.is_none()) {
+            return None;
+        }
+        let forgiven = ContainerFacts {
+            crash_count: 0,
+            last_exit_at: None,
+            last_exit_code: None,
+            ..self.pinned(pin, facts.clone())
+        };
+        Some(act(
+            vec![Action::SaveFacts(Box::new(forgiven))],
+            "beginning with another image",
+        ))
     }
 
     /// Never two at once, whatever somebody has started by hand: whoever runs besides the container
@@ -260,7 +292,15 @@ impl Running<'_> {
     }
 
     fn get_image(&self) -> Plan<Action> {
-        let reference = &self.row.image_ref;
+        let reference = match &self.seen.source {
+            Source::Pull(reference) => reference,
+            Source::Nowhere(why) => {
+                return say(
+                    Condition::not_ready(Reason::ImageMissing, why),
+                    Requeue::AtResync,
+                );
+            }
+        };
         let start = || {
             act(
                 vec![Action::StartPull {
@@ -494,7 +534,23 @@ impl Running<'_> {
                 Some(self.now)
             },
             crash_count: if forgiven { 0 } else { facts.crash_count },
-            ..facts.clone()
+            ..self.facts_of_image()
+        }
+    }
+
+    /// What is remembered, with what a rollout gave: the container in use may have been made from it
+    /// before, such as one that was put back.
+    fn facts_of_image(&self) -> ContainerFacts {
+        let facts = self.row.facts.clone();
+        match &self.row.image_id {
+            None => facts,
+            Some(image_id) => {
+                let pin = Pin {
+                    image_id: image_id.clone(),
+                    digest: self.row.image_digest.clone(),
+                };
+                self.pinned(&pin, facts)
+            }
         }
     }
 }

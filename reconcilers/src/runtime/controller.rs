@@ -172,7 +172,7 @@ impl<R: Reconciler> Controller<R> {
         context: Context,
         settings: Settings,
     ) -> Self {
-        let queue = Queue::new(settings.backoff, settings.jitter());
+        let queue = Queue::new(settings.backoff, settings.jitter()).with_workers(settings.workers);
         let core = Core {
             reconciler,
             store,

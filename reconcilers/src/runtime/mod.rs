@@ -88,6 +88,11 @@ pub trait Reconciler: Send + Sync + 'static {
     fn is_event(_action: &Self::Action) -> bool {
         true
     }
+    /// How far the object is, for one that goes a long way of many steps for one generation: as long as
+    /// this changes from pass to pass, they are no fight over the same thing.
+    fn progress(_snapshot: &Self::Snapshot) -> u64 {
+        0
+    }
     /// How long one step may take before it is cancelled and counts as failed for a passing reason.
     fn action_timeout(_action: &Self::Action) -> Duration {
         Duration::from_secs(120)
@@ -189,6 +194,17 @@ impl<K: Eq + Hash> Default for PauseState<K> {
     }
 }
 
+/// A key whose newest desired state no pass has observed yet.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Dirty<K> {
+    /// The key.
+    pub key: K,
+    /// The newest generation.
+    pub generation: Generation,
+    /// It was changed together with many others, and can wait.
+    pub bulk: bool,
+}
+
 /// Where the runtime keeps statuses and events of one reconciler's objects.
 ///
 /// The runtime reads in bulk only: [`load_all`](Self::load_all) once per leadership,
@@ -196,11 +212,11 @@ impl<K: Eq + Hash> Default for PauseState<K> {
 /// single key only after a save of that key was refused.
 #[async_trait]
 pub trait StatusStore<K: Eq + Hash>: Send + Sync + 'static {
-    /// Keys with `generation > observed_generation`, each with its generation.
+    /// Keys with `generation > observed_generation`.
     ///
     /// The generation is what lets the queue tell a new change, which cuts a back-off short, from
     /// one that it has already tried and failed at.
-    async fn dirty_keys(&self) -> Result<Vec<(K, Generation)>, StoreError>;
+    async fn dirty_keys(&self) -> Result<Vec<Dirty<K>>, StoreError>;
     /// Every stored status of this reconciler's objects, in one query.
     async fn load_all(&self) -> Result<Vec<(K, ObjectStatus)>, StoreError>;
     /// The stored status; the default when there is none yet.

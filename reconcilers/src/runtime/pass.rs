@@ -26,6 +26,8 @@ const CONFLICTS: u32 = 10;
 /// How far a pass got. It outlives the pass, so that a panic or a timeout can be told.
 struct Progress {
     generation: Option<Generation>,
+    /// See [`Reconciler::progress`].
+    way: u64,
     conditions: Option<Vec<Condition>>,
     step: String,
 }
@@ -34,6 +36,7 @@ impl Progress {
     fn new() -> Self {
         Self {
             generation: None,
+            way: 0,
             conditions: None,
             step: "Observe".to_owned(),
         }
@@ -101,6 +104,7 @@ impl<R: Reconciler> Core<R> {
         };
         let generation = R::generation(&snapshot);
         progress.generation = Some(generation);
+        progress.way = R::progress(&snapshot);
         "Plan".clone_into(&mut progress.step);
         tracing::Span::current().record("generation", generation.0);
         let Plan {
@@ -270,9 +274,10 @@ impl<R: Reconciler> Core<R> {
             }
             Outcome::Progressed => {
                 memory.conflicts = 0;
-                let (of, count) = memory.busy;
-                let count = if of == generation { count + 1 } else { 1 };
-                memory.busy = (generation, count);
+                let (of, way, count) = memory.busy;
+                let same = of == generation && way == progress.way;
+                let count = if same { count + 1 } else { 1 };
+                memory.busy = (generation, progress.way, count);
                 if count > BUSY_PASSES {
                     return self.stalled(job, before, (conditions, generation), count);
                 }

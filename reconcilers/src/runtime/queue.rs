@@ -8,9 +8,13 @@
 //! - Memory is bounded by one slot per key that waits, runs or has failed; an idle key has none.
 //!
 //! # Priorities
-//! A change by a user and an event of the world come before the resync. A key keeps its priority
-//! over its follow-up passes until it settles. One in eight passes goes to the resync when
-//! both wait, so that a busy hour cannot starve it.
+//! Three lanes: what somebody waits for (a change by a user, an event of the world, an operator), then
+//! changes of many objects at once (a rollout), then the resync. A key keeps its lane over its follow-up
+//! passes until it settles; the events that a change of many causes are part of it, so they stay in its
+//! lane, and only a change of the key by itself or an operator raises it.
+//! - One in eight passes goes to a lower lane when both wait, so that a busy hour cannot starve it.
+//! - One worker is kept for the highest lane ([`Queue::with_workers`]): an interactive change never waits
+//!   for the slow steps of a rollout.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -24,7 +28,7 @@ use tokio::time::Instant;
 
 use super::backoff::{Backoff, Jitter, Policy};
 
-/// With both priorities waiting, every eighth pass is one of the low priority.
+/// With two lanes waiting, every eighth pass is one of the lower.
 const FAIR_SHARE: u32 = 8;
 /// The shortest time after which a settled key can ask to be looked at again; a zero would spin.
 const SHORTEST_AFTER: Duration = Duration::from_millis(100);
@@ -35,8 +39,13 @@ const LONGEST_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// the pass never sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
-    /// The desired state has this generation, which is newer than the one observed.
-    Generation(Generation),
+    /// The desired state has a newer generation than the one observed.
+    Generation {
+        /// The newest.
+        generation: Generation,
+        /// It came with the change of many objects, and can wait.
+        bulk: bool,
+    },
     /// Something happened to it in the world.
     Event,
     /// Its turn in the full pass.
@@ -108,8 +117,12 @@ pub struct Depth {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 enum Priority {
+    /// Its turn in the full pass.
     #[default]
     Low,
+    /// A change of many.
+    Bulk,
+    /// Somebody waits for it.
     High,
 }
 
@@ -132,6 +145,8 @@ enum Gate {
 #[derive(Debug, Default)]
 struct Slot {
     in_flight: bool,
+    /// The pass in flight holds one of the workers that the lower lanes may have.
+    holds_lower: bool,
     ready: Option<(Priority, u64)>,
     timer: Option<(Instant, u64)>,
     /// Of the interest in this key until it settles.
@@ -150,11 +165,18 @@ struct Slot {
 struct State<K> {
     slots: HashMap<K, Slot>,
     high: BTreeMap<u64, K>,
+    bulk: BTreeMap<u64, K>,
     low: BTreeMap<u64, K>,
     timers: BTreeMap<(Instant, u64), K>,
     sequence: u64,
     in_flight: usize,
+    /// Of those, passes of the lower lanes.
+    lower_in_flight: usize,
+    /// How many of those there may be.
+    lower_limit: usize,
     high_in_a_row: u32,
+    /// Passes of the middle lane since the last one of the lowest.
+    bulk_in_a_row: u32,
     jitter: Jitter,
     /// Since when there has always been a key that could run.
     waiting_since: Option<Instant>,
@@ -180,17 +202,27 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             state: Mutex::new(State {
                 slots: HashMap::new(),
                 high: BTreeMap::new(),
+                bulk: BTreeMap::new(),
                 low: BTreeMap::new(),
                 timers: BTreeMap::new(),
                 sequence: 0,
                 in_flight: 0,
+                lower_in_flight: 0,
+                lower_limit: usize::MAX,
                 high_in_a_row: 0,
+                bulk_in_a_row: 0,
                 jitter,
                 waiting_since: None,
             }),
             changed: Notify::new(),
             policy,
         }
+    }
+
+    /// With so many workers, of which one is kept for the highest lane if there is more than one.
+    pub fn with_workers(self, workers: usize) -> Self {
+        self.state().lower_limit = workers.saturating_sub(1).max(1);
+        self
     }
 
     fn state(&self) -> MutexGuard<'_, State<K>> {
@@ -286,7 +318,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub fn depth(&self) -> Depth {
         let state = self.state();
         Depth {
-            ready: state.high.len() + state.low.len(),
+            ready: state.high.len() + state.bulk.len() + state.low.len(),
             delayed: state.timers.len(),
             in_flight: state.in_flight,
         }
@@ -303,14 +335,18 @@ impl<K: Clone + Eq + Hash> State<K> {
     fn add(&mut self, key: &K, wake: Wake) -> bool {
         let attempted = self.slots.get(key).map(|slot| slot.attempted);
         let reported = match wake {
-            Wake::Generation(generation) if Some(generation) <= attempted => return false,
-            Wake::Generation(generation) => generation,
+            Wake::Generation { generation, .. } if Some(generation) <= attempted => return false,
+            Wake::Generation { generation, .. } => generation,
             Wake::Event | Wake::Resync | Wake::Operator => Generation::default(),
         };
         let slot = self.slots.entry(key.clone()).or_default();
         slot.reported = slot.reported.max(reported);
         let (priority, force) = match wake {
-            Wake::Generation(_) | Wake::Operator => (Priority::High, Force::OpensAll),
+            Wake::Generation { bulk: true, .. } => (Priority::Bulk, Force::OpensAll),
+            Wake::Generation { bulk: false, .. } | Wake::Operator => {
+                (Priority::High, Force::OpensAll)
+            }
+            Wake::Event if slot.priority == Priority::Bulk => (Priority::Bulk, Force::Weak),
             Wake::Event => (Priority::High, Force::Weak),
             Wake::Resync => (Priority::Low, Force::OpensParked),
         };
@@ -349,7 +385,10 @@ impl<K: Clone + Eq + Hash> State<K> {
         slot.next_attempt_at = None;
         match slot.ready {
             Some((priority, _)) if priority >= slot.priority => return,
-            Some((_, old)) => {
+            Some((Priority::Bulk, old)) => {
+                self.bulk.remove(&old);
+            }
+            Some((Priority::Low | Priority::High, old)) => {
                 self.low.remove(&old);
             }
             None => {}
@@ -358,6 +397,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         self.waiting_since.get_or_insert_with(Instant::now);
         match slot.priority {
             Priority::High => self.high.insert(sequence, key.clone()),
+            Priority::Bulk => self.bulk.insert(sequence, key.clone()),
             Priority::Low => self.low.insert(sequence, key.clone()),
         };
     }
@@ -386,24 +426,55 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
+    /// The lower lane whose turn it is, if it may have another worker.
+    fn lower_lane(&self) -> Option<Priority> {
+        if self.lower_in_flight >= self.lower_limit {
+            return None;
+        }
+        let low_is_due = self.bulk_in_a_row + 1 >= FAIR_SHARE;
+        match (self.bulk.is_empty(), self.low.is_empty()) {
+            (true, true) => None,
+            (false, true) => Some(Priority::Bulk),
+            (true, false) => Some(Priority::Low),
+            (false, false) if low_is_due => Some(Priority::Low),
+            (false, false) => Some(Priority::Bulk),
+        }
+    }
+
     fn pop(&mut self) -> Option<Job<K>> {
-        let low_is_due = self.high_in_a_row + 1 >= FAIR_SHARE && !self.low.is_empty();
-        let (key, high) = match self.high.first_entry() {
-            Some(entry) if !low_is_due => (entry.remove(), true),
-            _ => (self.low.pop_first()?.1, false),
-        };
-        self.high_in_a_row = if high {
-            self.high_in_a_row.saturating_add(1)
+        let lower = self.lower_lane();
+        let lower_is_due = self.high_in_a_row + 1 >= FAIR_SHARE && lower.is_some();
+        let lane = if self.high.is_empty() || lower_is_due {
+            lower?
         } else {
-            0
+            Priority::High
         };
+        let (_, key) = match lane {
+            Priority::High => {
+                self.high_in_a_row = self.high_in_a_row.saturating_add(1);
+                self.high.pop_first()?
+            }
+            Priority::Bulk => {
+                self.high_in_a_row = 0;
+                self.bulk_in_a_row = self.bulk_in_a_row.saturating_add(1);
+                self.bulk.pop_first()?
+            }
+            Priority::Low => {
+                self.high_in_a_row = 0;
+                self.bulk_in_a_row = 0;
+                self.low.pop_first()?
+            }
+        };
+        let holds_lower = lane != Priority::High;
+        self.lower_in_flight += usize::from(holds_lower);
         let slot = self.slots.entry(key.clone()).or_default();
         slot.ready = None;
         slot.in_flight = true;
+        slot.holds_lower = holds_lower;
         slot.dirty = None;
         slot.attempted = slot.attempted.max(slot.reported);
         self.in_flight += 1;
-        if self.high.is_empty() && self.low.is_empty() {
+        if self.high.is_empty() && self.bulk.is_empty() && self.low.is_empty() {
             self.waiting_since = None;
         }
         Some(Job {
@@ -421,6 +492,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
         slot.in_flight = false;
         self.in_flight -= 1;
+        self.lower_in_flight -= usize::from(slot.holds_lower);
         slot.attempted = slot.attempted.max(observed.unwrap_or_default());
         let dirty = slot.dirty.take();
         match verdict {

@@ -163,8 +163,12 @@ impl<R: Reconciler> Core<R> {
     async fn look(&self) -> Result<(), StoreError> {
         let pauses = self.in_store(self.store.paused()).await?;
         self.change_pauses(pauses);
-        for (key, generation) in self.in_store(self.store.dirty_keys()).await? {
-            self.queue.add(&key, Wake::Generation(generation));
+        for dirty in self.in_store(self.store.dirty_keys()).await? {
+            let wake = Wake::Generation {
+                generation: dirty.generation,
+                bulk: dirty.bulk,
+            };
+            self.queue.add(&dirty.key, wake);
         }
         Ok(())
     }

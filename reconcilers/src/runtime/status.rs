@@ -31,8 +31,8 @@ pub(super) struct Failure {
 pub(super) struct Memory {
     /// What was last saved or loaded. `None`: not known, because a save was refused.
     pub saved: Option<ObjectStatus>,
-    /// Passes in a row that changed something, for one generation.
-    pub busy: (Generation, u32),
+    /// Passes in a row that changed something, for one generation and one point of its way.
+    pub busy: (Generation, u64, u32),
     /// Conflicts in a row.
     pub conflicts: u32,
 }

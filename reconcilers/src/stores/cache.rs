@@ -2,14 +2,17 @@
 //!
 //! One scan fills it; a mark says that one entry may have changed and must be read by itself. Scans
 //! and single reads run beside each other and may end in any order: each takes a ticket when it
-//! begins, and nothing that was learnt by a later ticket is ever replaced by an earlier one.
+//! begins and one when it ends. What began after another had ended is the newer knowledge. Of two that
+//! ran beside each other nobody can say which looked later, neither by their beginnings nor by their
+//! ends: where they differ, the object is marked, and the next look reads it anew. So nobody who has
+//! seen an object is ever shown an older state of it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schema::ids::Uid;
 
-/// When a read began, in the order of the cache.
+/// When a read began or ended, in the order of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
@@ -23,17 +26,51 @@ pub enum Marks {
 }
 
 #[derive(Debug)]
+struct Entry<T> {
+    found: Option<Arc<T>>,
+    begun: Ticket,
+    /// When the last look that has told this ended.
+    ended: Ticket,
+}
+
+// Not derived, which would ask the same of what is shared.
+impl<T> Clone for Entry<T> {
+    fn clone(&self) -> Self {
+        Self {
+            found: self.found.clone(),
+            begun: self.begun,
+            ended: self.ended,
+        }
+    }
+}
+
+#[derive(Debug)]
 struct State<T> {
-    entries: HashMap<Uid, (Option<Arc<T>>, Ticket)>,
+    entries: HashMap<Uid, Entry<T>>,
     marks: HashMap<Uid, Ticket>,
     issued: u64,
-    loaded: bool,
+    /// When the last scan began and ended. What it did not find is known to be absent.
+    scanned: Option<(Ticket, Ticket)>,
 }
 
 impl<T> State<T> {
     fn issue(&mut self) -> Ticket {
         self.issued += 1;
         Ticket(self.issued)
+    }
+
+    fn mark(&mut self, uid: &Uid) {
+        let ticket = self.issue();
+        self.marks.insert(uid.clone(), ticket);
+    }
+
+    fn known(&self, uid: &Uid) -> Option<Entry<T>> {
+        let absent = self.scanned.map(|(begun, ended)| Entry {
+            found: None,
+            begun,
+            ended,
+        });
+        self.entries.get(uid).cloned().or(absent)
     }
 }
 
@@ -47,7 +84,7 @@ impl<T> Default for Cache<T> {
             entries: HashMap::new(),
             marks: HashMap::new(),
             issued: 0,
-            loaded: false,
+            scanned: None,
         }))
     }
 }
@@ -59,18 +96,16 @@ impl<T> Cache<T> {
 
     /// The next look at this object must read it.
     pub fn mark(&self, uid: &Uid) {
-        let mut state = self.state();
-        let ticket = state.issue();
-        state.marks.insert(uid.clone(), ticket);
+        self.state().mark(uid);
     }
 
     /// What is known: `None` when it must be read; else the object, or that there is none.
     pub fn get(&self, uid: &Uid) -> Option<Option<Arc<T>>> {
         let state = self.state();
-        if !state.loaded || state.marks.contains_key(uid) {
+        if state.scanned.is_none() || state.marks.contains_key(uid) {
             return None;
         }
-        Some(state.entries.get(uid).and_then(|(entry, _)| entry.clone()))
+        Some(state.entries.get(uid).and_then(|entry| entry.found.clone()))
     }
 
     /// A read is about to begin.
@@ -79,34 +114,70 @@ impl<T> Cache<T> {
     }
 
     /// Keeps what a read of one object found, and takes the mark off that it answers. A mark that was
-    /// made after the read began stays, and so does what a later read has found.
-    pub fn put(&self, uid: &Uid, ticket: Ticket, found: Option<Arc<T>>) {
+    /// made after the read began stays. What a read or a scan beside this one has found stays if that
+    /// one began later, and is asked again if it differs.
+    pub fn put(&self, uid: &Uid, ticket: Ticket, found: Option<Arc<T>>)
+    where
+        T: PartialEq,
+    {
         let mut state = self.state();
+        let ended = state.issue();
         if state.marks.get(uid).is_some_and(|mark| *mark <= ticket) {
             state.marks.remove(uid);
         }
-        let newer = state.entries.get(uid).is_some_and(|(_, at)| *at > ticket);
-        if !newer {
-            state.entries.insert(uid.clone(), (found, ticket));
+        let mut entry = Entry {
+            found,
+            begun: ticket,
+            ended,
+        };
+        if let Some(beside) = state.known(uid).filter(|known| known.ended > ticket) {
+            if beside.found != entry.found {
+                state.mark(uid);
+            }
+            if beside.begun > ticket {
+                entry = Entry { ended, ..beside };
+            }
         }
+        state.entries.insert(uid.clone(), entry);
     }
 
-    /// Keeps what a scan found, except where a later read knows better.
-    pub fn replace(&self, ticket: Ticket, marks: Marks, found: impl IntoIterator<Item = (Uid, T)>) {
-        let mut entries: HashMap<Uid, (Option<Arc<T>>, Ticket)> = found
+    /// Keeps what a scan found, except where a read beside it has begun later; where such a read has
+    /// found something else, it is asked again. Only one scan runs at a time.
+    pub fn replace(&self, ticket: Ticket, marks: Marks, found: impl IntoIterator<Item = (Uid, T)>)
+    where
+        T: PartialEq,
+    {
+        let found: HashMap<Uid, Arc<T>> = found
             .into_iter()
-            .map(|(uid, entry)| (uid, (Some(Arc::new(entry)), ticket)))
+            .map(|(uid, entry)| (uid, Arc::new(entry)))
             .collect();
         let mut state = self.state();
-        if state.entries.values().any(|(_, at)| *at > ticket) {
-            let later = state.entries.drain().filter(|(_, (_, at))| *at > ticket);
-            entries.extend(later);
-        }
-        state.entries = entries;
-        state.loaded = true;
+        let ended = state.issue();
         if marks == Marks::Answered {
             state.marks.retain(|_, mark| *mark > ticket);
         }
+        let mut beside = std::mem::take(&mut state.entries);
+        beside.retain(|_, entry| entry.ended > ticket);
+        for (uid, entry) in &beside {
+            if found.get(uid) != entry.found.as_ref() {
+                state.mark(uid);
+            }
+        }
+        state.entries = found
+            .into_iter()
+            .map(|(uid, found)| {
+                let entry = Entry {
+                    found: Some(found),
+                    begun: ticket,
+                    ended,
+                };
+                (uid, entry)
+            })
+            .collect();
+        let later = beside.into_iter().filter(|(_, e)| e.begun > ticket);
+        let later = later.map(|(uid, entry)| (uid, Entry { ended, ..entry }));
+        state.entries.extend(later);
+        state.scanned = Some((ticket, ended));
     }
 
     /// Uids of all objects that are known to exist.
@@ -115,7 +186,7 @@ impl<T> Cache<T> {
         let present = state
             .entries
             .iter()
-            .filter(|(_, (entry, _))| entry.is_some());
+            .filter(|(_, entry)| entry.found.is_some());
         present.map(|(uid, _)| uid.clone()).collect()
     }
 
@@ -125,7 +196,7 @@ impl<T> Cache<T> {
         let present = state
             .entries
             .values()
-            .filter_map(|(entry, _)| entry.as_deref());
+            .filter_map(|entry| entry.found.as_deref());
         present.map(of).sum()
     }
 }
@@ -168,8 +239,15 @@ mod tests {
         let read = cache.begin();
         cache.put(&b, read, None);
         cache.replace(scan, Marks::Answered, [(a.clone(), 1), (b.clone(), 1)]);
+        assert_eq!(known(&cache, &a), None, "asked again");
+        assert_eq!(known(&cache, &b), None, "asked again");
+        assert_eq!(
+            cache.uids(),
+            std::slice::from_ref(&a),
+            "what is gone stays gone"
+        );
+        cache.put(&a, cache.begin(), Some(Arc::new(2)));
         assert_eq!(known(&cache, &a), Some(Some(2)));
-        assert_eq!(known(&cache, &b), Some(None), "what is gone stays gone");
         let next = cache.begin();
         cache.replace(next, Marks::Answered, [(a.clone(), 3)]);
         assert_eq!(known(&cache, &a), Some(Some(3)));
@@ -184,8 +262,48 @@ mod tests {
         cache.put(&a, cache.begin(), Some(Arc::new(2)));
         cache.put(&b, cache.begin(), None);
         cache.replace(first, Marks::Answered, [(a.clone(), 1), (b.clone(), 1)]);
-        assert_eq!(known(&cache, &a), Some(Some(2)));
-        assert_eq!(known(&cache, &b), Some(None), "what is gone stays gone");
+        assert_eq!(known(&cache, &a), None, "asked again");
+        assert_eq!(known(&cache, &b), None, "asked again");
+        assert_eq!(cache.uids(), [a], "what is gone stays gone");
+    }
+
+    /// A read and a scan begin in one order, look in the other, and end in either: the read has seen
+    /// the second state, the scan the first.
+    #[test]
+    fn l32_nobody_who_has_seen_an_object_is_shown_an_older_state_of_it() {
+        let a = Uid::from("a".to_owned());
+        let listed = |state: Option<i32>| state.map(|state| (a.clone(), state));
+        for (first, second) in [(Some(1), Some(2)), (Some(1), None), (None, Some(2))] {
+            for read_ends_first in [true, false] {
+                let cache = Cache::default();
+                cache.replace(cache.begin(), Marks::Answered, listed(first));
+                let read = cache.begin();
+                let scan = cache.begin();
+                let put = || cache.put(&a, read, second.map(Arc::new));
+                if read_ends_first {
+                    put();
+                }
+                cache.replace(scan, Marks::Answered, listed(first));
+                if !read_ends_first {
+                    put();
+                }
+                let shown = known(&cache, &a);
+                assert_eq!(shown, None, "{first:?}, then {second:?}: asked again");
+                cache.put(&a, cache.begin(), second.map(Arc::new));
+                assert_eq!(known(&cache, &a), Some(second));
+            }
+        }
+    }
+
+    #[test]
+    fn reads_beside_each_other_that_agree_are_believed() {
+        let cache = Cache::default();
+        let a = Uid::from("a".to_owned());
+        let (scan, slow, fast) = (cache.begin(), cache.begin(), cache.begin());
+        cache.put(&a, fast, Some(Arc::new(1)));
+        cache.put(&a, slow, Some(Arc::new(1)));
+        cache.replace(scan, Marks::Answered, [(a.clone(), 1)]);
+        assert_eq!(known(&cache, &a), Some(Some(1)));
     }
 
     #[test]
@@ -198,7 +316,8 @@ mod tests {
         let fast = cache.begin();
         cache.put(&a, fast, Some(Arc::new(2)));
         cache.put(&a, slow, Some(Arc::new(1)));
-        assert_eq!(known(&cache, &a), Some(Some(2)));
+        assert_eq!(known(&cache, &a), None, "asked again");
+        assert_eq!(cache.sum(|n| usize::try_from(*n).unwrap()), 2);
         let slow = cache.begin();
         cache.mark(&a);
         cache.put(&a, slow, Some(Arc::new(3)));

@@ -1,19 +1,22 @@
 //! The database.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::clock::SharedClock;
 use schema::config::query::{self as config, Values};
 use schema::container::{self, ContainerFacts, ContainerRow};
-use schema::db::Db;
+use schema::db::{Db, Tx};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Uid};
+use schema::image::{self, ImageFacts, ImageRow, ImageUse};
+use schema::rollout::{self, ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
 use schema::secrets::MasterKey;
 use schema::user::UserRow;
-use schema::{object, user};
+use schema::{meta, object, user};
 
-use super::{DbStatusStore, DirtyObserver, Store};
+use super::{DbStatusStore, DirtyObserver, RolloutStep, Store};
 use crate::runtime::StatusStore;
 
 /// The database as [`Store`].
@@ -27,6 +30,19 @@ impl DbStore {
     /// The open database, and the key for its secrets.
     pub fn new(db: Db, master_key: Arc<MasterKey>) -> Self {
         Self { db, master_key }
+    }
+
+    /// The transaction of a step, if the rollout is still as the plan saw it. The guard keeps it so until
+    /// the commit: whoever changes a rollout takes it first.
+    async fn begin_step(&self, step: RolloutStep<'_>) -> Result<Tx, DbError> {
+        let mut tx = self.db.begin().await?;
+        meta::take_guard(&mut tx, "rollouts").await?;
+        let object = object::get(&mut tx, Kind::Rollout, step.rollout).await?;
+        match object.map(|object| object.generation) {
+            Some(generation) if generation == step.planned_for => Ok(tx),
+            Some(Generation(actual)) => Err(DbError::StaleGeneration { actual }),
+            None => Err(DbError::NotFound("rollout")),
+        }
     }
 }
 
@@ -103,5 +119,95 @@ impl Store for DbStore {
     ) -> Arc<dyn StatusStore<Uid>> {
         let db = self.db.clone();
         Arc::new(DbStatusStore::new(db, kind, reconciler, clock, observer))
+    }
+
+    async fn images(&self) -> Result<Vec<ImageRow>, DbError> {
+        let mut connection = self.db.read().await?;
+        image::all(&mut connection).await
+    }
+
+    async fn image(&self, uid: &Uid) -> Result<Option<ImageRow>, DbError> {
+        let mut connection = self.db.read().await?;
+        image::get(&mut connection, uid).await
+    }
+
+    async fn image_uses(&self) -> Result<Vec<ImageUse>, DbError> {
+        let mut connection = self.db.read().await?;
+        image::uses(&mut connection).await
+    }
+
+    async fn save_image_facts(&self, uid: &Uid, facts: &ImageFacts) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        image::save_facts(&mut tx, uid, facts).await?;
+        tx.commit().await
+    }
+
+    async fn purge_image(&self, uid: &Uid) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        image::purge(&mut tx, uid).await?;
+        tx.commit().await
+    }
+
+    async fn rollouts(&self) -> Result<Vec<Uid>, DbError> {
+        let mut connection = self.db.read().await?;
+        rollout::unfinished(&mut connection).await
+    }
+
+    async fn rollout(
+        &self,
+        uid: &Uid,
+    ) -> Result<Option<(RolloutRow, Vec<RolloutTarget>)>, DbError> {
+        // The rollout and its users of one moment.
+        let mut connection = self.db.snapshot().await?;
+        rollout::get(&mut connection, uid).await
+    }
+
+    async fn save_rollout_facts(
+        &self,
+        step: RolloutStep<'_>,
+        facts: &RolloutFacts,
+    ) -> Result<(), DbError> {
+        let mut tx = self.begin_step(step).await?;
+        rollout::save_facts(&mut tx, step.rollout, facts).await?;
+        tx.commit().await
+    }
+
+    async fn move_targets(
+        &self,
+        step: RolloutStep<'_>,
+        users: &[Uid],
+        image: &ImageChoice,
+        health_timeout: Duration,
+    ) -> Result<(), DbError> {
+        let mut tx = self.begin_step(step).await?;
+        for user in users {
+            let (rollout, now) = (step.rollout, step.now);
+            rollout::move_target(&mut tx, rollout, user, image, health_timeout, now).await?;
+        }
+        tx.commit().await
+    }
+
+    async fn put_back_target(
+        &self,
+        step: RolloutStep<'_>,
+        user: &Uid,
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError> {
+        let mut tx = self.begin_step(step).await?;
+        rollout::put_back(&mut tx, step.rollout, user, state, message, step.now).await?;
+        tx.commit().await
+    }
+
+    async fn finish_target(
+        &self,
+        step: RolloutStep<'_>,
+        user: &Uid,
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError> {
+        let mut tx = self.begin_step(step).await?;
+        rollout::finish_target(&mut tx, step.rollout, user, state, message, step.now).await?;
+        tx.commit().await
     }
 }

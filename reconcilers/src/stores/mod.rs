@@ -17,4 +17,4 @@ pub use data_dir::{DataDir, LocalDataDir};
 pub use db_store::DbStore;
 pub use lease_row::LeaseRow;
 pub use status_store::{DbStatusStore, DirtyObserver};
-pub use store::Store;
+pub use store::{RolloutStep, Store};

@@ -8,10 +8,10 @@ use schema::condition::Reason;
 use schema::db::Db;
 use schema::error::DbError;
 use schema::event;
-use schema::ids::{Epoch, Generation, Kind, Uid};
+use schema::ids::{Epoch, Kind, Uid};
 use schema::object::{self, StatusRow};
 
-use crate::runtime::{ObjectStatus, PauseState, StatusStore, StoreError};
+use crate::runtime::{Dirty, ObjectStatus, PauseState, StatusStore, StoreError};
 
 /// Told which keys are dirty, so that it reads their rows anew.
 pub trait DirtyObserver: Send + Sync {
@@ -72,7 +72,7 @@ fn status(row: object::ObjectRow) -> (Uid, ObjectStatus) {
 
 #[async_trait]
 impl StatusStore<Uid> for DbStatusStore {
-    async fn dirty_keys(&self) -> Result<Vec<(Uid, Generation)>, StoreError> {
+    async fn dirty_keys(&self) -> Result<Vec<Dirty<Uid>>, StoreError> {
         let mut connection = self.db.read().await.map_err(failed)?;
         let dirty = object::dirty(&mut connection, self.kind)
             .await
@@ -80,10 +80,12 @@ impl StatusStore<Uid> for DbStatusStore {
         for object in &dirty {
             self.observer.dirty(&object.uid);
         }
-        Ok(dirty
-            .into_iter()
-            .map(|object| (object.uid, object.generation))
-            .collect())
+        let dirty = dirty.into_iter().map(|object| Dirty {
+            key: object.uid,
+            generation: object.generation,
+            bulk: object.bulk,
+        });
+        Ok(dirty.collect())
     }
 
     async fn load_all(&self) -> Result<Vec<(Uid, ObjectStatus)>, StoreError> {

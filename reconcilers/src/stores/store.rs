@@ -1,17 +1,32 @@
 //! What reconcilers ask of the database, apart from statuses.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::clock::SharedClock;
 use schema::config::query::Values;
 use schema::container::{ContainerFacts, ContainerRow};
 use schema::error::DbError;
-use schema::ids::{Generation, Kind, Uid};
+use schema::ids::{Generation, Kind, Timestamp, Uid};
+use schema::image::{ImageFacts, ImageRow, ImageUse};
+use schema::rollout::{ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
 use schema::user::UserRow;
 
 use super::DirtyObserver;
 use crate::runtime::StatusStore;
+
+/// A step of a rollout: it is only taken while the rollout is as it was when the step was planned.
+#[derive(Debug, Clone, Copy)]
+pub struct RolloutStep<'a> {
+    /// The rollout.
+    pub rollout: &'a Uid,
+    /// The generation that the plan was made for. With another one, somebody wants something else by now:
+    /// the step is refused ([`DbError::StaleGeneration`]).
+    pub planned_for: Generation,
+    /// When it is taken.
+    pub now: Timestamp,
+}
 
 /// Desired state, and the little that reconcilers write beside statuses.
 ///
@@ -51,4 +66,50 @@ pub trait Store: Send + Sync + 'static {
         clock: SharedClock,
         observer: Arc<dyn DirtyObserver>,
     ) -> Arc<dyn StatusStore<Uid>>;
+
+    /// All images that an administrator asked for or wants removed, in one scan.
+    async fn images(&self) -> Result<Vec<ImageRow>, DbError>;
+    /// One of them.
+    async fn image(&self, uid: &Uid) -> Result<Option<ImageRow>, DbError>;
+    /// Which user has which image, in one scan, ordered by name.
+    async fn image_uses(&self) -> Result<Vec<ImageUse>, DbError>;
+    /// Saves what the image reconciler remembers; nothing happens when the image is gone.
+    async fn save_image_facts(&self, uid: &Uid, facts: &ImageFacts) -> Result<(), DbError>;
+    /// Cleaning up is done: removes a deleted image's rows.
+    async fn purge_image(&self, uid: &Uid) -> Result<(), DbError>;
+    /// Rollouts that have not ended.
+    async fn rollouts(&self) -> Result<Vec<Uid>, DbError>;
+    /// One rollout with its users, in order.
+    async fn rollout(&self, uid: &Uid)
+    -> Result<Option<(RolloutRow, Vec<RolloutTarget>)>, DbError>;
+    /// Saves what the rollout reconciler remembers.
+    async fn save_rollout_facts(
+        &self,
+        step: RolloutStep<'_>,
+        facts: &RolloutFacts,
+    ) -> Result<(), DbError>;
+    /// Gives the containers of a batch the rollout's image, all or none, and remembers what they had.
+    async fn move_targets(
+        &self,
+        step: RolloutStep<'_>,
+        users: &[Uid],
+        image: &ImageChoice,
+        health_timeout: Duration,
+    ) -> Result<(), DbError>;
+    /// Gives a user's container the image of before; `state` says why.
+    async fn put_back_target(
+        &self,
+        step: RolloutStep<'_>,
+        user: &Uid,
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError>;
+    /// Records that a user is at the end of its way.
+    async fn finish_target(
+        &self,
+        step: RolloutStep<'_>,
+        user: &Uid,
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError>;
 }

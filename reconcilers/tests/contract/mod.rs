@@ -28,6 +28,9 @@ pub enum Hand<'a> {
     LimitMemory(&'a str, i64),
     AlwaysRestart(&'a str),
     Disconnect(&'a str, &'a str),
+    /// Makes an image of a few bytes, which no other is equal to.
+    Import(&'a str),
+    Tag(&'a str, &'a str),
 }
 
 /// An engine with an image, a network and a directory, and nothing of another run in sight.
@@ -157,6 +160,9 @@ macro_rules! contract_suite {
                 l29_an_address_is_given_at_start_and_free_again_after_the_end,
                 a_container_without_its_network_does_not_start,
                 an_image_is_found_by_reference_and_id,
+                all_images_are_listed_as_they_are_read_one_by_one,
+                a_reference_is_taken_off_and_the_last_one_takes_the_image_along,
+                an_image_that_a_container_is_made_from_is_not_removed,
                 l37_a_pull_that_fails_says_so,
                 events_tell_the_life_of_owned_containers,
                 l58_looking_at_a_container_makes_no_event,

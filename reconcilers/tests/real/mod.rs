@@ -105,6 +105,11 @@ impl Drop for RealStage {
                 }
             }
         }
+        let pattern = format!("reference={}-*", self.owner);
+        let format = "{{.Repository}}:{{.Tag}}";
+        for image in self.ids(&["images", "--format", format, "--filter", &pattern]) {
+            let _ = self.docker(&["rmi", &image]).output();
+        }
     }
 }
 
@@ -138,7 +143,7 @@ impl Stage for RealStage {
     }
 
     async fn hand(&self, hand: Hand<'_>) {
-        let bytes;
+        let (bytes, archive, file);
         let arguments: &[&str] = match hand {
             Hand::Stop(name) => &["stop", "-t", "5", name],
             Hand::Remove(name) => &["rm", "-f", name],
@@ -149,6 +154,19 @@ impl Stage for RealStage {
             }
             Hand::AlwaysRestart(name) => &["update", "--restart", "always", name],
             Hand::Disconnect(name, network) => &["network", "disconnect", "-f", network, name],
+            Hand::Import(reference) => {
+                archive = self.home.path().join("image.tar");
+                let mut tar = tar::Builder::new(std::fs::File::create(&archive).unwrap());
+                let mut header = tar::Header::new_gnu();
+                header.set_size(reference.len() as u64);
+                header.set_mode(0o644);
+                tar.append_data(&mut header, "name", reference.as_bytes())
+                    .unwrap();
+                tar.finish().unwrap();
+                file = archive.display().to_string();
+                &["import", &file, reference]
+            }
+            Hand::Tag(image, reference) => &["tag", image, reference],
         };
         let output = self.docker(arguments).output().unwrap();
         assert!(output.status.success(), "{hand:?}: {output:?}");

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::registry::{KeyDef, find, parse_duration};
 use super::{Changes, Problem, ProblemCode, document};
+use crate::image::ImageReference;
 
 /// The capabilities that an agent gets by default when it runs as its image's own user.
 pub const IMAGE_CAPABILITIES: &[&str] = &["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"];
@@ -235,8 +236,20 @@ impl Config {
         PullPolicy::from_str(&self.text("image.pull_policy")).unwrap_or(PullPolicy::Missing)
     }
 
-    /// `image.registry_username` and `image.registry_password`; `None` = anonymous.
-    pub fn registry_credentials(&self) -> Option<(String, SecretString)> {
+    /// `image.registry_username` and `image.registry_password` for what fetches `image`; `None` =
+    /// anonymous. They belong to the registry of `image.name` and are told to no other.
+    pub fn registry_credentials_for(
+        &self,
+        image: &ImageReference,
+    ) -> Option<(String, SecretString)> {
+        let own: ImageReference = self.text("image.name").parse().ok()?;
+        own.registry()
+            .eq_ignore_ascii_case(image.registry())
+            .then(|| self.registry_credentials())
+            .flatten()
+    }
+
+    fn registry_credentials(&self) -> Option<(String, SecretString)> {
         let username = self.non_empty("image.registry_username")?;
         let password = self
             .secret("image.registry_password")

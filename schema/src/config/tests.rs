@@ -6,6 +6,7 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::image::ImageReference;
 
 fn stored(values: Value) -> Config {
     let Value::Object(values) = values else {
@@ -424,7 +425,8 @@ fn accessors_speak_the_units_of_their_users() {
     assert_eq!(config.auth_mode(), AuthMode::Local);
     assert_eq!(config.image_reference(), "docker.io/sipeed/picoclaw:latest");
     assert_eq!(config.pull_policy(), PullPolicy::Missing);
-    assert!(config.registry_credentials().is_none());
+    let image = config.image_reference().parse().unwrap();
+    assert!(config.registry_credentials_for(&image).is_none());
     assert_eq!(config.cpu_limit_nanos(), None);
     assert_eq!(config.memory_limit_bytes(), 1_073_741_824);
     assert_eq!(config.pids_limit(), 512);
@@ -450,10 +452,27 @@ fn accessors_speak_the_units_of_their_users() {
     }));
     assert_eq!(config.cpu_limit_nanos(), Some(1_500_000_000));
     assert_eq!(config.pull_policy(), PullPolicy::Never);
-    let (user, password) = config.registry_credentials().unwrap();
+    let image = config.image_reference().parse().unwrap();
+    let (user, password) = config.registry_credentials_for(&image).unwrap();
     assert_eq!((user.as_str(), password.expose_secret()), ("u", "12345678"));
     assert_eq!(config.trusted_proxies().len(), 2);
     assert_eq!(config.quota_bytes(), Some(2 * 1024 * 1024));
+}
+
+#[rstest::rstest]
+#[case::own("registry.example:5000/agent:2", true)]
+#[case::own_registry_other_repository("Registry.Example:5000/team/other", true)]
+#[case::other_port("registry.example:5001/agent:2", false)]
+#[case::other_registry("evil.example/registry.example:5000", false)]
+#[case::docker_hub("agent:2", false)]
+fn l38_credentials_are_told_to_no_other_registry(#[case] image: &str, #[case] told: bool) {
+    let config = stored(json!({
+        "image.name": "registry.example:5000/agent",
+        "image.registry_username": "u",
+        "image.registry_password": "12345678",
+    }));
+    let image: ImageReference = image.parse().unwrap();
+    assert_eq!(config.registry_credentials_for(&image).is_some(), told);
 }
 
 #[test]

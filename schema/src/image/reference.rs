@@ -76,11 +76,16 @@ impl FromStr for ImageReference {
                 "longer than {LONGEST} characters"
             )));
         }
-        text.parse()
-            .map(Self)
-            .map_err(|error: oci_spec::distribution::ParseError| {
-                InvalidImageReference(error.to_string())
-            })
+        let read = |text: &str| {
+            text.parse()
+                .map_err(|error: oci_spec::distribution::ParseError| {
+                    InvalidImageReference(error.to_string())
+                })
+        };
+        let parsed: Reference = read(text)?;
+        // `A/b` is read as a registry of one word, and then put below Docker Hub's, where it is no name.
+        read(&parsed.whole())?;
+        Ok(Self(parsed))
     }
 }
 
@@ -167,6 +172,7 @@ mod tests {
             ":v1",
             "/a",
             "a//b",
+            "A/b",
             "a:v 1",
             "http://a/b",
             &long,

@@ -66,7 +66,8 @@ statements! {
     DELETE = "DELETE FROM users WHERE uid = $1";
     /// One page of users with their containers; `$1` is a LIKE pattern on the lower-case name.
     LIST = "SELECT u.uid, u.name, u.source, u.disabled, u.created_at, u.last_login_at, o.deleted_at, \
-            c.desired, c.image_ref, co.generation, s.observed_generation, s.conditions, s.failures, s.next_attempt_at, f.image_id, f.ip \
+            c.desired, c.image_ref, co.generation, s.observed_generation, s.conditions, s.failures, s.next_attempt_at, f.ip, \
+            coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS image_id \
             FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid \
             LEFT JOIN containers c ON c.uid = u.uid \
             LEFT JOIN objects co ON co.kind = 'container' AND co.uid = u.uid \

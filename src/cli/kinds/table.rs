@@ -331,7 +331,15 @@ pub static ROLLOUT_USERS: KindInfo = KindInfo {
         column("STATE", |item, _| {
             Cell::status(&plain(item.get("state").unwrap_or(&Value::Null)))
         }),
-        column("SINCE", |item, now| Cell::new(&age(item, "since", now))),
+        column("SINCE", |item, now| {
+            let ended = age(item, "finished_at", now);
+            let since = if ended.is_empty() {
+                age(item, "moved_at", now)
+            } else {
+                ended
+            };
+            Cell::new(&since)
+        }),
         column("MESSAGE", |item, _| Cell::field(item, "message")),
         wide("PREVIOUS", |item, _| Cell::field(item, "previous_image")),
     ],

@@ -40,17 +40,11 @@ enum End {
 impl End {
     fn of(rollout: &Value) -> Option<Self> {
         let field = |key: &str| clean(&rollout.get(key).map(plain).unwrap_or_default());
-        let text = format!(
-            "{}: {} of {} done, {} failed{}",
-            field("phase"),
-            field("done"),
-            field("total"),
-            field("failed"),
-            match field("message").as_str() {
-                "" => String::new(),
-                message => format!("; {message}"),
-            }
-        );
+        let progress = super::progress(rollout);
+        let text = match field("message").as_str() {
+            "" => progress,
+            message => format!("{progress}; {message}"),
+        };
         match field("phase").as_str() {
             "succeeded" | "rolled_back" => Some(Self::Reached(text)),
             "paused" => Some(Self::Paused(text)),
@@ -104,7 +98,8 @@ impl View {
         }
         let end = End::of(rollout);
         if let Some(bar) = &self.bar {
-            let number = |key: &str| rollout.get(key).and_then(Value::as_u64).unwrap_or(0);
+            let number = |key: &str| rollout.pointer(&format!("/progress/{key}"));
+            let number = |key: &str| number(key).and_then(Value::as_u64).unwrap_or(0);
             bar.set_length(number("total"));
             bar.set_position(number("done") + number("failed"));
             bar.set_message(self.phase.clone());
@@ -155,7 +150,7 @@ mod tests {
             phase: String::new(),
         };
         let at = |phase: &str, alice: &str, message: &str| {
-            json!({"reference": "a:2", "phase": phase, "total": 2, "done": 0, "failed": 0, "users": [
+            json!({"reference": "a:2", "phase": phase, "users": [
                 {"username": "alice", "state": alice, "message": message},
                 {"username": "bob", "state": "pending", "message": ""},
             ]})
@@ -169,10 +164,12 @@ mod tests {
 
     #[test]
     fn a_rollout_ends_well_badly_or_not_yet() {
-        let end =
-            |phase: &str| End::of(&json!({"phase": phase, "done": 1, "total": 2, "failed": 1}));
+        let end = |phase: &str| {
+            End::of(&json!({"phase": phase, "progress": {"done": 1, "total": 2, "failed": 1}}))
+        };
         assert_eq!(end("rolling"), None);
-        assert!(matches!(end("succeeded"), Some(End::Reached(_))));
+        let text = "succeeded: 1 of 2 done, 1 failed".to_owned();
+        assert_eq!(end("succeeded"), Some(End::Reached(text)));
         assert!(matches!(end("paused"), Some(End::Paused(_))));
         assert!(matches!(end("failed"), Some(End::Missed(_))));
     }

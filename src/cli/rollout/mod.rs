@@ -83,11 +83,26 @@ pub async fn rollout(server: &Server, command: RolloutCommand) -> Result<(), Fai
 /// One rollout with its users.
 async fn one(server: &Server, id: &str) -> Result<Value, Failure> {
     let path = format!("/api/admin/images/rollouts/{}", admin::escaped(id));
-    let answer = admin::get(&server.settings, &path).await?;
-    answer
-        .get("rollout")
-        .cloned()
-        .ok_or_else(|| Failure::Failed("the server's answer has no rollout".to_owned()))
+    let mut answer = admin::get(&server.settings, &path).await?;
+    let users = answer.get_mut("users").map(Value::take);
+    match answer.get_mut("rollout").map(Value::take) {
+        Some(Value::Object(mut rollout)) => {
+            rollout.insert("users".to_owned(), users.unwrap_or_default());
+            Ok(Value::Object(rollout))
+        }
+        _ => Err(Failure::Failed(
+            "the server's answer has no rollout; it may be of another version".to_owned(),
+        )),
+    }
+}
+
+/// How far it is, in one line: `rolling: 3 of 20 done, 0 failed`.
+fn progress(rollout: &Value) -> String {
+    let number = |key: &str| rollout.pointer(&format!("/progress/{key}")).map(plain);
+    let number = |key: &str| number(key).unwrap_or_default();
+    let phase = clean(&rollout.get("phase").map(plain).unwrap_or_default());
+    let (done, total, failed) = (number("done"), number("total"), number("failed"));
+    format!("{phase}: {done} of {total} done, {failed} failed")
 }
 
 /// The id that was given, or that of the newest rollout.
@@ -135,14 +150,11 @@ async fn status(server: &Server, args: StatusArgs) -> Result<(), Failure> {
 fn head(rollout: &Value) -> String {
     let field = |key: &str| clean(&rollout.get(key).map(plain).unwrap_or_default());
     let mut text = format!(
-        "rollout/{}  {} to {}\n{}: {} of {} done, {} failed\n",
+        "rollout/{}  {} to {}\n{}\n",
         field("id"),
         field("type"),
         field("reference"),
-        field("phase"),
-        field("done"),
-        field("total"),
-        field("failed"),
+        progress(rollout),
     );
     let message = field("message");
     if !message.is_empty() {

@@ -195,8 +195,10 @@ async fn l60_users_come_in_pages_and_the_last_page_stands_for_those_behind_it() 
 #[test]
 fn a_registry_port_is_no_tag() {
     assert_eq!(tag_of("host:5000/a/b:v1"), "v1");
-    assert_eq!(tag_of("host:5000/a/b"), "");
-    assert_eq!(tag_of("a:v1@sha256:00"), "v1");
+    assert_eq!(tag_of("host:5000/a/b"), "latest");
+    let digest = format!("sha256:{}", "0".repeat(64));
+    assert_eq!(tag_of(&format!("a:v1@{digest}")), "v1");
+    assert_eq!(tag_of(&format!("a@{digest}")), "");
 }
 
 #[tokio::test]

@@ -49,9 +49,7 @@ impl Running<'_> {
                 ..facts.clone()
             })));
         }
-        // A swap that was interrupted after the stop goes on: the old one is still worth going back to.
-        let swapping = next.is_some_and(|next| self.seen.fits(next, self.row));
-        if fresh || (base.state != ContainerState::Running && !swapping) {
+        if fresh || base.state != ContainerState::Running {
             if let Some(blocked) = self.blocked() {
                 return blocked;
             }
@@ -65,9 +63,10 @@ impl Running<'_> {
         }
         match next {
             Some(next) if self.seen.fits(next, self.row) => {
+                // Put aside before it is stopped: the name may be taken, and then the old one goes on.
                 actions.extend([
-                    stop(base),
                     rename(base, &self.names.prev),
+                    stop(base),
                     rename(next, &self.names.base),
                     start(next),
                 ]);

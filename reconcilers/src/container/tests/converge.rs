@@ -328,7 +328,12 @@ async fn a_replacement_that_never_gets_ready_is_rolled_back() {
 
 #[tokio::test]
 async fn l30_a_foreign_container_of_the_same_name_is_left_alone() {
-    for foreign in ["agentyard-alice", "agentyard-alice.next-"] {
+    let names = [
+        "agentyard-alice",
+        "agentyard-alice.next-",
+        "agentyard-alice.prev-",
+    ];
+    for foreign in names {
         let mut yard = Yard::new().await;
         let id = yard
             .fake
@@ -345,6 +350,18 @@ async fn l30_a_foreign_container_of_the_same_name_is_left_alone() {
                 ["agentyard-alice"],
                 "the old one goes on"
             );
+            // However often it is tried: nothing is done that would have to be done again.
+            yard.fake.reset_calls();
+            assert_eq!(reason(yard.settled(&uid).await), Reason::NameConflict);
+            let calls = yard.fake.calls();
+            assert_eq!(calls.of(Verb::Stop), 0, "{foreign}");
+            assert_eq!(calls.writes(), 1, "{foreign}");
+            // One that ends meanwhile needs no name to be put aside under: it is made anew at once.
+            yard.fake.hand_exit("agentyard-alice", 1).unwrap();
+            yard.event(&uid);
+            assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+            yard.set_limit(&uid, 512).await;
+            assert_eq!(reason(yard.settled(&uid).await), Reason::NameConflict);
         } else {
             assert_eq!(reason(condition), Reason::NameConflict);
         }

@@ -20,7 +20,6 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::container::pull::Pulls;
 use crate::container::settings::{AgentProfile, Readiness, RunAs};
 use crate::container::{ContainerReconciler, Options, Parts};
 use crate::drivers::docker::ContainerEngine;
@@ -28,6 +27,7 @@ use crate::drivers::docker::fake::FakeEngine;
 use crate::engine::EngineReconciler;
 use crate::engine::data_dir::DataDirProbe;
 use crate::engine::view::EngineView;
+use crate::image::pulls::Pulls;
 use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, Requeue};
 use crate::stores::{ConfigSource, DataDir, DbStore, LocalDataDir, Store};
 use crate::user::UserReconciler;

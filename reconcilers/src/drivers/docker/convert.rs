@@ -10,16 +10,23 @@ use std::net::Ipv4Addr;
 
 use bollard::models::{
     ContainerCreateBody, ContainerInspectResponse, ContainerStateStatusEnum,
-    ContainerStatsResponse, ContainerSummary, ContainerSummaryStateEnum, EndpointSettings,
-    HostConfig, HostConfigLogConfig, ImageInspect, Ipam, IpamConfig, Mount, MountType,
-    NetworkCreateRequest, NetworkInspect, RestartPolicy, RestartPolicyNameEnum,
+    ContainerStatsResponse, ContainerSummary, ContainerSummaryStateEnum, CreateImageInfo,
+    EndpointSettings, HostConfig, HostConfigLogConfig, ImageInspect, ImageSummary, Ipam,
+    IpamConfig, Mount, MountType, NetworkCreateRequest, NetworkInspect, RestartPolicy,
+    RestartPolicyNameEnum,
 };
 use schema::ids::Timestamp;
 
+use super::failure::{MESSAGE_LIMIT, shorten};
 use super::{
     Bind, Container, ContainerDetails, ContainerSettings, ContainerState, EngineError, Image,
-    LogLimits, Network, NetworkSettings, Stats,
+    LogLimits, Network, NetworkSettings, PullEvent, Stats,
 };
+
+/// Longest text of a pull's event, in bytes; it is kept for each layer.
+const TEXT_LIMIT: usize = 256;
+/// Longest id of a layer.
+const ID_LIMIT: usize = 128;
 
 const ENABLE_ICC: &str = "com.docker.network.bridge.enable_icc";
 const NO_NEW_PRIVILEGES: &str = "no-new-privileges";
@@ -200,7 +207,7 @@ pub(super) fn details(answer: ContainerInspectResponse) -> Result<ContainerDetai
         finished_at,
         exit_code: state.exit_code.filter(|_| ended && finished_at.is_some()),
         oom_killed: state.oom_killed.unwrap_or(false),
-        error: super::failure::shorten(&state.error.unwrap_or_default()),
+        error: shorten(&state.error.unwrap_or_default(), MESSAGE_LIMIT),
         settings,
         deviations,
     })
@@ -360,12 +367,52 @@ pub(super) fn network(answer: NetworkInspect) -> Result<Network, EngineError> {
 pub(super) fn image(answer: ImageInspect) -> Result<Image, EngineError> {
     Ok(Image {
         id: answer.id.ok_or_else(|| missing("image id"))?,
-        repo_tags: answer.repo_tags.unwrap_or_default(),
-        repo_digests: answer.repo_digests.unwrap_or_default(),
-        size: answer
-            .size
-            .and_then(|size| u64::try_from(size).ok())
-            .unwrap_or(0),
+        repo_tags: named(answer.repo_tags.unwrap_or_default()),
+        repo_digests: named(answer.repo_digests.unwrap_or_default()),
+        size: bytes(answer.size).unwrap_or(0),
+        created_at: answer.created.map_or_else(Timestamp::default, |at| {
+            Timestamp::from_secs(at.unix_timestamp())
+        }),
+    })
+}
+
+/// An image as a listing tells it.
+pub(super) fn listed_image(summary: ImageSummary) -> Image {
+    Image {
+        id: summary.id,
+        repo_tags: named(summary.repo_tags),
+        repo_digests: named(summary.repo_digests),
+        size: bytes(Some(summary.size)).unwrap_or(0),
+        created_at: Timestamp::from_secs(summary.created),
+    }
+}
+
+/// Without what older engines say of an image that has no name.
+fn named(mut references: Vec<String>) -> Vec<String> {
+    references.retain(|reference| !reference.starts_with("<none>"));
+    references.sort();
+    references
+}
+
+fn bytes(count: Option<i64>) -> Option<u64> {
+    count.and_then(|count| u64::try_from(count).ok())
+}
+
+/// What the engine tells of a pull, its texts cut to a bearable length.
+pub(super) fn pull_event(info: CreateImageInfo) -> Result<PullEvent, EngineError> {
+    if let Some(error) = info.error_detail {
+        let words = error
+            .message
+            .unwrap_or_else(|| "no reason given".to_owned());
+        return Err(EngineError::PullFailed(shorten(&words, TEXT_LIMIT)));
+    }
+    let detail = info.progress_detail.unwrap_or_default();
+    Ok(PullEvent {
+        status: shorten(&info.status.unwrap_or_default(), TEXT_LIMIT),
+        id: info.id.map(|id| shorten(&id, ID_LIMIT)),
+        current: bytes(detail.current),
+        // Where the registry does not tell it, the engine says -1 or 0.
+        total: bytes(detail.total).filter(|total| *total > 0),
     })
 }
 

@@ -11,7 +11,7 @@ use bollard::errors::Error as ClientError;
 use super::EngineError;
 
 /// Longest text taken over from the engine, in bytes; it ends up in conditions and events.
-const MESSAGE_LIMIT: usize = 1000;
+pub(super) const MESSAGE_LIMIT: usize = 1000;
 
 /// An answer of something between us and the engine that says the engine is not there.
 #[derive(Debug, thiserror::Error)]
@@ -39,14 +39,14 @@ pub(super) fn from_client(error: ClientError) -> EngineError {
         ClientError::JsonSerdeError { err } if err.is_eof() || err.is_io() => {
             EngineError::Unavailable(Box::new(err))
         }
-        other => EngineError::Internal(shorten(&other.to_string())),
+        other => EngineError::Internal(shorten(&other.to_string(), MESSAGE_LIMIT)),
     }
 }
 
 /// Translates a status code and the words that came with it.
 pub(super) fn from_answer(status: u16, message: &str) -> EngineError {
     let words = message.to_ascii_lowercase();
-    let text = shorten(message);
+    let text = shorten(message, MESSAGE_LIMIT);
     if words.contains("no space left on device") || words.contains("disk quota exceeded") {
         return EngineError::StorageFull(text);
     }
@@ -78,13 +78,36 @@ pub(super) fn from_pull(error: ClientError) -> EngineError {
     };
     match from_answer(500, message) {
         full @ EngineError::StorageFull(_) => full,
-        _ => EngineError::PullFailed(shorten(message)),
+        _ if is_refusal(message) => EngineError::PullRefused(shorten(message, MESSAGE_LIMIT)),
+        _ => EngineError::PullFailed(shorten(message, MESSAGE_LIMIT)),
     }
 }
 
+/// Whether trying again leads to the same words: the registry does not know the image, or not us.
+fn is_refusal(message: &str) -> bool {
+    let words = message.to_ascii_lowercase();
+    [
+        "manifest unknown",
+        "name unknown",
+        "no matching manifest",
+        "not found",
+        "unauthorized",
+        "no basic auth credentials",
+        "authorization failed",
+        "access denied",
+        "denied:",
+        "access to the resource is denied",
+        "invalid reference format",
+    ]
+    .iter()
+    .any(|refusal| words.contains(refusal))
+        // A file of the engine's own, or a firewall's answer.
+        && !words.contains("permission denied")
+}
+
 /// Cuts a text at a character boundary.
-pub(super) fn shorten(text: &str) -> String {
-    let mut end = text.len().min(MESSAGE_LIMIT);
+pub(super) fn shorten(text: &str, limit: usize) -> String {
+    let mut end = text.len().min(limit);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -163,14 +186,48 @@ mod tests {
         assert_eq!(text, "ä".repeat(MESSAGE_LIMIT / 2));
     }
 
-    #[test]
-    fn a_failed_pull_keeps_the_registrys_words_whatever_the_code() {
+    #[rstest::rstest]
+    #[case(
+        "manifest for r:5000/a:2 not found: manifest unknown: manifest unknown",
+        true
+    )]
+    #[case(
+        "pull access denied for nobody/a, repository does not exist or may require 'docker login': denied: requested access to the resource is denied",
+        true
+    )]
+    #[case(
+        "Head \"http://r:5000/v2/a/manifests/1\": no basic auth credentials",
+        true
+    )]
+    #[case(
+        "Get \"http://r:5000/v2/\": unauthorized: authentication required",
+        true
+    )]
+    #[case(
+        "no matching manifest for linux/amd64 in the manifest list entries",
+        true
+    )]
+    #[case("dial tcp 127.0.0.1:1: connect: connection refused", false)]
+    #[case("dial tcp 10.0.0.1:443: connect: permission denied", false)]
+    #[case(
+        "Get \"https://r/v2/\": net/http: request canceled while waiting for connection",
+        false
+    )]
+    #[case("unexpected EOF", false)]
+    fn a_failed_pull_keeps_the_registrys_words_whatever_the_code(
+        #[case] words: &str,
+        #[case] refused: bool,
+    ) {
         for status_code in [404, 500] {
             let error = from_pull(ClientError::DockerResponseServerError {
                 status_code,
-                message: "manifest unknown".to_owned(),
+                message: words.to_owned(),
             });
-            assert!(matches!(error, EngineError::PullFailed(text) if text == "manifest unknown"));
+            match error {
+                EngineError::PullRefused(text) => assert!(refused && text == words),
+                EngineError::PullFailed(text) => assert!(!refused && text == words),
+                other => panic!("{other:?}"),
+            }
         }
     }
 }

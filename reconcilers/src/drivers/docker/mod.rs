@@ -91,12 +91,23 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// Reads an image by reference or id; `None` when the engine has none.
     async fn image(&self, reference: &str) -> Result<Option<Image>, EngineError>;
 
-    /// Pulls an image and returns when it is there. Errors inside the engine's stream are errors.
+    /// Lists all images, whoever put them there. One engine call.
+    async fn images(&self) -> Result<Vec<Image>, EngineError>;
+
+    /// Takes a reference off its image, and removes the image when that was the last one; or removes
+    /// an image by id. Success when it is gone. Never by force: [`EngineError::Conflict`] while a
+    /// container, running or not, is made from the image that would go, and for the id of an image
+    /// with several tags.
+    async fn remove_image(&self, reference_or_id: &str) -> Result<(), EngineError>;
+
+    /// Pulls an image, as long as the stream is read: dropping it calls the pull off. The first error,
+    /// of the registry or of the connection, is the last item; a stream that ends without one has
+    /// pulled, and the caller asks for the [`image`](Self::image).
     async fn pull(
         &self,
         reference: &str,
         credentials: Option<&RegistryCredentials>,
-    ) -> Result<(), EngineError>;
+    ) -> Result<EngineStream<PullEvent>, EngineError>;
 
     /// Whether a regular file (not a link to one) exists at `path` inside a container, which need
     /// not run: bound directories are visible before the first start. A missing container is
@@ -322,6 +333,21 @@ pub struct Image {
     pub repo_digests: Vec<String>,
     /// Size in bytes.
     pub size: u64,
+    /// When it was built (whole seconds).
+    pub created_at: Timestamp,
+}
+
+/// Something the engine tells of a pull. The texts are bounded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PullEvent {
+    /// The engine's words: `Downloading`, `Pull complete`, …
+    pub status: String,
+    /// The layer they are about; for `Pulling from …` the tag.
+    pub id: Option<String>,
+    /// How much of this step is done, mostly in bytes.
+    pub current: Option<u64>,
+    /// Of how much.
+    pub total: Option<u64>,
 }
 
 /// A user name and password for a registry.
@@ -411,6 +437,10 @@ pub enum EngineError {
     /// A pull failed, in the registry's or engine's words.
     #[error("the image could not be pulled: {0}")]
     PullFailed(String),
+    /// A pull failed for a reason that trying again does not mend: the registry has no such image, or
+    /// does not give it to us.
+    #[error("the image could not be pulled: {0}")]
+    PullRefused(String),
     /// The engine failed by itself.
     #[error("the engine failed: {0}")]
     Internal(String),

@@ -8,11 +8,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bollard::Docker;
 use bollard::auth::DockerCredentials;
+use bollard::models::CreateImageInfo;
 use bollard::query_parameters::{
     ContainerArchiveInfoOptionsBuilder, CreateContainerOptionsBuilder, CreateImageOptionsBuilder,
     DownloadFromContainerOptionsBuilder, EventsOptionsBuilder, ListContainersOptionsBuilder,
-    RemoveContainerOptionsBuilder, RenameContainerOptionsBuilder, StatsOptionsBuilder,
-    StopContainerOptionsBuilder,
+    ListImagesOptionsBuilder, RemoveContainerOptionsBuilder, RemoveImageOptionsBuilder,
+    RenameContainerOptionsBuilder, StatsOptionsBuilder, StopContainerOptionsBuilder,
 };
 use bytes::Bytes;
 use futures::{FutureExt, Stream, StreamExt};
@@ -25,7 +26,7 @@ use super::frames::FrameDecoder;
 use super::{
     Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
     EngineInfo, EngineStream, Image, LABEL_OWNER, LABEL_UID, LogChunk, LogOptions, Network,
-    NetworkSettings, RegistryCredentials, Stats, archive, convert, request,
+    NetworkSettings, PullEvent, RegistryCredentials, Stats, archive, convert, request,
 };
 
 /// How long a call may take.
@@ -280,11 +281,28 @@ impl ContainerEngine for DockerEngine {
         found(answer)?.map(convert::image).transpose()
     }
 
+    async fn images(&self) -> Result<Vec<Image>, EngineError> {
+        let options = ListImagesOptionsBuilder::default().build();
+        let listed = self
+            .call(async |docker| docker.list_images(Some(options)).await)
+            .await?;
+        Ok(listed.into_iter().map(convert::listed_image).collect())
+    }
+
+    async fn remove_image(&self, reference_or_id: &str) -> Result<(), EngineError> {
+        let reference = request::reference(reference_or_id)?;
+        let options = RemoveImageOptionsBuilder::default().force(false).build();
+        let removed = self
+            .call(async |docker| docker.remove_image(reference, Some(options), None).await)
+            .await;
+        found(removed).map(|_| ())
+    }
+
     async fn pull(
         &self,
         reference: &str,
         credentials: Option<&RegistryCredentials>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<EngineStream<PullEvent>, EngineError> {
         let reference = request::tagged(request::reference(reference)?)?;
         let options = CreateImageOptionsBuilder::default()
             .from_image(&reference)
@@ -296,24 +314,10 @@ impl ContainerEngine for DockerEngine {
         });
         let docker = within(self.call_timeout, self.connection.docker()).await?;
         let docker = request::with_url_safe_credentials(docker);
-        let mut progress = docker
+        let told = docker
             .create_image(Some(options), None, credentials)
             .boxed();
-        loop {
-            match tokio::time::timeout(self.pull_idle_timeout, progress.next()).await {
-                Err(_) => return Err(EngineError::Timeout(self.pull_idle_timeout)),
-                Ok(Some(Err(error))) => return Err(from_pull(error)),
-                Ok(Some(Ok(_))) => {}
-                Ok(None) => break,
-            }
-        }
-        // A stream can end without a word; only the image itself says that the pull succeeded.
-        match self.image(&reference).await? {
-            Some(_) => Ok(()),
-            None => Err(EngineError::PullFailed(format!(
-                "the engine ended the pull of {reference} without having the image"
-            ))),
-        }
+        Ok(pull_events(told, self.pull_idle_timeout).boxed())
     }
 
     async fn file_exists(&self, id: &str, path: &str) -> Result<bool, EngineError> {
@@ -423,6 +427,24 @@ fn event(
         uid,
         action: message.action.unwrap_or_default(),
     }))
+}
+
+/// What a pull tells; ends after the first error, or when nothing came for `idle`.
+fn pull_events(
+    told: impl Stream<Item = Result<CreateImageInfo, bollard::errors::Error>> + Unpin + Send + 'static,
+    idle: Duration,
+) -> impl Stream<Item = Result<PullEvent, EngineError>> + Send {
+    futures::stream::unfold(Some(told), move |told| async move {
+        let mut told = told?;
+        let event = match tokio::time::timeout(idle, told.next()).await {
+            Err(_) => Err(EngineError::Timeout(idle)),
+            Ok(None) => return None,
+            Ok(Some(Err(error))) => Err(from_pull(error)),
+            Ok(Some(Ok(info))) => convert::pull_event(info),
+        };
+        let more = event.is_ok().then_some(told);
+        Some((event, more))
+    })
 }
 
 /// Cuts raw log bytes into pieces; ends after the first error, or when nothing came for `idle`.

@@ -152,36 +152,83 @@ async fn a_socket_that_nobody_serves_is_unavailable() {
     );
 }
 
+/// Everything a pull tells.
+async fn pulled(engine: &DockerEngine, reference: &str) -> Vec<Result<PullEvent, EngineError>> {
+    match engine.pull(reference, None).await {
+        Ok(told) => told.collect().await,
+        Err(error) => vec![Err(error)],
+    }
+}
+
+#[rstest::rstest]
+#[case::with_details(
+    r#"{"errorDetail":{"message":"connection reset"},"error":"connection reset"}"#,
+    false
+)]
+#[case::refused(
+    r#"{"errorDetail":{"code":401,"message":"unauthorized: wrong password"},"error":"unauthorized: wrong password"}"#,
+    true
+)]
+#[case::without_words(r#"{"errorDetail":{"code":500}}"#, false)]
 #[tokio::test]
-async fn l37_an_error_inside_a_pulls_stream_is_an_error() {
-    let stream = concat!(
-        r#"{"status":"Pulling from agent","id":"1"}"#,
-        "\r\n",
-        r#"{"errorDetail":{"message":"unauthorized"},"error":"unauthorized"}"#,
-        "\r\n",
+async fn l37_an_error_inside_a_pulls_stream_is_its_last_item(
+    #[case] error: &str,
+    #[case] refused: bool,
+) {
+    let stream = format!(
+        "{}\r\n{error}\r\n{}\r\n",
+        r#"{"status":"Pulling from agent","id":"1"}"#, r#"{"status":"Pull complete","id":"aa"}"#
     );
-    let (engine, _server) = engine(move |asked| match asked.path.as_str() {
-        "/images/create" => answer(200, stream),
-        _ => answer(200, r#"{"Id":"sha256:aa"}"#),
-    });
-    let outcome = engine.pull("agent:1", None).await;
+    let (engine, _server) = engine(move |_| answer(200, stream.clone()));
+    let told = pulled(&engine, "agent:1").await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[0].as_ref().unwrap().status, "Pulling from agent");
+    match &told[1] {
+        Err(EngineError::PullRefused(_)) => assert!(refused, "{told:?}"),
+        Err(EngineError::PullFailed(_)) => assert!(!refused, "{told:?}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_pull_that_is_refused_at_once_says_so() {
+    let words = r#"{"message":"manifest for r:5000/a:1 not found: manifest unknown"}"#;
+    let (engine, _server) = engine(move |_| answer(404, words));
+    let told = pulled(&engine, "r:5000/a:1").await;
     assert!(
-        matches!(&outcome, Err(EngineError::PullFailed(text)) if text == "unauthorized"),
-        "{outcome:?}"
+        matches!(told.as_slice(), [Err(EngineError::PullRefused(_))]),
+        "{told:?}"
     );
 }
 
 #[tokio::test]
-async fn l37_a_pull_that_ends_without_an_image_is_an_error() {
-    let (engine, _server) = engine(|asked| match asked.path.as_str() {
-        "/images/create" => answer(200, r#"{"status":"Pulling"}"#),
-        _ => answer(404, r#"{"message":"No such image"}"#),
-    });
-    let outcome = engine.pull("agent:1", None).await;
-    assert!(
-        matches!(outcome, Err(EngineError::PullFailed(_))),
-        "{outcome:?}"
+async fn l37_a_pull_tells_each_event_whole_and_bounded() {
+    let long = "x".repeat(9_000);
+    let stream = [
+        r#"{"status":"Pulling from agent","id":"1"}"#.to_owned(),
+        r#"{"status":"Pulling fs layer","progressDetail":{},"id":"aa"}"#.to_owned(),
+        r#"{"status":"Downloading","progressDetail":{"current":512,"total":4096},"progress":"[=> ]","id":"aa"}"#.to_owned(),
+        r#"{"status":"Downloading","progressDetail":{"current":512,"total":-1},"id":"bb"}"#.to_owned(),
+        format!(r#"{{"status":"{long}","id":"{long}"}}"#),
+        r#"{"status":"Status: Downloaded newer image for agent:1"}"#.to_owned(),
+    ]
+    .join("\r\n");
+    let (engine, _server) = engine(move |_| answer(200, stream.clone()));
+    let told: Vec<PullEvent> = pulled(&engine, "agent:1")
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(told.len(), 6);
+    let progress = |event: &PullEvent| (event.id.clone(), event.current, event.total);
+    assert_eq!(progress(&told[1]), (Some("aa".to_owned()), None, None));
+    assert_eq!(
+        progress(&told[2]),
+        (Some("aa".to_owned()), Some(512), Some(4096))
     );
+    assert_eq!(progress(&told[3]), (Some("bb".to_owned()), Some(512), None));
+    assert!(told[4].status.len() <= 256 && told[4].id.as_ref().unwrap().len() <= 128);
+    assert_eq!(told[5].id, None);
 }
 
 #[tokio::test]
@@ -200,13 +247,67 @@ async fn a_pull_without_progress_is_a_timeout_and_one_with_progress_is_not() {
                 });
                 Response::new(StreamBody::new(parts).boxed_unsync())
             }
-            false if asked.path == "/images/create" => endless(vec![line]),
-            false => answer(200, r#"{"Id":"sha256:aa"}"#),
+            false => endless(vec![line]),
         }
     });
-    let stuck = engine.pull("stuck:1", None).await;
-    assert!(matches!(stuck, Err(EngineError::Timeout(_))), "{stuck:?}");
-    engine.pull("slow:1", None).await.unwrap();
+    let stuck = pulled(&engine, "stuck:1").await;
+    assert!(
+        matches!(stuck.as_slice(), [Ok(_), Err(EngineError::Timeout(_))]),
+        "{stuck:?}"
+    );
+    let slow = pulled(&engine, "slow:1").await;
+    assert!(
+        slow.len() == 8 && slow.iter().all(Result::is_ok),
+        "{slow:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_pull_whose_connection_breaks_is_an_error() {
+    let (engine, _server) = engine(|_| {
+        let parts = futures::stream::iter([Ok(Frame::data(Bytes::from_static(
+            b"{\"status\":\"Downloading\",\"id\":\"aa\"}\n{\"status\":\"Down",
+        )))]);
+        let mut response = Response::new(StreamBody::new(parts).boxed_unsync());
+        // More is promised than comes.
+        let promised = http::HeaderValue::from_static("9999");
+        response.headers_mut().insert("content-length", promised);
+        response
+    });
+    let told = pulled(&engine, "agent:1").await;
+    assert!(matches!(told.last(), Some(Err(_))), "{told:?}");
+}
+
+#[tokio::test]
+async fn images_are_listed_and_removed_without_force() {
+    let (engine, server) = engine(|asked| match asked.path.as_str() {
+        "/images/json" => answer(
+            200,
+            r#"[{"Id":"sha256:aa","ParentId":"","RepoTags":["b:1","a:1"],"RepoDigests":null,"Created":7,"Size":9,"SharedSize":-1,"Labels":null,"Containers":-1},
+                {"Id":"sha256:bb","ParentId":"","RepoTags":["<none>:<none>"],"RepoDigests":["<none>@<none>"],"Created":8,"Size":9,"SharedSize":-1,"Labels":{},"Containers":-1}]"#,
+        ),
+        "/images/used:1" => answer(409, r#"{"message":"conflict: container 1 is using it"}"#),
+        "/images/gone:1" => answer(404, r#"{"message":"No such image: gone:1"}"#),
+        _ => answer(
+            200,
+            r#"[{"Untagged":"r:5000/a:1"},{"Deleted":"sha256:aa"}]"#,
+        ),
+    });
+    let images = engine.images().await.unwrap();
+    assert_eq!(images[0].repo_tags, ["a:1", "b:1"]);
+    assert_eq!(images[0].created_at, Timestamp::from_secs(7));
+    assert_eq!(
+        (images[1].repo_tags.len(), images[1].repo_digests.len()),
+        (0, 0)
+    );
+    engine.remove_image("r:5000/team/a:1").await.unwrap();
+    let query = server.last("/images/r:5000/team/a:1").query;
+    assert!(!query.contains("force=true"), "{query}");
+    engine.remove_image("gone:1").await.unwrap();
+    let used = engine.remove_image("used:1").await;
+    assert!(matches!(used, Err(EngineError::Conflict(_))), "{used:?}");
+    let bad = engine.remove_image("a?force=1").await;
+    assert!(matches!(bad, Err(EngineError::Refused(_))), "{bad:?}");
 }
 
 #[tokio::test]
@@ -217,10 +318,12 @@ async fn credentials_arrive_whatever_the_password() {
             username: "alice".to_owned(),
             password: password.to_owned().into(),
         };
-        engine
-            .pull("registry:5000/agent", Some(&credentials))
-            .await
-            .unwrap();
+        let told = engine.pull("registry:5000/agent", Some(&credentials)).await;
+        assert!(
+            told.unwrap()
+                .all(|event| async move { event.is_ok() })
+                .await
+        );
         let asked = server.last("/images/create");
         assert!(asked.query.contains("agent%3Alatest"), "{}", asked.query);
         let header = asked.headers["X-Registry-Auth"].to_str().unwrap();

@@ -325,3 +325,37 @@ async fn observed_generation_never_moves_back() {
     pass_time(5.0).await;
     assert_eq!(rig.store.status("a").observed_generation, Generation(3));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_change_somebody_waits_for_never_waits_for_a_change_of_many() {
+    let names: Vec<String> = (0..8).map(|n| format!("many-{n}")).collect();
+    let things: Vec<(&str, Thing)> = names
+        .iter()
+        .map(|name| (&**name, Thing::new(1, 1)))
+        .chain([("user", Thing::new(1, 1))])
+        .collect();
+    let rig = Rig::new(World::with(&things));
+    for (name, _) in &things {
+        rig.until_ready(name).await;
+    }
+    for name in &names {
+        rig.world.state().things.get_mut(&key(name)).unwrap().bulk = true;
+        let slow = Fault::Slow(Duration::from_secs(60));
+        rig.world.apply_fault(name, slow, 1);
+        rig.change(name, 2);
+    }
+    pass_time(5.0).await;
+    assert_eq!(rig.summary().in_flight, settings().workers - 1);
+    rig.change("user", 2);
+    pass_time(0.1).await;
+    rig.until_ready("user").await;
+    assert_eq!(rig.summary().in_flight, settings().workers - 1);
+    assert_eq!(
+        rig.world.actual("many-0"),
+        1,
+        "its step still takes its time"
+    );
+    for name in &names {
+        rig.until_ready(name).await;
+    }
+}

@@ -18,7 +18,17 @@ fn queue() -> Queue<&'static str> {
 }
 
 fn dirty(generation: i64) -> Wake {
-    Wake::Generation(Generation(generation))
+    Wake::Generation {
+        generation: Generation(generation),
+        bulk: false,
+    }
+}
+
+fn bulk(generation: i64) -> Wake {
+    Wake::Generation {
+        generation: Generation(generation),
+        bulk: true,
+    }
 }
 
 async fn none(queue: &Queue<&'static str>, seconds: u64) -> bool {
@@ -158,6 +168,121 @@ async fn many_changes_do_not_starve_the_resync() {
         }
     }
     assert!(position.is_some_and(|turn| turn < 10), "{position:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_many_comes_after_what_somebody_waits_for_and_before_the_resync() {
+    let queue = queue();
+    queue.add(&"resync", Wake::Resync);
+    for key in ["b1", "b2"] {
+        queue.add(&key, bulk(2));
+    }
+    queue.add(&"user", dirty(1));
+    let mut order = Vec::new();
+    for _ in 0..4 {
+        order.push(take(&queue).await);
+    }
+    assert_eq!(order, ["user", "b1", "b2", "resync"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_change_of_many_brings_with_it_stays_in_its_lane() {
+    let queue = queue();
+    queue.add(&"a", bulk(2));
+    assert_eq!(take(&queue).await, "a");
+    queue.add(&"a", Wake::Event);
+    queue.done(&"a", Verdict::Progressed, Some(Generation(2)));
+    queue.add(&"user", Wake::Event);
+    assert_eq!(take(&queue).await, "user");
+    assert_eq!(take(&queue).await, "a");
+    queue.done(&"a", Verdict::After(Duration::from_secs(1)), None);
+    queue.add(&"a", Wake::Event);
+    queue.add(&"other", Wake::Event);
+    assert_eq!(take(&queue).await, "other");
+    assert_eq!(take(&queue).await, "a");
+    // Settled, it is a key like any other.
+    queue.done(&"a", Verdict::Settled, None);
+    queue.add(&"b", bulk(1));
+    queue.add(&"a", Wake::Event);
+    assert_eq!(take(&queue).await, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_one_by_itself_takes_it_out_of_the_change_of_many() {
+    for wake in [dirty(3), Wake::Operator] {
+        let queue = queue();
+        for key in ["a", "b"] {
+            queue.add(&key, bulk(2));
+        }
+        queue.add(&"b", wake);
+        assert_eq!(take(&queue).await, "b", "{wake:?}");
+        assert_eq!(take(&queue).await, "a", "{wake:?}");
+        assert_eq!(queue.depth().ready, 0);
+        // And it stays there, whatever follows.
+        queue.done(&"b", Verdict::Progressed, None);
+        queue.add(&"c", bulk(1));
+        queue.add(&"b", bulk(9));
+        assert_eq!(take(&queue).await, "b", "{wake:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_worker_is_kept_for_what_somebody_waits_for() {
+    let queue = queue().with_workers(3);
+    for key in ["b1", "b2", "b3"] {
+        queue.add(&key, bulk(1));
+    }
+    queue.add(&"r1", Wake::Resync);
+    assert_eq!(take(&queue).await, "b1");
+    assert_eq!(take(&queue).await, "b2");
+    assert!(none(&queue, 100).await, "the third worker is kept");
+    queue.add(&"user", dirty(1));
+    assert_eq!(take(&queue).await, "user");
+    assert!(none(&queue, 100).await);
+    // A worker that waits hears of the place that became free.
+    let (next, ()) = tokio::join!(take(&queue), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        queue.done(&"b1", Verdict::Settled, None);
+    });
+    assert_eq!(next, "b3");
+    queue.done(&"b2", Verdict::Settled, None);
+    assert_eq!(take(&queue).await, "r1");
+    // A key that was raised in flight gives its place back all the same.
+    queue.add(&"b3", dirty(5));
+    for key in ["b3", "r1", "user"] {
+        queue.done(&key, Verdict::Settled, None);
+    }
+    assert_eq!(take(&queue).await, "b3");
+    for key in ["x", "y", "z"] {
+        queue.add(&key, bulk(1));
+    }
+    assert_eq!((take(&queue).await, take(&queue).await), ("x", "y"));
+    assert!(none(&queue, 100).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_worker_does_everything() {
+    let queue = queue().with_workers(1);
+    queue.add(&"a", bulk(1));
+    assert_eq!(take(&queue).await, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_of_the_lower_lanes_is_starved() {
+    let queue = queue().with_workers(4);
+    queue.add(&"resync", Wake::Resync);
+    let mut positions = HashMap::new();
+    let mut generation = 0;
+    for turn in 0..200 {
+        generation += 1;
+        queue.add(&"busy", Wake::Event);
+        queue.add(&"many", bulk(generation));
+        let key = take(&queue).await;
+        queue.done(&key, Verdict::Settled, None);
+        positions.entry(key).or_insert(turn);
+    }
+    assert!(positions["many"] < 10, "{positions:?}");
+    assert!(positions["resync"] < 80, "{positions:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -301,7 +426,8 @@ fn plans() -> impl Strategy<Value = Vec<Plan>> {
         Just(Wake::Event),
         Just(Wake::Resync),
         Just(Wake::Operator),
-        (1..6i64).prop_map(|n| Wake::Generation(Generation(n))),
+        (1..6i64).prop_map(dirty),
+        (1..6i64).prop_map(bulk),
     ];
     let plan = (0..4usize, 0..3_000u64, wake).prop_map(|(key, at, wake)| Plan { key, at, wake });
     prop::collection::vec(plan, 1..60)
@@ -343,7 +469,8 @@ async fn run(plans: Vec<Plan>, verdicts: Vec<(u8, u64)>) -> (Seen, Vec<(usize, I
             cap: Duration::from_secs(2),
         },
         Jitter::seeded(3),
-    );
+    )
+    .with_workers(3);
     let seen = std::sync::Mutex::new(Seen::default());
     let turn = std::sync::atomic::AtomicUsize::new(0);
     let work = || async {

@@ -19,7 +19,7 @@ use crate::runtime::leader::Leadership;
 use crate::runtime::summary::{ReconcilerHandle, StatusTick, Summary};
 use crate::runtime::supervise::Supervisor;
 use crate::runtime::{
-    Classify, ErrorClass, ObjectStatus, PauseState, Plan, Reconciler, Requeue, StatusStore,
+    Classify, Dirty, ErrorClass, ObjectStatus, PauseState, Plan, Reconciler, Requeue, StatusStore,
     StoreError, file_lock,
 };
 use schema::bell::{Ringer, bell};
@@ -80,6 +80,8 @@ pub struct Thing {
     pub claims: Vec<Condition>,
     /// Somebody else undoes every step.
     pub contested: bool,
+    /// Its changes come with those of many others.
+    pub bulk: bool,
 }
 
 impl Thing {
@@ -91,6 +93,7 @@ impl Thing {
             requeue: Requeue::AtResync,
             claims: Vec::new(),
             contested: false,
+            bulk: false,
         }
     }
 }
@@ -341,7 +344,7 @@ impl MemoryStore {
 
 #[async_trait]
 impl StatusStore<Uid> for MemoryStore {
-    async fn dirty_keys(&self) -> Result<Vec<(Uid, Generation)>, StoreError> {
+    async fn dirty_keys(&self) -> Result<Vec<Dirty<Uid>>, StoreError> {
         self.check()?;
         let world = self.world.state();
         let state = self.state();
@@ -355,7 +358,11 @@ impl StatusStore<Uid> for MemoryStore {
                     .map_or(0, |s| s.observed_generation.0);
                 thing.generation > seen
             })
-            .map(|(key, thing)| (key.clone(), Generation(thing.generation)))
+            .map(|(key, thing)| Dirty {
+                key: key.clone(),
+                generation: Generation(thing.generation),
+                bulk: thing.bulk,
+            })
             .collect())
     }
 

@@ -6,12 +6,15 @@
 //! methods: each is one accepted write.
 
 mod data_dir;
+mod images;
+mod rollouts;
 mod script;
 mod statuses;
 mod tables;
 mod writes;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::bell::{Bell, Ringer, bell};
@@ -20,9 +23,11 @@ use schema::config::query::Values;
 use schema::container::{ContainerFacts, ContainerRow};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Uid};
+use schema::image::{ImageFacts, ImageRow, ImageUse};
+use schema::rollout::{ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
 use schema::user::UserRow;
 
-use super::{DirtyObserver, Store};
+use super::{DirtyObserver, RolloutStep, Store};
 use crate::runtime::StatusStore;
 pub use data_dir::MemoryDataDir;
 pub use script::{Change, Pace};
@@ -234,5 +239,90 @@ impl Store for MemoryStore {
             reconciler,
             observer,
         })
+    }
+
+    async fn images(&self) -> Result<Vec<ImageRow>, DbError> {
+        self.transaction(|tables| Ok(tables.image_rows())).await
+    }
+
+    async fn image(&self, uid: &Uid) -> Result<Option<ImageRow>, DbError> {
+        self.transaction(|tables| Ok(tables.image_row(uid))).await
+    }
+
+    async fn image_uses(&self) -> Result<Vec<ImageUse>, DbError> {
+        self.transaction(|tables| Ok(tables.image_uses())).await
+    }
+
+    async fn save_image_facts(&self, uid: &Uid, facts: &ImageFacts) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            tables.save_image_facts(uid, facts);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn purge_image(&self, uid: &Uid) -> Result<(), DbError> {
+        self.purge_image_row(uid).await
+    }
+
+    async fn rollouts(&self) -> Result<Vec<Uid>, DbError> {
+        self.transaction(|tables| Ok(tables.unfinished_rollouts()))
+            .await
+    }
+
+    async fn rollout(
+        &self,
+        uid: &Uid,
+    ) -> Result<Option<(RolloutRow, Vec<RolloutTarget>)>, DbError> {
+        self.transaction(|tables| Ok(tables.rollout(uid))).await
+    }
+
+    async fn save_rollout_facts(
+        &self,
+        step: RolloutStep<'_>,
+        facts: &RolloutFacts,
+    ) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            tables.rollout_step(step)?.row.facts = facts.clone();
+            Ok(())
+        })
+        .await
+    }
+
+    async fn move_targets(
+        &self,
+        step: RolloutStep<'_>,
+        users: &[Uid],
+        image: &ImageChoice,
+        health_timeout: Duration,
+    ) -> Result<(), DbError> {
+        let moved = |tables: &mut Tables| tables.move_targets(step, users, image, health_timeout);
+        self.transaction(moved).await?;
+        self.ring();
+        Ok(())
+    }
+
+    async fn put_back_target(
+        &self,
+        step: RolloutStep<'_>,
+        user: &Uid,
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError> {
+        let put_back = |tables: &mut Tables| tables.put_back_target(step, user, state, message);
+        self.transaction(put_back).await?;
+        self.ring();
+        Ok(())
+    }
+
+    async fn finish_target(
+        &self,
+        step: RolloutStep<'_>,
+        user: &Uid,
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError> {
+        self.transaction(|tables| tables.finish_target(step, user, state, message))
+            .await
     }
 }

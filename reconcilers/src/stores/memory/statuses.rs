@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use schema::condition::Reason;
-use schema::ids::{Epoch, Generation, Kind, Uid};
+use schema::ids::{Epoch, Kind, Uid};
 use schema::object::StatusRow;
 
 use super::tables::{Object, Tables};
 use super::{Change, MemoryStore, away, delayed};
-use crate::runtime::{ObjectStatus, PauseState, StatusStore, StoreError};
+use crate::runtime::{Dirty, ObjectStatus, PauseState, StatusStore, StoreError};
 use crate::stores::DirtyObserver;
 
 pub(super) struct MemoryStatuses {
@@ -50,19 +50,23 @@ impl MemoryStatuses {
 
 #[async_trait]
 impl StatusStore<Uid> for MemoryStatuses {
-    async fn dirty_keys(&self) -> Result<Vec<(Uid, Generation)>, StoreError> {
+    async fn dirty_keys(&self) -> Result<Vec<Dirty<Uid>>, StoreError> {
         let dirty = self
             .call(|tables| {
                 let all = self.of_kind(tables).into_iter();
                 all.filter_map(|(uid, status)| {
-                    let generation = tables.object(self.kind, &uid)?.generation;
-                    (generation > status.observed_generation).then_some((uid, generation))
+                    let object = tables.object(self.kind, &uid)?;
+                    (object.generation > status.observed_generation).then_some(Dirty {
+                        key: uid,
+                        generation: object.generation,
+                        bulk: object.bulk_generation == object.generation,
+                    })
                 })
                 .collect::<Vec<_>>()
             })
             .await?;
-        for (uid, _) in &dirty {
-            self.observer.dirty(uid);
+        for object in &dirty {
+            self.observer.dirty(&object.key);
         }
         Ok(dirty)
     }

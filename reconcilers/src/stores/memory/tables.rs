@@ -1,6 +1,7 @@
 //! The tables, and what the statements of the reconcilers do to them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use schema::config::query::Values;
 use schema::container::{ContainerFacts, ContainerRow, Desired};
@@ -9,9 +10,13 @@ use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::StatusRow;
 use schema::user::UserRow;
 
+use super::images::ImageSpec;
+use super::rollouts::Rollout;
+
 #[derive(Debug, Clone)]
 pub(super) struct Object {
     pub(super) generation: Generation,
+    pub(super) bulk_generation: Generation,
     pub(super) paused: bool,
     pub(super) deleted_at: Option<Timestamp>,
 }
@@ -28,6 +33,9 @@ pub(super) struct Spec {
     pub(super) restart_token: String,
     pub(super) debug: bool,
     pub(super) image_ref: String,
+    pub(super) image_id: Option<String>,
+    pub(super) image_digest: Option<String>,
+    pub(super) health_timeout: Option<Duration>,
     pub(super) cpu_limit: Option<f64>,
     pub(super) memory_limit_mb: Option<i64>,
 }
@@ -39,7 +47,9 @@ pub(super) struct Tables {
     finalizers: BTreeSet<(Kind, Uid, String)>,
     pub(super) accounts: BTreeMap<Uid, Account>,
     pub(super) specs: BTreeMap<Uid, Spec>,
-    facts: BTreeMap<Uid, ContainerFacts>,
+    pub(super) facts: BTreeMap<Uid, ContainerFacts>,
+    pub(super) images: BTreeMap<Uid, ImageSpec>,
+    pub(super) rollouts: BTreeMap<Uid, Rollout>,
     pub(super) paused_reconcilers: BTreeSet<String>,
     pub(super) config: Values,
     /// How often configuration changed; its generation is one more.
@@ -89,9 +99,9 @@ impl Tables {
             restart_token: spec.restart_token.clone(),
             debug: spec.debug,
             image_ref: spec.image_ref.clone(),
-            image_id: None,
-            image_digest: None,
-            health_timeout: None,
+            image_id: spec.image_id.clone(),
+            image_digest: spec.image_digest.clone(),
+            health_timeout: spec.health_timeout,
             cpu_limit: spec.cpu_limit,
             memory_limit_mb: spec.memory_limit_mb,
             generation: object.generation,
@@ -114,7 +124,7 @@ impl Tables {
     }
 
     /// Removes a finalizer; tells whether the object may be purged now.
-    fn finalize(&mut self, kind: Kind, uid: &Uid, finalizer: &str) -> bool {
+    pub(super) fn finalize(&mut self, kind: Kind, uid: &Uid, finalizer: &str) -> bool {
         self.finalizers
             .remove(&(kind, uid.clone(), finalizer.to_owned()));
         let left = self
@@ -127,7 +137,7 @@ impl Tables {
         deleted && !left
     }
 
-    fn remove_object(&mut self, kind: Kind, uid: &Uid) {
+    pub(super) fn remove_object(&mut self, kind: Kind, uid: &Uid) {
         self.objects.remove(&(kind, uid.clone()));
         self.statuses.remove(&(kind, uid.clone()));
     }
@@ -193,5 +203,22 @@ impl Tables {
             .ok_or(DbError::NotFound("object"))?;
         object.generation.0 += 1;
         Ok(object.generation)
+    }
+
+    /// The same, as part of a change of many; not so while a change of this one alone waits to be seen.
+    pub(super) fn bump_in_bulk(&mut self, kind: Kind, uid: &Uid) -> Result<Generation, DbError> {
+        let key = (kind, uid.clone());
+        let observed = self.statuses.get(&key);
+        let observed = observed.map_or(Generation(0), |(status, _)| status.observed_generation);
+        let before = self.object(kind, uid).map(|object| {
+            object.bulk_generation == object.generation || object.generation <= observed
+        });
+        let generation = self.bump(kind, uid)?;
+        if let Some(object) = self.objects.get_mut(&key)
+            && before == Some(true)
+        {
+            object.bulk_generation = generation;
+        }
+        Ok(generation)
     }
 }

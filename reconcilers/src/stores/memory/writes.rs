@@ -12,9 +12,10 @@ use schema::user::NewUser;
 use super::MemoryStore;
 use super::tables::{Account, Object, Spec, Tables};
 
-fn insert(tables: &mut Tables, kind: Kind, uid: &Uid) {
+pub(super) fn insert(tables: &mut Tables, kind: Kind, uid: &Uid) {
     let object = Object {
         generation: Generation(1),
+        bulk_generation: Generation(0),
         paused: false,
         deleted_at: None,
     };
@@ -35,7 +36,10 @@ fn delete(
 }
 
 impl MemoryStore {
-    fn write<T>(&self, work: impl FnOnce(&mut Tables) -> Result<T, DbError>) -> Result<T, DbError> {
+    pub(super) fn write<T>(
+        &self,
+        work: impl FnOnce(&mut Tables) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
         let result = work(&mut self.tables());
         if result.is_ok() {
             self.ring();
@@ -78,6 +82,9 @@ impl MemoryStore {
                 restart_token: String::new(),
                 debug: false,
                 image_ref: new.image_ref.clone(),
+                image_id: None,
+                image_digest: None,
+                health_timeout: None,
                 cpu_limit: None,
                 memory_limit_mb: None,
             };

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use schema::image::ImageReference;
 
+use super::images::{familiar, made};
 use super::script::{Calls, Fault, HostEntry, Run, Verb};
 use super::{FakeEngine, unavailable};
 use crate::drivers::docker::{
-    ContainerDetails, ContainerSettings, ContainerState, EngineError, EngineEvent, Image, Network,
+    ContainerDetails, ContainerSettings, ContainerState, EngineError, EngineEvent, Network,
     NetworkSettings,
 };
 
@@ -150,8 +152,9 @@ impl FakeEngine {
     /// Puts an image on the engine under a reference and returns its id. The same reference again
     /// moves the tag to a new image.
     pub fn add_image(&self, reference: &str) -> String {
+        let now = self.now();
         self.change(|world| {
-            let image = image(world.fresh_id(), reference);
+            let image = made(world.fresh_id(), reference, now);
             let id = image.id.clone();
             world.load(image);
             id
@@ -160,28 +163,20 @@ impl FakeEngine {
 
     /// Puts an image where pulls find it and returns the id it will have.
     pub fn publish_image(&self, reference: &str) -> String {
+        let now = self.now();
         self.change(|world| {
-            let image = image(world.fresh_id(), reference);
+            let mut image = made(world.fresh_id(), reference, now);
+            let digest = world.fresh_id();
+            if let Ok(parsed) = reference.parse::<ImageReference>() {
+                let by_digest = format!("{}@sha256:{digest}", parsed.name());
+                image.repo_digests.push(familiar(&by_digest));
+            }
             let id = image.id.clone();
-            world.registry.extend(
-                image
-                    .repo_tags
-                    .iter()
-                    .map(|tag| (tag.clone(), image.clone())),
-            );
+            for name in image.repo_digests.iter().chain(&image.repo_tags) {
+                world.registry.insert(name.clone(), image.clone());
+            }
             id
         })
-    }
-}
-
-fn image(hex: String, reference: &str) -> Image {
-    let tag =
-        crate::drivers::docker::request::tagged(reference).unwrap_or_else(|_| reference.to_owned());
-    Image {
-        id: format!("sha256:{hex}"),
-        repo_tags: vec![tag],
-        repo_digests: Vec::new(),
-        size: 2_000_000,
     }
 }
 
@@ -229,12 +224,12 @@ impl FakeEngine {
         let now = self.now();
         self.change(|world| {
             if world.image(&settings.image).is_none() {
-                let mut made = image(world.fresh_id(), &settings.image);
+                let mut image = made(world.fresh_id(), &settings.image, now);
                 if settings.image.starts_with("sha256:") {
-                    made.id.clone_from(&settings.image);
-                    made.repo_tags.clear();
+                    image.id.clone_from(&settings.image);
+                    image.repo_tags.clear();
                 }
-                world.load(made);
+                world.load(image);
             }
             world.create(name, settings, now)
         })

@@ -6,6 +6,7 @@
 //! and an event stream sleeps until the next such moment.
 
 mod hand;
+mod images;
 mod networks;
 mod script;
 mod streams;
@@ -24,12 +25,12 @@ use tokio::time::Instant;
 use super::{
     Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
     EngineInfo, EngineStream, Image, LABEL_OWNER, LABEL_UID, LogChunk, LogOptions, Network,
-    NetworkSettings, RegistryCredentials, Stats,
+    NetworkSettings, PullEvent, RegistryCredentials, Stats,
 };
 use script::Script;
 pub use script::{
     CallHook, CallerHook, Calls, ChangeHook, ErrorMaker, EventHook, Fault, HostEntry, HostHook,
-    Run, StartHook, Verb,
+    PullEnd, PullScript, Run, StartHook, Verb,
 };
 use world::World;
 
@@ -46,6 +47,7 @@ struct Shared {
     world: Mutex<World>,
     script: Mutex<Script>,
     changed: Notify,
+    pulls: images::PullCount,
 }
 
 impl std::fmt::Debug for FakeEngine {
@@ -63,6 +65,7 @@ impl FakeEngine {
                 world: Mutex::default(),
                 script: Mutex::default(),
                 changed: Notify::new(),
+                pulls: images::PullCount::default(),
             }),
             caller: None,
         }
@@ -371,22 +374,25 @@ impl ContainerEngine for FakeEngine {
         .await
     }
 
+    async fn images(&self) -> Result<Vec<Image>, EngineError> {
+        self.call(Verb::Images, async { Ok(self.all_images()) })
+            .await
+    }
+
+    async fn remove_image(&self, reference_or_id: &str) -> Result<(), EngineError> {
+        self.call(Verb::RemoveImage, async {
+            self.change(|world| world.remove_image(reference_or_id))
+        })
+        .await
+    }
+
     async fn pull(
         &self,
         reference: &str,
         _credentials: Option<&RegistryCredentials>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<EngineStream<PullEvent>, EngineError> {
         self.call(Verb::Pull, async {
-            let reference = super::request::tagged(reference)?;
-            self.change(|world| match world.registry.get(&reference).cloned() {
-                Some(image) => {
-                    world.load(image);
-                    Ok(())
-                }
-                None => Err(EngineError::PullFailed(format!(
-                    "manifest for {reference} not found: manifest unknown"
-                ))),
-            })
+            self.pull_stream(&super::request::tagged(reference)?)
         })
         .await
     }

@@ -27,6 +27,8 @@ pub enum Verb {
     CreateNetwork,
     RemoveNetwork,
     Image,
+    Images,
+    RemoveImage,
     Pull,
     FileExists,
     ReadFile,
@@ -46,12 +48,14 @@ impl Verb {
             | Self::Rename
             | Self::CreateNetwork
             | Self::RemoveNetwork
+            | Self::RemoveImage
             | Self::Pull => true,
             Self::Info
             | Self::List
             | Self::Inspect
             | Self::Network
             | Self::Image
+            | Self::Images
             | Self::FileExists
             | Self::ReadFile
             | Self::Logs
@@ -155,6 +159,30 @@ impl Default for Run {
     }
 }
 
+/// How pulls of a reference go.
+#[derive(Clone)]
+pub struct PullScript {
+    /// Ids and sizes of its layers.
+    pub layers: Vec<(String, u64)>,
+    /// How many of them, from the first on, the engine already has.
+    pub present: usize,
+    /// Time before each event.
+    pub step: Duration,
+    /// How it ends.
+    pub ends: PullEnd,
+}
+
+/// How a scripted pull ends.
+#[derive(Clone)]
+pub enum PullEnd {
+    /// With the image on the engine.
+    Done,
+    /// With this error in place of the event of this number.
+    Fails(usize, ErrorMaker),
+    /// Never: after so many events nothing comes any more.
+    Hangs(usize),
+}
+
 /// Decides at each start how the process behaves.
 pub type StartHook = Arc<dyn Fn(&ContainerDetails) -> Run + Send + Sync>;
 
@@ -224,6 +252,7 @@ pub(super) struct Script {
     pub(super) event_hook: Option<EventHook>,
     pub(super) change_hook: Option<ChangeHook>,
     pub(super) host_hook: Option<HostHook>,
+    pub(super) pulls: BTreeMap<String, PullScript>,
     pub(super) hide_binds: bool,
     pub(super) ignore_bind_sources: bool,
 }

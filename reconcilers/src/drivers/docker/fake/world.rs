@@ -366,26 +366,6 @@ impl World {
     pub(super) fn notice(&mut self, id: &str, action: &str) {
         self.emit(id, action);
     }
-
-    // --- images
-
-    pub(super) fn image(&self, reference: &str) -> Option<&Image> {
-        let tagged = crate::drivers::docker::request::tagged(reference).ok();
-        self.images.get(reference).or_else(|| {
-            let tagged = tagged?;
-            self.images.values().find(|image| {
-                image.repo_tags.contains(&tagged) || image.repo_digests.contains(&tagged)
-            })
-        })
-    }
-
-    /// Puts an image on the engine; its tags leave the images that had them.
-    pub(super) fn load(&mut self, image: Image) {
-        for other in self.images.values_mut() {
-            other.repo_tags.retain(|tag| !image.repo_tags.contains(tag));
-        }
-        self.images.insert(image.id.clone(), image);
-    }
 }
 
 fn is_container_name(name: &str) -> bool {

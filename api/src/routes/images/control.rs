@@ -1,0 +1,194 @@
+//! What people want of a rollout under way, and of a pull.
+
+use std::time::Duration;
+
+use schema::audit::About;
+use schema::db::Tx;
+use schema::error::DbError;
+use schema::ids::{Generation, Kind, Timestamp, Uid};
+use schema::{image, rollout};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::delete::being_removed;
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::{Actor, Superadmin};
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::wait::{self, Change, Converging};
+
+/// A change that its reconciler has taken note of: `converged` says no more than that.
+pub type Noted = Converging;
+
+/// Which rollout.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Which {
+    /// Its id; without it the newest that has not ended, and for a rollback the newest of all.
+    #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
+    id: Option<String>,
+}
+
+/// A change of what is wanted of a rollout.
+#[derive(Clone, Copy)]
+enum Verb {
+    Pause,
+    Resume,
+    RollBack,
+    Cancel,
+}
+
+impl Verb {
+    async fn write(
+        self,
+        tx: &mut Tx,
+        uid: &Uid,
+        expected: Option<Generation>,
+    ) -> Result<Generation, DbError> {
+        match self {
+            Self::Pause => rollout::pause(tx, uid, expected).await,
+            Self::Resume => rollout::resume(tx, uid, expected).await,
+            Self::RollBack => rollout::roll_back(tx, uid, expected).await,
+            Self::Cancel => rollout::cancel(tx, uid, expected).await,
+        }
+    }
+
+    fn done(self) -> &'static str {
+        match self {
+            Self::Pause => "the rollout is paused; users under way are waited for",
+            Self::Resume => "the rollout goes on",
+            Self::RollBack => "the rollout is rolled back",
+            Self::Cancel => "the rollout is cancelled; users under way are waited for",
+        }
+    }
+
+    /// The rollout meant when none is named.
+    async fn newest(self, tx: &mut Tx) -> Result<Uid, ApiError> {
+        let newest = match self {
+            Self::RollBack => {
+                let (rows, _) = rollout::list(tx, 1, 0).await?;
+                rows.into_iter().next().map(|row| row.uid)
+            }
+            // Ids of later ones sort after those of earlier ones.
+            Self::Pause | Self::Resume | Self::Cancel => rollout::unfinished(tx).await?.pop(),
+        };
+        newest.ok_or_else(|| match self {
+            Self::RollBack => ApiError::not_found("a rollout"),
+            Self::Pause | Self::Resume | Self::Cancel => {
+                ApiError::not_found("a rollout that has not ended")
+            }
+        })
+    }
+}
+
+/// `POST /api/admin/images/rollouts/pause`: nobody more is moved until it is resumed.
+///
+/// # Errors
+/// 404 without such a rollout, 409 `wrong_state` when it has ended, 412 for a stale `if_generation`.
+pub async fn pause(
+    Superadmin(actor): Superadmin,
+    input: Input<Which>,
+    deps: Deps,
+) -> Result<Answer<Noted>, ApiError> {
+    change(&deps, &actor, input, Verb::Pause).await
+}
+
+/// `POST /api/admin/images/rollouts/resume`: the image is pulled and resolved once more, who failed gets
+/// another turn, and it goes on.
+///
+/// # Errors
+/// As [`pause`]; also when it is not paused.
+pub async fn resume(
+    Superadmin(actor): Superadmin,
+    input: Input<Which>,
+    deps: Deps,
+) -> Result<Answer<Noted>, ApiError> {
+    change(&deps, &actor, input, Verb::Resume).await
+}
+
+/// `POST /api/admin/images/rollouts/rollback`: everybody goes back to the image of before; also when the
+/// rollout has ended.
+///
+/// # Errors
+/// As [`pause`]; 409 `in_rollout` when one of its users is in another rollout by now.
+pub async fn roll_back(
+    Superadmin(actor): Superadmin,
+    input: Input<Which>,
+    deps: Deps,
+) -> Result<Answer<Noted>, ApiError> {
+    change(&deps, &actor, input, Verb::RollBack).await
+}
+
+/// `POST /api/admin/images/rollouts/cancel`: nobody more is moved, and that is the end.
+///
+/// # Errors
+/// As [`pause`].
+pub async fn cancel_route(
+    Superadmin(actor): Superadmin,
+    input: Input<Which>,
+    deps: Deps,
+) -> Result<Answer<Noted>, ApiError> {
+    change(&deps, &actor, input, Verb::Cancel).await
+}
+
+async fn change(
+    deps: &Deps,
+    actor: &Actor,
+    input: Input<Which>,
+    verb: Verb,
+) -> Result<Answer<Noted>, ApiError> {
+    let mut tx = input.meta.begin(deps).await?;
+    let uid = match input.params.id.filter(|id| !id.is_empty()) {
+        Some(id) => Uid::from(id),
+        None => verb.newest(&mut tx).await?,
+    };
+    let generation = verb.write(&mut tx, &uid, input.if_generation).await?;
+    let action = input.meta.op.to_string();
+    tx.commit(About::object(Kind::Rollout, uid.as_str()))
+        .await?;
+    tracing::info!(%actor, rollout = uid.as_str(), action, "rollout");
+    let change = of_rollout(uid, generation);
+    noted(deps, &change, input.wait, verb.done().to_owned()).await
+}
+
+fn of_rollout(uid: Uid, generation: Generation) -> Change {
+    Change {
+        kind: Kind::Rollout,
+        name: uid.to_string(),
+        uid,
+        generation,
+    }
+}
+
+/// Cancels a rollout; the caller commits.
+pub(in crate::routes) async fn cancel(
+    tx: &mut Tx,
+    id: &str,
+    expected: Option<Generation>,
+) -> Result<Change, ApiError> {
+    let uid = Uid::from(id.to_owned());
+    let generation = Verb::Cancel.write(tx, &uid, expected).await?;
+    Ok(of_rollout(uid, generation))
+}
+
+/// Calls the pull of a full reference off; the caller commits.
+pub(in crate::routes) async fn call_off_pull(
+    tx: &mut Tx,
+    reference: &str,
+    now: Timestamp,
+) -> Result<Change, ApiError> {
+    let cancelled = image::request_cancel(tx, reference, now).await;
+    let (uid, generation) = cancelled.map_err(being_removed)?;
+    Ok(Change::of_image(uid, reference, generation))
+}
+
+/// Waits until the reconciler has taken note of a change.
+pub(in crate::routes) async fn noted(
+    deps: &Deps,
+    change: &Change,
+    wait: Option<Duration>,
+    done: String,
+) -> Result<Answer<Noted>, ApiError> {
+    let settled = wait::settle_noted(deps, change, wait).await;
+    wait::reply(change, settled, done, "accepted; the change is under way")
+}

@@ -1,0 +1,260 @@
+//! Pulls: asking for one and looking on, what runs, and calling one off.
+//!
+//! A pull belongs to the service. A request records that an image shall be pulled, and then only looks
+//! on: closing the stream stops nothing.
+
+mod follow;
+
+use futures::StreamExt;
+use schema::audit::About;
+use schema::condition::{self, ConditionType};
+use schema::ids::{Kind, Timestamp};
+use schema::image::{self, DesiredImage, ImageReference, ImageRow};
+use schema::{object, operation};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::control::{self, Noted};
+use super::delete::being_removed;
+use super::names::{reference, settings};
+use crate::answer::{Answer, Events};
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::{Input, Meta, Nothing};
+use crate::pull_log::LastEvent;
+use crate::routes::live;
+use crate::routes::page::{Page, cut};
+use follow::Wanted;
+
+/// What a client has seen, in the words of event streams.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// Which image.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Which {
+    /// A tag of `image.name`, or a reference. A text without `/`, `:` and `@` is a tag.
+    #[schema(example = "v1.2")]
+    image: String,
+}
+
+/// `POST /api/admin/images/pull`: the image shall be pulled once more; an event stream tells how it
+/// goes, and ends with exactly one `done` or `error`. A client that comes back with `Last-Event-ID`
+/// asks for nothing new, and hears what it has missed.
+///
+/// # Errors
+/// 400 for what is neither tag nor reference, 409 while the image is being removed, 429 when too many
+/// pulls are looked on; all before the stream begins.
+pub async fn pull(
+    Superadmin(actor): Superadmin,
+    input: Input<Which>,
+    deps: Deps,
+) -> Result<Events, ApiError> {
+    let image = read_name(&deps, &input.params.image).await?;
+    let last = last_event(&input.meta)?;
+    let viewing = deps
+        .viewers
+        .begin(actor.session().map(|s| &s.account.uid))?;
+    let known = match last {
+        Some(_) => find_wanted(&deps, &image).await?,
+        None => None,
+    };
+    let wanted = match known {
+        Some(wanted) => wanted,
+        None => request(&deps, &input.meta, &image, &actor.to_string()).await?,
+    };
+    let log = follow::log(&deps, wanted);
+    let had = last.map_or(0, |last| log.position(&last));
+    let dead = live::death(deps.clone(), actor.session().cloned());
+    // The right to look on is held by the stream, and given back with it.
+    let events = log.events(had).take_until(dead).inspect(move |_| {
+        let _held = &viewing;
+    });
+    Ok(Events::new(events))
+}
+
+/// What a client that comes back has had.
+fn last_event(meta: &Meta) -> Result<Option<LastEvent>, ApiError> {
+    let header = meta.headers.get(LAST_EVENT_ID);
+    let parsed = header.map(|value| value.to_str().unwrap_or_default().parse());
+    parsed.transpose()
+}
+
+async fn read_name(deps: &Deps, text: &str) -> Result<ImageReference, ApiError> {
+    let mut connection = deps.db.read().await?;
+    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
+    drop(connection);
+    let (_, managed) = settings(values)?;
+    reference("image", text, &managed)
+}
+
+/// The pull that a client comes back to.
+async fn find_wanted(deps: &Deps, image: &ImageReference) -> Result<Option<Wanted>, ApiError> {
+    let mut connection = deps.db.read().await?;
+    let row = image::find(&mut connection, &image.to_string()).await?;
+    Ok(row.filter(|row| row.deleted_at.is_none()).map(Wanted::from))
+}
+
+/// Records that an image shall be pulled, as an operation.
+async fn request(
+    deps: &Deps,
+    meta: &Meta,
+    image: &ImageReference,
+    actor: &str,
+) -> Result<Wanted, ApiError> {
+    // Later ones are greater, which tells a newer request from one that was taken back.
+    let token = Uuid::now_v7().to_string();
+    let reference = image.to_string();
+    let now = deps.clock.now();
+    let mut tx = meta.begin(deps).await?;
+    let pulled = image::request_pull(&mut tx, &reference, &token, now).await;
+    let (uid, generation) = pulled.map_err(being_removed)?;
+    let object = (Kind::Image, uid.clone(), reference.clone(), generation);
+    let task = operation::create(&mut tx, "pull", actor, &[object], now).await?;
+    let about = About::object(Kind::Image, &reference);
+    tx.commit(about.detail(format!("task {task}"))).await?;
+    tracing::info!(actor, image = reference, "image pull");
+    Ok(Wanted {
+        uid,
+        reference,
+        token,
+        generation,
+    })
+}
+
+/// A pull under way, here or elsewhere.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ImagePull)]
+pub struct Item {
+    #[schema(example = "docker.io/sipeed/picoclaw:v1.2")]
+    reference: String,
+    /// It was asked for by an administrator; otherwise a container or a rollout needs it.
+    wanted: bool,
+    /// This process runs it. What follows is known of such a pull only.
+    running: bool,
+    #[schema(minimum = 0, maximum = 100)]
+    percent: Option<u8>,
+    bytes: Option<u64>,
+    /// Of how many, as far as is known.
+    bytes_total: Option<u64>,
+    started_at: Option<Timestamp>,
+    /// How many look on.
+    viewers: Option<usize>,
+    /// Why it is not done, for programs: a condition's reason.
+    state: Option<String>,
+    /// The same for people.
+    message: Option<String>,
+}
+
+/// Pulls under way.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ImagePulls)]
+pub struct Pulls {
+    pulls: Vec<Item>,
+    #[serde(flatten)]
+    page: Page,
+}
+
+/// `GET /api/admin/images/pulls`: what is being pulled here, and what is wanted and not there yet.
+///
+/// # Errors
+/// Only when the database fails.
+pub async fn running(
+    _: Superadmin,
+    input: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<Pulls>, ApiError> {
+    let mut items: Vec<Item> = deps.pulls.running().into_iter().map(Item::from).collect();
+    let mut connection = deps.db.snapshot().await?;
+    let wanted = image::all(&mut connection).await?;
+    for row in wanted.into_iter().filter(is_open) {
+        let object = object::get(&mut connection, Kind::Image, &row.uid).await?;
+        let conditions = object.map(|object| object.status.conditions);
+        let ready = conditions
+            .as_deref()
+            .and_then(|all| condition::find(all, ConditionType::Ready));
+        let at = match items.iter().position(|one| one.reference == row.reference) {
+            Some(at) => at,
+            None => {
+                items.push(Item::open(row.reference));
+                items.len() - 1
+            }
+        };
+        if let Some(item) = items.get_mut(at) {
+            item.wanted = true;
+            item.state = ready.map(|ready| ready.reason.to_string());
+            item.message = ready.map(|ready| ready.message.clone());
+        }
+    }
+    drop(connection);
+    let paging = input.paging.as_ref();
+    let (pulls, total) = cut(items, paging, |item: &Item, text| {
+        item.reference.to_lowercase().contains(text)
+    });
+    let page = Page::of(paging, total);
+    Ok(Answer::ok("pulls under way", Pulls { pulls, page }))
+}
+
+/// Whether somebody waits for a pull of this image.
+fn is_open(row: &ImageRow) -> bool {
+    row.desired == DesiredImage::Present
+        && row.deleted_at.is_none()
+        && row.facts.pull_token.as_ref() != Some(&row.pull_token)
+}
+
+impl Item {
+    fn open(reference: String) -> Self {
+        Self {
+            reference,
+            wanted: true,
+            running: false,
+            percent: None,
+            bytes: None,
+            bytes_total: None,
+            started_at: None,
+            viewers: None,
+            state: None,
+            message: None,
+        }
+    }
+}
+
+impl From<crate::ports::RunningPull> for Item {
+    fn from(pull: crate::ports::RunningPull) -> Self {
+        Self {
+            wanted: false,
+            running: true,
+            percent: Some(pull.percent),
+            bytes: Some(pull.bytes),
+            bytes_total: Some(pull.bytes_total),
+            started_at: Some(pull.started_at),
+            viewers: Some(pull.viewers),
+            ..Self::open(pull.reference)
+        }
+    }
+}
+
+/// `POST /api/admin/images/pulls/cancel`: calls a pull off. What the engine has, it keeps.
+///
+/// # Errors
+/// 404 when nothing of that name is being pulled or wanted.
+pub async fn cancel(
+    Superadmin(actor): Superadmin,
+    input: Input<Which>,
+    deps: Deps,
+) -> Result<Answer<Noted>, ApiError> {
+    let reference = read_name(&deps, &input.params.image).await?.to_string();
+    let mut pulls = deps.pulls.running().into_iter();
+    let runs = pulls.any(|pull| pull.reference == reference);
+    let mut tx = input.meta.begin(&deps).await?;
+    let row = image::find(&mut tx, &reference).await?;
+    if !runs && !row.as_ref().is_some_and(is_open) {
+        return Err(ApiError::not_found(format!("a pull of {reference}")));
+    }
+    let change = control::call_off_pull(&mut tx, &reference, deps.clock.now()).await?;
+    tx.commit(About::object(Kind::Image, &reference)).await?;
+    tracing::info!(%actor, image = reference, "image pull called off");
+    let done = format!("the pull of {reference} is called off");
+    control::noted(&deps, &change, input.wait, done).await
+}

@@ -1,0 +1,73 @@
+//! `GET /api/admin/images/registry`: which tags there are to pull.
+
+use schema::config::Config;
+use schema::image::{self, ImageReference};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::list::{Tags, tags_answer};
+use super::names::{reference, settings};
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::ports::RegistryError;
+use crate::routes::params::flag;
+
+/// Which repository.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Which {
+    /// Ask the registry now, whatever it said within the last five minutes.
+    #[serde(default, deserialize_with = "flag")]
+    refresh: bool,
+    /// Another image than `image.name`.
+    #[schema(example = "docker.io/sipeed/picoclaw")]
+    image: Option<String>,
+}
+
+/// `GET /api/admin/images/registry`: all tags of the repository, newest version first.
+///
+/// # Errors
+/// 502 when the registry fails; the sentence says what to do.
+pub async fn tags(
+    _: Superadmin,
+    input: Input<Which>,
+    deps: Deps,
+) -> Result<Answer<Tags>, ApiError> {
+    let mut connection = deps.db.read().await?;
+    let (values, generation) =
+        schema::config::query::load(&mut connection, &deps.master_key).await?;
+    drop(connection);
+    let (config, managed) = settings(values)?;
+    let asked = input.params.image.as_deref();
+    let image = match asked.filter(|text| !text.trim().is_empty()) {
+        Some(text) => reference("image", text, &managed)?,
+        None => managed,
+    };
+    // Another configuration may mean other credentials.
+    let key = format!("{} {generation}", image.name());
+    let ask = ask(&deps, &config, &image);
+    let known = deps.tags.get(&key, input.params.refresh, ask).await;
+    let mut tags = known.map_err(refused)?.to_vec();
+    image::sort_newest_first(&mut tags);
+    let message = "tags that the registry has";
+    Ok(tags_answer(message, image.name(), tags, &input))
+}
+
+async fn ask(
+    deps: &Deps,
+    config: &Config,
+    image: &ImageReference,
+) -> Result<Vec<String>, RegistryError> {
+    let plain = config.list("image.registry_plain_http");
+    let plain = plain.iter().any(|host| host == image.registry());
+    let credentials = config.registry_credentials_for(image);
+    deps.registry.tags(image, credentials, plain).await
+}
+
+fn refused(error: RegistryError) -> ApiError {
+    ApiError::Remote {
+        message: error.to_string(),
+    }
+}

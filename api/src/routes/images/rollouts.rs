@@ -1,0 +1,215 @@
+//! `GET /api/admin/images/rollouts`: what is being moved where, and how far it is.
+
+use schema::error::DbError;
+use schema::ids::{Generation, Timestamp, Uid};
+use schema::operation::{self, Operation, Progress};
+use schema::rollout::{self, Phase, RolloutKind, RolloutRow, RolloutTarget, TargetState, Wish};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
+use crate::routes::page::{Page, cut};
+
+/// A rollout.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Rollout)]
+pub struct Item {
+    /// Also the id of its task.
+    #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
+    id: String,
+    #[serde(rename = "type")]
+    kind: RolloutKind,
+    phase: Phase,
+    wish: Wish,
+    /// The image that users get.
+    #[schema(example = "docker.io/sipeed/picoclaw:v1.2")]
+    reference: String,
+    /// The image that they had, as it was named.
+    source: Option<String>,
+    /// What the reference was resolved to, for all users alike.
+    image_id: Option<String>,
+    image_digest: Option<String>,
+    max_unavailable: u32,
+    pause_on_failure: bool,
+    #[schema(example = "2m")]
+    health_timeout: String,
+    message: String,
+    /// Who asked for it.
+    #[schema(example = "admin")]
+    actor: String,
+    created_at: Timestamp,
+    finished_at: Option<Timestamp>,
+    /// For `if_generation`.
+    generation: Generation,
+    progress: Progress,
+}
+
+impl Item {
+    fn new(row: RolloutRow, progress: Progress) -> Self {
+        Self {
+            id: row.uid.to_string(),
+            kind: row.kind,
+            phase: row.facts.phase,
+            wish: row.wish,
+            reference: row.reference,
+            source: row.source,
+            image_id: row.facts.image_id,
+            image_digest: row.facts.image_digest,
+            max_unavailable: row.max_unavailable,
+            pause_on_failure: row.pause_on_failure,
+            health_timeout: humantime::format_duration(row.health_timeout).to_string(),
+            message: row.facts.message,
+            actor: row.actor,
+            created_at: row.created_at,
+            finished_at: row.facts.finished_at,
+            generation: row.generation,
+            progress,
+        }
+    }
+}
+
+/// Rollouts.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Rollouts)]
+pub struct Listing {
+    /// Newest first.
+    rollouts: Vec<Item>,
+    #[serde(flatten)]
+    page: Page,
+}
+
+/// `GET /api/admin/images/rollouts`: newest first. Always one page, since they only grow in number.
+///
+/// # Errors
+/// Only when the database fails.
+pub async fn list(
+    _: Superadmin,
+    input: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<Listing>, ApiError> {
+    let first = Paging {
+        page: 1,
+        page_size: DEFAULT_PAGE_SIZE,
+        search: String::new(),
+    };
+    let paging = Some(input.paging.as_ref().unwrap_or(&first));
+    let (rollouts, total) = read(&deps, paging).await?;
+    let page = Page::of(paging, total);
+    let listing = Listing { rollouts, page };
+    Ok(Answer::ok("rollouts, newest first", listing))
+}
+
+async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Item>, i64), DbError> {
+    let mut connection = deps.db.snapshot().await?;
+    let (rows, _) = rollout::list(&mut connection, i64::MAX, 0).await?;
+    let (rows, total) = cut(rows, paging, |row: &RolloutRow, text| {
+        let texts = [row.uid.as_str(), &row.reference, &row.actor];
+        texts
+            .iter()
+            .any(|known| known.to_lowercase().contains(text))
+    });
+    let mut items = Vec::with_capacity(rows.len());
+    for row in rows {
+        let operation = operation_of(&row);
+        let targets = operation::targets(&mut connection, &operation).await?;
+        items.push(Item::new(row, operation::progress(&targets)));
+    }
+    Ok((items, total))
+}
+
+/// A rollout is an operation of the same id.
+fn operation_of(row: &RolloutRow) -> Operation {
+    let kind: &'static str = row.kind.into();
+    Operation {
+        id: row.uid.to_string(),
+        kind: kind.to_owned(),
+        actor: row.actor.clone(),
+        created_at: row.created_at,
+    }
+}
+
+/// Which rollout.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Which {
+    #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
+    id: String,
+}
+
+/// What became of one user.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RolloutUser)]
+pub struct UserResult {
+    #[schema(example = "alice")]
+    username: String,
+    state: TargetState,
+    message: String,
+    /// The image it was given last.
+    image_id: Option<String>,
+    /// The reference it had before.
+    previous_image: Option<String>,
+    previous_image_id: Option<String>,
+    moved_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+}
+
+impl From<RolloutTarget> for UserResult {
+    fn from(target: RolloutTarget) -> Self {
+        let (previous_image, previous_image_id) = match target.previous {
+            Some(previous) => (Some(previous.reference), previous.image_id),
+            None => (None, None),
+        };
+        Self {
+            username: target.name,
+            state: target.state,
+            message: target.message,
+            image_id: target.image_id,
+            previous_image,
+            previous_image_id,
+            moved_at: target.moved_at,
+            finished_at: target.finished_at,
+        }
+    }
+}
+
+/// One rollout with its users.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RolloutDetail)]
+pub struct Detail {
+    rollout: Item,
+    /// In the order in which they are moved.
+    users: Vec<UserResult>,
+    #[serde(flatten)]
+    page: Page,
+}
+
+/// `GET /api/admin/images/rollouts/{id}`: one rollout, and what became of each of its users.
+///
+/// # Errors
+/// 404 without such a rollout.
+pub async fn show(
+    _: Superadmin,
+    input: Input<Which>,
+    deps: Deps,
+) -> Result<Answer<Detail>, ApiError> {
+    let uid = Uid::from(input.params.id.clone());
+    let mut connection = deps.db.snapshot().await?;
+    let found = rollout::get(&mut connection, &uid).await?;
+    let (row, targets) = found.ok_or_else(|| ApiError::not_found("this rollout"))?;
+    let results = operation::targets(&mut connection, &operation_of(&row)).await?;
+    drop(connection);
+    let results_of_users = targets.into_iter().map(UserResult::from).collect();
+    let paging = input.paging.as_ref();
+    let (users, total) = cut(results_of_users, paging, |user: &UserResult, text| {
+        user.username.to_lowercase().contains(text)
+    });
+    let detail = Detail {
+        rollout: Item::new(row, operation::progress(&results)),
+        users,
+        page: Page::of(paging, total),
+    };
+    Ok(Answer::ok("the rollout and its users", detail))
+}

@@ -1,0 +1,348 @@
+//! `POST /api/admin/images/migrate` and `…/upgrade`: users move to another image, as a rollout.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use http::header::ACCEPT;
+use schema::audit::{About, Audited};
+use schema::ids::{Kind, Uid, UserName};
+use schema::operation::Progress;
+use schema::rollout::{self, NewRollout, RolloutKind};
+use schema::user::{self, UserListing};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+use utoipa::ToSchema;
+
+use super::names::{Named, reference, settings};
+use super::{progress, users};
+use crate::answer::{Answer, Live};
+use crate::deps::Deps;
+use crate::dispatch::{Actor, Superadmin};
+use crate::error::ApiError;
+use crate::follows::Following;
+use crate::input::{Input, Meta};
+use crate::routes::params::names;
+use crate::wait::{self, State};
+
+/// How long a new container may take to become ready, when the client says nothing.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(120);
+/// Bounds of what the client may say.
+const HEALTH_TIMEOUTS: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(5)..=Duration::from_secs(3600);
+const MAX_UNAVAILABLE: std::ops::RangeInclusive<u32> = 1..=1000;
+/// Most names that a refusal tells.
+const NAMED: usize = 20;
+
+/// Users of one image move to another.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Migration {
+    /// What they have: a tag of `image.name`, a reference, or an id.
+    #[schema(example = "v1.1")]
+    image: String,
+    /// What they get: a tag of `image.name`, or a reference.
+    #[schema(example = "v1.2")]
+    target: String,
+    /// Only these of them, in this order; everybody who has the image without it.
+    users: Option<Vec<String>>,
+    /// How many may be under way at once, 1 to 1000; 1 without it.
+    #[schema(minimum = 1, maximum = 1000)]
+    max_unavailable: Option<u32>,
+    /// Whether a failure holds the others back until somebody resumes it; it does without it.
+    pause_on_failure: Option<bool>,
+    /// How long a new container may take to become ready: 5s to 1h; 120s without it.
+    health_timeout: Option<String>,
+}
+
+/// Users move to an image.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Upgrade {
+    /// What they get: a tag of `image.name`, or a reference.
+    #[schema(example = "v1.2")]
+    tag: String,
+    /// Who, in this order.
+    #[serde(default)]
+    #[schema(example = json!(["alice", "bob"]))]
+    users: Vec<String>,
+    /// Members of these groups.
+    #[serde(default)]
+    groups: Vec<String>,
+    /// Everybody, by name.
+    #[serde(default)]
+    all: bool,
+    /// How many may be under way at once, 1 to 1000; 1 without it.
+    #[schema(minimum = 1, maximum = 1000)]
+    max_unavailable: Option<u32>,
+    /// Whether a failure holds the others back until somebody resumes it; it does without it.
+    pause_on_failure: Option<bool>,
+    /// How long a new container may take to become ready: 5s to 1h; 120s without it.
+    health_timeout: Option<String>,
+}
+
+/// How careful a rollout is.
+struct Care {
+    max_unavailable: u32,
+    pause_on_failure: bool,
+    health_timeout: Duration,
+}
+
+impl Care {
+    fn read(
+        max_unavailable: Option<u32>,
+        pause_on_failure: Option<bool>,
+        health_timeout: Option<&str>,
+    ) -> Result<Self, ApiError> {
+        let max_unavailable = max_unavailable.unwrap_or(1);
+        if !MAX_UNAVAILABLE.contains(&max_unavailable) {
+            let rule = "max_unavailable is a whole number from 1 to 1000";
+            return Err(ApiError::invalid("max_unavailable", rule));
+        }
+        let health_timeout = match health_timeout.filter(|text| !text.is_empty()) {
+            None => Some(HEALTH_TIMEOUT),
+            Some(text) => humantime::parse_duration(text)
+                .ok()
+                .filter(|time| HEALTH_TIMEOUTS.contains(time)),
+        };
+        let rule = "health_timeout is a duration such as 90s or 5m, from 5s to 1h";
+        Ok(Self {
+            max_unavailable,
+            pause_on_failure: pause_on_failure.unwrap_or(true),
+            health_timeout: health_timeout
+                .ok_or_else(|| ApiError::invalid("health_timeout", rule))?,
+        })
+    }
+}
+
+/// A rollout that has begun.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RolloutStarted)]
+pub struct Started {
+    /// The rollout, and its task.
+    #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
+    task_id: String,
+    /// How many users it moves.
+    total: usize,
+    state: State,
+    progress: Progress,
+}
+
+/// `POST /api/admin/images/migrate`: users of one image move to another; it is pulled if it is missing.
+///
+/// # Errors
+/// 400 for parameters and for users who are unknown or have another image, 409 `in_rollout`, 422
+/// `no_users`.
+pub async fn migrate(
+    Superadmin(actor): Superadmin,
+    input: Input<Migration>,
+    deps: Deps,
+) -> Result<Answer<Started>, ApiError> {
+    let asked = &input.params;
+    let (care, whom) = (asked.care()?, asked.whom()?);
+    let mut tx = input.meta.begin(&deps).await?;
+    let (values, _) = schema::config::query::load(&mut tx, &deps.master_key).await?;
+    let (_, managed) = settings(values)?;
+    let source = Named::read("image", &asked.image, &managed)?;
+    let target = reference("target", &asked.target, &managed)?.to_string();
+    let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
+    let has_it = |user: &UserListing| users::has(user, &source);
+    let wanted = chosen(everybody, &whom, has_it)?;
+    let source = Some(asked.image.trim().to_owned());
+    let new = new_rollout(RolloutKind::Migrate, target, source, &care);
+    let id = create(tx, &deps, &input.meta, &actor, &new, &wanted).await?;
+    started(&deps, id, wanted.len(), input.wait).await
+}
+
+/// `POST /api/admin/images/upgrade`: users move to an image that is pulled first. With
+/// `Accept: text/event-stream` the answer tells how it goes, until it ends or pauses.
+///
+/// # Errors
+/// As [`migrate`]; 422 `not_available_yet` for groups.
+pub async fn upgrade(
+    Superadmin(actor): Superadmin,
+    input: Input<Upgrade>,
+    deps: Deps,
+) -> Result<Live<Started>, ApiError> {
+    let asked = &input.params;
+    let (care, whom) = (asked.care()?, asked.whom()?);
+    let viewing = viewing(&deps, &input.meta, &actor)?;
+    let mut tx = input.meta.begin(&deps).await?;
+    let (values, _) = schema::config::query::load(&mut tx, &deps.master_key).await?;
+    let (_, managed) = settings(values)?;
+    let target = reference("tag", &asked.tag, &managed)?.to_string();
+    let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
+    let wanted = chosen(everybody, &whom, |_| true)?;
+    let new = new_rollout(RolloutKind::Upgrade, target, None, &care);
+    let id = create(tx, &deps, &input.meta, &actor, &new, &wanted).await?;
+    match viewing {
+        Some(viewing) => Ok(Live::Stream(progress::stream(&deps, &actor, id, viewing))),
+        None => started(&deps, id, wanted.len(), input.wait)
+            .await
+            .map(Live::Now),
+    }
+}
+
+impl Migration {
+    fn care(&self) -> Result<Care, ApiError> {
+        let timeout = self.health_timeout.as_deref();
+        Care::read(self.max_unavailable, self.pause_on_failure, timeout)
+    }
+
+    /// The users named; empty for everybody. A list that names nobody is no request for everybody.
+    fn whom(&self) -> Result<Vec<&str>, ApiError> {
+        let users = self.users.as_deref().map(names);
+        match users {
+            Some(users) if users.is_empty() => {
+                let rule = "users names nobody; leave it out for everybody who has the image";
+                Err(ApiError::invalid("users", rule))
+            }
+            users => Ok(users.unwrap_or_default()),
+        }
+    }
+}
+
+impl Upgrade {
+    fn care(&self) -> Result<Care, ApiError> {
+        let timeout = self.health_timeout.as_deref();
+        Care::read(self.max_unavailable, self.pause_on_failure, timeout)
+    }
+
+    /// The users named; empty for everybody.
+    fn whom(&self) -> Result<Vec<&str>, ApiError> {
+        if !names(&self.groups).is_empty() {
+            return Err(ApiError::Unprocessable {
+                code: "not_available_yet",
+                message: "there are no groups yet; name the users".to_owned(),
+                extra: Map::new(),
+            });
+        }
+        let users = names(&self.users);
+        if users.is_empty() != self.all {
+            let rule =
+                "users names who gets the image, or all=true means everybody; give one of them";
+            return Err(ApiError::invalid("users", rule));
+        }
+        Ok(users)
+    }
+}
+
+/// The right to look on, if the client wants to.
+fn viewing(deps: &Deps, meta: &Meta, actor: &Actor) -> Result<Option<Following>, ApiError> {
+    let accepts = meta.headers.get_all(ACCEPT).iter();
+    let mut accepts = accepts.filter_map(|value| value.to_str().ok());
+    if !accepts.any(|value| value.to_ascii_lowercase().contains("text/event-stream")) {
+        return Ok(None);
+    }
+    let account = actor.session().map(|session| &session.account.uid);
+    deps.viewers.begin(account).map(Some)
+}
+
+/// The users of these names, in this order, each once; without names everybody who fits, by name. All who
+/// cannot be meant are told. Who is being removed is not there.
+fn chosen(
+    mut everybody: Vec<UserListing>,
+    names: &[&str],
+    fits: impl Fn(&UserListing) -> bool,
+) -> Result<Vec<Uid>, ApiError> {
+    everybody.retain(|user| user.deleted_at.is_none() && user.desired.is_some());
+    if names.is_empty() {
+        let fitting = everybody.into_iter().filter(fits);
+        return Ok(fitting.map(|user| user.uid).collect());
+    }
+    let by_key: HashMap<String, &UserListing> = everybody
+        .iter()
+        .map(|user| (user.name.to_ascii_lowercase(), user))
+        .collect();
+    let (mut seen, mut uids) = (HashSet::new(), Vec::new());
+    let (mut unknown, mut unfit) = (Vec::new(), Vec::new());
+    for name in names {
+        match by_key.get(&name.to_ascii_lowercase()) {
+            Some(user) if !fits(user) => unfit.push(user.name.clone()),
+            Some(user) if seen.insert(&user.uid) => uids.push(user.uid.clone()),
+            Some(_) => {}
+            None => unknown.push(shown(name)),
+        }
+    }
+    let refusal = match (unknown.as_slice(), unfit.as_slice()) {
+        ([], []) => return Ok(uids),
+        ([], unfit) => format!("users: the image is not that of {}", listed(unfit)),
+        (unknown, _) => format!("users: there is no user {}", listed(unknown)),
+    };
+    Err(ApiError::invalid("users", refusal))
+}
+
+/// A name as it may be told: what is none, the client made up.
+fn shown(name: &str) -> String {
+    let valid: Result<UserName, _> = name.parse();
+    valid.map_or_else(|_| "(no user name)".to_owned(), |name| name.to_string())
+}
+
+fn listed(names: &[String]) -> String {
+    let first: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let rest = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!("{}{rest}", first.join(", "))
+}
+
+fn new_rollout(
+    kind: RolloutKind,
+    reference: String,
+    source: Option<String>,
+    care: &Care,
+) -> NewRollout {
+    NewRollout {
+        kind,
+        reference,
+        source,
+        max_unavailable: care.max_unavailable,
+        pause_on_failure: care.pause_on_failure,
+        health_timeout: care.health_timeout,
+    }
+}
+
+/// Records the rollout and gives its id.
+async fn create(
+    mut tx: Audited,
+    deps: &Deps,
+    meta: &Meta,
+    actor: &Actor,
+    new: &NewRollout,
+    users: &[Uid],
+) -> Result<String, ApiError> {
+    if users.is_empty() {
+        return Err(ApiError::Unprocessable {
+            code: "no_users",
+            message: "there is nobody to move: no user has this image, or there are no users"
+                .to_owned(),
+            extra: Map::from_iter([("total".to_owned(), json!(0))]),
+        });
+    }
+    let now = deps.clock.now();
+    let uid = rollout::create(&mut tx, new, users, &actor.to_string(), now).await?;
+    let detail = format!("{} users to {}", users.len(), new.reference);
+    let about = About::object(Kind::Rollout, uid.as_str());
+    tx.commit(about.detail(detail)).await?;
+    let (action, total) = (meta.op.to_string(), users.len());
+    tracing::info!(%actor, rollout = uid.as_str(), action, total, "rollout");
+    Ok(uid.to_string())
+}
+
+async fn started(
+    deps: &Deps,
+    id: String,
+    total: usize,
+    wait: Option<Duration>,
+) -> Result<Answer<Started>, ApiError> {
+    let progress = wait::settle_operation(deps, &id, wait).await;
+    let (state, status) = wait::state_of(progress);
+    let message = format!("the rollout over {total} users has begun");
+    let started = Started {
+        task_id: id,
+        total,
+        state,
+        progress,
+    };
+    Ok(Answer::ok(message, started).status(status))
+}

@@ -1,0 +1,142 @@
+//! Images leave the engine.
+
+use schema::condition::{Condition, Reason};
+use schema::ids::Kind;
+use schema::image::{self, DesiredImage};
+use serde_json::json;
+
+use super::*;
+
+const DELETE: &str = "/api/admin/images/delete";
+
+fn shelf() -> Vec<LocalImage> {
+    vec![
+        local('1', &["registry:5000/agent:v1"], 300),
+        local('2', &["registry:5000/agent:v2"], 200),
+        local('a', &["registry:5000/agent:v10"], 100),
+        local('3', &["busybox:1"], 100),
+    ]
+}
+
+async fn wanted(fleet: &Fleet, name: &str) -> Option<DesiredImage> {
+    let mut connection = fleet.world.deps.db.read().await.unwrap();
+    let row = image::find(&mut connection, name).await.unwrap();
+    row.map(|row| row.desired)
+}
+
+#[tokio::test]
+async fn l38_only_what_is_managed_goes_without_force() {
+    let fleet = stocked(Some(shelf())).await;
+    fleet.post(DELETE, "image=v3").await.fails(404, "not_found");
+    let foreign = fleet.post(DELETE, "image=busybox:1").await;
+    let foreign = foreign.fails(409, "not_managed");
+    assert!(foreign["error"].as_str().unwrap().contains(OURS));
+    assert_eq!(wanted(&fleet, "docker.io/library/busybox:1").await, None);
+    let body = "image=busybox:1&force=1&wait=0";
+    let taken = fleet.post(DELETE, body).await.is(202);
+    assert_eq!(taken["object"], "image/docker.io/library/busybox:1");
+    for (named, means) in [
+        ("v1", "registry:5000/agent:v1".to_owned()),
+        (
+            "registry:5000/agent:v2",
+            "registry:5000/agent:v2".to_owned(),
+        ),
+        ("aaaaaaaaaaaa", id('a')),
+    ] {
+        let body = format!("image={named}&wait=0");
+        fleet.post(DELETE, &body).await.is(202);
+        let absent = Some(DesiredImage::Absent);
+        assert_eq!(wanted(&fleet, &means).await, absent, "{named}");
+    }
+    let mut twins = [local('b', &[], 1), local('b', &[], 1)];
+    twins[1].id.replace_range(60.., "c");
+    let fleet_of_twins = stocked(Some(twins.to_vec())).await;
+    let either = fleet_of_twins
+        .post(DELETE, "image=bbbbbbbbbbbb&force=1")
+        .await;
+    assert_eq!(either.fails(400, "invalid_parameter")["field"], "image");
+    let again = fleet.post("/api/admin/images/pull", "image=v1").await;
+    again.fails(409, "image_being_removed");
+}
+
+#[tokio::test]
+async fn what_somebody_has_stays_and_says_who_and_what_else_there_is() {
+    let fleet = stocked(Some(shelf())).await;
+    fleet.user("alice").await;
+    fleet.user("bob").await;
+    give(&fleet, "bob", "registry:5000/agent:gone", Some(id('1'))).await;
+    for named in ["v1", &id('1'), "111111111111"] {
+        let refused = fleet.post(DELETE, &format!("image={named}&force=1")).await;
+        let refused = refused.fails(409, "image_in_use");
+        let others = ["registry:5000/agent:v10", "registry:5000/agent:v2"];
+        assert_eq!(refused["alternatives"], json!(others), "{named}");
+        let users = if named == "v1" {
+            json!(["alice", "bob"])
+        } else {
+            json!(["bob"])
+        };
+        assert_eq!(refused["users"], users, "{named}");
+    }
+    let mut connection = fleet.world.deps.db.read().await.unwrap();
+    assert!(image::all(&mut connection).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn while_the_engine_is_away_a_managed_reference_is_taken_at_its_word() {
+    let fleet = stocked(None).await;
+    fleet.user("alice").await;
+    fleet.post(DELETE, "image=v9&wait=0").await.is(202);
+    assert_eq!(
+        wanted(&fleet, "registry:5000/agent:v9").await,
+        Some(DesiredImage::Absent)
+    );
+    let used = fleet.post(DELETE, "image=v1").await;
+    let used = used.fails(409, "image_in_use");
+    assert_eq!(used["users"], json!(["alice"]));
+    for unclear in ["busybox:1&force=1", &id('1')] {
+        let body = format!("image={unclear}");
+        fleet
+            .post(DELETE, &body)
+            .await
+            .fails(503, "engine_unavailable");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_waits_until_the_image_is_gone_or_cannot_go() {
+    let fleet = stocked(Some(shelf())).await;
+    let name = "registry:5000/agent:v1";
+    let uid = async || {
+        loop {
+            let mut connection = fleet.world.deps.db.read().await.unwrap();
+            if let Some(row) = image::find(&mut connection, name).await.unwrap() {
+                return row.uid;
+            }
+            drop(connection);
+            tokio::task::yield_now().await;
+        }
+    };
+    let seen = async |reason| {
+        let uid: Uid = uid().await;
+        let said = Condition::not_ready(reason, "a container has it");
+        fleet.saw(Kind::Image, &uid, 5, said).await;
+    };
+    let (answer, ()) = tokio::join!(fleet.post(DELETE, "image=v1"), seen(Reason::ImageInUse));
+    answer.fails(409, "image_in_use");
+    let purge = async {
+        let uid = uid().await;
+        let mut tx = fleet.world.db.begin().await.unwrap();
+        assert!(image::purge(&mut tx, &uid).await.unwrap());
+        tx.commit().await.unwrap();
+    };
+    purge.await;
+    let purged = async {
+        let uid = uid().await;
+        let mut tx = fleet.world.db.begin().await.unwrap();
+        assert!(image::purge(&mut tx, &uid).await.unwrap());
+        tx.commit().await.unwrap();
+        fleet.world.status_ticks.send_modify(|ticks| *ticks += 1);
+    };
+    let (answer, ()) = tokio::join!(fleet.post(DELETE, "image=v1"), purged);
+    assert_eq!(answer.is(200)["state"], "converged");
+}

@@ -1,0 +1,206 @@
+//! What is there: on the engine, with users, at the registry.
+
+use std::sync::Mutex;
+
+use schema::image::ImageReference;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+
+use super::*;
+use crate::ports::{RegistryError, RegistryTags};
+
+fn shelf() -> Vec<LocalImage> {
+    vec![
+        local('1', &["registry:5000/agent:v1"], 300),
+        local(
+            '2',
+            &["registry:5000/agent:v2", "registry:5000/agent:latest"],
+            200,
+        ),
+        local('3', &["busybox:latest"], 100),
+        // What a tag meant before it was pulled anew.
+        local('4', &[], 400),
+    ]
+}
+
+#[tokio::test]
+async fn images_are_listed_with_who_has_them() {
+    let fleet = stocked(Some(shelf())).await;
+    for name in ["alice", "Bob", "carol"] {
+        fleet.user(name).await;
+    }
+    give(&fleet, "alice", "registry:5000/agent:latest", Some(id('4'))).await;
+    give(&fleet, "carol", "registry:5000/agent:v2", Some(id('2'))).await;
+    let list = fleet.get("/api/admin/images").await.is(200);
+    let ids = fields(&list["images"], "full_id");
+    assert_eq!(ids, [id('2'), id('1'), id('4')], "newest first");
+    assert_eq!(
+        list["images"][1],
+        json!({
+            "id": "111111111111", "full_id": id('1'), "repo_tags": ["registry:5000/agent:v1"],
+            "size": 80_000_000, "size_str": "80.0 MB", "created": "2026-05-11T11:41:40Z",
+            "created_str": "2026-05-11 11:41", "user_count": 1, "users": ["Bob"],
+        })
+    );
+    assert_eq!(list["images"][0]["users"], json!(["carol"]));
+    assert_eq!(list["images"][2]["users"], json!(["alice"]));
+    let all = fleet.get("/api/admin/images?all=true").await.is(200);
+    assert_eq!(
+        (&all["total"], &all["images"][0]["user_count"]),
+        (&json!(4), &json!(0))
+    );
+    let some = fleet.get("/api/admin/images?all=no").await.is(200);
+    assert_eq!(some["total"], 3);
+    let page = "/api/admin/images?page=1&page_size=1&search=AGENT:V";
+    let page = fleet.get(page).await.is(200);
+    assert_eq!(
+        (&page["total"], &page["total_pages"]),
+        (&json!(2), &json!(2))
+    );
+    let tags = fleet.get("/api/admin/images/local-tags").await.is(200);
+    assert_eq!(tags["tags"], json!(["v2", "v1", "latest"]));
+    assert_eq!(tags["repository"], OURS);
+}
+
+#[tokio::test]
+async fn without_the_engine_nobody_can_say_what_it_has() {
+    let fleet = stocked(None).await;
+    for path in ["images", "images/local-tags"] {
+        let path = format!("/api/admin/{path}");
+        fleet.get(&path).await.fails(503, "engine_unavailable");
+    }
+    fleet.get("/api/admin/images/users?image=v1").await.is(200);
+    fleet.get("/api/admin/images/pulls").await.is(200);
+}
+
+#[tokio::test]
+async fn users_are_found_by_their_image_and_by_what_they_lack() {
+    let fleet = stocked(None).await;
+    for name in ["alice", "bob", "carol"] {
+        fleet.user(name).await;
+    }
+    give(&fleet, "carol", "registry:5000/agent:v2", Some(id('2'))).await;
+    give(&fleet, "bob", "registry:5000/agent:v1", Some(id('4'))).await;
+    let names = async |query: &str| {
+        let body = fleet
+            .get(&format!("/api/admin/images/{query}"))
+            .await
+            .is(200);
+        let names = fields(&body["users"], "username").into_iter();
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(names("users?image=v1").await, ["alice", "bob"]);
+    assert_eq!(names(&format!("users?image={}", id('2'))).await, ["carol"]);
+    assert_eq!(names("users?image=222222222222").await, ["carol"]);
+    assert_eq!(names("users?image=busybox:latest").await, [""; 0]);
+    assert_eq!(names("users?image=v1&search=LIC").await, ["alice"]);
+    assert_eq!(names("upgrade-candidates?tag=v2").await, ["alice", "bob"]);
+    assert_eq!(names("upgrade-candidates?tag=v1").await, ["carol"]);
+    // The tag was pulled once more, and bob has what it meant before.
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    let v1 = "registry:5000/agent:v1";
+    let (uid, _) = schema::image::request_pull(&mut tx, v1, "1", NOW)
+        .await
+        .unwrap();
+    let facts = schema::image::ImageFacts {
+        image_id: Some(id('1')),
+        ..Default::default()
+    };
+    schema::image::save_facts(&mut tx, &uid, &facts)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(names("upgrade-candidates?tag=v1").await, ["bob", "carol"]);
+    let body = fleet
+        .get("/api/admin/images/upgrade-candidates?tag=v1")
+        .await;
+    let body = body.is(200);
+    assert_eq!(body["target"], v1);
+    assert_eq!(
+        body["users"][1],
+        json!({"username": "carol", "image": "registry:5000/agent:v2", "image_id": id('2'), "status": "starting", "groups": ""})
+    );
+    assert_eq!(body["groups"], json!([]));
+    let users = fleet.get("/api/admin/users").await.is(200);
+    let ready = users["users"].as_array().unwrap().iter();
+    let ready: Vec<bool> = ready
+        .map(|user| user["image_ready"].as_bool().unwrap())
+        .collect();
+    assert_eq!(ready, [false, true, true], "a pinned image is known");
+}
+
+/// A registry that remembers what it was asked.
+#[derive(Default)]
+struct Asked(Mutex<Vec<String>>);
+
+#[async_trait]
+impl RegistryTags for Asked {
+    async fn tags(
+        &self,
+        image: &ImageReference,
+        credentials: Option<(String, SecretString)>,
+        plain_http: bool,
+    ) -> Result<Vec<String>, RegistryError> {
+        let who =
+            credentials.map(|(name, password)| format!("{name}:{}", password.expose_secret()));
+        let asked = format!("{} {who:?} {plain_http}", image.name());
+        self.0.lock().unwrap().push(asked);
+        if image.registry() == "broken.example" {
+            let sentence = "the registry broken.example can't be reached; check the network";
+            return Err(RegistryError(sentence.to_owned()));
+        }
+        Ok(["v0.9", "latest", "v0.10"].map(str::to_owned).to_vec())
+    }
+}
+
+#[tokio::test]
+async fn l38_tags_of_the_registry_come_newest_first_and_are_remembered() {
+    let registry = Arc::new(Asked::default());
+    let mut fleet = fleet().await;
+    fleet.deps().registry = registry.clone();
+    let password = json!("hunter2-password");
+    configure(
+        &fleet,
+        &[
+            ("image.name", OURS.into()),
+            ("image.registry_username", "robot".into()),
+            ("image.registry_password", password),
+            ("image.registry_plain_http", json!(["registry:5000"])),
+        ],
+    )
+    .await;
+    let get = async |query: &str| {
+        fleet
+            .get(&format!("/api/admin/images/registry{query}"))
+            .await
+    };
+    let body = get("").await.is(200);
+    assert_eq!(body["tags"], json!(["v0.10", "v0.9", "latest"]));
+    assert_eq!(body["repository"], OURS);
+    let page = get("?page=2&page_size=2").await.is(200);
+    assert_eq!(
+        (&page["tags"], &page["total"]),
+        (&json!(["latest"]), &json!(3))
+    );
+    assert_eq!(registry.0.lock().unwrap().len(), 1, "asked once");
+    get("?refresh").await.is(200);
+    get("?image=other.example/agent").await.is(200);
+    let failed = get("?image=broken.example/agent").await;
+    let failed = failed.fails(502, "remote_failed");
+    let sentence = failed["error"].as_str().unwrap();
+    assert!(sentence.contains("broken.example"), "{sentence}");
+    get("?image=broken.example/agent").await.is(502);
+    configure(&fleet, &[("image.registry_username", "other".into())]).await;
+    get("").await.is(200);
+    assert_eq!(
+        *registry.0.lock().unwrap(),
+        [
+            "registry:5000/agent Some(\"robot:hunter2-password\") true",
+            "registry:5000/agent Some(\"robot:hunter2-password\") true",
+            "other.example/agent None false",
+            "broken.example/agent None false",
+            "broken.example/agent None false",
+            "registry:5000/agent Some(\"other:hunter2-password\") true",
+        ]
+    );
+}

@@ -1,0 +1,312 @@
+//! Pulls and who looks on.
+
+use std::sync::Mutex;
+
+use futures::{StreamExt, stream};
+use schema::condition::{Condition, Reason};
+use schema::ids::Kind;
+use schema::image::{self, ImageFacts};
+use serde_json::json;
+
+use super::*;
+use crate::ports::{PullStream, PullUpdate, Pulls, RunningPull};
+use crate::routes::test_support::Answer;
+
+const PULL: &str = "/api/admin/images/pull";
+const CANCEL: &str = "/api/admin/images/pulls/cancel";
+const V2: &str = "registry:5000/agent:v2";
+
+/// Pulls of this process: what each viewer is told.
+#[derive(Default)]
+struct Here(Mutex<Vec<PullUpdate>>);
+
+impl Pulls for Here {
+    fn watch(&self, reference: &str) -> Option<PullStream> {
+        let told = self.0.lock().unwrap().clone();
+        let known = reference == V2 && !told.is_empty();
+        known.then(|| stream::iter(told).boxed())
+    }
+
+    fn running(&self) -> Vec<RunningPull> {
+        if self.0.lock().unwrap().is_empty() {
+            return Vec::new();
+        }
+        vec![RunningPull {
+            reference: V2.to_owned(),
+            percent: 40,
+            bytes: 4,
+            bytes_total: 10,
+            started_at: NOW,
+            viewers: 1,
+        }]
+    }
+}
+
+fn progress(layer: &str, current: u64, percent: u8) -> PullUpdate {
+    PullUpdate::Progress {
+        status: "Downloading".to_owned(),
+        id: Some(layer.to_owned()),
+        current: Some(current),
+        total: Some(2_000_000),
+        percent,
+        bytes: current,
+        bytes_total: 2_000_000,
+    }
+}
+
+async fn fleet_with(told: Vec<PullUpdate>) -> Fleet {
+    let mut fleet = fleet().await;
+    fleet.deps().pulls = Arc::new(Here(Mutex::new(told)));
+    configure(&fleet, &[("image.name", OURS.into())]).await;
+    fleet
+}
+
+/// Waits until the pull is asked for, and gives its object.
+async fn asked(fleet: &Fleet) -> (Uid, i64, String) {
+    loop {
+        let mut connection = fleet.world.deps.db.read().await.unwrap();
+        if let Some(row) = image::find(&mut connection, V2).await.unwrap() {
+            return (row.uid, row.generation.0, row.pull_token);
+        }
+        drop(connection);
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+/// What a pass says of the newest request.
+async fn says(fleet: &Fleet, reason: Reason, message: &str) {
+    let (uid, generation, _) = asked(fleet).await;
+    let said = Condition::not_ready(reason, message);
+    fleet.saw(Kind::Image, &uid, generation, said).await;
+}
+
+/// The image is there: what the reconciler saves.
+async fn answered(fleet: &Fleet) {
+    let (uid, _, token) = asked(fleet).await;
+    let facts = ImageFacts {
+        image_id: Some(id('2')),
+        digest: Some("registry:5000/agent@sha256:dd".to_owned()),
+        pull_token: Some(token),
+        pulled_at: Some(NOW),
+    };
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    image::save_facts(&mut tx, &uid, &facts).await.unwrap();
+    tx.commit().await.unwrap();
+    fleet.world.status_ticks.send_modify(|ticks| *ticks += 1);
+}
+
+/// The events of a stream: id and payload.
+#[track_caller]
+fn events(answer: &Answer) -> Vec<(String, Value)> {
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let frames = answer
+        .text
+        .split("\n\n")
+        .filter(|frame| frame.contains("data:"));
+    let event = frames.map(|frame| {
+        let field = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name));
+        let data = serde_json::from_str(field("data:").unwrap()).unwrap();
+        (field("id:").unwrap().to_owned(), data)
+    });
+    event.collect()
+}
+
+fn payloads(answer: &Answer) -> Vec<Value> {
+    events(answer).into_iter().map(|(_, data)| data).collect()
+}
+
+#[tokio::test]
+async fn l37_a_pull_is_told_as_the_engine_tells_it_and_ends_once() {
+    let done = PullUpdate::Done {
+        digest: Some("d".to_owned()),
+        image_id: id('2'),
+    };
+    let told = vec![
+        progress("a", 500_000, 20),
+        progress("b", 1, 20),
+        progress("a", 2_000_000, 10),
+        done,
+        progress("after the end", 0, 0),
+    ];
+    let fleet = fleet_with(told).await;
+    let (answer, ()) = tokio::join!(
+        fleet.post(PULL, "image=v2"),
+        says(&fleet, Reason::ImagePulling, "20 %")
+    );
+    let told = payloads(&answer);
+    assert_eq!(
+        told,
+        [
+            json!({"status": "Waiting", "percent": 0}),
+            json!({"status": "Downloading", "id": "a", "progressDetail": {"current": 500_000, "total": 2_000_000}, "progress": "500.0 kB / 2.0 MB", "percent": 20}),
+            json!({"status": "Downloading", "id": "b", "progressDetail": {"current": 1, "total": 2_000_000}, "progress": "1 B / 2.0 MB", "percent": 20}),
+            json!({"status": "Downloading", "id": "a", "progressDetail": {"current": 2_000_000, "total": 2_000_000}, "progress": "2.0 MB / 2.0 MB", "percent": 20}),
+            json!({"status": "done", "digest": "d"}),
+        ]
+    );
+    let task = fleet.get("/api/admin/task/status").await.is(200);
+    assert_eq!((&task["type"], &task["total"]), (&json!("pull"), &json!(1)));
+}
+
+#[tokio::test]
+async fn l37_an_error_is_the_last_word() {
+    let error = PullUpdate::Error {
+        message: "manifest unknown".to_owned(),
+    };
+    let fleet = fleet_with(vec![progress("a", 1, 5), error]).await;
+    let (answer, ()) = tokio::join!(
+        fleet.post(PULL, "image=v2"),
+        says(&fleet, Reason::ImagePullFailed, "x")
+    );
+    let told = payloads(&answer);
+    assert_eq!(told.len(), 3);
+    assert_eq!(
+        told[2],
+        json!({"status": "error", "error": "manifest unknown"})
+    );
+}
+
+#[tokio::test]
+async fn whoever_comes_back_asks_for_nothing_new_and_hears_the_rest() {
+    let done = PullUpdate::Done {
+        digest: None,
+        image_id: id('2'),
+    };
+    let fleet = fleet_with(vec![progress("a", 1, 5), progress("a", 2, 6), done]).await;
+    let (answer, ()) = tokio::join!(
+        fleet.post(PULL, "image=v2"),
+        says(&fleet, Reason::ImagePulling, "")
+    );
+    let all = events(&answer);
+    assert_eq!(all.len(), 4);
+    let back = async |last: &str| {
+        let request = warp::test::request()
+            .path(PULL)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header("last-event-id", last)
+            .body("image=v2");
+        fleet.request("POST", request, "root").await
+    };
+    assert_eq!(events(&back(&all[1].0).await), all[2..]);
+    assert_eq!(events(&back(&all[3].0).await), []);
+    // An id of another log, such as another replica's: everything that is kept.
+    assert_eq!(events(&back("0123456789ab-3").await), all);
+    back("x").await.fails(400, "invalid_parameter");
+    let tasks = fleet.get("/api/admin/tasks").await.is(200);
+    assert_eq!(tasks["total"], 1, "one request");
+}
+
+#[tokio::test]
+async fn a_pull_that_runs_elsewhere_is_told_from_the_database() {
+    let fleet = fleet_with(Vec::new()).await;
+    let reconciler = async {
+        says(&fleet, Reason::EngineUnavailable, "the engine is away").await;
+        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+        says(&fleet, Reason::ImagePulling, "45 %, 1.0 of 2.0 MB").await;
+        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+        says(&fleet, Reason::ImagePulling, "40 %, 1.1 of 3.0 MB").await;
+        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+        answered(&fleet).await;
+    };
+    let (answer, ()) = tokio::join!(fleet.post(PULL, "image=v2"), reconciler);
+    assert_eq!(
+        payloads(&answer),
+        [
+            json!({"status": "Waiting", "percent": 0}),
+            json!({"status": "the engine is away", "percent": 0}),
+            json!({"status": "45 %, 1.0 of 2.0 MB", "percent": 45}),
+            json!({"status": "40 %, 1.1 of 3.0 MB", "percent": 45}),
+            json!({"status": "done", "digest": "registry:5000/agent@sha256:dd"}),
+        ]
+    );
+    let fleet = fleet_with(Vec::new()).await;
+    let (answer, ()) = tokio::join!(
+        fleet.post(PULL, "image=v2"),
+        says(&fleet, Reason::ImagePullFailed, "no such tag")
+    );
+    let last = payloads(&answer).pop();
+    assert_eq!(
+        last,
+        Some(json!({"status": "error", "error": "no such tag"}))
+    );
+}
+
+#[tokio::test]
+async fn what_ended_here_before_is_not_the_end_of_a_new_pull() {
+    let old = PullUpdate::Done {
+        digest: Some("old".to_owned()),
+        image_id: id('1'),
+    };
+    let fleet = fleet_with(vec![old]).await;
+    let reconciler = async {
+        // A pass that could not begin.
+        says(&fleet, Reason::EngineUnavailable, "away").await;
+        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+        let call_off = fleet.post(CANCEL, "image=v2&wait=0").await;
+        call_off.is(202);
+    };
+    let (answer, ()) = tokio::join!(fleet.post(PULL, "image=v2"), reconciler);
+    let last = payloads(&answer).pop().unwrap();
+    assert_eq!(
+        last,
+        json!({"status": "error", "error": "the pull was called off"})
+    );
+}
+
+#[tokio::test]
+async fn pulls_are_listed_and_called_off() {
+    let fleet = fleet_with(Vec::new()).await;
+    fleet.post(CANCEL, "image=v2").await.fails(404, "not_found");
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    image::request_pull(&mut tx, V2, "1", NOW).await.unwrap();
+    tx.commit().await.unwrap();
+    says(&fleet, Reason::ImagePullFailed, "no such tag").await;
+    let list = fleet.get("/api/admin/images/pulls").await.is(200);
+    let pull = &list["pulls"][0];
+    let (state, message) = (&pull["state"], &pull["message"]);
+    assert_eq!(
+        (state, message),
+        (&json!("ImagePullFailed"), &json!("no such tag"))
+    );
+    assert_eq!(pull["running"], false);
+    let done = fleet.post(CANCEL, "image=v2&wait=0").await.is(202);
+    assert_eq!(done["object"], format!("image/{V2}"));
+    fleet.post(CANCEL, "image=v2").await.fails(404, "not_found");
+
+    // Once pulled, calling the next pull off keeps the image wanted as it is.
+    let fleet = fleet_with(vec![progress("a", 4, 40)]).await;
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    image::request_pull(&mut tx, V2, "1", NOW).await.unwrap();
+    tx.commit().await.unwrap();
+    answered(&fleet).await;
+    let list = fleet.get("/api/admin/images/pulls").await.is(200);
+    assert_eq!(list["total"], 1);
+    let pull = &list["pulls"][0];
+    assert_eq!(
+        (&pull["percent"], &pull["wanted"]),
+        (&json!(40), &json!(false))
+    );
+    let (cancel, ()) = tokio::join!(
+        fleet.post(CANCEL, "image=v2"),
+        // A pass takes note.
+        async {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            says(&fleet, Reason::Converged, "").await;
+        }
+    );
+    assert_eq!(cancel.is(200)["state"], "converged");
+}
+
+#[tokio::test]
+async fn as_many_look_on_as_may() {
+    let fleet = fleet_with(Vec::new()).await;
+    let root = Uid::from("root".to_owned());
+    let held: Vec<_> = (0..crate::follows::PER_ACCOUNT)
+        .map(|_| fleet.world.deps.viewers.begin(Some(&root)).unwrap())
+        .collect();
+    let refused = fleet.post(PULL, "image=v2").await;
+    refused.fails(429, "too_many_streams");
+    let mut connection = fleet.world.deps.db.read().await.unwrap();
+    assert!(image::all(&mut connection).await.unwrap().is_empty());
+    drop(held);
+}

@@ -1,0 +1,168 @@
+//! Users by their images: who has one, and who could be moved to one.
+
+use schema::container::{Desired, StatusWord, status_word};
+use schema::image;
+use schema::user::{self, UserListing};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::names::{Named, full, reference, settings};
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::Input;
+use crate::routes::page::{Page, cut};
+
+/// A user with its image.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ImageUser)]
+pub struct Item {
+    #[schema(example = "alice")]
+    username: String,
+    #[schema(example = "docker.io/sipeed/picoclaw:v1.1")]
+    image: String,
+    /// What it means, once that is known.
+    image_id: Option<String>,
+    status: StatusWord,
+    /// Names, separated by comma and space.
+    groups: String,
+}
+
+impl From<UserListing> for Item {
+    fn from(user: UserListing) -> Self {
+        let shall_run = user.desired == Some(Desired::Running) && !user.disabled;
+        let deleted = user.deleted_at.is_some();
+        Self {
+            status: status_word(shall_run, deleted, user.generation, &user.status),
+            username: user.name,
+            image: user.image_ref,
+            image_id: user.facts.image_id,
+            groups: String::new(),
+        }
+    }
+}
+
+/// A group that could be moved.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ImageGroup)]
+pub struct Group {
+    name: String,
+    /// How many of its members could be.
+    count: usize,
+}
+
+/// Which image users could be moved to.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Target {
+    /// A tag of `image.name`, or a reference.
+    #[schema(example = "v1.2")]
+    tag: String,
+}
+
+/// Who could be moved to an image.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UpgradeCandidates)]
+pub struct Candidates {
+    /// The image's full reference.
+    #[schema(example = "docker.io/sipeed/picoclaw:v1.2")]
+    target: String,
+    users: Vec<Item>,
+    groups: Vec<Group>,
+    #[serde(flatten)]
+    page: Page,
+}
+
+/// `GET /api/admin/images/upgrade-candidates`: users who have another image: another reference, or the
+/// same one from before it was last pulled.
+///
+/// # Errors
+/// 400 for what is neither tag nor reference.
+pub async fn candidates(
+    _: Superadmin,
+    input: Input<Target>,
+    deps: Deps,
+) -> Result<Answer<Candidates>, ApiError> {
+    let mut connection = deps.db.snapshot().await?;
+    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
+    let (_, managed) = settings(values)?;
+    let target = reference("tag", &input.params.tag, &managed)?.to_string();
+    let pulled = image::find(&mut connection, &target).await?;
+    let pulled = pulled.and_then(|image| image.facts.image_id);
+    let (mut users, _) = user::list(&mut connection, "", i64::MAX, 0).await?;
+    drop(connection);
+    users.retain(|user| user.deleted_at.is_none() && differs(user, &target, pulled.as_deref()));
+    let paging = input.paging.as_ref();
+    let (users, total) = page(users, paging);
+    let candidates = Candidates {
+        target,
+        users,
+        groups: Vec::new(),
+        page: Page::of(paging, total),
+    };
+    Ok(Answer::ok("users who have another image", candidates))
+}
+
+/// Whether a user has something else than the target, as far as is known.
+fn differs(user: &UserListing, target: &str, pulled: Option<&str>) -> bool {
+    let older =
+        matches!((user.facts.image_id.as_deref(), pulled), (Some(has), Some(new)) if has != new);
+    older || full(&user.image_ref) != target
+}
+
+/// Whose users are asked for.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct Whose {
+    /// A tag of `image.name`, a reference, or an id: whole, or its first 12 digits or more.
+    #[schema(example = "v1.1")]
+    image: String,
+}
+
+/// Users of an image.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ImageUsers)]
+pub struct Users {
+    users: Vec<Item>,
+    #[serde(flatten)]
+    page: Page,
+}
+
+/// `GET /api/admin/images/users`: who has an image.
+///
+/// # Errors
+/// As [`candidates`].
+pub async fn of_image(
+    _: Superadmin,
+    input: Input<Whose>,
+    deps: Deps,
+) -> Result<Answer<Users>, ApiError> {
+    let mut connection = deps.db.snapshot().await?;
+    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
+    let (_, managed) = settings(values)?;
+    let named = Named::read("image", &input.params.image, &managed)?;
+    let (mut users, _) = user::list(&mut connection, "", i64::MAX, 0).await?;
+    drop(connection);
+    users.retain(|user| has(user, &named));
+    let paging = input.paging.as_ref();
+    let (users, total) = page(users, paging);
+    let page = Page::of(paging, total);
+    Ok(Answer::ok("users of the image", Users { users, page }))
+}
+
+/// Whether a user has the image that a client named.
+pub(super) fn has(user: &UserListing, named: &Named) -> bool {
+    let by_id = user
+        .facts
+        .image_id
+        .as_deref()
+        .is_some_and(|id| named.is_id(id));
+    let by_reference = named.reference().map(ToString::to_string);
+    by_id || by_reference.is_some_and(|meant| meant == full(&user.image_ref))
+}
+
+fn page(users: Vec<UserListing>, paging: Option<&crate::input::Paging>) -> (Vec<Item>, i64) {
+    let items = users.into_iter().map(Item::from).collect();
+    cut(items, paging, |item: &Item, text| {
+        item.username.to_lowercase().contains(text)
+    })
+}

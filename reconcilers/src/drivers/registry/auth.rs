@@ -1,0 +1,105 @@
+//! Who asks: what a registry's challenge wants to see.
+
+use http_auth::ChallengeRef;
+use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
+use reqwest::{StatusCode, Url};
+use schema::image::ImageReference;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use super::Problem;
+use super::real::Asking;
+use crate::drivers::docker::RegistryCredentials;
+
+/// Most of a token service's answer that is read, in bytes.
+const TOKEN_BYTES: usize = 1024 * 1024;
+
+/// What to send with every further request.
+#[derive(Clone)]
+pub(super) enum Authorization {
+    Bearer(SecretString),
+    Basic(RegistryCredentials),
+}
+
+/// What a token service answers; some say it in the other word.
+#[derive(Deserialize)]
+struct Token {
+    token: Option<SecretString>,
+    access_token: Option<SecretString>,
+}
+
+/// Answers the challenge of a refused request.
+pub(super) async fn answer(
+    asking: &Asking<'_>,
+    image: &ImageReference,
+    credentials: Option<&RegistryCredentials>,
+    headers: &HeaderMap,
+) -> Result<Authorization, Problem> {
+    let headers = headers.get_all(WWW_AUTHENTICATE).iter();
+    let texts: Vec<&str> = headers.filter_map(|header| header.to_str().ok()).collect();
+    let challenges: Vec<ChallengeRef<'_>> = texts
+        .iter()
+        .filter_map(|text| http_auth::parse_challenges(text).ok())
+        .flatten()
+        .collect();
+    let of = |scheme: &str| {
+        let mut all = challenges.iter();
+        all.find(|challenge| challenge.scheme.eq_ignore_ascii_case(scheme))
+    };
+    match (of("bearer"), of("basic"), credentials) {
+        (Some(bearer), _, _) => token(asking, image, credentials, bearer).await,
+        (None, Some(_), Some(credentials)) => Ok(Authorization::Basic(credentials.clone())),
+        (None, _, _) => Err(Problem::Unauthorized),
+    }
+}
+
+/// Fetches a token from whom the registry names.
+async fn token(
+    asking: &Asking<'_>,
+    image: &ImageReference,
+    credentials: Option<&RegistryCredentials>,
+    challenge: &ChallengeRef<'_>,
+) -> Result<Authorization, Problem> {
+    let parameter = |name: &str| {
+        let mut all = challenge.params.iter();
+        all.find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.to_unescaped())
+    };
+    let realm = parameter("realm").unwrap_or_default();
+    let mut realm = Url::parse(&realm)
+        .ok()
+        // A registry with TLS must not make us send a password without.
+        .filter(|realm| realm.scheme() == "https" || realm.scheme() == asking.scheme)
+        .ok_or(Problem::Unreadable("a token service that can't be used"))?;
+    let scope = format!("repository:{}:pull", image.repository());
+    realm
+        .query_pairs_mut()
+        .append_pair("scope", &parameter("scope").unwrap_or(scope));
+    if let Some(service) = parameter("service") {
+        realm.query_pairs_mut().append_pair("service", &service);
+    }
+    let mut request = asking.client.get(realm);
+    if let Some(credentials) = credentials {
+        let password = credentials.password.expose_secret();
+        request = request.basic_auth(&credentials.username, Some(password));
+    }
+    let response = request.send().await?;
+    match response.status() {
+        StatusCode::OK => {}
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(Problem::Unauthorized),
+        StatusCode::TOO_MANY_REQUESTS => return Err(Problem::TooOften),
+        other => return Err(Problem::Status(other.as_u16())),
+    }
+    let body = super::real::read(response, TOKEN_BYTES).await?;
+    let unreadable = Problem::Unreadable("a token that can't be read");
+    match serde_json::from_slice::<Token>(&body) {
+        Ok(Token {
+            token: Some(token), ..
+        })
+        | Ok(Token {
+            access_token: Some(token),
+            ..
+        }) => Ok(Authorization::Bearer(token)),
+        Ok(_) | Err(_) => Err(unreadable),
+    }
+}

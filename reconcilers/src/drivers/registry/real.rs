@@ -1,0 +1,221 @@
+//! The real thing.
+
+use std::collections::{BTreeSet, HashSet};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, StatusCode, Url};
+use schema::image::ImageReference;
+use secrecy::ExposeSecret;
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use super::auth::{self, Authorization};
+use super::{Problem, Registry, RegistryError, link};
+use crate::drivers::docker::RegistryCredentials;
+
+/// Most redirects of one request.
+const REDIRECTS: usize = 5;
+
+/// How much of a registry is borne.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Longest time for one request, from connecting to the last byte.
+    pub answer: Duration,
+    /// Longest time for all pages.
+    pub whole: Duration,
+    /// Most pages.
+    pub pages: usize,
+    /// Most tags.
+    pub tags: usize,
+    /// Largest page in bytes.
+    pub page_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            answer: Duration::from_secs(10),
+            whole: Duration::from_secs(60),
+            pages: 1000,
+            tags: 100_000,
+            page_bytes: 16 * 1024 * 1024,
+        }
+    }
+}
+
+/// Registries that speak the OCI distribution API over HTTP.
+#[derive(Debug, Clone)]
+pub struct OciRegistry {
+    client: Client,
+    limits: Limits,
+}
+
+impl OciRegistry {
+    /// A client. The process's TLS provider must have been installed.
+    ///
+    /// # Errors
+    /// When the system's certificates cannot be loaded.
+    pub fn new(limits: Limits) -> Result<Self, reqwest::Error> {
+        let client = Client::builder()
+            .connect_timeout(limits.answer)
+            .timeout(limits.answer)
+            .redirect(Policy::custom(|attempt| {
+                let previous = attempt.previous().last();
+                let safe = previous.is_some_and(|from| {
+                    let both_tls = from.scheme() == "https" && attempt.url().scheme() == "https";
+                    both_tls || from.origin() == attempt.url().origin()
+                });
+                if safe && attempt.previous().len() <= REDIRECTS {
+                    attempt.follow()
+                } else {
+                    attempt.error("a redirect that is not followed")
+                }
+            }))
+            .build()?;
+        Ok(Self { client, limits })
+    }
+}
+
+/// One question and its follow-ups.
+pub(super) struct Asking<'a> {
+    pub(super) client: &'a Client,
+    pub(super) scheme: &'static str,
+    credentials: Option<&'a RegistryCredentials>,
+    authorization: Option<Authorization>,
+    page_bytes: usize,
+}
+
+/// One page.
+#[derive(Deserialize)]
+struct Page {
+    /// Some registries say null for none.
+    tags: Option<Vec<String>>,
+}
+
+#[async_trait]
+impl Registry for OciRegistry {
+    async fn tags(
+        &self,
+        image: &ImageReference,
+        credentials: Option<&RegistryCredentials>,
+        plain_http: bool,
+    ) -> Result<Vec<String>, RegistryError> {
+        let asking = Asking {
+            client: &self.client,
+            scheme: if plain_http { "http" } else { "https" },
+            credentials,
+            authorization: None,
+            page_bytes: self.limits.page_bytes,
+        };
+        let pages = Box::pin(asking.pages(image, self.limits));
+        match timeout(self.limits.whole, pages).await {
+            Ok(result) => result.map_err(|problem| problem.of(image)),
+            Err(_) => Err(Problem::Timeout.of(image)),
+        }
+    }
+}
+
+impl Asking<'_> {
+    async fn pages(
+        mut self,
+        image: &ImageReference,
+        limits: Limits,
+    ) -> Result<Vec<String>, Problem> {
+        let mut url = self.first(image)?;
+        let (mut seen, mut tags) = (HashSet::new(), BTreeSet::new());
+        while seen.insert(url.clone()) {
+            if seen.len() > limits.pages {
+                return Err(Problem::TooMuch("too many pages"));
+            }
+            let (page, next) = self.page(image, &url).await?;
+            // What is no tag can be neither pulled nor shown.
+            let valid = page.into_iter().filter(|tag| image.with_tag(tag).is_ok());
+            tags.extend(valid);
+            if tags.len() > limits.tags {
+                return Err(Problem::TooMuch("too many tags"));
+            }
+            match next {
+                Some(next) => url = next,
+                None => return Ok(tags.into_iter().collect()),
+            }
+        }
+        Err(Problem::Unreadable("pages that lead in a circle"))
+    }
+
+    fn first(&self, image: &ImageReference) -> Result<Url, Problem> {
+        let host = image.as_oci().resolve_registry();
+        let path = format!("v2/{}/tags/list?n=1000", image.repository());
+        Url::parse(&format!("{}://{host}/{path}", self.scheme))
+            .map_err(|_| Problem::Unreadable("a name that is no host"))
+    }
+
+    /// One page, and the address of the next one.
+    async fn page(
+        &mut self,
+        image: &ImageReference,
+        url: &Url,
+    ) -> Result<(Vec<String>, Option<Url>), Problem> {
+        let mut response = self.get(url).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            // Never asked before, or the token has become too old.
+            let headers = response.headers();
+            let answer = auth::answer(self, image, self.credentials, headers).await?;
+            self.authorization = Some(answer);
+            response = self.get(url).await?;
+        }
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(Problem::Unauthorized),
+            StatusCode::NOT_FOUND => return Err(Problem::NotFound),
+            StatusCode::TOO_MANY_REQUESTS => return Err(Problem::TooOften),
+            other => return Err(Problem::Status(other.as_u16())),
+        }
+        let next = match link::next_page(response.headers()) {
+            Some(target) => Some(beneath(url, target)?),
+            None => None,
+        };
+        let body = read(response, self.page_bytes).await?;
+        let page: Page = serde_json::from_slice(&body)
+            .map_err(|_| Problem::Unreadable("something that is no list of tags"))?;
+        Ok((page.tags.unwrap_or_default(), next))
+    }
+
+    async fn get(&self, url: &Url) -> Result<Response, Problem> {
+        let request = self.client.get(url.clone());
+        let request = match &self.authorization {
+            None => request,
+            Some(Authorization::Bearer(token)) => request.bearer_auth(token.expose_secret()),
+            Some(Authorization::Basic(credentials)) => {
+                let password = credentials.password.expose_secret();
+                request.basic_auth(&credentials.username, Some(password))
+            }
+        };
+        Ok(request.send().await?)
+    }
+}
+
+/// The address that a link means. It stays at the host that gave it: behind a proxy some registries
+/// write another scheme or port, and the credentials are for nobody else.
+fn beneath(url: &Url, target: &str) -> Result<Url, Problem> {
+    let target = url
+        .join(target)
+        .map_err(|_| Problem::Unreadable("a link that is no address"))?;
+    let mut next = url.clone();
+    next.set_path(target.path());
+    next.set_query(target.query());
+    Ok(next)
+}
+
+/// Reads a body up to `limit`.
+pub(super) async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, Problem> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await? {
+        if body.len() + piece.len() > limit {
+            return Err(Problem::TooMuch("too large a page"));
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body)
+}

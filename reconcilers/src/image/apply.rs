@@ -1,0 +1,79 @@
+//! Does one step. Every step may be repeated and may be cancelled at any await.
+
+use schema::condition::Reason;
+use schema::error::DbError;
+use schema::ids::Uid;
+
+use super::plan::Action;
+use super::{ImageReconciler, credentials};
+use crate::container::classify_engine;
+use crate::drivers::docker::EngineError;
+use crate::runtime::{Classify, ErrorClass};
+
+/// What observing or changing an image can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// The database failed.
+    #[error("desired state cannot be read or written")]
+    Db(#[from] DbError),
+    /// The engine failed.
+    #[error("{0}")]
+    Engine(#[source] EngineError),
+    /// Something that is not ours uses the image.
+    #[error("the engine keeps it: {0}")]
+    InUse(String),
+}
+
+impl Classify for ImageError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Db(_) | Self::InUse(_) => ErrorClass::Transient,
+            Self::Engine(error) => classify_engine(error).0,
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Db(_) => Reason::Retrying,
+            Self::InUse(_) => Reason::ImageInUse,
+            Self::Engine(error) => classify_engine(error).1,
+        }
+    }
+}
+
+impl ImageReconciler {
+    pub(super) async fn apply_one(&self, uid: &Uid, action: &Action) -> Result<(), ImageError> {
+        match action {
+            Action::StartPull { reference, token } => {
+                let credentials = credentials(&self.config, reference).await?;
+                self.pulls.start(reference, credentials, token);
+                Ok(())
+            }
+            Action::CancelPull { reference } => {
+                self.pulls.cancel(reference);
+                Ok(())
+            }
+            Action::SaveFacts(facts) => {
+                let saved = self.store.save_image_facts(uid, facts).await;
+                // Saved or not: an answer can be lost.
+                self.desired.mark(uid);
+                Ok(saved?)
+            }
+            Action::RemoveImage { reference } => {
+                match self.view.engine().remove_image(reference).await {
+                    Ok(()) => Ok(()),
+                    Err(EngineError::Conflict(why)) => Err(ImageError::InUse(why)),
+                    Err(error) => {
+                        self.view.note_error(&error);
+                        Err(ImageError::Engine(error))
+                    }
+                }
+            }
+            Action::Purge => {
+                let purged = self.store.purge_image(uid).await;
+                self.desired.mark(uid);
+                Ok(purged?)
+            }
+        }
+    }
+}

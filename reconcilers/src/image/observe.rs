@@ -1,0 +1,123 @@
+//! Reads everything a plan needs about one image, and no more than it needs.
+
+use std::sync::Arc;
+
+use schema::condition::Reason;
+use schema::ids::Uid;
+use schema::image::{DesiredImage, ImageReference, ImageRow, ImageUse};
+
+use super::pulls::PullReport;
+use super::{ImageError, ImageReconciler};
+use crate::drivers::docker::{EngineError, Image};
+use crate::engine::view::{Connection, describe};
+use crate::stores::Marks;
+
+/// Desired and observed state of one image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// What is desired.
+    pub row: Arc<ImageRow>,
+    /// What became of pulling it.
+    pub pull: PullReport,
+    /// What is there.
+    pub world: World,
+}
+
+/// What is there.
+#[derive(Debug, Clone, PartialEq)]
+pub enum World {
+    /// The engine could not be asked, or not be used.
+    Unavailable(Reason, String),
+    /// What it said.
+    Seen {
+        /// The image that the reference or id means on the engine.
+        image: Option<Image>,
+        /// Names of the users who have it; looked for only when it shall go.
+        users: Vec<String>,
+    },
+}
+
+impl ImageReconciler {
+    /// All images that somebody wants something of: one scan of the database.
+    pub(super) async fn observe_keys(&self) -> Result<Vec<Uid>, ImageError> {
+        let ticket = self.desired.begin();
+        let rows = self.store.images().await?;
+        let keys = rows.iter().map(|row| row.uid.clone()).collect();
+        let rows = rows.into_iter().map(|row| (row.uid.clone(), row));
+        self.desired.replace(ticket, Marks::Answered, rows);
+        Ok(keys)
+    }
+
+    async fn row(&self, uid: &Uid) -> Result<Option<Arc<ImageRow>>, ImageError> {
+        // Of one that is going, the wish may still grow from a cancelled pull to a removal, for which
+        // no generation rings.
+        if let Some(row) = self.desired.get(uid)
+            && row.as_ref().is_none_or(|row| row.deleted_at.is_none())
+        {
+            return Ok(row);
+        }
+        let ticket = self.desired.begin();
+        let row = self.store.image(uid).await?.map(Arc::new);
+        self.desired.put(uid, ticket, row.clone());
+        Ok(row)
+    }
+
+    pub(super) async fn observe_one(&self, uid: &Uid) -> Result<Option<Snapshot>, ImageError> {
+        let Some(row) = self.row(uid).await? else {
+            return Ok(None);
+        };
+        // Before the engine is asked: a pull that ends meanwhile is found running once more, but one
+        // that is found ended has put its image there.
+        let pull = self.pulls.report(&row.reference);
+        let world = self.world(&row).await?;
+        Ok(Some(Snapshot { row, pull, world }))
+    }
+
+    async fn world(&self, row: &ImageRow) -> Result<World, ImageError> {
+        match self.view.connection() {
+            Connection::Up => {}
+            Connection::Unavailable(why) => {
+                return Ok(World::Unavailable(Reason::EngineUnavailable, why));
+            }
+            Connection::Unusable(reason, why) => return Ok(World::Unavailable(reason, why)),
+        }
+        let image = match self.view.engine().image(&row.reference).await {
+            Ok(image) => image,
+            Err(error) => {
+                self.view.note_error(&error);
+                return match error {
+                    EngineError::Unavailable(_) => Ok(World::Unavailable(
+                        Reason::EngineUnavailable,
+                        describe(&error),
+                    )),
+                    other => Err(ImageError::Engine(other)),
+                };
+            }
+        };
+        let users = if row.deleted_at.is_some() && row.desired == DesiredImage::Absent {
+            let uses = self.store.image_uses().await?;
+            users(row, image.as_ref(), uses)
+        } else {
+            Vec::new()
+        };
+        Ok(World::Seen { image, users })
+    }
+}
+
+/// Who has the image: by the reference, however it is written, or by its id.
+fn users(row: &ImageRow, image: Option<&Image>, uses: Vec<ImageUse>) -> Vec<String> {
+    let is_id = row.reference.starts_with("sha256:");
+    let reference: Option<ImageReference> = (!is_id).then(|| row.reference.parse().ok()).flatten();
+    let id = image
+        .map(|image| image.id.as_str())
+        .or(is_id.then_some(row.reference.as_str()));
+    let uses = uses.into_iter().filter(|user| {
+        let own: Option<ImageReference> = user.image_ref.parse().ok();
+        let same_reference = match &reference {
+            Some(reference) => own.as_ref() == Some(reference),
+            None => user.image_ref == row.reference,
+        };
+        same_reference || (id.is_some() && user.image_id.as_deref() == id)
+    });
+    uses.map(|user| user.name).collect()
+}

@@ -1,0 +1,245 @@
+//! Decides what to do next for one image. Pure.
+
+use std::fmt;
+use std::time::Duration;
+
+use schema::condition::{Condition, Reason};
+use schema::ids::Timestamp;
+use schema::image::{DesiredImage, ImageFacts, ImageRow};
+
+use super::observe::{Snapshot, World};
+use super::pulls::{PullReport, Sum};
+use crate::drivers::docker::Image;
+use crate::runtime::{Plan, Requeue};
+
+/// How often a pull under way is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often it is looked whether users still have an image that shall go.
+const IN_USE: Duration = Duration::from_secs(5);
+/// Pause after the first failed pull; it doubles with each further one.
+const FIRST_RETRY: Duration = Duration::from_secs(5);
+/// The longest pause, and that after a pull that trying again does not mend.
+const LONGEST_RETRY: Duration = Duration::from_secs(300);
+/// Users that are named in a condition.
+const NAMED: usize = 5;
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Starts (or joins) the pull.
+    StartPull {
+        /// The reference.
+        reference: String,
+        /// The request that it answers.
+        token: String,
+    },
+    /// Calls the pull off.
+    CancelPull {
+        /// The reference.
+        reference: String,
+    },
+    /// Remembers what was pulled.
+    SaveFacts(Box<ImageFacts>),
+    /// Takes a reference, or an image without any, off the engine.
+    RemoveImage {
+        /// The reference or id.
+        reference: String,
+    },
+    /// Removes the last trace of the request.
+    Purge,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StartPull { reference, .. } => write!(f, "pull {reference}"),
+            Self::CancelPull { reference } => write!(f, "call the pull of {reference} off"),
+            Self::SaveFacts(_) => f.write_str("remember what was pulled"),
+            Self::RemoveImage { reference } => write!(f, "remove {reference} from the engine"),
+            Self::Purge => f.write_str("remove the last trace"),
+        }
+    }
+}
+
+fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
+    Plan {
+        actions: Vec::new(),
+        conditions: vec![condition],
+        requeue,
+    }
+}
+
+fn act(actions: Vec<Action>, reason: Reason, message: String) -> Plan<Action> {
+    Plan {
+        actions,
+        conditions: vec![Condition::not_ready(reason, message)],
+        requeue: Requeue::AtResync,
+    }
+}
+
+/// The plan for one image.
+pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
+    let row = &snapshot.row;
+    let desired = match row.deleted_at {
+        // An image is wanted off the engine by deleting its object; the engine is not needed to
+        // forget a pull.
+        Some(_) if row.desired == DesiredImage::Cancelled => return forget(snapshot),
+        Some(_) => DesiredImage::Absent,
+        None => DesiredImage::Present,
+    };
+    match &snapshot.world {
+        World::Unavailable(Reason::EngineUnavailable, why) => say(
+            Condition::unknown(Reason::EngineUnavailable, why),
+            Requeue::AtResync,
+        ),
+        World::Unavailable(reason, why) => {
+            say(Condition::not_ready(*reason, why), Requeue::AtResync)
+        }
+        World::Seen { image, users } => match desired {
+            DesiredImage::Absent => absent(row, image.as_ref(), users),
+            DesiredImage::Present | DesiredImage::Cancelled => {
+                present(row, &snapshot.pull, image.as_ref(), now)
+            }
+        },
+    }
+}
+
+fn present(
+    row: &ImageRow,
+    pull: &PullReport,
+    image: Option<&Image>,
+    now: Timestamp,
+) -> Plan<Action> {
+    let answered = row.facts.pull_token.as_ref() == Some(&row.pull_token);
+    let settled = answered && image.is_some();
+    let start = || {
+        act(
+            vec![Action::StartPull {
+                reference: row.reference.clone(),
+                token: row.pull_token.clone(),
+            }],
+            Reason::ImagePulling,
+            format!("pulling {}", row.reference),
+        )
+    };
+    match pull {
+        PullReport::Running { token, sum } if *token == row.pull_token => {
+            say(pulling(*sum), Requeue::After(LOOK))
+        }
+        // The request was taken back. A pull without a token is somebody else's.
+        PullReport::Running { token, .. } if settled && !token.is_empty() => act(
+            vec![Action::CancelPull {
+                reference: row.reference.clone(),
+            }],
+            Reason::Progressing,
+            "calling the pull off".to_owned(),
+        ),
+        PullReport::Done {
+            token,
+            at,
+            image_id,
+            digest,
+        } if *token == row.pull_token && row.facts.pulled_at != Some(*at) => act(
+            vec![Action::SaveFacts(Box::new(ImageFacts {
+                image_id: Some(image_id.clone()),
+                digest: digest.clone(),
+                pull_token: Some(token.clone()),
+                pulled_at: Some(*at),
+            }))],
+            Reason::Progressing,
+            "remembering what was pulled".to_owned(),
+        ),
+        _ if settled => say(
+            Condition::ready(Reason::Converged, "the image is on the engine"),
+            Requeue::AtResync,
+        ),
+        PullReport::Failed {
+            token,
+            at,
+            message,
+            failures,
+            refused,
+        } if *token == row.pull_token => {
+            let pause = if *refused {
+                LONGEST_RETRY
+            } else {
+                let doubled = 1u32 << failures.saturating_sub(1).min(16);
+                FIRST_RETRY.saturating_mul(doubled).min(LONGEST_RETRY)
+            };
+            match pause.saturating_sub(now.since(*at)) {
+                Duration::ZERO => start(),
+                left => say(
+                    Condition::not_ready(Reason::ImagePullFailed, message),
+                    Requeue::After(left),
+                ),
+            }
+        }
+        // Nothing was tried for this request, or what was pulled for it is gone again.
+        PullReport::Idle
+        | PullReport::Running { .. }
+        | PullReport::Failed { .. }
+        | PullReport::Done { .. } => start(),
+    }
+}
+
+fn pulling(sum: Sum) -> Condition {
+    let mut message = format!("{} %", sum.percent);
+    if sum.bytes_total > 0 {
+        let tenths = |bytes: u64| {
+            let tenths = bytes / 100_000;
+            format!("{}.{}", tenths / 10, tenths % 10)
+        };
+        message = format!(
+            "{message}, {} of {} MB",
+            tenths(sum.bytes),
+            tenths(sum.bytes_total)
+        );
+    }
+    Condition::not_ready(Reason::ImagePulling, message)
+}
+
+fn absent(row: &ImageRow, image: Option<&Image>, users: &[String]) -> Plan<Action> {
+    if !users.is_empty() {
+        let mut names = users.get(..NAMED).unwrap_or(users).join(", ");
+        if users.len() > NAMED {
+            names.push_str(&format!(" and {} more", users.len() - NAMED));
+        }
+        return say(
+            Condition::not_ready(Reason::ImageInUse, format!("in use by {names}")),
+            Requeue::After(IN_USE),
+        );
+    }
+    let mut actions = Vec::new();
+    if let Some(image) = image {
+        let remove = |reference: &String| Action::RemoveImage {
+            reference: reference.clone(),
+        };
+        if row.reference == image.id {
+            // The engine removes no image by its id that has several names.
+            actions.extend(image.repo_tags.iter().map(remove));
+        }
+        actions.push(remove(&row.reference));
+    }
+    actions.push(Action::Purge);
+    act(
+        actions,
+        Reason::Terminating,
+        format!("removing {}", row.reference),
+    )
+}
+
+/// A pull was called off: the engine keeps what it has.
+fn forget(snapshot: &Snapshot) -> Plan<Action> {
+    let mut actions = Vec::new();
+    if let PullReport::Running { .. } = &snapshot.pull {
+        actions.push(Action::CancelPull {
+            reference: snapshot.row.reference.clone(),
+        });
+    }
+    actions.push(Action::Purge);
+    act(
+        actions,
+        Reason::Terminating,
+        "calling the pull off".to_owned(),
+    )
+}

@@ -1,0 +1,5 @@
+mod converge;
+mod faults;
+mod plan;
+mod pulls;
+mod support;

@@ -1,0 +1,115 @@
+//! Does one step. Each is one transaction, or the beginning of a pull; each may be repeated.
+
+use schema::condition::Reason;
+use schema::error::DbError;
+use schema::ids::Uid;
+
+use super::plan::{Action, Step};
+use super::{RolloutReconciler, lock};
+use crate::container::classify_engine;
+use crate::drivers::docker::EngineError;
+use crate::image::credentials;
+use crate::runtime::{Classify, ErrorClass};
+use crate::stores::RolloutStep;
+
+/// What observing or changing a rollout can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum RolloutError {
+    /// The database failed.
+    #[error("the rollout cannot be read or written")]
+    Db(#[source] DbError),
+    /// Somebody wants something else by now, or a user is gone.
+    #[error("the rollout changed while it was looked at")]
+    Changed(#[source] DbError),
+    /// The engine failed.
+    #[error("{0}")]
+    Engine(#[source] EngineError),
+}
+
+impl From<DbError> for RolloutError {
+    fn from(error: DbError) -> Self {
+        match error {
+            DbError::StaleGeneration { .. } | DbError::NotFound(_) => Self::Changed(error),
+            other => Self::Db(other),
+        }
+    }
+}
+
+impl From<EngineError> for RolloutError {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl Classify for RolloutError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Db(_) => ErrorClass::Transient,
+            Self::Changed(_) => ErrorClass::Conflict,
+            Self::Engine(error) => classify_engine(error).0,
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Db(_) | Self::Changed(_) => Reason::Retrying,
+            Self::Engine(error) => classify_engine(error).1,
+        }
+    }
+}
+
+impl RolloutReconciler {
+    pub(super) async fn apply_one(&self, uid: &Uid, action: &Action) -> Result<(), RolloutError> {
+        let store = &self.parts.store;
+        let at = |step: &Step| RolloutStep {
+            rollout: uid,
+            planned_for: step.planned_for,
+            now: self.clock.now(),
+        };
+        match action {
+            Action::StartPull { reference, attempt } => {
+                self.start_pull(uid, reference, *attempt).await
+            }
+            Action::Remember { step, facts, .. } => {
+                Ok(store.save_rollout_facts(at(step), facts).await?)
+            }
+            Action::Move {
+                step,
+                users,
+                image,
+                health_timeout,
+                ..
+            } => Ok(store
+                .move_targets(at(step), users, image, *health_timeout)
+                .await?),
+            Action::PutBack {
+                step,
+                user,
+                state,
+                message,
+                ..
+            } => Ok(store
+                .put_back_target(at(step), user, *state, message)
+                .await?),
+            Action::Finish {
+                step,
+                user,
+                state,
+                message,
+                ..
+            } => Ok(store.finish_target(at(step), user, *state, message).await?),
+        }
+    }
+
+    async fn start_pull(
+        &self,
+        uid: &Uid,
+        reference: &str,
+        attempt: i64,
+    ) -> Result<(), RolloutError> {
+        let credentials = credentials(&self.parts.config, reference).await?;
+        self.parts.pulls.start(reference, credentials, "");
+        lock(&self.memory).asked.insert(uid.clone(), attempt);
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! Reads a rollout, its users with what is known of their containers, and, while the image is not resolved,
+//! what the engine and the pulls say of it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use schema::config::PullPolicy;
+use schema::ids::Uid;
+use schema::image::ImageReference;
+use schema::rollout::{RolloutRow, RolloutTarget, Wish};
+
+use super::{RolloutError, RolloutReconciler, lock};
+use crate::drivers::docker::{EngineError, Image};
+use crate::image::pulls::PullState;
+use crate::runtime;
+
+/// A rollout as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// What is wanted, and what is remembered.
+    pub row: RolloutRow,
+    /// Its users, in order.
+    pub targets: Vec<RolloutTarget>,
+    /// What its image is; looked at only while it has to be resolved.
+    pub image: Option<Sight>,
+}
+
+/// What is known of the image that a rollout moves to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sight {
+    /// What the reference means on the engine now; `Err`: the engine could not be asked.
+    pub there: Result<Option<Found>, String>,
+    /// What became of pulling it.
+    pub pull: PullState,
+    /// A pull was asked for in this attempt.
+    pub asked: bool,
+    /// How images are got.
+    pub policy: PullPolicy,
+    /// The reference names a digest, so it never means anything else.
+    pub fixed: bool,
+}
+
+/// An image on the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// `sha256:…`
+    pub id: String,
+    /// Its digest in the repository of the reference, or any other.
+    pub digest: Option<String>,
+}
+
+impl Found {
+    fn of(image: Image, reference: &str) -> Self {
+        let wanted = reference.parse::<ImageReference>().ok();
+        let in_repository = |digest: &&String| {
+            let parsed = digest.parse::<ImageReference>().ok();
+            parsed
+                .zip(wanted.as_ref())
+                .is_some_and(|(one, other)| one.same_repository(other))
+        };
+        let digests = &image.repo_digests;
+        let digest = digests.iter().find(in_repository).or(digests.first());
+        Self {
+            digest: digest.cloned(),
+            id: image.id,
+        }
+    }
+}
+
+impl Snapshot {
+    /// Another value after every step of the way.
+    pub fn progress(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for target in &self.targets {
+            (target.state, target.generation).hash(&mut hasher);
+        }
+        self.row.facts.resolved_attempt.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl RolloutReconciler {
+    pub(super) async fn observe_one(&self, uid: &Uid) -> Result<Option<Snapshot>, RolloutError> {
+        if !runtime::is_dry_run() && lock(&self.memory).ended.contains(uid) {
+            return Ok(None);
+        }
+        let Some((row, targets)) = self.parts.store.rollout(uid).await? else {
+            let mut memory = lock(&self.memory);
+            memory.unfinished.remove(uid);
+            memory.asked.remove(uid);
+            return Ok(None);
+        };
+        let ended = row.facts.finished_at.is_some();
+        if !runtime::is_dry_run() {
+            let mut memory = lock(&self.memory);
+            if ended {
+                memory.unfinished.remove(uid);
+                memory.asked.remove(uid);
+                memory.ended.insert(uid.clone());
+            } else {
+                memory.unfinished.insert(uid.clone());
+            }
+        }
+        let unresolved = row.facts.resolved_attempt < row.attempt;
+        let image = if unresolved && row.wish == Wish::Run && !ended {
+            Some(self.see_image(&row).await?)
+        } else {
+            None
+        };
+        Ok(Some(Snapshot {
+            row,
+            targets,
+            image,
+        }))
+    }
+
+    async fn see_image(&self, row: &RolloutRow) -> Result<Sight, RolloutError> {
+        let reference = &row.reference;
+        // The pull is looked at first: what it brought is then seen on the engine.
+        let pull = self.parts.pulls.state(reference);
+        let there = match self.parts.view.engine().image(reference).await {
+            Ok(image) => Ok(image.map(|image| Found::of(image, reference))),
+            Err(error @ EngineError::Unavailable(_)) => {
+                self.parts.view.note_error(&error);
+                Err(error.to_string())
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let config = self.parts.config.newest().await?;
+        let parsed = reference.parse::<ImageReference>();
+        Ok(Sight {
+            there,
+            pull,
+            asked: lock(&self.memory).asked.get(&row.uid) == Some(&row.attempt),
+            policy: config.pull_policy(),
+            fixed: parsed.is_ok_and(|parsed| parsed.digest().is_some()),
+        })
+    }
+}

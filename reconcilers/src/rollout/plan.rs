@@ -1,0 +1,408 @@
+//! Decides what to do next for one rollout. Pure: no IO, clock, randomness or logging.
+//!
+//! In this order: who is under way is judged, whatever is wished; then the wish decides who is next. Nobody
+//! new is touched while anybody is under way, so there are never more under way than one batch.
+
+mod action;
+mod judge;
+mod resolve;
+
+use std::time::Duration;
+
+use schema::condition::{Condition, Reason};
+use schema::ids::Timestamp;
+use schema::rollout::{
+    ImageChoice, Phase, RolloutFacts, RolloutRow, RolloutTarget, TargetState, Wish,
+};
+
+use super::observe::Snapshot;
+use crate::runtime::{Plan, Requeue};
+
+pub use action::{Action, Step};
+use judge::{CHANGED, GONE};
+
+/// Progress of containers wakes a rollout; this is for the case that it was not heard.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
+    Plan {
+        actions: Vec::new(),
+        conditions: vec![condition],
+        requeue,
+    }
+}
+
+/// The plan for one rollout.
+pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
+    let row = &snapshot.row;
+    let view = View {
+        row,
+        targets: &snapshot.targets,
+        now,
+    };
+    if row.facts.finished_at.is_some() {
+        return view.ended();
+    }
+    let judged = view.judge();
+    if !judged.is_empty() {
+        return view.act(judged);
+    }
+    match row.wish {
+        Wish::Run => view.run(snapshot),
+        Wish::Pause => view.pause(),
+        Wish::Cancel => view.cancel(),
+        Wish::Rollback => view.roll_back(),
+    }
+}
+
+/// One rollout at one moment.
+struct View<'a> {
+    row: &'a RolloutRow,
+    targets: &'a [RolloutTarget],
+    now: Timestamp,
+}
+
+impl View<'_> {
+    fn run(&self, snapshot: &Snapshot) -> Plan<Action> {
+        if self.is_under_way() {
+            return self.wait();
+        }
+        if self.row.paused_itself() {
+            let condition = Condition::not_ready(Reason::RolloutPaused, self.pause_message());
+            return say(condition, Requeue::AtResync);
+        }
+        if self.row.pause_on_failure && self.count(TargetState::Failed) > 0 {
+            return self.pause_itself();
+        }
+        if self.row.facts.resolved_attempt < self.row.attempt {
+            return self.resolve(snapshot.image.as_ref());
+        }
+        let settled = self.without_a_move();
+        if !settled.is_empty() {
+            return self.act(settled);
+        }
+        if let Some(batch) = self.batch() {
+            return self.act(vec![batch]);
+        }
+        if self.count(TargetState::Failed) > 0 {
+            self.end(Phase::Failed)
+        } else {
+            self.end(Phase::Succeeded)
+        }
+    }
+
+    /// Whose turn has come, but who needs no move.
+    fn without_a_move(&self) -> Vec<Action> {
+        let settle = |target: &RolloutTarget| match &target.container {
+            None => Some(self.finish(target, TargetState::Skipped, GONE)),
+            Some(_) if self.has_the_image(target) => {
+                Some(self.finish(target, TargetState::Done, "it has this image already"))
+            }
+            Some(_) => None,
+        };
+        let pending = self.in_state(TargetState::Pending);
+        pending.filter_map(settle).collect()
+    }
+
+    /// Who is moved next: one that shall run, as long as nobody who shall run has shown that this image
+    /// works; then as many as may be under way.
+    fn batch(&self) -> Option<Action> {
+        let pending: Vec<&RolloutTarget> = self
+            .targets
+            .iter()
+            .filter(|target| target.state == TargetState::Pending || self.has_older(target))
+            .collect();
+        let shall_run = |target: &&RolloutTarget| {
+            let container = target.container.as_ref();
+            container.is_some_and(|container| container.shall_run)
+        };
+        let proven = self
+            .in_state(TargetState::Done)
+            .any(|target| target.image_id == self.row.facts.image_id && shall_run(&target));
+        let next: Vec<&RolloutTarget> = if proven {
+            let most = usize::try_from(self.row.max_unavailable).unwrap_or(1);
+            pending.into_iter().take(most).collect()
+        } else {
+            let canary = pending.iter().copied().find(shall_run);
+            canary.or(pending.first().copied()).into_iter().collect()
+        };
+        let image = ImageChoice {
+            reference: self.row.reference.clone(),
+            image_id: self.row.facts.image_id.clone(),
+            digest: self.row.facts.image_digest.clone(),
+        };
+        (!next.is_empty()).then(|| Action::Move {
+            step: self.step(),
+            users: next.iter().map(|target| target.uid.clone()).collect(),
+            names: next.iter().map(|target| target.name.clone()).collect(),
+            image,
+            health_timeout: self.row.health_timeout,
+        })
+    }
+
+    /// Whether the container has exactly what this attempt was resolved to.
+    fn has_the_image(&self, target: &RolloutTarget) -> bool {
+        target.container.as_ref().is_some_and(|container| {
+            container.image_ref == self.row.reference
+                && container.image_id.is_some()
+                && container.image_id == self.row.facts.image_id
+        })
+    }
+
+    /// Whether it was done with what the reference meant in an earlier attempt, and nobody else has
+    /// changed it since.
+    fn has_older(&self, target: &RolloutTarget) -> bool {
+        let Some(container) = &target.container else {
+            return false;
+        };
+        target.state == TargetState::Done
+            && container.image_ref == self.row.reference
+            && container.image_id != self.row.facts.image_id
+            && (target.image_id.is_none() || container.image_id == target.image_id)
+    }
+
+    fn pause_itself(&self) -> Plan<Action> {
+        let facts = RolloutFacts {
+            paused_attempt: self.row.attempt,
+            phase: Phase::Paused,
+            message: self.failures(),
+            ..self.row.facts.clone()
+        };
+        let told = format!("paused: {}", facts.message);
+        self.act(vec![self.remember(facts, Some(told))])
+    }
+
+    fn pause(&self) -> Plan<Action> {
+        let message = "paused by an administrator";
+        let facts = RolloutFacts {
+            phase: Phase::Paused,
+            message: message.to_owned(),
+            ..self.row.facts.clone()
+        };
+        if facts != self.row.facts {
+            return self.act(vec![self.remember(facts, Some(message.to_owned()))]);
+        }
+        let requeue = if self.is_under_way() {
+            Requeue::After(LOOK_AGAIN)
+        } else {
+            Requeue::AtResync
+        };
+        let condition = Condition::not_ready(Reason::RolloutPaused, self.pause_message());
+        say(condition, requeue)
+    }
+
+    fn cancel(&self) -> Plan<Action> {
+        if let Some(plan) = self.enter(Phase::Cancelling, "cancelled by an administrator") {
+            return plan;
+        }
+        if self.is_under_way() {
+            return self.wait();
+        }
+        let pending = self.in_state(TargetState::Pending);
+        let left: Vec<Action> = pending
+            .map(|target| self.finish(target, TargetState::Cancelled, ""))
+            .collect();
+        if left.is_empty() {
+            self.end(Phase::Cancelled)
+        } else {
+            self.act(left)
+        }
+    }
+
+    fn roll_back(&self) -> Plan<Action> {
+        if let Some(plan) = self.enter(Phase::RollingBack, "rolled back by an administrator") {
+            return plan;
+        }
+        let left_out: Vec<Action> = self
+            .targets
+            .iter()
+            .filter_map(|target| self.not_to_go_back(target))
+            .collect();
+        if !left_out.is_empty() {
+            return self.act(left_out);
+        }
+        if self.is_under_way() {
+            return self.wait();
+        }
+        let most = usize::try_from(self.row.max_unavailable).unwrap_or(1);
+        let batch: Vec<Action> = self
+            .in_state(TargetState::Done)
+            .take(most)
+            .map(|target| self.put_back(target, TargetState::RollingBack, ""))
+            .collect();
+        if !batch.is_empty() {
+            self.act(batch)
+        } else if self.count(TargetState::Failed) > 0 {
+            self.end(Phase::Failed)
+        } else {
+            self.end(Phase::RolledBack)
+        }
+    }
+
+    /// Who has nothing to go back to, or no reason.
+    fn not_to_go_back(&self, target: &RolloutTarget) -> Option<Action> {
+        let end = |state, message| Some(self.finish(target, state, message));
+        match target.state {
+            TargetState::Pending => end(TargetState::Cancelled, ""),
+            TargetState::Done if target.previous.is_none() => {
+                end(TargetState::Cancelled, "it had this image before")
+            }
+            TargetState::Done if target.container.is_none() => end(TargetState::Skipped, GONE),
+            TargetState::Done if !self.has_what_it_was_moved_to(target) => {
+                end(TargetState::Skipped, CHANGED)
+            }
+            TargetState::Done
+            | TargetState::Moving
+            | TargetState::PuttingBack
+            | TargetState::Failed
+            | TargetState::RollingBack
+            | TargetState::RolledBack
+            | TargetState::Skipped
+            | TargetState::Cancelled => None,
+        }
+    }
+
+    /// Remembers that the whole has changed its way.
+    fn enter(&self, phase: Phase, message: &str) -> Option<Plan<Action>> {
+        if self.row.facts.phase == phase {
+            return None;
+        }
+        let facts = RolloutFacts {
+            phase,
+            message: message.to_owned(),
+            ..self.row.facts.clone()
+        };
+        Some(self.act(vec![self.remember(facts, Some(message.to_owned()))]))
+    }
+
+    fn end(&self, phase: Phase) -> Plan<Action> {
+        let word = match phase {
+            Phase::Succeeded => "ended",
+            Phase::Failed => "ended with failures",
+            Phase::RolledBack => "rolled back",
+            Phase::Cancelled => "cancelled",
+            Phase::Pulling
+            | Phase::Rolling
+            | Phase::Paused
+            | Phase::RollingBack
+            | Phase::Cancelling => "under way",
+        };
+        let mut message = format!("{word}: {}", self.progress());
+        if self.count(TargetState::Failed) > 0 {
+            message = format!("{message}; {}", self.failures());
+        }
+        let facts = RolloutFacts {
+            phase,
+            message: message.clone(),
+            finished_at: Some(self.now),
+            ..self.row.facts.clone()
+        };
+        self.act(vec![self.remember(facts, Some(message))])
+    }
+
+    fn ended(&self) -> Plan<Action> {
+        let message = &self.row.facts.message;
+        let condition = if self.row.facts.phase == Phase::Failed {
+            Condition::not_ready(Reason::RolloutFailed, message)
+        } else {
+            Condition::ready(Reason::Converged, message)
+        };
+        say(condition, Requeue::AtResync)
+    }
+
+    fn act(&self, actions: Vec<Action>) -> Plan<Action> {
+        Plan {
+            actions,
+            conditions: vec![Condition::not_ready(Reason::Progressing, self.progress())],
+            requeue: Requeue::AtResync,
+        }
+    }
+
+    fn wait(&self) -> Plan<Action> {
+        let condition = Condition::not_ready(Reason::Progressing, self.progress());
+        say(condition, Requeue::After(LOOK_AGAIN))
+    }
+
+    fn pause_message(&self) -> String {
+        format!("{}; {}", self.row.facts.message, self.progress())
+    }
+
+    /// How far it is, in numbers.
+    fn progress(&self) -> String {
+        let all = self.targets.len();
+        let mut text = if self.row.wish == Wish::Rollback {
+            format!("{} of {all} back", self.count(TargetState::RolledBack))
+        } else {
+            format!("{} of {all} moved", self.count(TargetState::Done))
+        };
+        let under_way = self.targets.iter().filter(|t| t.state.is_under_way());
+        for (count, what) in [
+            (under_way.count(), "under way"),
+            (self.count(TargetState::Failed), "failed"),
+            (self.count(TargetState::Skipped), "left out"),
+        ] {
+            if count > 0 {
+                text = format!("{text}, {count} {what}");
+            }
+        }
+        text
+    }
+
+    /// Who failed, and why; the first of many.
+    fn failures(&self) -> String {
+        let mut failed = self.in_state(TargetState::Failed);
+        let first = failed.next().map_or_else(String::new, |target| {
+            format!("{} failed: {}", target.name, target.message)
+        });
+        match failed.count() {
+            0 => first,
+            more => format!("{first}; and {more} more"),
+        }
+    }
+
+    fn in_state(&self, state: TargetState) -> impl Iterator<Item = &RolloutTarget> {
+        self.targets.iter().filter(move |t| t.state == state)
+    }
+
+    fn count(&self, state: TargetState) -> usize {
+        self.in_state(state).count()
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.targets.iter().any(|t| t.state.is_under_way())
+    }
+
+    fn step(&self) -> Step {
+        Step {
+            planned_for: self.row.generation,
+        }
+    }
+
+    fn remember(&self, facts: RolloutFacts, told: Option<String>) -> Action {
+        Action::Remember {
+            step: self.step(),
+            facts: Box::new(facts),
+            told,
+        }
+    }
+
+    fn put_back(&self, target: &RolloutTarget, state: TargetState, message: &str) -> Action {
+        Action::PutBack {
+            step: self.step(),
+            user: target.uid.clone(),
+            name: target.name.clone(),
+            state,
+            message: message.to_owned(),
+        }
+    }
+
+    fn finish(&self, target: &RolloutTarget, state: TargetState, message: &str) -> Action {
+        Action::Finish {
+            step: self.step(),
+            user: target.uid.clone(),
+            name: target.name.clone(),
+            state,
+            message: message.to_owned(),
+        }
+    }
+}

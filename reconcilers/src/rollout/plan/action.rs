@@ -1,0 +1,125 @@
+//! The steps of a rollout.
+
+use std::time::Duration;
+
+use schema::ids::{Generation, Uid};
+use schema::rollout::{ImageChoice, RolloutFacts, TargetState};
+
+/// What a step is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// The generation of the rollout that the plan was made for.
+    pub planned_for: Generation,
+}
+
+/// A small named step. Each writes the database once; none touches the engine but [`Action::StartPull`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Pulls the image, or joins the pull under way; does not wait for it.
+    StartPull {
+        /// The reference.
+        reference: String,
+        /// The attempt it is for.
+        attempt: i64,
+    },
+    /// Remembers how far the whole is.
+    Remember {
+        /// What it is bound to.
+        step: Step,
+        /// What is remembered from now on.
+        facts: Box<RolloutFacts>,
+        /// In words; `None`: not worth telling.
+        told: Option<String>,
+    },
+    /// Gives a batch of users the new image, all or none: a service that is killed in between makes no
+    /// other batches of what is left.
+    Move {
+        /// What it is bound to.
+        step: Step,
+        /// The users.
+        users: Vec<Uid>,
+        /// Their names.
+        names: Vec<String>,
+        /// The image.
+        image: ImageChoice,
+        /// How long the new container may take to become ready.
+        health_timeout: Duration,
+    },
+    /// Gives a user the image of before.
+    PutBack {
+        /// What it is bound to.
+        step: Step,
+        /// The user.
+        user: Uid,
+        /// Its name.
+        name: String,
+        /// Why: after a failure, or because everybody goes back.
+        state: TargetState,
+        /// In words.
+        message: String,
+    },
+    /// A user is at the end of its way.
+    Finish {
+        /// What it is bound to.
+        step: Step,
+        /// The user.
+        user: Uid,
+        /// Its name.
+        name: String,
+        /// Which end.
+        state: TargetState,
+        /// In words.
+        message: String,
+    },
+}
+
+impl Action {
+    /// Whether it is worth an event.
+    pub fn is_event(&self) -> bool {
+        match self {
+            Self::Remember { told, .. } => told.is_some(),
+            Self::StartPull { .. }
+            | Self::Move { .. }
+            | Self::PutBack { .. }
+            | Self::Finish { .. } => true,
+        }
+    }
+}
+
+impl std::fmt::Display for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let because = |message: &str| match message {
+            "" => String::new(),
+            message => format!(": {message}"),
+        };
+        match self {
+            Self::StartPull { reference, .. } => write!(f, "pull {reference}"),
+            Self::Remember { told, .. } => f.write_str(told.as_deref().unwrap_or("remember")),
+            Self::Move { names, image, .. } => {
+                write!(f, "move {} to {}", names.join(", "), image.reference)
+            }
+            Self::PutBack { name, message, .. } => {
+                write!(f, "put {name} back{}", because(message))
+            }
+            Self::Finish {
+                name,
+                state,
+                message,
+                ..
+            } => {
+                let end = match state {
+                    TargetState::Done => "is moved",
+                    TargetState::Failed => "failed",
+                    TargetState::RolledBack => "is back",
+                    TargetState::Skipped => "is left out",
+                    TargetState::Cancelled => "is not moved any more",
+                    TargetState::Pending
+                    | TargetState::Moving
+                    | TargetState::PuttingBack
+                    | TargetState::RollingBack => "is under way",
+                };
+                write!(f, "{name} {end}{}", because(message))
+            }
+        }
+    }
+}

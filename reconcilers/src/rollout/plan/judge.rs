@@ -1,0 +1,136 @@
+//! What became of the users under way, as far as their containers' statuses tell.
+
+use std::time::Duration;
+
+use schema::condition::{ConditionStatus, Reason};
+use schema::rollout::{RolloutTarget, TargetContainer, TargetState, Wish};
+
+use super::{Action, View};
+
+/// Beyond the health timeout, which the container reconciler counts from the start of the new container:
+/// for what comes before, and for the way back.
+const GRACE: Duration = Duration::from_secs(60);
+pub(super) const GONE: &str = "the user is gone";
+pub(super) const CHANGED: &str = "somebody else changed its image meanwhile";
+
+enum Verdict {
+    Wait,
+    Good,
+    Bad(String),
+}
+
+impl View<'_> {
+    /// The steps that what is known of users under way calls for.
+    pub(super) fn judge(&self) -> Vec<Action> {
+        let targets = self.targets.iter();
+        targets
+            .filter_map(|target| self.judge_one(target))
+            .collect()
+    }
+
+    fn judge_one(&self, target: &RolloutTarget) -> Option<Action> {
+        let all_back = self.row.wish == Wish::Rollback;
+        let ours = match target.state {
+            TargetState::Moving => self.has_what_it_was_moved_to(target),
+            TargetState::PuttingBack | TargetState::RollingBack => has_previous(target),
+            TargetState::Failed if all_back => has_previous(target),
+            TargetState::Pending
+            | TargetState::Done
+            | TargetState::Failed
+            | TargetState::RolledBack
+            | TargetState::Skipped
+            | TargetState::Cancelled => return None,
+        };
+        let Some(container) = &target.container else {
+            return target
+                .state
+                .is_under_way()
+                .then(|| self.finish(target, TargetState::Skipped, GONE));
+        };
+        if !ours {
+            return target
+                .state
+                .is_under_way()
+                .then(|| self.finish(target, TargetState::Skipped, CHANGED));
+        }
+        let verdict = self.verdict(target, container);
+        match (target.state, verdict) {
+            (TargetState::Moving, _) if all_back => {
+                Some(self.put_back(target, TargetState::RollingBack, ""))
+            }
+            (TargetState::Moving, Verdict::Good) => {
+                Some(self.finish(target, TargetState::Done, ""))
+            }
+            (TargetState::Moving, Verdict::Bad(why)) => {
+                Some(self.put_back(target, TargetState::PuttingBack, &why))
+            }
+            // What is told is why it failed; that it is back does not mend it.
+            (TargetState::PuttingBack, Verdict::Good | Verdict::Bad(_)) => {
+                Some(self.finish(target, TargetState::Failed, &target.message))
+            }
+            (TargetState::RollingBack, Verdict::Good) => {
+                Some(self.finish(target, TargetState::RolledBack, ""))
+            }
+            (TargetState::RollingBack, Verdict::Bad(why)) => {
+                Some(self.finish(target, TargetState::Failed, &why))
+            }
+            // It was put back after a failure, and everybody shall be back: so it is.
+            (TargetState::Failed, Verdict::Good) => {
+                Some(self.finish(target, TargetState::RolledBack, &target.message))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the container still has the image this rollout gave it.
+    pub(super) fn has_what_it_was_moved_to(&self, target: &RolloutTarget) -> bool {
+        target.container.as_ref().is_some_and(|container| {
+            container.image_ref == self.row.reference && container.image_id == target.image_id
+        })
+    }
+
+    fn verdict(&self, target: &RolloutTarget, container: &TargetContainer) -> Verdict {
+        let (Some(generation), Some(moved_at)) = (target.generation, target.moved_at) else {
+            return Verdict::Wait;
+        };
+        if container.observed_generation < generation {
+            return Verdict::Wait;
+        }
+        let Some(ready) = &container.ready else {
+            return Verdict::Wait;
+        };
+        match ready.status {
+            // Nobody could look: that says nothing about the image.
+            ConditionStatus::Unknown => Verdict::Wait,
+            ConditionStatus::True => Verdict::Good,
+            ConditionStatus::False if ready.reason == Reason::PausedByOperator => Verdict::Wait,
+            ConditionStatus::False if ready.reason.needs_person() => {
+                Verdict::Bad(format!("{}: {}", ready.reason, ready.message))
+            }
+            ConditionStatus::False => {
+                // Time during which nobody could look does not count.
+                let since = moved_at.max(ready.last_transition_at);
+                let limit = self.row.health_timeout + GRACE;
+                if self.now.since(since) <= limit {
+                    return Verdict::Wait;
+                }
+                let seconds = self.row.health_timeout.as_secs();
+                Verdict::Bad(format!(
+                    "not ready within {seconds} s: {}: {}",
+                    ready.reason, ready.message
+                ))
+            }
+        }
+    }
+}
+
+/// Whether the container has the image it had before the rollout.
+fn has_previous(target: &RolloutTarget) -> bool {
+    match (&target.container, &target.previous) {
+        (Some(container), Some(previous)) => {
+            container.image_ref == previous.reference
+                && (previous.image_id.is_none() || container.image_id == previous.image_id)
+        }
+        _ => false,
+    }
+}

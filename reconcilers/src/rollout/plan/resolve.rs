@@ -1,0 +1,134 @@
+//! What the reference means: once for all users of an attempt, pulled first where that is asked for.
+
+use std::time::Duration;
+
+use schema::condition::{Condition, Reason};
+use schema::config::PullPolicy;
+use schema::rollout::{Phase, RolloutFacts, RolloutKind};
+
+use super::{Action, View, say};
+use crate::image::pulls::PullState;
+use crate::rollout::observe::{Found, Sight};
+use crate::runtime::{Plan, Requeue};
+
+const FIRST_RETRY: Duration = Duration::from_secs(5);
+const LONGEST_RETRY: Duration = Duration::from_secs(5 * 60);
+const SHORT: Duration = Duration::from_millis(300);
+
+impl View<'_> {
+    pub(super) fn resolve(&self, sight: Option<&Sight>) -> Plan<Action> {
+        let reference = &self.row.reference;
+        let Some(sight) = sight else {
+            return self.wait();
+        };
+        let there = match &sight.there {
+            Ok(there) => there.as_ref(),
+            Err(why) => {
+                let condition = Condition::unknown(Reason::EngineUnavailable, why);
+                return say(condition, Requeue::After(Duration::from_secs(1)));
+            }
+        };
+        if sight.policy == PullPolicy::Never {
+            return match there {
+                Some(found) => self.resolved(found, ""),
+                None => say(
+                    Condition::not_ready(
+                        Reason::ImageMissing,
+                        format!(
+                            "the engine has no image {reference}, and image.pull_policy is never"
+                        ),
+                    ),
+                    Requeue::After(FIRST_RETRY),
+                ),
+            };
+        }
+        // A digest that is there is as new as it ever gets.
+        let newest = sight.fixed && there.is_some();
+        let pull_wanted = match self.row.kind {
+            RolloutKind::Upgrade => !newest,
+            RolloutKind::Migrate => {
+                there.is_none() || (sight.policy == PullPolicy::Always && !newest)
+            }
+        };
+        match (there, &sight.pull) {
+            (Some(found), _) if !pull_wanted => self.resolved(found, ""),
+            (_, PullState::Running) => say(
+                Condition::not_ready(Reason::ImagePulling, format!("pulling {reference}")),
+                Requeue::After(SHORT),
+            ),
+            _ if !sight.asked => self.pull(),
+            (Some(found), PullState::Idle) => self.resolved(found, ""),
+            (None, PullState::Idle) => say(
+                Condition::not_ready(
+                    Reason::ImageMissing,
+                    format!("{reference} was pulled, and is gone from the engine again"),
+                ),
+                Requeue::After(FIRST_RETRY),
+            ),
+            (Some(found), PullState::Failed { message, .. })
+                if sight.policy == PullPolicy::Missing =>
+            {
+                let note = format!(
+                    "{reference} could not be pulled ({message}); what the engine has of it is used"
+                );
+                self.resolved(found, &note)
+            }
+            (
+                _,
+                PullState::Failed {
+                    at,
+                    message,
+                    failures,
+                },
+            ) => {
+                let delay = FIRST_RETRY
+                    .saturating_mul(1_u32 << failures.saturating_sub(1).min(16))
+                    .min(LONGEST_RETRY);
+                let left = delay.checked_sub(self.now.since(*at));
+                match left.filter(|left| !left.is_zero()) {
+                    None => self.pull(),
+                    Some(left) => say(
+                        Condition::not_ready(
+                            Reason::ImagePullFailed,
+                            format!("{reference}: {message}"),
+                        ),
+                        Requeue::After(left),
+                    ),
+                }
+            }
+        }
+    }
+
+    fn pull(&self) -> Plan<Action> {
+        let mut actions = Vec::new();
+        let facts = RolloutFacts {
+            phase: Phase::Pulling,
+            message: String::new(),
+            ..self.row.facts.clone()
+        };
+        if facts != self.row.facts {
+            actions.push(self.remember(facts, None));
+        }
+        actions.push(Action::StartPull {
+            reference: self.row.reference.clone(),
+            attempt: self.row.attempt,
+        });
+        self.act(actions)
+    }
+
+    fn resolved(&self, found: &Found, note: &str) -> Plan<Action> {
+        let facts = RolloutFacts {
+            image_id: Some(found.id.clone()),
+            image_digest: found.digest.clone(),
+            resolved_attempt: self.row.attempt,
+            phase: Phase::Rolling,
+            message: note.to_owned(),
+            ..self.row.facts.clone()
+        };
+        let told = match note {
+            "" => format!("{} is {}", self.row.reference, found.id),
+            note => format!("{note}: {}", found.id),
+        };
+        self.act(vec![self.remember(facts, Some(told))])
+    }
+}

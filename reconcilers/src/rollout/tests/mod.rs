@@ -1,0 +1,7 @@
+//! The way of whole rollouts, on a database in memory and with containers that obey a script.
+
+mod faults;
+mod images;
+mod properties;
+mod support;
+mod ways;

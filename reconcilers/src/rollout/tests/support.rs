@@ -1,0 +1,328 @@
+//! A fleet of users whose containers do at once what is wanted of them, or fail as the test says.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::clock::{Clock, ManualClock, SharedClock};
+use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
+use schema::container::{ContainerFacts, Desired};
+use schema::ids::{Epoch, Kind, Timestamp, Uid};
+use schema::rollout::{NewRollout, RolloutKind, RolloutRow, RolloutTarget, TargetState};
+use schema::user::{NewUser, Source};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::drivers::docker::ContainerEngine;
+use crate::drivers::docker::fake::FakeEngine;
+use crate::engine::view::EngineView;
+use crate::image::pulls::Pulls;
+use crate::rollout::plan::Action;
+use crate::rollout::{Parts, RolloutReconciler};
+use crate::runtime::{Classify, ErrorClass, ObjectStatus, Plan, Reconciler, Requeue, StatusStore};
+use crate::stores::memory::MemoryStore;
+use crate::stores::{ConfigSource, DirtyObserver, Store};
+
+pub const START: Timestamp = Timestamp::from_secs(1_800_000_000);
+pub const OLD: &str = "docker.io/library/echo:1";
+pub const NEW: &str = "docker.io/library/echo:2";
+pub const OLD_ID: &str = "sha256:old";
+
+struct Nobody;
+
+impl DirtyObserver for Nobody {
+    fn dirty(&self, _uid: &Uid) {}
+}
+
+/// What a container does with a new generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Answer {
+    /// It becomes ready, or stops.
+    Ready,
+    /// The replacement fails.
+    Fails,
+    /// It is started and never ready.
+    Hangs,
+    /// Nobody looks at it.
+    Silent,
+}
+
+pub struct Fleet {
+    pub store: MemoryStore,
+    pub clock: Arc<ManualClock>,
+    pub fake: FakeEngine,
+    pub users: Vec<Uid>,
+    pub rollout: Uid,
+    pub reconciler: RolloutReconciler,
+    statuses: Arc<dyn StatusStore<Uid>>,
+    /// Users and images that do not go together, and what comes of it.
+    pub broken: BTreeSet<(usize, String, Answer)>,
+    /// So many actions may still run before the service is "killed".
+    pub budget: Option<usize>,
+    pub most_under_way: usize,
+    /// Every plan that did something, in words.
+    pub told: Vec<String>,
+}
+
+/// The service was "killed".
+#[derive(Debug, PartialEq, Eq)]
+pub struct Killed;
+
+pub fn upgrade(max_unavailable: u32) -> NewRollout {
+    NewRollout {
+        kind: RolloutKind::Upgrade,
+        reference: NEW.to_owned(),
+        source: None,
+        max_unavailable,
+        pause_on_failure: true,
+        health_timeout: Duration::from_secs(30),
+    }
+}
+
+impl Fleet {
+    /// `users` users, of whom those in `stopped` shall not run, and a rollout of them all.
+    pub async fn new(users: usize, stopped: &[usize], new: &NewRollout) -> Self {
+        let clock = Arc::new(ManualClock::new(START));
+        let fake = FakeEngine::new(clock.clone());
+        let store = MemoryStore::default();
+        let mut uids = Vec::new();
+        for number in 0..users {
+            let uid = Uid::from(format!("{number:032x}"));
+            let user = NewUser {
+                uid: uid.clone(),
+                name: format!("user{number}").parse().unwrap(),
+                source: Source::Local,
+                password_hash: None,
+                image_ref: OLD.to_owned(),
+                desired: if stopped.contains(&number) {
+                    Desired::Stopped
+                } else {
+                    Desired::Running
+                },
+            };
+            store.create_user(&user).unwrap();
+            let facts = ContainerFacts {
+                image_ref: Some(OLD.to_owned()),
+                image_id: Some(OLD_ID.to_owned()),
+                ..ContainerFacts::default()
+            };
+            store.save_facts(&uid, &facts).await.unwrap();
+            uids.push(uid);
+        }
+        let rollout = Uid::from("f".repeat(32));
+        store
+            .create_rollout(&rollout, new, &uids, "admin", START)
+            .unwrap();
+        let shared: SharedClock = clock.clone();
+        let statuses = store.statuses(Kind::Container, "container", shared, Arc::new(Nobody));
+        let mut fleet = Self {
+            reconciler: Self::boot(&store, &clock, &fake),
+            store,
+            clock,
+            fake,
+            users: uids,
+            rollout,
+            statuses,
+            broken: BTreeSet::new(),
+            budget: None,
+            most_under_way: 0,
+            told: Vec::new(),
+        };
+        fleet.containers().await;
+        fleet
+    }
+
+    fn boot(store: &MemoryStore, clock: &Arc<ManualClock>, fake: &FakeEngine) -> RolloutReconciler {
+        let engine: Arc<dyn ContainerEngine> = Arc::new(fake.clone());
+        let clock: SharedClock = clock.clone();
+        let store: Arc<dyn Store> = Arc::new(store.clone());
+        let pulls = Arc::new(Pulls::new(
+            Arc::clone(&engine),
+            Arc::clone(&clock),
+            TaskTracker::new(),
+            CancellationToken::new(),
+        ));
+        let parts = Parts {
+            config: Arc::new(ConfigSource::new(Arc::clone(&store), false)),
+            view: Arc::new(EngineView::new(engine, "instance")),
+            store,
+            pulls,
+        };
+        RolloutReconciler::new(parts, clock)
+    }
+
+    /// Kills the service and starts it again.
+    pub fn reboot(&mut self) {
+        self.reconciler = Self::boot(&self.store, &self.clock, &self.fake);
+        self.budget = None;
+    }
+
+    pub fn breaks(&mut self, user: usize, image: &str, answer: Answer) {
+        self.broken.insert((user, image.to_owned(), answer));
+    }
+
+    pub async fn state(&self) -> (RolloutRow, Vec<RolloutTarget>) {
+        self.store.rollout(&self.rollout).await.unwrap().unwrap()
+    }
+
+    pub async fn states(&self) -> Vec<TargetState> {
+        self.state().await.1.iter().map(|t| t.state).collect()
+    }
+
+    /// The images of all users' containers.
+    pub fn images(&self) -> Vec<Option<String>> {
+        let row = |uid| self.store.peek_container(uid);
+        let image = |uid| Some(row(uid)?.pinned_image()?.to_owned());
+        self.users.iter().map(image).collect()
+    }
+
+    fn answer(&self, user: usize, image: &str) -> Answer {
+        let broken = self
+            .broken
+            .iter()
+            .find(|(of, with, _)| *of == user && with == image);
+        broken.map_or(Answer::Ready, |(_, _, answer)| *answer)
+    }
+
+    /// What the container reconciler does, in short. True when it did something.
+    pub async fn containers(&mut self) -> bool {
+        let mut busy = false;
+        for (number, uid) in self.users.iter().enumerate() {
+            let Some(row) = self.store.peek_container(uid) else {
+                continue;
+            };
+            if row.deleted_at.is_some() {
+                self.store.purge_container(uid, "container").await.unwrap();
+                self.store.purge_user(uid, "user").await.unwrap();
+                busy = true;
+                continue;
+            }
+            let image = row.pinned_image().unwrap_or_default();
+            let condition = match self.answer(number, image) {
+                _ if !row.shall_run() => Condition::ready(Reason::Stopped, ""),
+                Answer::Ready => Condition::ready(Reason::Running, ""),
+                Answer::Fails => Condition::not_ready(Reason::ReplacementFailed, "it ended"),
+                Answer::Hangs => Condition::not_ready(Reason::NotReady, "not ready yet"),
+                Answer::Silent => continue,
+            };
+            let before = self.statuses.load(uid).await.unwrap();
+            let now = self.clock.now();
+            let status = ObjectStatus {
+                observed_generation: row.generation,
+                conditions: condition::merge(
+                    &before.conditions,
+                    vec![condition],
+                    row.generation,
+                    now,
+                ),
+                ..ObjectStatus::default()
+            };
+            if before != status {
+                self.statuses.save(uid, &status, Epoch(1)).await.unwrap();
+                busy = true;
+            }
+        }
+        busy
+    }
+
+    async fn check(&mut self) {
+        let (row, targets) = self.store_unfailing().await;
+        let under_way = targets.iter().filter(|t| t.state.is_under_way()).count();
+        self.most_under_way = self.most_under_way.max(under_way);
+        assert!(
+            under_way <= usize::try_from(row.max_unavailable).unwrap(),
+            "{targets:?}"
+        );
+    }
+
+    async fn store_unfailing(&self) -> (RolloutRow, Vec<RolloutTarget>) {
+        loop {
+            if let Ok(Some(found)) = self.store.rollout(&self.rollout).await {
+                return found;
+            }
+        }
+    }
+
+    /// One pass. `None`: there is nothing to look at any more.
+    pub async fn pass(&mut self) -> Result<Option<(usize, Condition, Requeue)>, Killed> {
+        let key = self.rollout.clone();
+        let failed = |error: &crate::rollout::RolloutError| {
+            assert_ne!(error.class(), ErrorClass::Terminal, "{error}");
+            let condition = Condition::not_ready(error.reason(), error.to_string());
+            Ok(Some((1, condition, Requeue::AtResync)))
+        };
+        let snapshot = match self.reconciler.observe(&key).await {
+            Ok(Some(snapshot)) => snapshot,
+            Ok(None) => return Ok(None),
+            Err(error) => return failed(&error),
+        };
+        let now = self.clock.now();
+        let plan: Plan<Action> = RolloutReconciler::plan(&snapshot, now);
+        assert_eq!(plan, RolloutReconciler::plan(&snapshot, now));
+        let ready = condition::find(&plan.conditions, ConditionType::Ready)
+            .cloned()
+            .unwrap();
+        assert!(plan.actions.is_empty() || ready.status != ConditionStatus::True);
+        if !plan.actions.is_empty() {
+            let words: Vec<String> = plan.actions.iter().map(ToString::to_string).collect();
+            self.told
+                .push(format!("{}  ({})", words.join("; "), ready.message));
+        }
+        for action in &plan.actions {
+            if let Some(left) = &mut self.budget {
+                if *left == 0 {
+                    return Err(Killed);
+                }
+                *left -= 1;
+            }
+            if let Err(error) = self.reconciler.apply(&key, action).await {
+                return failed(&error);
+            }
+            self.check().await;
+        }
+        Ok(Some((plan.actions.len(), ready, plan.requeue)))
+    }
+
+    /// Passes until nothing happens any more, and the last condition.
+    pub async fn settle(&mut self) -> Result<Condition, Killed> {
+        let mut last = None;
+        for _ in 0..2_000 {
+            let Some((acted, condition, requeue)) = self.pass().await? else {
+                break;
+            };
+            last = Some(condition);
+            // Pulls run beside the passes.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let busy = self.containers().await;
+            if acted > 0 || busy {
+                continue;
+            }
+            match requeue {
+                Requeue::AtResync => return Ok(last.unwrap()),
+                Requeue::After(time) => self.clock.advance(time),
+            }
+            if self.clock.now() > START.plus(Duration::from_secs(100_000)) {
+                return Ok(last.unwrap());
+            }
+        }
+        Ok(last.expect("it ended before it was looked at, or never does"))
+    }
+
+    pub async fn settled(&mut self) -> Condition {
+        self.budget = None;
+        self.settle().await.unwrap()
+    }
+}
+
+impl Fleet {
+    pub async fn store_rollouts(&self) -> Vec<Uid> {
+        self.store.rollouts().await.unwrap()
+    }
+
+    /// What the dirty observer does when an ended rollout is wanted again.
+    pub fn wanted_again(&self) {
+        super::super::lock(&self.reconciler.memory)
+            .ended
+            .remove(&self.rollout);
+    }
+}

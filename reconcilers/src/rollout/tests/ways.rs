@@ -1,0 +1,308 @@
+//! What administrators wish, and what it comes to.
+
+use std::time::Duration;
+
+use schema::condition::{ConditionStatus, Reason};
+use schema::container::Desired;
+use schema::rollout::{NewRollout, Phase, TargetState};
+
+use super::support::{Answer, Fleet, NEW, OLD_ID, upgrade};
+
+async fn fleet(users: usize, stopped: &[usize], most: u32) -> (Fleet, String) {
+    let fleet = Fleet::new(users, stopped, &upgrade(most)).await;
+    let image = fleet.fake.publish_image(NEW);
+    (fleet, image)
+}
+
+fn has(id: &str) -> Option<String> {
+    Some(id.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn everybody_is_moved_a_canary_first_then_in_batches() {
+    let (mut fleet, new) = fleet(6, &[1], 2).await;
+    let end = fleet.settled().await;
+    assert_eq!(end.status, ConditionStatus::True, "{end:?}");
+    assert_eq!(fleet.images(), vec![has(&new); 6]);
+    assert_eq!(fleet.states().await, [TargetState::Done; 6]);
+    assert_eq!(fleet.most_under_way, 2);
+    let (row, _) = fleet.state().await;
+    assert_eq!(row.facts.phase, Phase::Succeeded);
+    assert!(row.facts.finished_at.is_some());
+    // A stopped user is moved, and not started.
+    let stopped = fleet.store.peek_container(&fleet.users[1]).unwrap();
+    assert_eq!(stopped.desired, Desired::Stopped);
+    assert_eq!(stopped.health_timeout, None);
+    assert!(fleet.store_rollouts().await.is_empty());
+    let told: Vec<String> = fleet
+        .told
+        .iter()
+        .map(|l| l.replace(&new, "sha256:new"))
+        .collect();
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn l36_a_failure_puts_the_user_back_pauses_and_leaves_the_others_alone() {
+    let (mut fleet, new) = fleet(8, &[], 2).await;
+    fleet.breaks(4, &new, Answer::Fails);
+    let end = fleet.settled().await;
+    assert_eq!(end.reason, Reason::RolloutPaused, "{end:?}");
+    assert!(
+        end.message
+            .contains("user4 failed: ReplacementFailed: it ended"),
+        "{end:?}"
+    );
+    assert!(end.message.contains("4 of 8 moved, 1 failed"), "{end:?}");
+    let mut images = vec![has(&new); 4];
+    images.extend(vec![has(OLD_ID); 4]);
+    assert_eq!(fleet.images(), images);
+    let states = fleet.states().await;
+    assert_eq!(states[..4], [TargetState::Done; 4]);
+    assert_eq!(states[4], TargetState::Failed);
+    assert_eq!(states[5..], [TargetState::Pending; 3]);
+    let untouched = fleet.store.peek_container(&fleet.users[6]).unwrap();
+    assert_eq!(untouched.generation.0, 1);
+
+    // Resumed with a fixed tag, everybody gets the new one, whoever was moved before included.
+    let fixed = fleet.fake.publish_image(NEW);
+    fleet.store.resume_rollout(&fleet.rollout).unwrap();
+    let end = fleet.settled().await;
+    assert_eq!(end.status, ConditionStatus::True, "{end:?}");
+    assert_eq!(fleet.images(), vec![has(&fixed); 8]);
+    assert_eq!(fleet.most_under_way, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_batch_under_way_is_judged_to_its_end_beside_a_failure() {
+    let (mut fleet, new) = fleet(7, &[], 3).await;
+    fleet.breaks(2, &new, Answer::Fails);
+    fleet.breaks(3, &new, Answer::Hangs);
+    let end = fleet.settled().await;
+    assert_eq!(end.reason, Reason::RolloutPaused);
+    let states = fleet.states().await;
+    assert_eq!(
+        states[..4],
+        [
+            TargetState::Done,
+            TargetState::Done,
+            TargetState::Failed,
+            TargetState::Failed
+        ]
+    );
+    assert_eq!(states[4..], [TargetState::Pending; 3]);
+    let (_, targets) = fleet.state().await;
+    assert!(
+        targets[3].message.contains("not ready within 30 s"),
+        "{}",
+        targets[3].message
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_pause_on_failure_it_goes_on_and_says_so_at_the_end() {
+    let new = NewRollout {
+        pause_on_failure: false,
+        ..upgrade(2)
+    };
+    let mut fleet = Fleet::new(5, &[], &new).await;
+    let image = fleet.fake.publish_image(NEW);
+    fleet.breaks(0, &image, Answer::Fails);
+    fleet.breaks(3, &image, Answer::Fails);
+    let end = fleet.settled().await;
+    assert_eq!(end.reason, Reason::RolloutFailed, "{end:?}");
+    assert!(
+        end.message.contains("3 of 5 moved, 2 failed; user0 failed"),
+        "{end:?}"
+    );
+    assert!(end.message.ends_with("and 1 more"), "{end:?}");
+    assert_eq!(fleet.state().await.0.facts.phase, Phase::Failed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn paused_by_hand_nobody_more_is_moved_until_it_is_resumed() {
+    let (mut fleet, new) = fleet(5, &[], 2).await;
+    fleet.breaks(0, &new, Answer::Silent);
+    while fleet.states().await[0] != TargetState::Moving {
+        fleet.pass().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    fleet.store.pause_rollout(&fleet.rollout).unwrap();
+    fleet.broken.clear();
+    let end = fleet.settled().await;
+    assert_eq!(end.reason, Reason::RolloutPaused);
+    assert!(
+        end.message
+            .contains("paused by an administrator; 1 of 5 moved"),
+        "{end:?}"
+    );
+    assert_eq!(fleet.state().await.0.facts.phase, Phase::Paused);
+    fleet.store.resume_rollout(&fleet.rollout).unwrap();
+    assert_eq!(fleet.settled().await.status, ConditionStatus::True);
+    assert_eq!(fleet.images(), vec![has(&new); 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_who_is_under_way_is_judged_and_the_rest_stays_as_it_is() {
+    let (mut fleet, new) = fleet(5, &[], 2).await;
+    fleet.breaks(2, &new, Answer::Silent);
+    while fleet.states().await[2] != TargetState::Moving {
+        fleet.pass().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        fleet.containers().await;
+    }
+    fleet.store.cancel_rollout(&fleet.rollout).unwrap();
+    for _ in 0..5 {
+        fleet.pass().await.unwrap();
+    }
+    assert_eq!(
+        fleet.states().await[2],
+        TargetState::Moving,
+        "it is waited for"
+    );
+    fleet.broken.clear();
+    let end = fleet.settled().await;
+    assert_eq!(
+        (end.status, end.reason),
+        (ConditionStatus::True, Reason::Converged)
+    );
+    assert!(end.message.contains("cancelled: 3 of 5 moved"), "{end:?}");
+    assert_eq!(fleet.states().await[3..], [TargetState::Cancelled; 2]);
+    assert_eq!(fleet.images()[3..], [has(OLD_ID), has(OLD_ID)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l36_rolled_back_after_its_end_everybody_has_the_image_of_before() {
+    let (mut fleet, new) = fleet(6, &[2], 2).await;
+    fleet.settled().await;
+    assert_eq!(fleet.images(), vec![has(&new); 6]);
+    // One of them got its image from somebody else since, and one is gone.
+    fleet
+        .store
+        .delete_user(&fleet.users[5], super::support::START)
+        .unwrap();
+    fleet.containers().await;
+    fleet.most_under_way = 0;
+    fleet.store.roll_back_rollout(&fleet.rollout).unwrap();
+    fleet.wanted_again();
+    let end = fleet.settled().await;
+    assert_eq!(end.status, ConditionStatus::True, "{end:?}");
+    assert_eq!(fleet.images()[..5], vec![has(OLD_ID); 5]);
+    assert_eq!(fleet.most_under_way, 2);
+    let states = fleet.states().await;
+    assert_eq!(states[..5], [TargetState::RolledBack; 5]);
+    assert_eq!(states[5], TargetState::Skipped);
+    assert_eq!(fleet.state().await.0.facts.phase, Phase::RolledBack);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rolled_back_half_way_who_failed_before_counts_as_back_when_it_is() {
+    let (mut fleet, new) = fleet(5, &[], 2).await;
+    fleet.breaks(2, &new, Answer::Fails);
+    fleet.settled().await;
+    fleet.store.roll_back_rollout(&fleet.rollout).unwrap();
+    let end = fleet.settled().await;
+    assert_eq!(end.status, ConditionStatus::True, "{end:?}");
+    let states = fleet.states().await;
+    // The canary and the whole batch of the failure.
+    let moved = states
+        .iter()
+        .filter(|s| **s == TargetState::RolledBack)
+        .count();
+    let never = states
+        .iter()
+        .filter(|s| **s == TargetState::Cancelled)
+        .count();
+    assert_eq!((moved, never), (3, 2), "{states:?}");
+    assert_eq!(fleet.images(), vec![has(OLD_ID); 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_come_back_healthy_is_named_and_the_rest_goes_back_all_the_same() {
+    let (mut fleet, _) = fleet(4, &[], 1).await;
+    fleet.settled().await;
+    fleet.breaks(1, OLD_ID, Answer::Fails);
+    fleet.store.roll_back_rollout(&fleet.rollout).unwrap();
+    fleet.wanted_again();
+    let end = fleet.settled().await;
+    assert_eq!(end.reason, Reason::RolloutFailed, "{end:?}");
+    assert!(
+        end.message.contains("3 of 4 back, 1 failed; user1"),
+        "{end:?}"
+    );
+    assert_eq!(fleet.images(), vec![has(OLD_ID); 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l33_while_nobody_can_look_nothing_is_judged() {
+    let (mut fleet, new) = fleet(2, &[], 1).await;
+    fleet.breaks(0, &new, Answer::Silent);
+    for _ in 0..30 {
+        fleet.pass().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        fleet.containers().await;
+        fleet.clock.advance(Duration::from_secs(600));
+    }
+    assert_eq!(
+        fleet.states().await,
+        [TargetState::Moving, TargetState::Pending]
+    );
+    fleet.broken.clear();
+    assert_eq!(fleet.settled().await.status, ConditionStatus::True);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_the_image_already_or_is_gone_is_not_moved() {
+    let (mut fleet, new) = fleet(4, &[], 2).await;
+    while fleet.state().await.0.facts.resolved_attempt == 0 {
+        fleet.pass().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    fleet
+        .store
+        .delete_user(&fleet.users[1], super::support::START)
+        .unwrap();
+    let end = fleet.settled().await;
+    assert_eq!(end.status, ConditionStatus::True, "{end:?}");
+    assert!(end.message.contains("3 of 4 moved, 1 left out"), "{end:?}");
+    let generations = |fleet: &Fleet| {
+        let row = |uid| fleet.store.peek_container(uid).map(|row| row.generation.0);
+        fleet.users.iter().map(row).collect::<Vec<_>>()
+    };
+    let before = generations(&fleet);
+    // The same once more: nobody has to move.
+    let again = schema::ids::Uid::from("e".repeat(32));
+    let users = fleet.users.clone();
+    fleet
+        .store
+        .create_rollout(&again, &upgrade(2), &users, "admin", super::support::START)
+        .unwrap();
+    fleet.rollout = again;
+    let end = fleet.settled().await;
+    assert_eq!(end.status, ConditionStatus::True, "{end:?}");
+    assert_eq!(generations(&fleet), before);
+    assert_eq!(fleet.images()[0], has(&new));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_is_refused_when_somebody_wants_something_else_by_now() {
+    use crate::runtime::{Classify, ErrorClass, Reconciler};
+    let (mut fleet, _) = fleet(3, &[], 2).await;
+    while fleet.state().await.0.facts.resolved_attempt == 0 {
+        fleet.pass().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let key = fleet.rollout.clone();
+    let seen = fleet.reconciler.observe(&key).await.unwrap().unwrap();
+    let plan = crate::rollout::plan::plan(&seen, super::support::START);
+    assert_eq!(plan.actions.len(), 1);
+    fleet.store.pause_rollout(&key).unwrap();
+    let refused = fleet
+        .reconciler
+        .apply(&key, &plan.actions[0])
+        .await
+        .unwrap_err();
+    assert_eq!(refused.class(), ErrorClass::Conflict);
+    assert_eq!(fleet.states().await, [TargetState::Pending; 3]);
+    assert_eq!(fleet.images(), vec![has(OLD_ID); 3]);
+}

@@ -1,0 +1,211 @@
+//! Images: what the API writes, and what the statements of their reconciler do to the tables.
+
+use schema::error::DbError;
+use schema::ids::{Generation, Kind, Timestamp, Uid};
+use schema::image::{DesiredImage, ImageFacts, ImageRow, ImageUse};
+
+use super::tables::{Object, Tables};
+use super::{Change, MemoryStore};
+
+/// Whoever cleans up after an image: its reconciler.
+const FINALIZER: &str = "image";
+
+#[derive(Debug, Clone)]
+pub(super) struct ImageSpec {
+    reference: String,
+    desired: DesiredImage,
+    pull_token: String,
+    facts: ImageFacts,
+}
+
+impl Tables {
+    pub(super) fn image_row(&self, uid: &Uid) -> Option<ImageRow> {
+        let object = self.object(Kind::Image, uid)?;
+        let image = self.images.get(uid)?;
+        Some(ImageRow {
+            uid: uid.clone(),
+            reference: image.reference.clone(),
+            desired: image.desired,
+            pull_token: image.pull_token.clone(),
+            generation: object.generation,
+            deleted_at: object.deleted_at,
+            facts: image.facts.clone(),
+        })
+    }
+
+    pub(super) fn image_rows(&self) -> Vec<ImageRow> {
+        let uids = self.images.keys();
+        let mut rows: Vec<_> = uids.filter_map(|uid| self.image_row(uid)).collect();
+        rows.sort_by(|a, b| a.reference.cmp(&b.reference));
+        rows
+    }
+
+    pub(super) fn image_uses(&self) -> Vec<ImageUse> {
+        let mut rows = self.container_rows();
+        rows.sort_by_key(|row| row.name.key());
+        let uses = rows.into_iter().map(|row| {
+            let pinned = row.facts.image_ref.as_ref() == Some(&row.image_ref);
+            ImageUse {
+                uid: row.uid,
+                name: row.name.to_string(),
+                desired: if row.disabled {
+                    schema::container::Desired::Stopped
+                } else {
+                    row.desired
+                },
+                image_ref: row.image_ref,
+                image_id: row
+                    .image_id
+                    .or_else(|| row.facts.image_id.filter(|_| pinned)),
+            }
+        });
+        uses.collect()
+    }
+
+    pub(super) fn save_image_facts(&mut self, uid: &Uid, facts: &ImageFacts) {
+        if let Some(image) = self.images.get_mut(uid) {
+            image.facts = facts.clone();
+        }
+    }
+
+    pub(super) fn purge_image(&mut self, uid: &Uid) -> bool {
+        if !self.finalize(Kind::Image, uid, FINALIZER) {
+            return false;
+        }
+        self.remove_object(Kind::Image, uid);
+        self.images.remove(uid);
+        true
+    }
+
+    fn find_image(&self, reference: &str) -> Option<ImageRow> {
+        let mut rows = self.image_rows().into_iter();
+        rows.find(|row| row.reference == reference)
+    }
+
+    fn insert_image(&mut self, uid: &Uid, reference: &str, desired: DesiredImage, token: &str) {
+        let spec = ImageSpec {
+            reference: reference.to_owned(),
+            desired,
+            pull_token: token.to_owned(),
+            facts: ImageFacts::default(),
+        };
+        let object = Object {
+            generation: Generation(1),
+            bulk_generation: Generation(0),
+            paused: false,
+            deleted_at: None,
+        };
+        self.images.insert(uid.clone(), spec);
+        self.objects.insert((Kind::Image, uid.clone()), object);
+    }
+
+    fn change_image(&mut self, uid: &Uid, change: impl FnOnce(&mut ImageSpec)) {
+        if let Some(image) = self.images.get_mut(uid) {
+            change(image);
+        }
+    }
+
+    fn end_image(
+        &mut self,
+        new_uid: &Uid,
+        reference: &str,
+        desired: DesiredImage,
+        now: Timestamp,
+    ) -> Result<(Uid, Generation), DbError> {
+        let uid = match self.find_image(reference) {
+            None => {
+                self.insert_image(new_uid, reference, desired, "");
+                new_uid.clone()
+            }
+            Some(row) if row.deleted_at.is_some() => {
+                if desired == DesiredImage::Absent {
+                    self.change_image(&row.uid, |image| image.desired = desired);
+                }
+                return Ok((row.uid, row.generation));
+            }
+            Some(row) => row.uid,
+        };
+        self.change_image(&uid, |image| image.desired = desired);
+        self.add_finalizer(Kind::Image, &uid, FINALIZER);
+        let generation = self.bump(Kind::Image, &uid)?;
+        if let Some(object) = self.objects.get_mut(&(Kind::Image, uid.clone())) {
+            object.deleted_at = Some(now);
+        }
+        Ok((uid, generation))
+    }
+}
+
+impl MemoryStore {
+    /// Asks for a pull. `new_uid` is the uid of an image that nobody asked for before.
+    ///
+    /// # Errors
+    /// While the image is being removed.
+    pub fn request_pull(
+        &self,
+        new_uid: &Uid,
+        reference: &str,
+        token: &str,
+    ) -> Result<(Uid, Generation), DbError> {
+        self.write(|tables| match tables.find_image(reference) {
+            None => {
+                tables.insert_image(new_uid, reference, DesiredImage::Present, token);
+                Ok((new_uid.clone(), Generation(1)))
+            }
+            Some(row) if row.deleted_at.is_some() => Err(DbError::NameBeingRemoved),
+            Some(row) => {
+                let generation = tables.bump(Kind::Image, &row.uid)?;
+                tables.change_image(&row.uid, |image| token.clone_into(&mut image.pull_token));
+                Ok((row.uid, generation))
+            }
+        })
+    }
+
+    /// Asks for the removal from the engine.
+    ///
+    /// # Errors
+    /// Never; like the other writes it could be refused.
+    pub fn request_absent(
+        &self,
+        new_uid: &Uid,
+        reference: &str,
+        now: Timestamp,
+    ) -> Result<(Uid, Generation), DbError> {
+        self.write(|tables| tables.end_image(new_uid, reference, DesiredImage::Absent, now))
+    }
+
+    /// Calls a pull off.
+    ///
+    /// # Errors
+    /// Never; like the other writes it could be refused.
+    pub fn request_cancel(
+        &self,
+        new_uid: &Uid,
+        reference: &str,
+        now: Timestamp,
+    ) -> Result<(Uid, Generation), DbError> {
+        self.write(|tables| {
+            if let Some(row) = tables.find_image(reference)
+                && row.deleted_at.is_none()
+                && let Some(answered) = row.facts.pull_token
+            {
+                let generation = tables.bump(Kind::Image, &row.uid)?;
+                tables.change_image(&row.uid, |image| image.pull_token = answered);
+                return Ok((row.uid, generation));
+            }
+            tables.end_image(new_uid, reference, DesiredImage::Cancelled, now)
+        })
+    }
+
+    pub(super) async fn purge_image_row(&self, uid: &Uid) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            if tables.purge_image(uid) {
+                self.tell(&Change::Purged {
+                    kind: Kind::Image,
+                    uid: uid.clone(),
+                });
+            }
+            Ok(())
+        })
+        .await
+    }
+}

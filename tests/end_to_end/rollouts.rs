@@ -1,0 +1,272 @@
+//! Users move from image to image on the real engine, and back.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schema::clock::{Clock, SystemClock};
+use schema::db::{Backend, Db, Tx};
+use schema::error::DbError;
+use schema::ids::Uid;
+use schema::rollout::{
+    self, NewRollout, Phase, RolloutKind, RolloutRow, RolloutTarget, TargetState,
+};
+use schema::user;
+
+use crate::support::{Client, Engine, Stage, eventually, long, seconds};
+
+/// With this file in its home an agent of the new image ends right after its start; one of the old image
+/// does not know it.
+const REFUSAL: &str = ".agent/refuses";
+
+/// Puts images on the engine that differ from `echo:2` in that they obey [`REFUSAL`].
+fn make_images(stage: &Stage, engine: &Engine, tags: &[&str]) {
+    for tag in tags {
+        let id = engine.docker(&["create", "echo:2"]);
+        let script = stage.path().join("echo-agent");
+        let script = script.to_str().unwrap();
+        engine.docker(&["cp", &format!("{id}:/bin/echo-agent"), script]);
+        let text = std::fs::read_to_string(script).unwrap();
+        let refusal = format!(
+            "#!/bin/sh\n# {tag}\nif [ -e \"$HOME/{REFUSAL}\" ]; then sleep 0.2; exit 3; fi\n"
+        );
+        let text = text.replacen("#!/bin/sh\n", &refusal, 1);
+        std::fs::write(script, text).unwrap();
+        engine.docker(&["cp", script, &format!("{id}:/bin/echo-agent")]);
+        engine.docker(&["commit", &id, &format!("echo:{tag}")]);
+        engine.docker(&["rm", "-f", &id]);
+    }
+}
+
+fn reference(tag: &str) -> String {
+    format!("docker.io/library/echo:{tag}")
+}
+
+fn image_id(engine: &Engine, tag: &str) -> String {
+    engine.docker(&["image", "inspect", "-f", "{{.Id}}", &format!("echo:{tag}")])
+}
+
+fn refusal(stage: &Stage, user: &str) -> PathBuf {
+    stage.data().join("users").join(user).join(REFUSAL)
+}
+
+/// The service's database, beside the service.
+struct Database(Db);
+
+impl Database {
+    async fn open(stage: &Stage) -> Self {
+        let path = stage.data().join("agentyard.db");
+        Self(Db::open(Backend::Sqlite(path)).await.unwrap())
+    }
+
+    async fn change<T>(&self, work: impl AsyncFnOnce(&mut Tx) -> Result<T, DbError>) -> T {
+        let mut tx = self.0.begin().await.unwrap();
+        let done = work(&mut tx).await.unwrap();
+        tx.commit().await.unwrap();
+        done
+    }
+
+    async fn begin(&self, tag: &str, users: &[String]) -> Uid {
+        let new = NewRollout {
+            kind: RolloutKind::Upgrade,
+            reference: reference(tag),
+            source: None,
+            max_unavailable: 2,
+            pause_on_failure: true,
+            health_timeout: Duration::from_secs(60),
+        };
+        self.change(async |tx| {
+            let mut uids = Vec::new();
+            for name in users {
+                let found = user::find(tx, &name.parse().unwrap()).await?;
+                uids.push(found.unwrap().uid);
+            }
+            rollout::create(tx, &new, &uids, "admin", SystemClock.now()).await
+        })
+        .await
+    }
+
+    async fn look(&self, rollout: &Uid) -> (RolloutRow, Vec<RolloutTarget>) {
+        let mut connection = self.0.read().await.unwrap();
+        rollout::get(&mut connection, rollout)
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    /// Waits until the rollout is where it stays.
+    async fn comes_to(&self, rollout: &Uid, phase: Phase) -> Vec<TargetState> {
+        let limit = seconds(if long() { 300 } else { 120 });
+        let what = format!("the rollout is {phase:?}");
+        let seen = eventually(&what, limit, async || {
+            let (row, targets) = self.look(rollout).await;
+            let states: Vec<_> = targets.iter().map(|target| target.state).collect();
+            if row.facts.phase == phase {
+                Ok(states)
+            } else {
+                Err(format!("{:?} {states:?}", row.facts))
+            }
+        });
+        seen.await.0
+    }
+}
+
+async fn create_users(admin: &Client, count: usize) -> Vec<String> {
+    let names: Vec<String> = (1..=count).map(|number| format!("user{number}")).collect();
+    let form = [("usernames", names.join("\n"))];
+    let form: Vec<(&str, &str)> = form.iter().map(|(key, value)| (*key, &**value)).collect();
+    admin.post("/api/admin/users/batch-create", &form).await;
+    for name in &names {
+        admin.status(name, "running", seconds(120)).await;
+    }
+    names
+}
+
+#[tokio::test]
+async fn engine_l36_a_failing_user_goes_back_pauses_the_rollout_and_a_resume_finishes_it() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    make_images(&stage, &engine, &["rolled"]);
+    let (old, new) = (image_id(&engine, "1"), image_id(&engine, "rolled"));
+    let service = stage.serve(&engine).start().await;
+    let admin = service.admin().await;
+    let count = if long() { 20 } else { 8 };
+    let users = create_users(&admin, count).await;
+    let (seventh, last) = (&users[6], &users[count - 1]);
+    let form = [("username", &**last), ("wait", "60")];
+    admin
+        .post("/api/admin/container/stop", &form)
+        .await
+        .converged();
+    std::fs::write(refusal(&stage, seventh), "").unwrap();
+    let before: Vec<String> = users[..count - 1]
+        .iter()
+        .map(|user| engine.the_running(user).id)
+        .collect();
+    let image = |user: &str| {
+        let id = engine.the_running(user).id;
+        engine.inspect(&id)["Image"].as_str().unwrap().to_owned()
+    };
+
+    let db = Database::open(&stage).await;
+    let uid = db.begin("rolled", &users).await;
+    let states = db.comes_to(&uid, Phase::Paused).await;
+    assert_eq!(states[..6], [TargetState::Done; 6]);
+    assert_eq!(states[6], TargetState::Failed);
+    assert!(
+        states[7..]
+            .iter()
+            .all(|state| *state == TargetState::Pending),
+        "{states:?}"
+    );
+    for user in &users[..6] {
+        assert_eq!(image(user), new, "{user}");
+    }
+    // It is back: the very container, ready.
+    admin.status(seventh, "running", seconds(60)).await;
+    assert_eq!(engine.the_running(seventh).id, before[6]);
+    assert_eq!(image(seventh), old);
+    for (user, id) in users.iter().zip(&before).skip(7) {
+        assert_eq!(engine.the_running(user).id, *id, "{user} is not touched");
+    }
+    assert_eq!(engine.of(last), []);
+
+    std::fs::remove_file(refusal(&stage, seventh)).unwrap();
+    db.change(async |tx| rollout::resume(tx, &uid, None).await)
+        .await;
+    let states = db.comes_to(&uid, Phase::Succeeded).await;
+    assert_eq!(states, vec![TargetState::Done; count]);
+    for user in &users[..count - 1] {
+        assert_eq!(image(user), new, "{user}");
+    }
+    // A stopped user was moved without being started, and starts with the new image.
+    assert_eq!(engine.of(last), []);
+    let form = [("username", &**last), ("wait", "60")];
+    admin
+        .post("/api/admin/container/start", &form)
+        .await
+        .converged();
+    assert_eq!(image(last), new);
+
+    // All the way back.
+    db.change(async |tx| rollout::roll_back(tx, &uid, None).await)
+        .await;
+    let states = db.comes_to(&uid, Phase::RolledBack).await;
+    assert_eq!(states, vec![TargetState::RolledBack; count]);
+    for user in &users {
+        admin.status(user, "running", seconds(60)).await;
+        assert_eq!(image(user), old, "{user}");
+    }
+}
+
+/// Where the service is killed, and whether the small scale has it too.
+const POINTS: &[(&str, bool)] = &[
+    ("rollout.Remember.before", false),
+    ("rollout.Remember.after", false),
+    ("rollout.Move.before", false),
+    ("rollout.Move.after", true),
+    ("rollout.Move.before:2", false),
+    ("rollout.Move.after:2", true),
+    ("rollout.Finish.before", false),
+    ("rollout.Finish.after:2", false),
+    ("rollout.PutBack.before", true),
+    ("rollout.PutBack.after", true),
+    ("rollout.Finish.before:4", false),
+    ("rollout.Finish.after:4", false),
+    ("rollout.Remember.before:2", false),
+    ("rollout.Remember.after:2", true),
+    ("rollout.status.before", false),
+    ("rollout.status.after", false),
+];
+
+#[tokio::test]
+async fn engine_l34_l36_killed_at_every_step_of_a_rollout_the_end_is_the_same() {
+    crate::faults::has_points();
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    let tags = ["even", "odd"];
+    make_images(&stage, &engine, &tags);
+    let service = stage.serve(&engine).start().await;
+    let admin = service.admin().await;
+    let users = create_users(&admin, 6).await;
+    std::fs::write(refusal(&stage, &users[3]), "").unwrap();
+    service.kill9().await;
+    let db = Database::open(&stage).await;
+    // To look at some points only: `AGENTYARD_TEST_POINT=rollout.status`.
+    let only = std::env::var("AGENTYARD_TEST_POINT").unwrap_or_default();
+    let points = POINTS
+        .iter()
+        .filter(|(_, small)| long() || *small || !only.is_empty())
+        .filter(|(point, _)| point.contains(&only));
+    for (number, (point, _)) in points.enumerate() {
+        let tag = tags[number % 2];
+        let uid = db.begin(tag, &users).await;
+        let mut doomed = stage.serve(&engine).env("AGENTYARD_FAULT", point).spawn();
+        doomed.died_of_fault(point).await;
+
+        let service = stage.serve(&engine).start().await;
+        let admin = admin.at(&service.client());
+        let states = db.comes_to(&uid, Phase::Paused).await;
+        let expected = [
+            TargetState::Done,
+            TargetState::Done,
+            TargetState::Done,
+            TargetState::Failed,
+            TargetState::Done,
+            TargetState::Pending,
+        ];
+        assert_eq!(states, expected, "{point}");
+        for (user, state) in users.iter().zip(states) {
+            admin.status(user, "running", seconds(60)).await;
+            let id = engine.the_running(user).id;
+            let wanted = match state {
+                TargetState::Done => image_id(&engine, tag),
+                _ => image_id(&engine, "1"),
+            };
+            assert_eq!(engine.inspect(&id)["Image"], *wanted, "{point}: {user}");
+        }
+        db.change(async |tx| rollout::cancel(tx, &uid, None).await)
+            .await;
+        db.comes_to(&uid, Phase::Cancelled).await;
+        service.kill9().await;
+    }
+}
