@@ -11,6 +11,38 @@ const PICOCLAW: &[EmbeddedFile] = &[
         "index.json",
         include_bytes!("../../adapters/picoclaw/index.json"),
     ),
+    (
+        "migrations/v1-to-v2.json",
+        include_bytes!("../../adapters/picoclaw/migrations/v1-to-v2.json"),
+    ),
+    (
+        "migrations/v2-to-v3.json",
+        include_bytes!("../../adapters/picoclaw/migrations/v2-to-v3.json"),
+    ),
+    (
+        "schemas/config-v1.json",
+        include_bytes!("../../adapters/picoclaw/schemas/config-v1.json"),
+    ),
+    (
+        "schemas/config-v2.json",
+        include_bytes!("../../adapters/picoclaw/schemas/config-v2.json"),
+    ),
+    (
+        "schemas/config-v3.json",
+        include_bytes!("../../adapters/picoclaw/schemas/config-v3.json"),
+    ),
+    (
+        "ui/ui-v1.json",
+        include_bytes!("../../adapters/picoclaw/ui/ui-v1.json"),
+    ),
+    (
+        "ui/ui-v2.json",
+        include_bytes!("../../adapters/picoclaw/ui/ui-v2.json"),
+    ),
+    (
+        "ui/ui-v3.json",
+        include_bytes!("../../adapters/picoclaw/ui/ui-v3.json"),
+    ),
 ];
 
 const ECHO: &[EmbeddedFile] = &[
@@ -18,6 +50,42 @@ const ECHO: &[EmbeddedFile] = &[
     (
         "index.json",
         include_bytes!("../../adapters/echo/index.json"),
+    ),
+    (
+        "migrations/v1-to-v2.json",
+        include_bytes!("../../adapters/echo/migrations/v1-to-v2.json"),
+    ),
+    (
+        "migrations/v2-to-v1.json",
+        include_bytes!("../../adapters/echo/migrations/v2-to-v1.json"),
+    ),
+    (
+        "migrations/v2-to-v3.json",
+        include_bytes!("../../adapters/echo/migrations/v2-to-v3.json"),
+    ),
+    (
+        "schemas/config-v1.json",
+        include_bytes!("../../adapters/echo/schemas/config-v1.json"),
+    ),
+    (
+        "schemas/config-v2.json",
+        include_bytes!("../../adapters/echo/schemas/config-v2.json"),
+    ),
+    (
+        "schemas/config-v3.json",
+        include_bytes!("../../adapters/echo/schemas/config-v3.json"),
+    ),
+    (
+        "ui/ui-v1.json",
+        include_bytes!("../../adapters/echo/ui/ui-v1.json"),
+    ),
+    (
+        "ui/ui-v2.json",
+        include_bytes!("../../adapters/echo/ui/ui-v2.json"),
+    ),
+    (
+        "ui/ui-v3.json",
+        include_bytes!("../../adapters/echo/ui/ui-v3.json"),
     ),
 ];
 

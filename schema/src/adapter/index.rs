@@ -10,7 +10,7 @@ use super::package::INDEX;
 use super::reader::{Fields, Rule, escape};
 use super::rules::{
     adapter_version, argument, home_path, is_variable, line, plain_path, run_as, setting_path,
-    url_path, version, word,
+    settings_file, url_path, version, word,
 };
 use super::version::{AdapterVersion, Version};
 use crate::home::AGENT_DIR;
@@ -95,8 +95,8 @@ fn read_agent(value: &Value, problems: &mut Vec<Problem>) -> Option<Agent> {
     };
     let home = or("home", home_path, "/root", problems);
     let cookies_path = or("cookies_path", setting_path, "cookies", problems);
-    let config_file = or("config_file", plain_path, "config.json", problems);
-    let security_file = or("security_file", plain_path, ".security.yml", problems);
+    let config_file = or("config_file", settings_file, "config.json", problems);
+    let security_file = or("security_file", settings_file, ".security.yml", problems);
     let mcp_servers_path = or(
         "mcp_servers_path",
         setting_path,

@@ -5,13 +5,30 @@
 //! and every problem is reported with its file and place.
 
 mod builtin;
+mod config_schema;
+mod depth;
+#[cfg(test)]
+mod document_tests;
+mod field;
+#[cfg(test)]
+mod field_tests;
 mod index;
+mod migrate;
+mod migration;
 mod model;
 mod package;
+mod path;
 mod reader;
+mod render;
 mod rules;
+mod settings;
+mod shape;
+mod strict;
+#[cfg(test)]
+mod test_package;
 #[cfg(test)]
 mod tests;
+mod ui_schema;
 mod version;
 
 use std::collections::BTreeMap;
@@ -22,7 +39,17 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use builtin::BUILTIN;
+pub use config_schema::{ChannelPlace, ConfigSchema};
+pub use field::{FieldChanges, FieldProblem};
+pub use migrate::NoMigrationPath;
+pub use migration::{Action, Migration, Nested};
 pub use model::{Agent, AgentVersion, AgentVersions, Index, MigrationFile, Readiness, RunAs};
+pub use path::SettingPath;
+pub use render::{
+    Applied, Found, Inputs, ManagedFile, ManagedPaths, McpAccess, RenderError, Rendered,
+    RenderedFile,
+};
+pub use ui_schema::{Field, FieldType, Page, PageKey, Section, Storage, UiSchema};
 pub use version::{AdapterVersion, Version};
 
 /// Something wrong with a package.
@@ -74,6 +101,12 @@ pub struct Adapter {
     pub index: Index,
     /// The parsed JSON files that the index names, by path.
     pub documents: BTreeMap<String, Value>,
+    /// Where settings are, by configuration version.
+    pub config_schemas: BTreeMap<u32, ConfigSchema>,
+    /// The forms, by configuration version.
+    pub ui_schemas: BTreeMap<u32, UiSchema>,
+    /// The migrations between configuration versions.
+    pub migrations: Vec<Migration>,
     /// SHA-256 over paths and contents, as 64 hex digits: equal packages have equal digests,
     /// however they were packed.
     pub digest: String,
@@ -109,10 +142,16 @@ impl Adapter {
         let mut problems = Vec::new();
         package::verify_hashes(&files, &mut problems);
         let documents = package::parse(&files, &mut problems);
-        let index = index::read(&documents, &mut problems);
-        match index {
-            Some(index) if problems.is_empty() => Ok(Self {
+        let read = index::read(&documents, &mut problems).map(|index| {
+            let settings = settings::read(&index, &documents, &mut problems);
+            (index, settings)
+        });
+        match read {
+            Some((index, settings)) if problems.is_empty() => Ok(Self {
                 index,
+                config_schemas: settings.config_schemas,
+                ui_schemas: settings.ui_schemas,
+                migrations: settings.migrations,
                 digest: package::digest(&files),
                 documents,
             }),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use zip::ZipArchive;
 
-use super::{InvalidPackage, Problem};
+use super::{InvalidPackage, Problem, strict};
 
 /// The files of a package by path.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
@@ -246,7 +246,7 @@ pub(super) fn verify_hashes(files: &Files, problems: &mut Vec<Problem>) {
 pub(super) fn parse(files: &Files, problems: &mut Vec<Problem>) -> BTreeMap<String, Value> {
     let mut documents = BTreeMap::new();
     for (path, content) in files.iter().filter(|(path, _)| *path != HASH) {
-        match serde_json::from_slice(content) {
+        match strict::from_json(content) {
             Ok(document) => {
                 documents.insert(path.clone(), document);
             }

@@ -40,11 +40,19 @@ pub(super) fn word(text: &str) -> Result<(), &'static str> {
     check(fits, "must be 1 to 64 characters of A-Z a-z 0-9 _ -")
 }
 
-pub(super) fn setting_path(text: &str) -> Result<(), &'static str> {
-    let fits = text.len() <= 255
+fn names_with_dots(text: &str) -> bool {
+    let names = text.split('.');
+    text.len() <= 255
         && !text.chars().any(char::is_control)
-        && text.split('.').all(|part| !part.is_empty());
-    check(fits, "must be names separated by dots")
+        && names.clone().count() <= 16
+        && names.clone().all(|name| !name.is_empty())
+}
+
+pub(super) fn setting_path(text: &str) -> Result<(), &'static str> {
+    check(
+        names_with_dots(text) && !text.split('.').any(|name| name == "*"),
+        "must be names separated by dots",
+    )
 }
 
 fn is_plain(text: &str) -> bool {
@@ -60,6 +68,15 @@ pub(super) fn plain_path(text: &str) -> Result<(), &'static str> {
     check(
         is_plain(text),
         "must be a plain path relative to the agent directory",
+    )
+}
+
+/// The ending says how the file is written.
+pub(super) fn settings_file(text: &str) -> Result<(), &'static str> {
+    let known = [".json", ".yml", ".yaml"];
+    check(
+        is_plain(text) && known.iter().any(|ending| text.ends_with(ending)),
+        "must be a plain path relative to the agent directory that ends in .json, .yml or .yaml",
     )
 }
 
@@ -105,4 +122,20 @@ pub(super) fn run_as(text: &str) -> Result<RunAs, &'static str> {
 pub(super) fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// A place that may stand for many: one of its names may be `*`.
+pub(super) fn setting_pattern(text: &str) -> Result<(), &'static str> {
+    let stars = text.split('.').filter(|name| *name == "*").count();
+    check(
+        names_with_dots(text) && stars <= 1,
+        "must be names separated by dots, at most one of which is *",
+    )
+}
+
+pub(super) fn setting_name(text: &str) -> Result<(), &'static str> {
+    check(
+        names_with_dots(text) && !text.contains('.') && text != "*",
+        "must be one name, without dots",
+    )
 }

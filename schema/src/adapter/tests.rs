@@ -374,10 +374,19 @@ fn files_that_the_index_names_must_be_there_and_agree_with_it() {
     let mut index = minimal();
     index["config_schemas"] = json!({"1": "config/v1.json", "2": "config/v2.json"});
     index["migrations"] = json!([{"from_config": 1, "to_config": 2, "path": "m.json"}]);
+    index["ui_schemas"] = json!({"1": "ui/v1.json", "2": "ui/v2.json"});
     let others = |v2: u32| {
+        let schema = |version: u32| {
+            json!({
+                "config_version": version, "channels_path": "channels", "channel_types": ["chat"],
+            })
+            .to_string()
+        };
         [
-            file("config/v1.json", r#"{"config_version":1}"#),
-            file("config/v2.json", format!(r#"{{"config_version":{v2}}}"#)),
+            file("config/v1.json", schema(1)),
+            file("config/v2.json", schema(v2)),
+            file("ui/v1.json", r#"{"config_version":1,"pages":[]}"#),
+            file("ui/v2.json", r#"{"config_version":2,"pages":[]}"#),
             file("m.json", r#"{"from_config":1,"to_config":2,"actions":[]}"#),
         ]
     };
