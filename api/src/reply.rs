@@ -51,18 +51,18 @@ impl Event {
     pub(crate) fn to_frame(&self) -> Bytes {
         let mut frame = String::with_capacity(self.data.len() + 128);
         let line = |frame: &mut String, field: &str, text: &str| {
-            for part in [field, ":", text, "\n"] {
+            for part in [field, text, "\n"] {
                 frame.push_str(part);
             }
         };
         if let Some(name) = &self.name {
-            line(&mut frame, "event", name);
+            line(&mut frame, "event:", name);
         }
         for text in self.data.lines() {
-            line(&mut frame, "data", text);
+            line(&mut frame, "data: ", text);
         }
         if let Some(id) = &self.id {
-            line(&mut frame, "id", id);
+            line(&mut frame, "id:", id);
         }
         frame.push('\n');
         frame.into()
@@ -284,7 +284,9 @@ fn typed(bytes: impl Into<Bytes>, content_type: &'static str) -> Response {
 }
 
 fn to_sse(event: Event) -> warp::sse::Event {
-    let mut sse = warp::sse::Event::default().data(event.data);
+    // The blank belongs to the frame, not to the data: readers of little care look for `data: `.
+    let lines: Vec<String> = event.data.lines().map(|line| format!(" {line}")).collect();
+    let mut sse = warp::sse::Event::default().data(lines.join("\n"));
     if let Some(name) = event.name {
         sse = sse.event(name);
     }
@@ -364,7 +366,7 @@ mod tests {
         );
         let mut body = reply.into_response(&shutdown).unwrap().into_body();
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
-        assert_eq!(first, "data:a\ndata:b\n\n");
+        assert_eq!(first, "data: a\ndata: b\n\n");
         shutdown.cancel();
         assert!(body.frame().await.is_none());
     }

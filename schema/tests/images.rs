@@ -305,6 +305,10 @@ async fn a_rollout_obeys_only_what_fits_its_state(fixture: Fixture) {
     rollout::resume(&mut tx, &uid, None).await.unwrap();
     let (row, _) = rollout::get(&mut tx, &uid).await.unwrap().unwrap();
     assert_eq!((row.wish, row.attempt), (Wish::Run, 2));
+    let phase = async |tx: &mut Tx| {
+        let (row, _) = rollout::get(tx, &uid).await.unwrap().unwrap();
+        row.phase()
+    };
 
     // It pauses itself after a failure; whoever failed gets another turn.
     let failed = TargetState::Failed;
@@ -317,12 +321,19 @@ async fn a_rollout_obeys_only_what_fits_its_state(fixture: Fixture) {
         ..row.facts
     };
     rollout::save_facts(&mut tx, &uid, &paused).await.unwrap();
+    assert_eq!(phase(&mut tx).await, Phase::Paused);
     rollout::resume(&mut tx, &uid, None).await.unwrap();
     let (row, targets) = rollout::get(&mut tx, &uid).await.unwrap().unwrap();
     assert!(!row.paused_itself());
+    assert_eq!(
+        row.phase(),
+        Phase::Pulling,
+        "before its reconciler has taken note"
+    );
     assert_eq!(targets[0].state, TargetState::Pending);
 
     rollout::cancel(&mut tx, &uid, None).await.unwrap();
+    assert_eq!(phase(&mut tx).await, Phase::Cancelling);
     refused(rollout::pause(&mut tx, &uid, None).await);
     let ended = RolloutFacts {
         phase: Phase::Cancelled,

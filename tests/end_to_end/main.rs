@@ -11,6 +11,9 @@
 #[path = "../support/in_process.rs"]
 #[allow(dead_code)] // The benchmarks use the rest.
 mod in_process;
+#[path = "../../reconcilers/tests/registry/mod.rs"]
+#[allow(dead_code)] // The tests of pulls beside the reconcilers use the rest.
+mod registry;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -25,6 +28,7 @@ mod fix_point;
 mod foreign;
 mod harness;
 mod health;
+mod images;
 mod login;
 mod main_job;
 mod network;

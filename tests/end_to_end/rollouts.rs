@@ -198,6 +198,81 @@ async fn engine_l36_a_failing_user_goes_back_pauses_the_rollout_and_a_resume_fin
     }
 }
 
+#[tokio::test]
+async fn engine_a_rollout_is_started_followed_and_taken_back_by_the_command_line() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    make_images(&stage, &engine, &["rolled"]);
+    let service = stage.serve(&engine).start().await;
+    let admin = service.admin().await;
+    let users = create_users(&admin, 3).await;
+    let ends = async |line: &str, code: i32| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let finished = stage.command().run(&words).await;
+        let said = format!("{line}\n{}{}", finished.stdout, finished.stderr);
+        assert_eq!(finished.status.code(), Some(code), "{said}");
+        finished
+    };
+
+    // The second user's new container ends at once: it goes back, and the third is left alone.
+    std::fs::write(refusal(&stage, &users[1]), "").unwrap();
+    let third = engine.the_running(&users[2]).id;
+    let failed = ends("rollout start rolled --all --health-timeout 60s", 1).await;
+    for line in ["user1: moving", "user1: done", "user2: failed: "] {
+        assert!(failed.stdout.contains(line), "{}", failed.stdout);
+    }
+    assert!(!failed.stdout.contains("user3"), "{}", failed.stdout);
+    let paused = "paused: 1 of 3 done, 1 failed";
+    assert!(failed.stderr.contains(paused), "{}", failed.stderr);
+    assert!(
+        failed.stderr.contains("rollout resume"),
+        "{}",
+        failed.stderr
+    );
+    assert_eq!(engine.the_running(&users[2]).id, third);
+    let status = ends("rollout status", 0).await.stdout;
+    assert!(
+        status.contains(paused) && status.contains("user2"),
+        "{status}"
+    );
+    // Nobody moves a user who is in a rollout already.
+    let second = ends("rollout start 1 --user user3 --detach", 1).await;
+    assert!(
+        second.stderr.contains("user3 in rollout"),
+        "{}",
+        second.stderr
+    );
+
+    std::fs::remove_file(refusal(&stage, &users[1])).unwrap();
+    let resumed = ends("rollout resume --watch", 0).await;
+    let all = "succeeded: 3 of 3 done, 0 failed";
+    assert!(resumed.stdout.contains(all), "{}", resumed.stdout);
+    // Whoever looks later is told the same; the task tells it, too.
+    assert!(ends("rollout status --watch", 0).await.stdout.contains(all));
+    let task = admin.get("/api/admin/task/status").await.expect(200);
+    assert_eq!(
+        (&task["type"], &task["done"]),
+        (&"upgrade".into(), &3.into())
+    );
+    let json = ends("rollout status -o json", 0).await.stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["users"].as_array().unwrap().len(), 3);
+    assert_eq!(json["phase"], "succeeded");
+
+    let back = ends("rollout rollback --watch", 0).await;
+    assert!(
+        back.stdout.contains("rolled_back: 3 of 3 done"),
+        "{}",
+        back.stdout
+    );
+    let old = image_id(&engine, "1");
+    for user in &users {
+        let id = engine.the_running(user).id;
+        assert_eq!(engine.inspect(&id)["Image"], old, "{user}");
+    }
+    ends("rollout pause", 1).await;
+}
+
 /// Where the service is killed, and whether the small scale has it too.
 const POINTS: &[(&str, bool)] = &[
     ("rollout.Remember.before", false),

@@ -323,7 +323,7 @@ async fn an_open_stream_ends_at_shutdown_and_running_requests_finish() {
         .unwrap();
     let mut seen = vec![0; 4096];
     let mut text = String::new();
-    while !text.contains("data:first") {
+    while !text.contains("data: first") {
         let n = stream.read(&mut seen).await.unwrap();
         text.push_str(&String::from_utf8_lossy(&seen[..n]));
     }

@@ -202,6 +202,25 @@ impl RolloutRow {
     pub fn paused_itself(&self) -> bool {
         self.facts.paused_attempt == self.attempt
     }
+
+    /// How far it is, all things considered: what people want by now counts before its reconciler has
+    /// taken note.
+    pub fn phase(&self) -> Phase {
+        if self.facts.finished_at.is_some() {
+            return self.facts.phase;
+        }
+        match self.wish {
+            Wish::Pause => Phase::Paused,
+            Wish::Rollback => Phase::RollingBack,
+            Wish::Cancel => Phase::Cancelling,
+            Wish::Run if self.paused_itself() => Phase::Paused,
+            Wish::Run if self.facts.resolved_attempt < self.attempt => Phase::Pulling,
+            Wish::Run => match self.facts.phase {
+                Phase::Paused => Phase::Rolling,
+                phase => phase,
+            },
+        }
+    }
 }
 
 /// What the rollout reconciler remembers between passes.

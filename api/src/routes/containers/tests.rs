@@ -272,7 +272,7 @@ async fn a_followed_log_comes_line_by_line_and_says_when_it_ends() {
         .split("\n\n")
         .filter(|event| !event.is_empty())
         .collect();
-    assert_eq!(events[..2], ["data:one", "data:two"]);
+    assert_eq!(events[..2], ["data: one", "data: two"]);
     assert!(events[2].contains("event:end"), "{events:?}");
     assert!(engine.asked.lock().unwrap()[0].follow);
 }

@@ -123,7 +123,7 @@ async fn read(deps: &Deps, uid: &Uid) -> Result<Option<(RolloutRow, Step)>, DbEr
         said => said.to_owned(),
     };
     let step = Step {
-        status: row.facts.phase,
+        status: row.phase(),
         task_id: uid.to_string(),
         progress: operation::progress(&targets),
         message,
@@ -133,7 +133,7 @@ async fn read(deps: &Deps, uid: &Uid) -> Result<Option<(RolloutRow, Step)>, DbEr
 
 /// How it came out, when nothing more happens by itself.
 fn last_word(row: &RolloutRow, step: &Step) -> Option<Value> {
-    let phase = row.facts.phase;
+    let phase = row.phase();
     let ended = row.facts.finished_at.is_some();
     let what = match phase {
         Phase::Succeeded if ended => {

@@ -53,7 +53,7 @@ impl Item {
         Self {
             id: row.uid.to_string(),
             kind: row.kind,
-            phase: row.facts.phase,
+            phase: row.phase(),
             wish: row.wish,
             reference: row.reference,
             source: row.source,

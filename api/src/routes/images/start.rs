@@ -10,7 +10,7 @@ use schema::operation::Progress;
 use schema::rollout::{self, NewRollout, RolloutKind};
 use schema::user::{self, UserListing};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, json};
+use serde_json::Map;
 use utoipa::ToSchema;
 
 use super::names::{Named, reference, settings};

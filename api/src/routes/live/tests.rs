@@ -81,7 +81,7 @@ async fn following(world: &World, reader: Option<&Session>) -> Result<Body, ApiE
     let response = reply.into_reply().into_response(&world.deps.shutdown)?;
     let mut body = response.into_body().boxed_unsync();
     let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
-    assert_eq!(first, "data:one\n\n");
+    assert_eq!(first, "data: one\n\n");
     Ok(body)
 }
 

@@ -258,7 +258,7 @@ impl ObservedState {
         Self::Rollout {
             image: row.reference.clone(),
             image_id: row.facts.image_id.clone(),
-            phase: row.facts.phase,
+            phase: row.phase(),
             message: row.facts.message.clone(),
             finished_at: row.facts.finished_at,
             users,

@@ -54,7 +54,7 @@ async fn l63_an_http2_connection_without_open_requests_is_closed() {
     // An answer that goes on is an open request, however quiet.
     let mut events = ask("/readyz").await.into_body();
     let first = events.frame().await.unwrap().unwrap();
-    assert_eq!(first.into_data().unwrap(), "data:first\n\n");
+    assert_eq!(first.into_data().unwrap(), "data: first\n\n");
     sleep(Duration::from_millis(900)).await;
     assert_eq!(ask("/api/health").await.status(), 200);
     drop(events);

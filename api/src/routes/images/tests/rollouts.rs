@@ -43,6 +43,7 @@ async fn comes_to(fleet: &Fleet, id: &str, phase: Phase, message: &str, finished
     facts.phase = phase;
     facts.message = message.to_owned();
     facts.finished_at = finished.then_some(NOW);
+    facts.resolved_attempt = row.attempt;
     if phase == Phase::Paused {
         facts.paused_attempt = row.attempt;
     }
