@@ -69,10 +69,11 @@ async fn engine_l37_a_pull_over_http_shows_its_way_to_100_and_one_done() {
     );
 
     // It is an object now, and kept: whoever removes it by hand finds it again.
-    let object = admin
-        .object(&format!("image/{}", image.replace('/', "%2F")))
-        .await;
-    assert_eq!(object["conditions"][0]["status"], "True", "{object}");
+    let name = format!("image/{}", image.replace('/', "%2F"));
+    until("the image is ready", seconds(10), async || {
+        admin.object(&name).await["conditions"][0]["status"] == "True"
+    })
+    .await;
     // What does not exist ends in one error, and nothing claims success.
     let missing = format!("{host}/agentyard-test/nowhere:1");
     let events = pull(&admin, &missing).await;

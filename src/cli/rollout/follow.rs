@@ -37,6 +37,12 @@ enum End {
     Missed(String),
 }
 
+/// How many users are under way.
+fn running(rollout: &Value) -> u64 {
+    let running = rollout.pointer("/progress/running");
+    running.and_then(Value::as_u64).unwrap_or(0)
+}
+
 impl End {
     fn of(rollout: &Value) -> Option<Self> {
         let field = |key: &str| clean(&rollout.get(key).map(plain).unwrap_or_default());
@@ -47,7 +53,8 @@ impl End {
         };
         match field("phase").as_str() {
             "succeeded" | "rolled_back" => Some(Self::Reached(text)),
-            "paused" => Some(Self::Paused(text)),
+            // Whoever is under way is waited for.
+            "paused" if running(rollout) == 0 => Some(Self::Paused(text)),
             "failed" | "cancelled" => Some(Self::Missed(text)),
             _ => None,
         }

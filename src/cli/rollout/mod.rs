@@ -58,7 +58,7 @@ pub struct StatusArgs {
 /// Which rollout.
 #[derive(Debug, Args)]
 pub struct ChangeArgs {
-    /// Its id; the newest without it
+    /// Its id; without it the newest that has not ended, and for a rollback the newest of all
     id: Option<String>,
     /// Show changes until it ends or pauses
     #[arg(short, long)]
@@ -166,10 +166,15 @@ fn head(rollout: &Value) -> String {
 }
 
 async fn change(server: &Server, verb: &str, done: &str, args: ChangeArgs) -> Result<(), Failure> {
-    let id = chosen(server, args.id).await?;
     let path = format!("/api/admin/images/rollouts/{verb}");
-    let body = json!({ "id": id, "wait": 0 });
-    admin::json(&server.settings, Method::POST, &path, Some(&body)).await?;
+    let mut body = json!({ "wait": 0 });
+    if let Some(id) = args.id {
+        body["id"] = json!(id.strip_prefix("rollout/").unwrap_or(&id));
+    }
+    // Without an id the server knows best which one can be meant.
+    let answer = admin::json(&server.settings, Method::POST, &path, Some(&body)).await?;
+    let object = answer.get("object").map(plain).unwrap_or_default();
+    let id = chosen(server, Some(object)).await?;
     screen::print(&format!("rollout/{} {done}\n", clean(&id)))?;
     if args.watch {
         return follow::follow(server, &id).await;
