@@ -148,8 +148,9 @@ fn force(row: &ObjectRow, ready: Option<&Condition>, paused: Option<Paused>) -> 
         ),
         Some(Paused::All) => ("--all".to_owned(), "all=true".to_owned()),
     };
+    let reason = ready.map(|ready| ready.reason);
     // A failed replacement was put back: only a restart makes another one without waiting.
-    let put_back = ready.is_some_and(|ready| ready.reason == Reason::ReplacementFailed);
+    let put_back = reason == Some(Reason::ReplacementFailed);
     match paused {
         Some(_) => Force {
             command: format!("agentyard resume {argument}"),
@@ -160,6 +161,12 @@ fn force(row: &ObjectRow, ready: Option<&Condition>, paused: Option<Paused>) -> 
             command: format!("agentyard restart {object}"),
             request: "POST /api/admin/container/restart",
             body: format!("username={}", row.name),
+        },
+        // No look moves anybody, until somebody decides.
+        None if reason == Some(Reason::RolloutPaused) => Force {
+            command: format!("agentyard rollout resume {}", row.name),
+            request: "POST /api/admin/images/rollouts/resume",
+            body: format!("id={}", row.name),
         },
         None => Force {
             command: format!("agentyard retry {argument}"),
@@ -198,6 +205,27 @@ mod tests {
 
     fn told(row: &ObjectRow, paused: Option<Paused>, look: Option<NextLook>) -> serde_json::Value {
         serde_json::to_value(Guidance::of(row, paused, look)).unwrap()
+    }
+
+    #[test]
+    fn a_rollout_that_waits_for_a_person_goes_on_when_it_is_resumed() {
+        let paused = ObjectRow {
+            kind: "rollout".to_owned(),
+            name: "r1".to_owned(),
+            ..row(Some(Condition::not_ready(
+                Reason::RolloutPaused,
+                "u7 failed",
+            )))
+        };
+        let told = told(&paused, None, None);
+        assert_eq!(
+            told["force"],
+            json!({
+                "command": "agentyard rollout resume r1",
+                "request": "POST /api/admin/images/rollouts/resume",
+                "body": "id=r1",
+            })
+        );
     }
 
     #[test]
