@@ -159,7 +159,7 @@ impl Reconciler for ImageReconciler {
     }
 
     fn is_event(action: &Action) -> bool {
-        !matches!(action, Action::SaveFacts(_) | Action::Purge)
+        !matches!(action, Action::SaveFacts(_) | Action::Purge { .. })
     }
 
     async fn apply(&self, key: &Uid, action: &Action) -> Result<(), ImageError> {
