@@ -18,7 +18,7 @@ use schema::container::{self, ContainerFacts, Desired};
 use schema::db::{Backend, Db};
 use schema::error::DbError;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
-use schema::image::{self, ImageFacts};
+use schema::image::{self, DesiredImage, ImageFacts};
 use schema::rollout::{
     self, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, TargetState,
 };
@@ -292,10 +292,12 @@ impl Both {
             6 => {
                 let nobody = Uid::random();
                 let uid = known.map_or(&nobody, |known| &known.uid);
+                let wishes = [DesiredImage::Absent, DesiredImage::Cancelled];
+                let wished = wishes[rng.random_range(0..2)];
                 same(
                     "purge image",
-                    &memory.purge_image(uid).await,
-                    &self.real.purge_image(uid).await,
+                    &memory.purge_image(uid, wished).await,
+                    &self.real.purge_image(uid, wished).await,
                 );
             }
             _ => {

@@ -24,7 +24,9 @@ on_both_databases!(
     a_pull_is_asked_for_again_by_another_token,
     calling_a_pull_off_keeps_what_was_pulled_before,
     an_image_that_shall_be_absent_goes_when_its_reconciler_says_so,
+    a_removal_is_taken_back_until_it_is_done,
     who_has_which_image_is_one_scan,
+    what_an_unfinished_rollout_may_yet_give_is_needed,
     l35_a_user_is_in_one_unfinished_rollout,
     l36_the_previous_image_is_remembered_once_and_comes_back,
     a_rollout_obeys_only_what_fits_its_state,
@@ -102,7 +104,8 @@ async fn a_pull_is_asked_for_again_by_another_token(fixture: Fixture) {
     assert_eq!(all.len(), 1);
     assert_eq!(all[0].facts, facts);
     // A purge is for what is deleted.
-    assert!(!image::purge(&mut tx, &uid).await.unwrap());
+    let present = image::purge(&mut tx, &uid, DesiredImage::Present).await;
+    assert!(!present.unwrap());
     assert!(image::get(&mut tx, &uid).await.unwrap().is_some());
 }
 
@@ -138,7 +141,8 @@ async fn an_image_that_shall_be_absent_goes_when_its_reconciler_says_so(fixture:
         (row.desired, row.deleted_at),
         (DesiredImage::Absent, Some(NOW))
     );
-    assert!(image::purge(&mut tx, &uid).await.unwrap());
+    let absent = DesiredImage::Absent;
+    assert!(image::purge(&mut tx, &uid, absent).await.unwrap());
     assert!(image::get(&mut tx, &uid).await.unwrap().is_none());
     assert!(
         object::get(&mut tx, Kind::Image, &uid)
@@ -153,6 +157,63 @@ async fn an_image_that_shall_be_absent_goes_when_its_reconciler_says_so(fixture:
     image::request_absent(&mut tx, OLD, NOW).await.unwrap();
     let row = image::find(&mut tx, OLD).await.unwrap().unwrap();
     assert_eq!(row.desired, DesiredImage::Absent);
+    // What was planned for the cancelled pull forgets no removal.
+    let late = image::purge(&mut tx, &row.uid, DesiredImage::Cancelled).await;
+    assert!(!late.unwrap());
+    assert!(image::get(&mut tx, &row.uid).await.unwrap().is_some());
+}
+
+async fn a_removal_is_taken_back_until_it_is_done(fixture: Fixture) {
+    let mut tx = fixture.db.begin().await.unwrap();
+    let (uid, generation) = image::request_absent(&mut tx, OLD, NOW).await.unwrap();
+    let pulled = image::request_pull(&mut tx, OLD, "a", NOW).await;
+    assert!(matches!(pulled, Err(DbError::NameBeingRemoved)));
+    let taken_back = image::request_cancel(&mut tx, OLD, NOW).await.unwrap();
+    assert_eq!(taken_back, (uid.clone(), generation));
+    let row = image::get(&mut tx, &uid).await.unwrap().unwrap();
+    assert_eq!(row.desired, DesiredImage::Cancelled);
+    let (absent, cancelled) = (DesiredImage::Absent, DesiredImage::Cancelled);
+    assert!(!image::purge(&mut tx, &uid, absent).await.unwrap());
+    assert!(image::purge(&mut tx, &uid, cancelled).await.unwrap());
+    image::request_pull(&mut tx, OLD, "a", NOW).await.unwrap();
+}
+
+async fn what_an_unfinished_rollout_may_yet_give_is_needed(fixture: Fixture) {
+    let alice = create(&fixture, "alice").await;
+    let bob = create(&fixture, "Bob").await;
+    let mut tx = fixture.db.begin().await.unwrap();
+    pinned(&mut tx, &alice).await;
+    let users = [bob, alice.clone()];
+    let uid = rollout::create(&mut tx, &upgrade(), &users, "admin", NOW)
+        .await
+        .unwrap();
+    let (row, _) = rollout::get(&mut tx, &uid).await.unwrap().unwrap();
+    let mut facts = row.facts;
+    facts.image_id = Some("sha256:new".to_owned());
+    rollout::save_facts(&mut tx, &uid, &facts).await.unwrap();
+    let limit = Duration::from_secs(9);
+    rollout::move_target(&mut tx, &uid, &alice, &new_image(), limit, NOW)
+        .await
+        .unwrap();
+    let needs = image::needs(&mut tx).await.unwrap();
+    let seen: Vec<_> = needs
+        .iter()
+        .map(|of| {
+            let id = of.image_id.as_deref();
+            (of.name.as_str(), of.image_ref.as_str(), id)
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("alice", NEW, Some("sha256:new")),
+            ("alice", OLD, Some("sha256:old")),
+            ("Bob", NEW, Some("sha256:new")),
+        ]
+    );
+    facts.finished_at = Some(NOW);
+    rollout::save_facts(&mut tx, &uid, &facts).await.unwrap();
+    assert_eq!(image::needs(&mut tx).await.unwrap(), []);
 }
 
 async fn who_has_which_image_is_one_scan(fixture: Fixture) {

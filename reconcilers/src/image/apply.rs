@@ -69,8 +69,8 @@ impl ImageReconciler {
                     }
                 }
             }
-            Action::Purge => {
-                let purged = self.store.purge_image(uid).await;
+            Action::Purge { wished } => {
+                let purged = self.store.purge_image(uid, *wished).await;
                 self.desired.mark(uid);
                 Ok(purged?)
             }

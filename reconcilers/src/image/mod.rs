@@ -7,7 +7,8 @@
 //!
 //! Invariants:
 //! - each request is answered by one successful pull, and a registry is not asked again without one;
-//! - an image that a user has, by reference or by id, is never removed, and nothing is by force;
+//! - an image that a user has, by reference or by id, or may yet get from a rollout, is never removed, and
+//!   nothing is by force;
 //! - calling a pull off removes nothing;
 //! - credentials go to no registry but their own.
 //!
@@ -159,7 +160,7 @@ impl Reconciler for ImageReconciler {
     }
 
     fn is_event(action: &Action) -> bool {
-        !matches!(action, Action::SaveFacts(_) | Action::Purge)
+        !matches!(action, Action::SaveFacts(_) | Action::Purge { .. })
     }
 
     async fn apply(&self, key: &Uid, action: &Action) -> Result<(), ImageError> {

@@ -26,13 +26,15 @@ pub struct Snapshot {
 /// What is there.
 #[derive(Debug, Clone, PartialEq)]
 pub enum World {
+    /// It does not matter: a pull was called off, which must not wait for an engine that hangs.
+    NotAsked,
     /// The engine could not be asked, or not be used.
     Unavailable(Reason, String),
     /// What it said.
     Seen {
         /// The image that the reference or id means on the engine.
         image: Option<Image>,
-        /// Names of the users who have it; looked for only when it shall go.
+        /// Names of the users who have it, or may get it from a rollout; looked for only when it shall go.
         users: Vec<String>,
     },
 }
@@ -74,6 +76,9 @@ impl ImageReconciler {
     }
 
     async fn world(&self, row: &ImageRow) -> Result<World, ImageError> {
+        if row.deleted_at.is_some() && row.desired == DesiredImage::Cancelled {
+            return Ok(World::NotAsked);
+        }
         match self.view.connection() {
             Connection::Up => {}
             Connection::Unavailable(why) => {
@@ -104,20 +109,32 @@ impl ImageReconciler {
     }
 }
 
-/// Who has the image: by the reference, however it is written, or by its id.
+/// Who has the image: by the reference, however it is written, or by its id. One that goes by its id
+/// goes with all its references.
 fn users(row: &ImageRow, image: Option<&Image>, uses: Vec<ImageUse>) -> Vec<String> {
     let is_id = row.reference.starts_with("sha256:");
-    let reference: Option<ImageReference> = (!is_id).then(|| row.reference.parse().ok()).flatten();
+    let references: Vec<ImageReference> = if is_id {
+        let names = image.map(|image| image.repo_tags.iter().chain(&image.repo_digests));
+        let names = names.into_iter().flatten();
+        names.filter_map(|name| name.parse().ok()).collect()
+    } else {
+        row.reference.parse().into_iter().collect()
+    };
     let id = image
         .map(|image| image.id.as_str())
         .or(is_id.then_some(row.reference.as_str()));
     let uses = uses.into_iter().filter(|user| {
-        let own: Option<ImageReference> = user.image_ref.parse().ok();
-        let same_reference = match &reference {
-            Some(reference) => own.as_ref() == Some(reference),
-            None => user.image_ref == row.reference,
-        };
-        same_reference || (id.is_some() && user.image_id.as_deref() == id)
+        let own: Result<ImageReference, _> = user.image_ref.parse();
+        let same_reference = own.is_ok_and(|own| references.contains(&own));
+        same_reference
+            || user.image_ref == row.reference
+            || (id.is_some() && user.image_id.as_deref() == id)
     });
-    uses.map(|user| user.name).collect()
+    let mut names: Vec<String> = Vec::new();
+    for user in uses {
+        if !names.contains(&user.name) {
+            names.push(user.name);
+        }
+    }
+    names
 }

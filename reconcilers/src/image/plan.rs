@@ -45,8 +45,11 @@ pub enum Action {
         /// The reference or id.
         reference: String,
     },
-    /// Removes the last trace of the request.
-    Purge,
+    /// Removes the last trace of the request, if it is still what is wished.
+    Purge {
+        /// What was done.
+        wished: DesiredImage,
+    },
 }
 
 impl fmt::Display for Action {
@@ -56,7 +59,7 @@ impl fmt::Display for Action {
             Self::CancelPull { reference } => write!(f, "call the pull of {reference} off"),
             Self::SaveFacts(_) => f.write_str("remember what was pulled"),
             Self::RemoveImage { reference } => write!(f, "remove {reference} from the engine"),
-            Self::Purge => f.write_str("remove the last trace"),
+            Self::Purge { .. } => f.write_str("remove the last trace"),
         }
     }
 }
@@ -95,8 +98,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         World::Unavailable(reason, why) => {
             say(Condition::not_ready(*reason, why), Requeue::AtResync)
         }
+        World::NotAsked => forget(snapshot),
         World::Seen { image, users } => match desired {
-            DesiredImage::Absent => absent(row, image.as_ref(), users),
+            DesiredImage::Absent => absent(row, &snapshot.pull, image.as_ref(), users),
             DesiredImage::Present | DesiredImage::Cancelled => {
                 present(row, &snapshot.pull, image.as_ref(), now)
             }
@@ -198,7 +202,12 @@ fn pulling(sum: Sum) -> Condition {
     Condition::not_ready(Reason::ImagePulling, message)
 }
 
-fn absent(row: &ImageRow, image: Option<&Image>, users: &[String]) -> Plan<Action> {
+fn absent(
+    row: &ImageRow,
+    pull: &PullReport,
+    image: Option<&Image>,
+    users: &[String],
+) -> Plan<Action> {
     if !users.is_empty() {
         let mut names = users.get(..NAMED).unwrap_or(users).join(", ");
         if users.len() > NAMED {
@@ -209,7 +218,15 @@ fn absent(row: &ImageRow, image: Option<&Image>, users: &[String]) -> Plan<Actio
             Requeue::After(IN_USE),
         );
     }
+    let message = format!("removing {}", row.reference);
     let mut actions = Vec::new();
+    if let PullReport::Running { .. } = pull {
+        // What it may have brought since the engine was asked is looked for once it has ended.
+        actions.push(Action::CancelPull {
+            reference: row.reference.clone(),
+        });
+        return act(actions, Reason::Terminating, message);
+    }
     if let Some(image) = image {
         let remove = |reference: &String| Action::RemoveImage {
             reference: reference.clone(),
@@ -220,12 +237,10 @@ fn absent(row: &ImageRow, image: Option<&Image>, users: &[String]) -> Plan<Actio
         }
         actions.push(remove(&row.reference));
     }
-    actions.push(Action::Purge);
-    act(
-        actions,
-        Reason::Terminating,
-        format!("removing {}", row.reference),
-    )
+    actions.push(Action::Purge {
+        wished: DesiredImage::Absent,
+    });
+    act(actions, Reason::Terminating, message)
 }
 
 /// A pull was called off: the engine keeps what it has.
@@ -236,7 +251,9 @@ fn forget(snapshot: &Snapshot) -> Plan<Action> {
             reference: snapshot.row.reference.clone(),
         });
     }
-    actions.push(Action::Purge);
+    actions.push(Action::Purge {
+        wished: DesiredImage::Cancelled,
+    });
     act(
         actions,
         Reason::Terminating,

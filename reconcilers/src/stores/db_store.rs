@@ -10,7 +10,7 @@ use schema::container::{self, ContainerFacts, ContainerRow};
 use schema::db::{Db, Tx};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Uid};
-use schema::image::{self, ImageFacts, ImageRow, ImageUse};
+use schema::image::{self, DesiredImage, ImageFacts, ImageRow, ImageUse};
 use schema::rollout::{self, ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
 use schema::secrets::MasterKey;
 use schema::user::UserRow;
@@ -132,8 +132,10 @@ impl Store for DbStore {
     }
 
     async fn image_uses(&self) -> Result<Vec<ImageUse>, DbError> {
-        let mut connection = self.db.read().await?;
-        image::uses(&mut connection).await
+        let mut connection = self.db.snapshot().await?;
+        let mut uses = image::uses(&mut connection).await?;
+        uses.extend(image::needs(&mut connection).await?);
+        Ok(uses)
     }
 
     async fn save_image_facts(&self, uid: &Uid, facts: &ImageFacts) -> Result<(), DbError> {
@@ -142,9 +144,9 @@ impl Store for DbStore {
         tx.commit().await
     }
 
-    async fn purge_image(&self, uid: &Uid) -> Result<(), DbError> {
+    async fn purge_image(&self, uid: &Uid, wished: DesiredImage) -> Result<(), DbError> {
         let mut tx = self.db.begin().await?;
-        image::purge(&mut tx, uid).await?;
+        image::purge(&mut tx, uid, wished).await?;
         tx.commit().await
     }
 

@@ -9,7 +9,7 @@ use schema::config::query::Values;
 use schema::container::{ContainerFacts, ContainerRow};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
-use schema::image::{ImageFacts, ImageRow, ImageUse};
+use schema::image::{DesiredImage, ImageFacts, ImageRow, ImageUse};
 use schema::rollout::{ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
 use schema::user::UserRow;
 
@@ -71,12 +71,14 @@ pub trait Store: Send + Sync + 'static {
     async fn images(&self) -> Result<Vec<ImageRow>, DbError>;
     /// One of them.
     async fn image(&self, uid: &Uid) -> Result<Option<ImageRow>, DbError>;
-    /// Which user has which image, in one scan, ordered by name.
+    /// Which user has which image, ordered by name; then which user may yet get which image from a rollout
+    /// that has not ended.
     async fn image_uses(&self) -> Result<Vec<ImageUse>, DbError>;
     /// Saves what the image reconciler remembers; nothing happens when the image is gone.
     async fn save_image_facts(&self, uid: &Uid, facts: &ImageFacts) -> Result<(), DbError>;
-    /// Cleaning up is done: removes a deleted image's rows.
-    async fn purge_image(&self, uid: &Uid) -> Result<(), DbError>;
+    /// Cleaning up is done as it was wished: removes a deleted image's rows, unless something else is
+    /// wished by now.
+    async fn purge_image(&self, uid: &Uid, wished: DesiredImage) -> Result<(), DbError>;
     /// Rollouts that have not ended.
     async fn rollouts(&self) -> Result<Vec<Uid>, DbError>;
     /// One rollout with its users, in order.

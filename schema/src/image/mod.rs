@@ -7,7 +7,7 @@ mod tag;
 
 pub use model::{DesiredImage, ImageFacts, ImageRow, ImageUse};
 pub use query::{
-    all, find, get, purge, request_absent, request_cancel, request_pull, save_facts, uses,
+    all, find, get, needs, purge, request_absent, request_cancel, request_pull, save_facts, uses,
 };
 pub use reference::{ImageReference, InvalidImageReference};
 pub use tag::sort_newest_first;

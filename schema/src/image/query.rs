@@ -48,6 +48,17 @@ statements! {
     USES = "SELECT u.uid, u.name, CASE WHEN u.disabled = 0 THEN c.desired ELSE 'stopped' END AS desired, c.image_ref, \
             coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS image_id \
             FROM containers c JOIN users u ON u.uid = c.uid LEFT JOIN container_facts f ON f.uid = c.uid ORDER BY u.name_key";
+    /// What a rollout that has not ended may yet give its users: its image, and what they had before it moved them.
+    NEEDS = "SELECT u.uid, u.name, CASE WHEN u.disabled = 0 THEN c.desired ELSE 'stopped' END AS desired, r.reference AS image_ref, \
+             f.image_id AS image_id, u.name_key, 0 AS part \
+             FROM rollout_facts f JOIN rollouts r ON r.uid = f.uid JOIN rollout_targets t ON t.rollout_uid = f.uid \
+             JOIN users u ON u.uid = t.uid JOIN containers c ON c.uid = t.uid WHERE f.finished_at IS NULL \
+             UNION ALL \
+             SELECT u.uid, u.name, CASE WHEN u.disabled = 0 THEN c.desired ELSE 'stopped' END AS desired, t.previous_ref AS image_ref, \
+             t.previous_id AS image_id, u.name_key, 1 AS part \
+             FROM rollout_facts f JOIN rollout_targets t ON t.rollout_uid = f.uid \
+             JOIN users u ON u.uid = t.uid JOIN containers c ON c.uid = t.uid WHERE f.finished_at IS NULL AND t.previous_ref IS NOT NULL \
+             ORDER BY name_key, part";
 }
 
 /// Reads one image.
@@ -80,6 +91,13 @@ pub async fn all(connection: &mut AnyConnection) -> Result<Vec<ImageRow>, DbErro
 /// Which user has which image.
 pub async fn uses(connection: &mut AnyConnection) -> Result<Vec<ImageUse>, DbError> {
     let raws: Vec<RawUse> = sqlx::query_as(USES).fetch_all(connection).await?;
+    raws.into_iter().map(ImageUse::try_from).collect()
+}
+
+/// Which user may yet get which image from a rollout that has not ended: the rollout's, or the one of
+/// before.
+pub async fn needs(connection: &mut AnyConnection) -> Result<Vec<ImageUse>, DbError> {
+    let raws: Vec<RawUse> = sqlx::query_as(NEEDS).fetch_all(connection).await?;
     raws.into_iter().map(ImageUse::try_from).collect()
 }
 
@@ -140,8 +158,8 @@ pub async fn request_absent(
     remove(tx, reference, DesiredImage::Absent, now).await
 }
 
-/// Calls a pull off. An image that was pulled before stays wanted as it is; else nothing is wanted any
-/// more, and the engine keeps what it has.
+/// Calls a pull off, or a removal that is not done yet. An image that was pulled before stays wanted as
+/// it is; else nothing is wanted any more, and the engine keeps what it has.
 pub async fn request_cancel(
     tx: &mut Tx,
     reference: &str,
@@ -172,10 +190,10 @@ async fn remove(
     let uid = match find(tx, reference).await? {
         None => insert(tx, reference, desired, "", now).await?.0,
         Some(row) if row.deleted_at.is_some() => {
-            // Removing it is more than calling its pull off.
-            if desired == DesiredImage::Absent {
-                set_desired(tx, &row.uid, desired).await?;
-            }
+            // Whether the engine keeps it: the last word counts.
+            set_desired(tx, &row.uid, desired).await?;
+            tx.changed(Kind::Image, &row.uid);
+            tx.ring_on_commit();
             return Ok((row.uid, row.generation));
         }
         Some(row) => row.uid,
@@ -208,8 +226,14 @@ pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &ImageFacts) -> Result<()
     Ok(())
 }
 
-/// Cleaning up is done: removes a deleted image's rows. Returns whether it did.
-pub async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
+/// Cleaning up is done as it was `wished`: removes a deleted image's rows. Returns whether it did; it does
+/// not when something else is wished by now.
+pub async fn purge(tx: &mut Tx, uid: &Uid, wished: DesiredImage) -> Result<bool, DbError> {
+    // The guard orders it with a request that changes the wish.
+    meta::take_guard(tx, "images").await?;
+    if get(tx, uid).await?.is_none_or(|row| row.desired != wished) {
+        return Ok(false);
+    }
     object::remove_finalizer(tx, Kind::Image, uid, FINALIZER).await?;
     if !object::purge_if_finalized(tx, Kind::Image, uid).await? {
         return Ok(false);

@@ -1,13 +1,14 @@
 //! `POST /api/admin/images/delete`: an image leaves the engine.
 
 use schema::audit::About;
+use schema::db::Tx;
 use schema::error::DbError;
 use schema::ids::Kind;
 use schema::image::{self, ImageReference, ImageRow, ImageUse};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::local::{is_managed, managed_tags, meant};
+use super::local::{is_managed, known_as, managed_tags, meant};
 use super::names::{Named, full, settings};
 use crate::answer::Answer;
 use crate::deps::Deps;
@@ -37,6 +38,10 @@ struct Target {
     name: String,
     /// The image it means, if the engine told.
     id: Option<String>,
+    /// References that go: all of the image when it goes by its id.
+    references: Vec<ImageReference>,
+    /// References that mean other images.
+    others: Vec<ImageReference>,
     managed: bool,
     /// Other references of the managed repository, newest first.
     alternatives: Vec<String>,
@@ -46,7 +51,7 @@ struct Target {
 ///
 /// # Errors
 /// 404 when nobody knows the image; 409 `not_managed`, `image_in_use`; what the removal fails with. 503
-/// only when the engine would have to say what is meant.
+/// only when the engine would have to say what is meant, or to whom it belongs.
 pub async fn delete(
     Superadmin(actor): Superadmin,
     input: Input<Doomed>,
@@ -54,10 +59,15 @@ pub async fn delete(
 ) -> Result<Answer<Converging>, ApiError> {
     let target = target(&deps, &input.params).await?;
     let mut tx = input.meta.begin(&deps).await?;
-    let uses = image::uses(&mut tx).await?;
-    refuse_used(&target, &uses)?;
+    refuse_used(&target, &mut tx).await?;
     let now = deps.clock.now();
     let (uid, generation) = image::request_absent(&mut tx, &target.name, now).await?;
+    // Else its reconciler would pull it again.
+    for row in image::all(&mut tx).await? {
+        if row.deleted_at.is_none() && target.takes_along(&row) {
+            image::request_absent(&mut tx, &row.reference, now).await?;
+        }
+    }
     tx.commit(About::object(Kind::Image, &target.name)).await?;
     tracing::info!(%actor, image = target.name, "image removal");
     let change = Change::of_image(uid, target.name, generation);
@@ -85,7 +95,7 @@ async fn target(deps: &Deps, doomed: &Doomed) -> Result<Target, ApiError> {
     drop(connection);
     let known = match deps.images.list().await {
         Ok(images) => of_engine(&images, &named, &managed)?,
-        Err(PortError::EngineUnavailable(_)) => blindly(&named, &managed),
+        Err(PortError::EngineUnavailable(_)) => blindly(&named, &managed, doomed.force),
         Err(error) => return Err(error.into()),
     };
     let target = known.or_wanted(wanted, &managed)?;
@@ -101,12 +111,48 @@ async fn target(deps: &Deps, doomed: &Doomed) -> Result<Target, ApiError> {
     })
 }
 
+impl Target {
+    fn by_reference(reference: &ImageReference, managed: &ImageReference) -> Self {
+        Self {
+            name: reference.to_string(),
+            id: None,
+            references: vec![reference.clone()],
+            others: Vec::new(),
+            managed: reference.same_repository(managed),
+            alternatives: Vec::new(),
+        }
+    }
+
+    fn is_whole_image(&self) -> bool {
+        self.id.as_ref() == Some(&self.name)
+    }
+
+    fn goes_by(&self, reference: &str) -> bool {
+        let parsed: Result<ImageReference, _> = reference.parse();
+        reference == self.name || parsed.is_ok_and(|parsed| self.references.contains(&parsed))
+    }
+
+    /// Whether a wish for an image is one for this one, which goes by its id.
+    fn takes_along(&self, row: &ImageRow) -> bool {
+        let pulled_as = row.facts.image_id.as_ref() == Some(&self.name);
+        let reference: Result<ImageReference, _> = row.reference.parse();
+        let is_other = reference.is_ok_and(|reference| self.others.contains(&reference));
+        self.is_whole_image() && (self.goes_by(&row.reference) || pulled_as && !is_other)
+    }
+
+    /// Whether a user has it, by id or by reference.
+    fn is_of(&self, one: &ImageUse) -> bool {
+        let by_id = one.image_id.is_some() && one.image_id == self.id;
+        by_id || self.goes_by(&one.image_ref)
+    }
+}
+
 /// What is known of what a client named.
 enum Known {
     Target(Target),
     /// The engine has no such image. Alternatives come with it.
     Nothing(Vec<String>),
-    /// The engine would have to be asked.
+    /// The engine would have to be asked, unless somebody wanted it.
     Unclear,
 }
 
@@ -119,18 +165,28 @@ impl Known {
     ) -> Result<Target, ApiError> {
         match (self, wanted) {
             (Self::Target(target), _) => Ok(target),
-            (Self::Nothing(alternatives), Some(row)) => Ok(Target {
-                managed: is_ours(&row.reference, managed),
-                name: row.reference,
-                id: row.facts.image_id,
-                alternatives,
-            }),
+            (Self::Nothing(alternatives), Some(row)) => Ok(of_row(row, alternatives, managed)),
+            (Self::Unclear, Some(row)) => Ok(of_row(row, Vec::new(), managed)),
             (Self::Nothing(_), None) => {
                 let what = "this image, neither on the engine nor among those that are wanted,";
                 Err(ApiError::not_found(what))
             }
-            (Self::Unclear, _) => Err(ApiError::EngineUnavailable),
+            (Self::Unclear, None) => Err(ApiError::EngineUnavailable),
         }
+    }
+}
+
+fn of_row(row: ImageRow, alternatives: Vec<String>, managed: &ImageReference) -> Target {
+    let reference = row.reference.parse::<ImageReference>().ok();
+    let references: Vec<ImageReference> = reference.into_iter().collect();
+    let ours = |reference: &ImageReference| reference.same_repository(managed);
+    Target {
+        managed: references.iter().any(ours),
+        references,
+        others: Vec::new(),
+        name: row.reference,
+        id: row.facts.image_id,
+        alternatives,
     }
 }
 
@@ -160,6 +216,14 @@ fn of_engine(
     Ok(Known::Target(Target {
         name,
         id: Some(image.id.clone()),
+        references: match by_name {
+            Some(reference) => vec![reference.clone()],
+            None => known_as(image).collect(),
+        },
+        others: {
+            let others = images.iter().filter(|other| other.id != image.id);
+            others.flat_map(known_as).collect()
+        },
         managed: match by_name {
             Some(reference) => reference.same_repository(managed),
             None => is_managed(image, managed),
@@ -168,43 +232,55 @@ fn of_engine(
     }))
 }
 
-/// Without the engine: a reference of the managed repository means itself, whether it is there or not.
-fn blindly(named: &Named, managed: &ImageReference) -> Known {
-    match named.reference() {
-        Some(reference) if reference.same_repository(managed) => Known::Target(Target {
-            name: reference.to_string(),
-            id: None,
-            managed: true,
+/// Without the engine: a reference of the managed repository means itself, whether it is there or not;
+/// by force so does every other, and a whole id.
+fn blindly(named: &Named, managed: &ImageReference, force: bool) -> Known {
+    match (named.reference(), named.whole_id()) {
+        (Some(reference), _) if force || reference.same_repository(managed) => {
+            Known::Target(Target::by_reference(reference, managed))
+        }
+        (None, Some(id)) if force => Known::Target(Target {
+            name: id.to_owned(),
+            id: Some(id.to_owned()),
+            references: Vec::new(),
+            others: Vec::new(),
+            managed: false,
             alternatives: Vec::new(),
         }),
-        Some(_) | None => Known::Unclear,
+        (Some(_) | None, _) => Known::Unclear,
     }
 }
 
-fn is_ours(name: &str, managed: &ImageReference) -> bool {
-    let parsed: Result<ImageReference, _> = name.parse();
-    parsed.is_ok_and(|reference| reference.same_repository(managed))
-}
-
-/// Refuses while somebody has the image, by id or by reference.
-fn refuse_used(target: &Target, uses: &[ImageUse]) -> Result<(), ApiError> {
-    let is_used = |one: &&ImageUse| {
-        let by_id = one.image_id.is_some() && one.image_id == target.id;
-        by_id || full(&one.image_ref) == target.name
+/// Refuses while somebody has the image, by id or by reference, or may yet get it from a rollout.
+async fn refuse_used(target: &Target, tx: &mut Tx) -> Result<(), ApiError> {
+    let names = |all: Vec<ImageUse>| {
+        let used = all.into_iter().filter(|one| target.is_of(one));
+        let mut names: Vec<String> = used.map(|one| one.name).collect();
+        // They come in the order of their names.
+        names.dedup();
+        names
     };
-    let users = uses.iter().filter(is_used).map(|one| one.name.clone());
-    let mut users: Vec<String> = users.collect();
+    let mut users = names(image::uses(tx).await?);
+    let mut is_there = true;
+    if users.is_empty() {
+        users = names(image::needs(tx).await?);
+        is_there = false;
+    }
     if users.is_empty() {
         return Ok(());
     }
-    let count = users.len();
+    let who = match users.len() {
+        1 => "1 user".to_owned(),
+        count => format!("{count} users"),
+    };
     users.truncate(NAMED);
+    let name = &target.name;
     Err(ApiError::ImageInUse {
-        message: format!(
-            "{count} {} the image {}; move them to another one first",
-            if count == 1 { "user has" } else { "users have" },
-            target.name
-        ),
+        message: if is_there {
+            format!("the image {name} is in use by {who}; move them to another one first")
+        } else {
+            format!("a rollout may yet give {who} the image {name}; let the rollout end first")
+        },
         users,
         alternatives: target.alternatives.clone(),
     })

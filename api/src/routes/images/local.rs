@@ -42,7 +42,7 @@ impl Uses {
 }
 
 /// References by which an image is known, tags and digests, as far as they can be read.
-fn known_as(image: &LocalImage) -> impl Iterator<Item = ImageReference> {
+pub(super) fn known_as(image: &LocalImage) -> impl Iterator<Item = ImageReference> {
     let texts = image.repo_tags.iter().chain(&image.repo_digests);
     texts.filter_map(|text| text.parse().ok())
 }

@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use schema::condition::{ConditionStatus, Reason};
 use schema::container::ContainerFacts;
+use schema::image::DesiredImage;
 use serde_json::json;
 
 use super::support::{AGENT, Yard, broken, reason, slow};
-use crate::drivers::docker::fake::{PullEnd, Verb};
+use crate::drivers::docker::fake::{Fault, PullEnd, Verb};
 use crate::drivers::docker::{ContainerEngine, ContainerSettings, EngineError};
+use crate::image::Action;
+use crate::runtime::Reconciler;
 use crate::stores::Store;
 
 #[tokio::test(start_paused = true)]
@@ -179,6 +182,102 @@ async fn an_image_is_removed_by_its_id_with_all_its_names() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_image_removed_by_its_id_is_not_pulled_again_for_a_name_it_had() {
+    let mut yard = Yard::new();
+    let image = yard.fake.publish_image("agent:1");
+    let wanted = yard.request(AGENT, "t1");
+    yard.settled(&wanted).await;
+    // What the API writes: the id, and what was pulled as that image.
+    let removals = [yard.absent(&image), yard.absent(AGENT)];
+    for removal in &removals {
+        assert!(yard.settled(removal).await.is_none());
+    }
+    yard.reboot();
+    yard.service.view.refresh().await.unwrap();
+    yard.assert_nothing_to_do(&wanted).await;
+    assert!(yard.fake.all_images().is_empty());
+    assert_eq!(yard.fake.calls().of(Verb::Pull), 0, "since it was removed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn l38_an_image_stays_for_a_user_who_has_it_by_name_only() {
+    let mut yard = Yard::new();
+    let image = yard.fake.add_image("agent:1");
+    yard.create_user("ada", "agent:1");
+    let uid = yard.absent(&image);
+    let condition = yard.settle_within(&uid, Duration::from_secs(10)).await;
+    let condition = condition.unwrap().unwrap();
+    assert_eq!(condition.reason, Reason::ImageInUse);
+    assert_eq!(condition.message, "in use by ada");
+    assert_eq!(yard.tags(), ["agent:1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_is_taken_back_leaves_the_image() {
+    let mut yard = Yard::new();
+    let image = yard.fake.add_image("agent:1");
+    let user = yard.create_user("ada", "agent:1");
+    let uid = yard.absent(AGENT);
+    let _ = yard.settle_within(&uid, Duration::from_secs(10)).await;
+    assert_eq!(yard.cancel(AGENT), uid);
+    yard.store.delete_user(&user, yard.clock_now()).unwrap();
+    yard.store
+        .purge_container(&user, "container")
+        .await
+        .unwrap();
+    yard.store.purge_user(&user, "user").await.unwrap();
+    assert!(yard.settled(&uid).await.is_none());
+    assert_eq!(yard.fake.all_images()[0].id, image);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_stops_the_pull_of_what_shall_go() {
+    let mut yard = Yard::new();
+    yard.fake.publish_image("agent:1");
+    yard.fake.script_pull("agent:1", slow(PullEnd::Hangs(5)));
+    let uid = yard.request(AGENT, "t1");
+    let _ = yard.settle_within(&uid, Duration::from_secs(3)).await;
+    assert_eq!(yard.fake.pulls_under_way(), 1);
+    assert_eq!(yard.absent(AGENT), uid);
+    assert!(yard.settled(&uid).await.is_none());
+    tokio::task::yield_now().await;
+    assert_eq!(yard.fake.pulls_under_way(), 0);
+    assert!(yard.tags().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_is_called_off_while_the_engine_answers_nothing() {
+    let mut yard = Yard::new();
+    yard.fake.publish_image("agent:1");
+    yard.fake.script_pull("agent:1", slow(PullEnd::Hangs(5)));
+    let uid = yard.request(AGENT, "t1");
+    let _ = yard.settle_within(&uid, Duration::from_secs(3)).await;
+    yard.fake.fault_next(Verb::Image, 9, Fault::Hang);
+    yard.cancel(AGENT);
+    let second = Duration::from_secs(1);
+    let pass = tokio::time::timeout(second, yard.pass(&uid)).await;
+    let pass = pass.expect("the engine is not waited for").unwrap();
+    assert_eq!(pass.unwrap().error, None);
+    assert_eq!(yard.row(&uid).await, None);
+    tokio::task::yield_now().await;
+    assert_eq!(yard.fake.pulls_under_way(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_asked_for_while_a_cancel_is_carried_out_is_not_lost() {
+    let mut yard = Yard::new();
+    yard.fake.add_image("agent:1");
+    let uid = yard.cancel(AGENT);
+    let late = Action::Purge {
+        wished: DesiredImage::Cancelled,
+    };
+    yard.absent(AGENT);
+    yard.service.images.apply(&uid, &late).await.unwrap();
+    assert!(yard.settled(&uid).await.is_none());
+    assert!(yard.tags().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn l38_an_image_that_a_foreign_container_uses_is_kept_in_the_engines_words() {
     let mut yard = Yard::new();
     yard.fake.add_image("agent:1");
@@ -240,7 +339,7 @@ async fn a_removal_that_follows_a_cancel_is_not_forgotten() {
     let mut yard = Yard::new();
     yard.fake.add_image("agent:1");
     let uid = yard.cancel(AGENT);
-    let _ = crate::runtime::Reconciler::keys(&yard.service.images).await;
+    let _ = Reconciler::keys(&yard.service.images).await;
     // No generation rings for it, so nobody marks the row.
     let new = schema::ids::Uid::random();
     let now = yard.clock_now();

@@ -152,6 +152,11 @@ const FORGET: &str = "remove the last trace";
     &["remove agent:1 from the engine", "remove agent:copy from the engine", "remove sha256:aa from the engine", FORGET],
     Reason::Terminating
 )]
+#[case::removed_while_it_is_pulled(
+    snapshot().there().pulling("t1").deleted(DesiredImage::Absent),
+    &[STOP],
+    Reason::Terminating
+)]
 #[case::gone_already(snapshot().deleted(DesiredImage::Absent), &[FORGET], Reason::Terminating)]
 #[case::cancelled(
     snapshot().pulling("t1").deleted(DesiredImage::Cancelled),

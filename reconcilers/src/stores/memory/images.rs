@@ -59,7 +59,39 @@ impl Tables {
                     .or_else(|| row.facts.image_id.filter(|_| pinned)),
             }
         });
-        uses.collect()
+        let mut uses: Vec<ImageUse> = uses.collect();
+        uses.extend(self.image_needs(&uses));
+        uses
+    }
+
+    /// What rollouts that have not ended may yet give: their image, and what was there before.
+    fn image_needs(&self, users: &[ImageUse]) -> Vec<ImageUse> {
+        let open = |uid: &Uid| {
+            let mut rollouts = self.rollouts.values();
+            rollouts.find_map(|rollout| {
+                let mut targets = rollout.targets.iter();
+                let target = targets.find(|target| target.uid == *uid)?;
+                let row = &rollout.row;
+                row.facts.finished_at.is_none().then_some((row, target))
+            })
+        };
+        let mut needs = Vec::new();
+        for user in users {
+            let Some((row, target)) = open(&user.uid) else {
+                continue;
+            };
+            needs.push(ImageUse {
+                image_ref: row.reference.clone(),
+                image_id: row.facts.image_id.clone(),
+                ..user.clone()
+            });
+            needs.extend(target.previous.as_ref().map(|previous| ImageUse {
+                image_ref: previous.reference.clone(),
+                image_id: previous.image_id.clone(),
+                ..user.clone()
+            }));
+        }
+        needs
     }
 
     pub(super) fn save_image_facts(&mut self, uid: &Uid, facts: &ImageFacts) {
@@ -68,7 +100,11 @@ impl Tables {
         }
     }
 
-    pub(super) fn purge_image(&mut self, uid: &Uid) -> bool {
+    pub(super) fn purge_image(&mut self, uid: &Uid, wished: DesiredImage) -> bool {
+        let image = self.images.get(uid);
+        if image.is_none_or(|image| image.desired != wished) {
+            return false;
+        }
         if !self.finalize(Kind::Image, uid, FINALIZER) {
             return false;
         }
@@ -118,9 +154,7 @@ impl Tables {
                 new_uid.clone()
             }
             Some(row) if row.deleted_at.is_some() => {
-                if desired == DesiredImage::Absent {
-                    self.change_image(&row.uid, |image| image.desired = desired);
-                }
+                self.change_image(&row.uid, |image| image.desired = desired);
                 return Ok((row.uid, row.generation));
             }
             Some(row) => row.uid,
@@ -173,7 +207,7 @@ impl MemoryStore {
         self.write(|tables| tables.end_image(new_uid, reference, DesiredImage::Absent, now))
     }
 
-    /// Calls a pull off.
+    /// Calls a pull off, or a removal that is not done yet.
     ///
     /// # Errors
     /// Never; like the other writes it could be refused.
@@ -196,9 +230,13 @@ impl MemoryStore {
         })
     }
 
-    pub(super) async fn purge_image_row(&self, uid: &Uid) -> Result<(), DbError> {
+    pub(super) async fn purge_image_row(
+        &self,
+        uid: &Uid,
+        wished: DesiredImage,
+    ) -> Result<(), DbError> {
         self.transaction(|tables| {
-            if tables.purge_image(uid) {
+            if tables.purge_image(uid, wished) {
                 self.tell(&Change::Purged {
                     kind: Kind::Image,
                     uid: uid.clone(),

@@ -23,7 +23,7 @@ use schema::config::query::Values;
 use schema::container::{ContainerFacts, ContainerRow};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Uid};
-use schema::image::{ImageFacts, ImageRow, ImageUse};
+use schema::image::{DesiredImage, ImageFacts, ImageRow, ImageUse};
 use schema::rollout::{ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
 use schema::user::UserRow;
 
@@ -261,8 +261,8 @@ impl Store for MemoryStore {
         .await
     }
 
-    async fn purge_image(&self, uid: &Uid) -> Result<(), DbError> {
-        self.purge_image_row(uid).await
+    async fn purge_image(&self, uid: &Uid, wished: DesiredImage) -> Result<(), DbError> {
+        self.purge_image_row(uid, wished).await
     }
 
     async fn rollouts(&self) -> Result<Vec<Uid>, DbError> {

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::control::{self, Noted};
 use super::delete::being_removed;
-use super::names::{reference, settings};
+use super::names::{Named, reference, settings};
 use crate::answer::{Answer, Events};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
@@ -82,11 +82,23 @@ fn last_event(meta: &Meta) -> Result<Option<LastEvent>, ApiError> {
 }
 
 async fn read_name(deps: &Deps, text: &str) -> Result<ImageReference, ApiError> {
+    reference("image", text, &managed(deps).await?)
+}
+
+async fn managed(deps: &Deps) -> Result<ImageReference, ApiError> {
     let mut connection = deps.db.read().await?;
     let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
     drop(connection);
-    let (_, managed) = settings(values)?;
-    reference("image", text, &managed)
+    Ok(settings(values)?.1)
+}
+
+/// What an image is wanted by, on the engine or off it: a full reference or a whole id.
+async fn read_wish(deps: &Deps, text: &str) -> Result<String, ApiError> {
+    let managed = managed(deps).await?;
+    if let Some(id) = Named::read("image", text, &managed)?.whole_id() {
+        return Ok(id.to_owned());
+    }
+    Ok(reference("image", text, &managed)?.to_string())
 }
 
 /// The pull that a client comes back to.
@@ -235,26 +247,34 @@ impl From<crate::ports::RunningPull> for Item {
     }
 }
 
-/// `POST /api/admin/images/pulls/cancel`: calls a pull off. What the engine has, it keeps.
+/// Whether it shall leave the engine and has not yet.
+fn is_leaving(row: &ImageRow) -> bool {
+    row.desired == DesiredImage::Absent && row.deleted_at.is_some()
+}
+
+/// `POST /api/admin/images/pulls/cancel`: calls a pull off, or a removal that is not done yet. What the
+/// engine has, it keeps.
 ///
 /// # Errors
-/// 404 when nothing of that name is being pulled or wanted.
+/// 404 when nothing of that name is being pulled, wanted or removed.
 pub async fn cancel(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
 ) -> Result<Answer<Noted>, ApiError> {
-    let reference = read_name(&deps, &input.params.image).await?.to_string();
+    let reference = read_wish(&deps, &input.params.image).await?;
     let mut pulls = deps.pulls.running().into_iter();
     let runs = pulls.any(|pull| pull.reference == reference);
     let mut tx = input.meta.begin(&deps).await?;
     let row = image::find(&mut tx, &reference).await?;
-    if !runs && !row.as_ref().is_some_and(is_open) {
+    let leaves = row.as_ref().is_some_and(is_leaving);
+    if !runs && !leaves && !row.as_ref().is_some_and(is_open) {
         return Err(ApiError::not_found(format!("a pull of {reference}")));
     }
     let change = control::call_off_pull(&mut tx, &reference, deps.clock.now()).await?;
     tx.commit(About::object(Kind::Image, &reference)).await?;
     tracing::info!(%actor, image = reference, "image pull called off");
-    let done = format!("the pull of {reference} is called off");
+    let what = if leaves { "removal" } else { "pull" };
+    let done = format!("the {what} of {reference} is called off");
     control::noted(&deps, &change, input.wait, done).await
 }

@@ -70,15 +70,124 @@ async fn what_somebody_has_stays_and_says_who_and_what_else_there_is() {
         let refused = refused.fails(409, "image_in_use");
         let others = ["registry:5000/agent:v10", "registry:5000/agent:v2"];
         assert_eq!(refused["alternatives"], json!(others), "{named}");
-        let users = if named == "v1" {
-            json!(["alice", "bob"])
-        } else {
-            json!(["bob"])
-        };
-        assert_eq!(refused["users"], users, "{named}");
+        assert_eq!(refused["users"], json!(["alice", "bob"]), "{named}");
     }
     let mut connection = fleet.world.deps.db.read().await.unwrap();
     assert!(image::all(&mut connection).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_user_has_by_name_only_stays_when_the_id_is_named() {
+    let fleet = stocked(Some(shelf())).await;
+    fleet.user("alice").await;
+    let refused = fleet.post(DELETE, &format!("image={}", id('1'))).await;
+    let refused = refused.fails(409, "image_in_use");
+    assert_eq!(refused["users"], json!(["alice"]));
+}
+
+/// Records a pull, and what it brought.
+async fn pull(fleet: &Fleet, reference: &str, image_id: Option<String>) {
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    let (uid, _) = image::request_pull(&mut tx, reference, "1", NOW)
+        .await
+        .unwrap();
+    let facts = image::ImageFacts {
+        image_id,
+        ..Default::default()
+    };
+    image::save_facts(&mut tx, &uid, &facts).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_removes_an_id_wants_none_of_its_names_any_more() {
+    let fleet = stocked(Some(shelf())).await;
+    let (by_name, by_fact) = ("registry:5000/agent:v2", "registry:5000/agent:old");
+    let (other, moved) = ("registry:5000/agent:v10", "registry:5000/agent:v1");
+    // Its name means another image by now.
+    pull(&fleet, moved, Some(id('2'))).await;
+    pull(&fleet, by_name, None).await;
+    pull(&fleet, by_fact, Some(id('2'))).await;
+    pull(&fleet, other, Some(id('a'))).await;
+    let body = format!("image={}&wait=0", id('2'));
+    fleet.post(DELETE, &body).await.is(202);
+    for name in [&id('2')[..], by_name, by_fact] {
+        let absent = Some(DesiredImage::Absent);
+        assert_eq!(wanted(&fleet, name).await, absent, "{name}");
+    }
+    for name in [other, moved] {
+        let present = Some(DesiredImage::Present);
+        assert_eq!(wanted(&fleet, name).await, present, "{name}");
+    }
+    // One name alone takes no other along.
+    let fleet = stocked(Some(shelf())).await;
+    pull(&fleet, by_fact, Some(id('2'))).await;
+    fleet.post(DELETE, "image=v2&wait=0").await.is(202);
+    assert_eq!(wanted(&fleet, by_fact).await, Some(DesiredImage::Present));
+}
+
+#[tokio::test]
+async fn what_a_rollout_may_yet_give_stays_until_it_ends() {
+    let fleet = stocked(Some(shelf())).await;
+    let alice = fleet.user("alice").await;
+    give(&fleet, "alice", "registry:5000/agent:v10", Some(id('a'))).await;
+    let v2 = ImageChoice {
+        reference: "registry:5000/agent:v2".to_owned(),
+        image_id: Some(id('2')),
+        digest: None,
+    };
+    let new = NewRollout {
+        kind: RolloutKind::Upgrade,
+        reference: v2.reference.clone(),
+        source: None,
+        max_unavailable: 1,
+        pause_on_failure: true,
+        health_timeout: Duration::from_secs(60),
+    };
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    let users = std::slice::from_ref(&alice);
+    let uid = rollout::create(&mut tx, &new, users, "test", NOW)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let refused = fleet.post(DELETE, "image=v2").await;
+    let refused = refused.fails(409, "image_in_use");
+    assert_eq!(refused["users"], json!(["alice"]));
+    let said = refused["error"].as_str().unwrap();
+    assert!(said.contains("a rollout may yet"), "{said}");
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    rollout::move_target(&mut tx, &uid, &alice, &v2, new.health_timeout, NOW)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    for before in ["v10".to_owned(), id('a')] {
+        let refused = fleet.post(DELETE, &format!("image={before}")).await;
+        refused.fails(409, "image_in_use");
+    }
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    let (row, _) = rollout::get(&mut tx, &uid).await.unwrap().unwrap();
+    let mut facts = row.facts;
+    facts.finished_at = Some(NOW);
+    rollout::save_facts(&mut tx, &uid, &facts).await.unwrap();
+    tx.commit().await.unwrap();
+    fleet.post(DELETE, "image=v10&wait=0").await.is(202);
+}
+
+#[tokio::test]
+async fn a_removal_that_is_not_done_yet_is_called_off() {
+    const CANCEL: &str = "/api/admin/images/pulls/cancel";
+    let fleet = stocked(Some(shelf())).await;
+    for (named, means) in [
+        ("v2", "registry:5000/agent:v2"),
+        (&id('a')[..], &id('a')[..]),
+    ] {
+        let body = format!("image={named}&wait=0");
+        fleet.post(CANCEL, &body).await.fails(404, "not_found");
+        fleet.post(DELETE, &body).await.is(202);
+        fleet.post(CANCEL, &body).await.is(202);
+        let cancelled = Some(DesiredImage::Cancelled);
+        assert_eq!(wanted(&fleet, means).await, cancelled, "{named}");
+    }
 }
 
 #[tokio::test]
@@ -93,7 +202,20 @@ async fn while_the_engine_is_away_a_managed_reference_is_taken_at_its_word() {
     let used = fleet.post(DELETE, "image=v1").await;
     let used = used.fails(409, "image_in_use");
     assert_eq!(used["users"], json!(["alice"]));
-    for unclear in ["busybox:1&force=1", &id('1')] {
+    // So is anything by force, as far as it means itself.
+    for (named, means) in [
+        ("busybox:1", "docker.io/library/busybox:1"),
+        (&id('1')[..], &id('1')[..]),
+    ] {
+        let body = format!("image={named}&force=1&wait=0");
+        fleet.post(DELETE, &body).await.is(202);
+        assert_eq!(wanted(&fleet, means).await, Some(DesiredImage::Absent));
+    }
+    // And what was wanted is known without the engine.
+    pull(&fleet, "docker.io/library/nginx:1", None).await;
+    let foreign = fleet.post(DELETE, "image=nginx:1").await;
+    foreign.fails(409, "not_managed");
+    for unclear in ["registry.example/other:1", &id('2')] {
         let body = format!("image={unclear}");
         fleet
             .post(DELETE, &body)
@@ -126,14 +248,22 @@ async fn an_answer_waits_until_the_image_is_gone_or_cannot_go() {
     let purge = async {
         let uid = uid().await;
         let mut tx = fleet.world.db.begin().await.unwrap();
-        assert!(image::purge(&mut tx, &uid).await.unwrap());
+        assert!(
+            image::purge(&mut tx, &uid, DesiredImage::Absent)
+                .await
+                .unwrap()
+        );
         tx.commit().await.unwrap();
     };
     purge.await;
     let purged = async {
         let uid = uid().await;
         let mut tx = fleet.world.db.begin().await.unwrap();
-        assert!(image::purge(&mut tx, &uid).await.unwrap());
+        assert!(
+            image::purge(&mut tx, &uid, DesiredImage::Absent)
+                .await
+                .unwrap()
+        );
         tx.commit().await.unwrap();
         fleet.world.status_ticks.send_modify(|ticks| *ticks += 1);
     };
