@@ -24,6 +24,9 @@ use judge::{CHANGED, GONE};
 /// Progress of containers wakes a rollout; this is for the case that it was not heard.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// Why a rollout stands still that a person has paused.
+const BY_HAND: &str = "paused by an administrator";
+
 fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
     Plan {
         actions: Vec::new(),
@@ -72,7 +75,7 @@ impl View<'_> {
             return say(condition, Requeue::AtResync);
         }
         if self.row.pause_on_failure && self.count(TargetState::Failed) > 0 {
-            return self.pause_itself();
+            return self.pause_itself(self.failures());
         }
         if self.row.facts.resolved_attempt < self.row.attempt {
             return self.resolve(snapshot.image.as_ref());
@@ -161,26 +164,26 @@ impl View<'_> {
             && (target.image_id.is_none() || container.image_id == target.image_id)
     }
 
-    fn pause_itself(&self) -> Plan<Action> {
+    fn pause_itself(&self, why: String) -> Plan<Action> {
+        let told = format!("paused: {why}");
         let facts = RolloutFacts {
             paused_attempt: self.row.attempt,
             phase: Phase::Paused,
-            message: self.failures(),
+            message: self.beside(&why),
             ..self.row.facts.clone()
         };
-        let told = format!("paused: {}", facts.message);
         self.act(vec![self.remember(facts, Some(told))])
     }
 
     fn pause(&self) -> Plan<Action> {
-        let message = "paused by an administrator";
-        let facts = RolloutFacts {
-            phase: Phase::Paused,
-            message: message.to_owned(),
-            ..self.row.facts.clone()
-        };
-        if facts != self.row.facts {
-            return self.act(vec![self.remember(facts, Some(message.to_owned()))]);
+        let before = &self.row.facts;
+        if before.phase != Phase::Paused || !before.message.ends_with(BY_HAND) {
+            let facts = RolloutFacts {
+                phase: Phase::Paused,
+                message: self.beside(BY_HAND),
+                ..before.clone()
+            };
+            return self.act(vec![self.remember(facts, Some(BY_HAND.to_owned()))]);
         }
         let requeue = if self.is_under_way() {
             Requeue::After(LOOK_AGAIN)
@@ -291,6 +294,10 @@ impl View<'_> {
         if self.count(TargetState::Failed) > 0 {
             message = format!("{message}; {}", self.failures());
         }
+        // While it rolls, what is remembered in words is how the image was got.
+        if self.row.facts.phase == Phase::Rolling && !self.row.facts.message.is_empty() {
+            message = format!("{message}; {}", self.row.facts.message);
+        }
         let facts = RolloutFacts {
             phase,
             message: message.clone(),
@@ -321,6 +328,17 @@ impl View<'_> {
     fn wait(&self) -> Plan<Action> {
         let condition = Condition::not_ready(Reason::Progressing, self.progress());
         say(condition, Requeue::After(LOOK_AGAIN))
+    }
+
+    /// What is said by now, after what stays true beside it: how the image was got, and why the rollout
+    /// paused itself.
+    fn beside(&self, message: &str) -> String {
+        let facts = &self.row.facts;
+        let stays = self.row.paused_itself() || facts.phase == Phase::Rolling;
+        match facts.message.as_str() {
+            before if stays && !before.is_empty() => format!("{before}; {message}"),
+            _ => message.to_owned(),
+        }
     }
 
     fn pause_message(&self) -> String {

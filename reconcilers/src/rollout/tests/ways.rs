@@ -64,6 +64,14 @@ async fn l36_a_failure_puts_the_user_back_pauses_and_leaves_the_others_alone() {
     let untouched = fleet.store.peek_container(&fleet.users[6]).unwrap();
     assert_eq!(untouched.generation.0, 1);
 
+    // Paused by hand on top, it still says why it stands.
+    fleet.store.pause_rollout(&fleet.rollout).unwrap();
+    for _ in 0..2 {
+        let end = fleet.settled().await;
+        let both = "user4 failed: ReplacementFailed: it ended; paused by an administrator; 4 of 8";
+        assert!(end.message.contains(both), "{end:?}");
+    }
+
     // Resumed with a fixed tag, everybody gets the new one, whoever was moved before included.
     let fixed = fleet.fake.publish_image(NEW);
     fleet.store.resume_rollout(&fleet.rollout).unwrap();
@@ -215,6 +223,24 @@ async fn rolled_back_half_way_who_failed_before_counts_as_back_when_it_is() {
         .count();
     assert_eq!((moved, never), (3, 2), "{states:?}");
     assert_eq!(fleet.images(), vec![has(OLD_ID); 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rolled_back_while_users_are_moving_they_go_back_at_once() {
+    for answer in [Answer::Hangs, Answer::Silent] {
+        let (mut fleet, new) = fleet(3, &[], 2).await;
+        fleet.breaks(0, &new, answer);
+        while fleet.states().await[0] != TargetState::Moving {
+            fleet.pass().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            fleet.containers().await;
+        }
+        fleet.store.roll_back_rollout(&fleet.rollout).unwrap();
+        fleet.pass().await.unwrap();
+        assert_eq!(fleet.images(), vec![has(OLD_ID); 3], "{answer:?}");
+        assert_eq!(fleet.states().await[0], TargetState::RollingBack);
+        assert_eq!(fleet.settled().await.status, ConditionStatus::True);
+    }
 }
 
 #[tokio::test(start_paused = true)]
