@@ -85,7 +85,7 @@ impl RolloutReconciler {
         }
         let Some((row, targets)) = self.parts.store.rollout(uid).await? else {
             let mut memory = lock(&self.memory);
-            memory.unfinished.remove(uid);
+            memory.under_way.remove(uid);
             memory.asked.remove(uid);
             return Ok(None);
         };
@@ -93,11 +93,14 @@ impl RolloutReconciler {
         if !runtime::is_dry_run() {
             let mut memory = lock(&self.memory);
             if ended {
-                memory.unfinished.remove(uid);
                 memory.asked.remove(uid);
                 memory.ended.insert(uid.clone());
+            }
+            // One that stands still or pulls would read all its users at every commit for nothing.
+            if !ended && targets.iter().any(|target| target.state.is_under_way()) {
+                memory.under_way.insert(uid.clone());
             } else {
-                memory.unfinished.insert(uid.clone());
+                memory.under_way.remove(uid);
             }
         }
         let unresolved = row.facts.resolved_attempt < row.attempt;

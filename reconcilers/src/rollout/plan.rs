@@ -58,6 +58,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     }
 }
 
+/// How a user ends, and why, in words.
+type End = (TargetState, &'static str);
+
 /// One rollout at one moment.
 struct View<'a> {
     row: &'a RolloutRow,
@@ -97,14 +100,13 @@ impl View<'_> {
     /// Whose turn has come, but who needs no move.
     fn without_a_move(&self) -> Vec<Action> {
         let settle = |target: &RolloutTarget| match &target.container {
-            None => Some(self.finish(target, TargetState::Skipped, GONE)),
+            None => Some((TargetState::Skipped, GONE)),
             Some(_) if self.has_the_image(target) => {
-                Some(self.finish(target, TargetState::Done, "it has this image already"))
+                Some((TargetState::Done, "it has this image already"))
             }
             Some(_) => None,
         };
-        let pending = self.in_state(TargetState::Pending);
-        pending.filter_map(settle).collect()
+        self.finish_alike(self.in_state(TargetState::Pending), settle)
     }
 
     /// Who is moved next: one that shall run, as long as nobody who shall run has shown that this image
@@ -202,9 +204,7 @@ impl View<'_> {
             return self.wait();
         }
         let pending = self.in_state(TargetState::Pending);
-        let left: Vec<Action> = pending
-            .map(|target| self.finish(target, TargetState::Cancelled, ""))
-            .collect();
+        let left = self.finish_alike(pending, |_| Some((TargetState::Cancelled, "")));
         if left.is_empty() {
             self.end(Phase::Cancelled)
         } else {
@@ -216,11 +216,7 @@ impl View<'_> {
         if let Some(plan) = self.enter(Phase::RollingBack, "rolled back by an administrator") {
             return plan;
         }
-        let left_out: Vec<Action> = self
-            .targets
-            .iter()
-            .filter_map(|target| self.not_to_go_back(target))
-            .collect();
+        let left_out = self.finish_alike(self.targets.iter(), |t| self.not_to_go_back(t));
         if !left_out.is_empty() {
             return self.act(left_out);
         }
@@ -243,16 +239,15 @@ impl View<'_> {
     }
 
     /// Who has nothing to go back to, or no reason.
-    fn not_to_go_back(&self, target: &RolloutTarget) -> Option<Action> {
-        let end = |state, message| Some(self.finish(target, state, message));
+    fn not_to_go_back(&self, target: &RolloutTarget) -> Option<End> {
         match target.state {
-            TargetState::Pending => end(TargetState::Cancelled, ""),
+            TargetState::Pending => Some((TargetState::Cancelled, "")),
             TargetState::Done if target.previous.is_none() => {
-                end(TargetState::Cancelled, "it had this image before")
+                Some((TargetState::Cancelled, "it had this image before"))
             }
-            TargetState::Done if target.container.is_none() => end(TargetState::Skipped, GONE),
+            TargetState::Done if target.container.is_none() => Some((TargetState::Skipped, GONE)),
             TargetState::Done if !self.has_what_it_was_moved_to(target) => {
-                end(TargetState::Skipped, CHANGED)
+                Some((TargetState::Skipped, CHANGED))
             }
             TargetState::Done
             | TargetState::Moving
@@ -412,6 +407,35 @@ impl View<'_> {
             state,
             message: message.to_owned(),
         }
+    }
+
+    /// Ends users who are not under way, those who end alike in one step.
+    fn finish_alike<'t>(
+        &self,
+        targets: impl Iterator<Item = &'t RolloutTarget>,
+        end: impl Fn(&RolloutTarget) -> Option<End>,
+    ) -> Vec<Action> {
+        let mut alike: Vec<(End, Vec<&RolloutTarget>)> = Vec::new();
+        for target in targets {
+            let Some(end) = end(target) else {
+                continue;
+            };
+            match alike.iter_mut().find(|(of, _)| *of == end) {
+                Some((_, users)) => users.push(target),
+                None => alike.push((end, vec![target])),
+            }
+        }
+        let step = |((state, message), users): (End, Vec<&RolloutTarget>)| match users[..] {
+            [one] => self.finish(one, state, message),
+            _ => Action::FinishMany {
+                step: self.step(),
+                users: users.iter().map(|target| target.uid.clone()).collect(),
+                names: users.iter().map(|target| target.name.clone()).collect(),
+                state,
+                message: message.to_owned(),
+            },
+        };
+        alike.into_iter().map(step).collect()
     }
 
     fn finish(&self, target: &RolloutTarget, state: TargetState, message: &str) -> Action {

@@ -180,6 +180,79 @@ async fn cancelled_who_is_under_way_is_judged_and_the_rest_stays_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn however_many_end_alike_it_is_one_step() {
+    for back in [false, true] {
+        let (mut fleet, _) = fleet(30, &[], 2).await;
+        while fleet.states().await[2] != TargetState::Done {
+            fleet.pass().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            fleet.containers().await;
+        }
+        if back {
+            fleet.store.roll_back_rollout(&fleet.rollout).unwrap();
+        } else {
+            fleet.store.cancel_rollout(&fleet.rollout).unwrap();
+        }
+        fleet.told.clear();
+        assert_eq!(fleet.settled().await.status, ConditionStatus::True);
+        let told: Vec<&String> = fleet
+            .told
+            .iter()
+            .filter(|line| line.contains("not moved any more"))
+            .collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(told[0].matches(';').count(), 0, "one step: {told:?}");
+        assert!(told[0].contains("user29") || told[0].contains("more are not moved"));
+        let states = fleet.states().await;
+        assert_eq!(states[5..], [TargetState::Cancelled; 25], "{states:?}");
+    }
+    // Those who need no move, too: the same rollout once more.
+    let (mut fleet, _) = fleet(4, &[], 2).await;
+    fleet.settled().await;
+    let again = schema::ids::Uid::from("e".repeat(32));
+    fleet
+        .store
+        .create_rollout(
+            &again,
+            &upgrade(2),
+            &fleet.users,
+            "admin",
+            super::support::START,
+        )
+        .unwrap();
+    fleet.rollout = again;
+    assert_eq!(fleet.settled().await.status, ConditionStatus::True);
+    let told = fleet.told.join("\n");
+    assert!(
+        told.contains("user0, user1, user2, user3 are moved: it has this image already"),
+        "{told}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_rollout_with_users_under_way_is_woken_by_changes() {
+    let (mut fleet, new) = fleet(3, &[], 1).await;
+    let woken = |fleet: &Fleet| {
+        let memory = super::super::lock(&fleet.reconciler.memory);
+        memory.under_way.contains(&fleet.rollout)
+    };
+    fleet.pass().await.unwrap();
+    assert!(!woken(&fleet), "it is pulling");
+    fleet.breaks(0, &new, Answer::Silent);
+    for _ in 0..6 {
+        fleet.pass().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(woken(&fleet), "its canary is under way");
+    fleet.store.pause_rollout(&fleet.rollout).unwrap();
+    fleet.pass().await.unwrap();
+    assert!(woken(&fleet), "who is under way is still judged");
+    fleet.broken.clear();
+    fleet.settled().await;
+    assert!(!woken(&fleet), "it is paused");
+}
+
+#[tokio::test(start_paused = true)]
 async fn l36_rolled_back_after_its_end_everybody_has_the_image_of_before() {
     let (mut fleet, new) = fleet(6, &[2], 2).await;
     fleet.settled().await;
