@@ -7,6 +7,7 @@ mod action;
 mod judge;
 mod resolve;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
@@ -15,7 +16,7 @@ use schema::rollout::{
     ImageChoice, Phase, RolloutFacts, RolloutRow, RolloutTarget, TargetState, Wish,
 };
 
-use super::observe::Snapshot;
+use super::observe::{Snapshot, needs_from_the_engine};
 use crate::runtime::{Plan, Requeue};
 
 pub use action::{Action, Step};
@@ -24,6 +25,7 @@ use judge::{CHANGED, GONE};
 /// Progress of containers wakes a rollout; this is for the case that it was not heard.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+const LOST: &str = "the image of before is gone from the engine";
 /// Why a rollout stands still that a person has paused.
 const BY_HAND: &str = "paused by an administrator";
 
@@ -45,6 +47,18 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     };
     if row.facts.finished_at.is_some() {
         return view.ended();
+    }
+    match &snapshot.lost {
+        Ok(lost) => {
+            let stay = view.without_a_way_back(lost);
+            if !stay.is_empty() {
+                return view.act(stay);
+            }
+        }
+        Err(why) => {
+            let condition = Condition::unknown(Reason::EngineUnavailable, why);
+            return say(condition, Requeue::After(LOOK_AGAIN));
+        }
     }
     let judged = view.judge();
     if !judged.is_empty() {
@@ -258,6 +272,19 @@ impl View<'_> {
             | TargetState::Skipped
             | TargetState::Cancelled => None,
         }
+    }
+
+    /// Who would be given an image that cannot exist any more: they keep what they have.
+    fn without_a_way_back(&self, lost: &BTreeSet<String>) -> Vec<Action> {
+        let stays = |target: &RolloutTarget| {
+            self.has_what_it_was_moved_to(target)
+                && needs_from_the_engine(target).is_some_and(|id| lost.contains(id))
+        };
+        let end = |target: &RolloutTarget| stays(target).then_some((TargetState::Failed, LOST));
+        let mut stay = self.finish_alike(self.in_state(TargetState::Done), end);
+        let moving = self.in_state(TargetState::Moving).filter(|t| stays(t));
+        stay.extend(moving.map(|target| self.finish(target, TargetState::Failed, LOST)));
+        stay
     }
 
     /// Remembers that the whole has changed its way.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use schema::condition::{ConditionStatus, Reason};
-use schema::container::Desired;
+use schema::container::{ContainerFacts, Desired};
 use schema::rollout::{NewRollout, Phase, TargetState};
 
-use super::support::{Answer, Fleet, NEW, OLD_ID, upgrade};
+use super::support::{Answer, Fleet, NEW, OLD, OLD_ID, upgrade};
+use crate::stores::Store;
 
 async fn fleet(users: usize, stopped: &[usize], most: u32) -> (Fleet, String) {
     let fleet = Fleet::new(users, stopped, &upgrade(most)).await;
@@ -313,6 +314,49 @@ async fn rolled_back_while_users_are_moving_they_go_back_at_once() {
         assert_eq!(fleet.images(), vec![has(OLD_ID); 3], "{answer:?}");
         assert_eq!(fleet.states().await[0], TargetState::RollingBack);
         assert_eq!(fleet.settled().await.status, ConditionStatus::True);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_nothing_to_go_back_to_keeps_what_it_has_and_is_named() {
+    for under_way in [false, true] {
+        let (mut fleet, new) = fleet(3, &[], 3).await;
+        let there = fleet.fake.add_image(OLD);
+        for (user, id) in [(0, there.as_str()), (1, "sha256:gone")] {
+            // Built or loaded here: no registry has it.
+            let facts = ContainerFacts {
+                image_ref: Some(OLD.to_owned()),
+                image_id: Some(id.to_owned()),
+                ..ContainerFacts::default()
+            };
+            fleet
+                .store
+                .save_facts(&fleet.users[user], &facts)
+                .await
+                .unwrap();
+        }
+        if under_way {
+            fleet.breaks(1, &new, Answer::Silent);
+        }
+        while fleet.states().await[2] != TargetState::Done {
+            fleet.pass().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            fleet.containers().await;
+        }
+        fleet.store.roll_back_rollout(&fleet.rollout).unwrap();
+        fleet.wanted_again();
+        // Whether it is gone nobody knows who cannot ask.
+        fleet.fake.set_unavailable(true);
+        let (acted, condition, _) = fleet.pass().await.unwrap().unwrap();
+        assert_eq!((acted, condition.reason), (0, Reason::EngineUnavailable));
+        fleet.fake.set_unavailable(false);
+        let end = fleet.settled().await;
+        assert_eq!(end.reason, Reason::RolloutFailed, "{end:?}");
+        let why = "user1 failed: the image of before is gone from the engine";
+        assert!(end.message.contains(why), "{end:?}");
+        assert_eq!(fleet.images(), [Some(there), has(&new), has(OLD_ID)]);
+        let row = fleet.store.peek_container(&fleet.users[1]).unwrap();
+        assert_eq!((row.generation.0, row.health_timeout), (2, None));
     }
 }
 
