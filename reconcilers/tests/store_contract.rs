@@ -450,6 +450,15 @@ impl Both {
                     &real.put_back_target(step, &user, state, "why").await,
                 );
             }
+            10 => {
+                let batch = [user, uids[rng.random_range(0..uids.len())].clone()];
+                let state = TargetState::Cancelled;
+                same(
+                    "finish many",
+                    &memory.finish_targets(step, &batch, state, "all").await,
+                    &real.finish_targets(step, &batch, state, "all").await,
+                );
+            }
             _ => {
                 let state = [TargetState::Failed, TargetState::Done][rng.random_range(0..2)];
                 same(

@@ -29,6 +29,7 @@ on_both_databases!(
     what_an_unfinished_rollout_may_yet_give_is_needed,
     l35_a_user_is_in_one_unfinished_rollout,
     l36_the_previous_image_is_remembered_once_and_comes_back,
+    many_users_of_a_rollout_end_at_once_and_the_others_do_not,
     a_rollout_obeys_only_what_fits_its_state,
     a_change_of_many_never_hides_one_that_somebody_waits_for,
 );
@@ -347,6 +348,33 @@ async fn l36_the_previous_image_is_remembered_once_and_comes_back(fixture: Fixtu
     assert_eq!(targets[0].container, None);
     let gone = rollout::move_target(&mut tx, &uid, &alice, &new_image(), limit, NOW).await;
     assert!(matches!(gone, Err(DbError::NotFound(_))));
+}
+
+async fn many_users_of_a_rollout_end_at_once_and_the_others_do_not(fixture: Fixture) {
+    let mut users = Vec::new();
+    for name in ["alice", "bob", "carol"] {
+        users.push(create(&fixture, name).await);
+    }
+    let mut tx = fixture.db.begin().await.unwrap();
+    let uid = rollout::create(&mut tx, &upgrade(), &users, "admin", NOW)
+        .await
+        .unwrap();
+    let some = [users[2].clone(), users[0].clone()];
+    let state = TargetState::Cancelled;
+    rollout::finish_targets(&mut tx, &uid, &some, state, "why", NOW)
+        .await
+        .unwrap();
+    let none = TargetState::Failed;
+    rollout::finish_targets(&mut tx, &uid, &[], none, "", NOW)
+        .await
+        .unwrap();
+    let (_, targets) = rollout::get(&mut tx, &uid).await.unwrap().unwrap();
+    let left = (TargetState::Pending, None, "");
+    let ended = (state, Some(NOW), "why");
+    let seen = targets
+        .iter()
+        .map(|t| (t.state, t.finished_at, t.message.as_str()));
+    assert_eq!(seen.collect::<Vec<_>>(), [ended, left, ended]);
 }
 
 async fn a_rollout_obeys_only_what_fits_its_state(fixture: Fixture) {

@@ -326,6 +326,7 @@ impl Running<'_> {
                 at,
                 message,
                 failures,
+                ..
             } => {
                 let delay = retry_delay(FIRST_RETRY_OF_PULL, LONGEST_CRASH_DELAY, *failures);
                 match self.left_of(*at, delay) {

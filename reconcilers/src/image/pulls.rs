@@ -47,6 +47,10 @@ pub enum PullState {
         message: String,
         /// How often in a row.
         failures: u32,
+        /// Trying again soon leads to the same words.
+        refused: bool,
+        /// Somebody called it off.
+        cancelled: bool,
     },
 }
 
@@ -221,11 +225,14 @@ impl Pulls {
                 at,
                 message,
                 failures,
+                refused,
                 ..
             } => PullState::Failed {
                 at,
+                cancelled: message == CANCELLED,
                 message,
                 failures,
+                refused,
             },
         }
     }

@@ -91,6 +91,15 @@ impl RolloutReconciler {
             } => Ok(store
                 .put_back_target(at(step), user, *state, message)
                 .await?),
+            Action::FinishMany {
+                step,
+                users,
+                state,
+                message,
+                ..
+            } => Ok(store
+                .finish_targets(at(step), users, *state, message)
+                .await?),
             Action::Finish {
                 step,
                 user,

@@ -59,8 +59,8 @@ impl std::fmt::Debug for Parts {
 /// What is in memory only; all of it can be lost.
 #[derive(Debug, Default)]
 struct Memory {
-    /// Rollouts seen unfinished: those that changes of the database wake.
-    unfinished: HashSet<Uid>,
+    /// Rollouts with users under way: those that changes of the database wake.
+    under_way: HashSet<Uid>,
     /// Ended rollouts whose end was looked at; nothing of them changes until they are dirty.
     ended: HashSet<Uid>,
     /// The attempt for which this process has asked for a pull.
@@ -110,7 +110,7 @@ impl RolloutReconciler {
         )
     }
 
-    /// Wakes unfinished rollouts when `changes` says that something was written.
+    /// Wakes rollouts with users under way when `changes` says that something was written.
     pub fn events(&self, changes: Bell) -> WorldEvents<Uid> {
         waking::events(changes, Arc::clone(&self.memory))
     }

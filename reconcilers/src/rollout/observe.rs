@@ -1,12 +1,13 @@
 //! Reads a rollout, its users with what is known of their containers, and, while the image is not resolved,
 //! what the engine and the pulls say of it.
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use schema::config::PullPolicy;
 use schema::ids::Uid;
 use schema::image::ImageReference;
-use schema::rollout::{RolloutRow, RolloutTarget, Wish};
+use schema::rollout::{RolloutRow, RolloutTarget, TargetState, Wish};
 
 use super::{RolloutError, RolloutReconciler, lock};
 use crate::drivers::docker::{EngineError, Image};
@@ -22,6 +23,9 @@ pub struct Snapshot {
     pub targets: Vec<RolloutTarget>,
     /// What its image is; looked at only while it has to be resolved.
     pub image: Option<Sight>,
+    /// Images that users shall get back and that are gone from the engine for good; looked at only while
+    /// the whole is rolled back. `Err`: the engine could not be asked.
+    pub lost: Result<BTreeSet<String>, String>,
 }
 
 /// What is known of the image that a rollout moves to.
@@ -78,6 +82,17 @@ impl Snapshot {
     }
 }
 
+/// The image of before of a user who is still to go back, if only the engine can give it: without a digest
+/// no registry can.
+pub(super) fn needs_from_the_engine(target: &RolloutTarget) -> Option<&str> {
+    let to_go_back = matches!(target.state, TargetState::Done | TargetState::Moving);
+    let previous = target.previous.as_ref().filter(|_| to_go_back)?;
+    match previous.digest {
+        Some(_) => None,
+        None => previous.image_id.as_deref(),
+    }
+}
+
 impl RolloutReconciler {
     pub(super) async fn observe_one(&self, uid: &Uid) -> Result<Option<Snapshot>, RolloutError> {
         if !runtime::is_dry_run() && lock(&self.memory).ended.contains(uid) {
@@ -85,7 +100,7 @@ impl RolloutReconciler {
         }
         let Some((row, targets)) = self.parts.store.rollout(uid).await? else {
             let mut memory = lock(&self.memory);
-            memory.unfinished.remove(uid);
+            memory.under_way.remove(uid);
             memory.asked.remove(uid);
             return Ok(None);
         };
@@ -93,11 +108,14 @@ impl RolloutReconciler {
         if !runtime::is_dry_run() {
             let mut memory = lock(&self.memory);
             if ended {
-                memory.unfinished.remove(uid);
                 memory.asked.remove(uid);
                 memory.ended.insert(uid.clone());
+            }
+            // One that stands still or pulls would read all its users at every commit for nothing.
+            if !ended && targets.iter().any(|target| target.state.is_under_way()) {
+                memory.under_way.insert(uid.clone());
             } else {
-                memory.unfinished.insert(uid.clone());
+                memory.under_way.remove(uid);
             }
         }
         let unresolved = row.facts.resolved_attempt < row.attempt;
@@ -106,11 +124,40 @@ impl RolloutReconciler {
         } else {
             None
         };
+        let lost = if row.wish == Wish::Rollback && !ended {
+            self.see_lost(&targets).await?
+        } else {
+            Ok(BTreeSet::new())
+        };
         Ok(Some(Snapshot {
             row,
             targets,
             image,
+            lost,
         }))
+    }
+
+    /// Each image is asked for by itself: the engine's list leaves some out that are there.
+    async fn see_lost(
+        &self,
+        targets: &[RolloutTarget],
+    ) -> Result<Result<BTreeSet<String>, String>, RolloutError> {
+        let wanted: BTreeSet<&str> = targets.iter().filter_map(needs_from_the_engine).collect();
+        let mut lost = BTreeSet::new();
+        for id in wanted {
+            match self.parts.view.engine().image(id).await {
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    lost.insert(id.to_owned());
+                }
+                Err(error @ EngineError::Unavailable(_)) => {
+                    self.parts.view.note_error(&error);
+                    return Ok(Err(error.to_string()));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Ok(lost))
     }
 
     async fn see_image(&self, row: &RolloutRow) -> Result<Sight, RolloutError> {

@@ -4,6 +4,7 @@
 //! new is touched while anybody is under way, so there are never more under way than one batch.
 
 mod action;
+mod back;
 mod judge;
 mod resolve;
 
@@ -19,10 +20,13 @@ use super::observe::Snapshot;
 use crate::runtime::{Plan, Requeue};
 
 pub use action::{Action, Step};
-use judge::{CHANGED, GONE};
+use judge::GONE;
 
 /// Progress of containers wakes a rollout; this is for the case that it was not heard.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Why a rollout stands still that a person has paused.
+const BY_HAND: &str = "paused by an administrator";
 
 fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
     Plan {
@@ -43,6 +47,18 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     if row.facts.finished_at.is_some() {
         return view.ended();
     }
+    match &snapshot.lost {
+        Ok(lost) => {
+            let stay = view.without_a_way_back(lost);
+            if !stay.is_empty() {
+                return view.act(stay);
+            }
+        }
+        Err(why) => {
+            let condition = Condition::unknown(Reason::EngineUnavailable, why);
+            return say(condition, Requeue::After(LOOK_AGAIN));
+        }
+    }
     let judged = view.judge();
     if !judged.is_empty() {
         return view.act(judged);
@@ -54,6 +70,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         Wish::Rollback => view.roll_back(),
     }
 }
+
+/// How a user ends, and why, in words.
+type End = (TargetState, &'static str);
 
 /// One rollout at one moment.
 struct View<'a> {
@@ -72,7 +91,7 @@ impl View<'_> {
             return say(condition, Requeue::AtResync);
         }
         if self.row.pause_on_failure && self.count(TargetState::Failed) > 0 {
-            return self.pause_itself();
+            return self.pause_itself(self.failures());
         }
         if self.row.facts.resolved_attempt < self.row.attempt {
             return self.resolve(snapshot.image.as_ref());
@@ -94,14 +113,13 @@ impl View<'_> {
     /// Whose turn has come, but who needs no move.
     fn without_a_move(&self) -> Vec<Action> {
         let settle = |target: &RolloutTarget| match &target.container {
-            None => Some(self.finish(target, TargetState::Skipped, GONE)),
+            None => Some((TargetState::Skipped, GONE)),
             Some(_) if self.has_the_image(target) => {
-                Some(self.finish(target, TargetState::Done, "it has this image already"))
+                Some((TargetState::Done, "it has this image already"))
             }
             Some(_) => None,
         };
-        let pending = self.in_state(TargetState::Pending);
-        pending.filter_map(settle).collect()
+        self.finish_alike(self.in_state(TargetState::Pending), settle)
     }
 
     /// Who is moved next: one that shall run, as long as nobody who shall run has shown that this image
@@ -161,26 +179,26 @@ impl View<'_> {
             && (target.image_id.is_none() || container.image_id == target.image_id)
     }
 
-    fn pause_itself(&self) -> Plan<Action> {
+    fn pause_itself(&self, why: String) -> Plan<Action> {
+        let told = format!("paused: {why}");
         let facts = RolloutFacts {
             paused_attempt: self.row.attempt,
             phase: Phase::Paused,
-            message: self.failures(),
+            message: self.beside(&why),
             ..self.row.facts.clone()
         };
-        let told = format!("paused: {}", facts.message);
         self.act(vec![self.remember(facts, Some(told))])
     }
 
     fn pause(&self) -> Plan<Action> {
-        let message = "paused by an administrator";
-        let facts = RolloutFacts {
-            phase: Phase::Paused,
-            message: message.to_owned(),
-            ..self.row.facts.clone()
-        };
-        if facts != self.row.facts {
-            return self.act(vec![self.remember(facts, Some(message.to_owned()))]);
+        let before = &self.row.facts;
+        if before.phase != Phase::Paused || !before.message.ends_with(BY_HAND) {
+            let facts = RolloutFacts {
+                phase: Phase::Paused,
+                message: self.beside(BY_HAND),
+                ..before.clone()
+            };
+            return self.act(vec![self.remember(facts, Some(BY_HAND.to_owned()))]);
         }
         let requeue = if self.is_under_way() {
             Requeue::After(LOOK_AGAIN)
@@ -199,66 +217,11 @@ impl View<'_> {
             return self.wait();
         }
         let pending = self.in_state(TargetState::Pending);
-        let left: Vec<Action> = pending
-            .map(|target| self.finish(target, TargetState::Cancelled, ""))
-            .collect();
+        let left = self.finish_alike(pending, |_| Some((TargetState::Cancelled, "")));
         if left.is_empty() {
             self.end(Phase::Cancelled)
         } else {
             self.act(left)
-        }
-    }
-
-    fn roll_back(&self) -> Plan<Action> {
-        if let Some(plan) = self.enter(Phase::RollingBack, "rolled back by an administrator") {
-            return plan;
-        }
-        let left_out: Vec<Action> = self
-            .targets
-            .iter()
-            .filter_map(|target| self.not_to_go_back(target))
-            .collect();
-        if !left_out.is_empty() {
-            return self.act(left_out);
-        }
-        if self.is_under_way() {
-            return self.wait();
-        }
-        let most = usize::try_from(self.row.max_unavailable).unwrap_or(1);
-        let batch: Vec<Action> = self
-            .in_state(TargetState::Done)
-            .take(most)
-            .map(|target| self.put_back(target, TargetState::RollingBack, ""))
-            .collect();
-        if !batch.is_empty() {
-            self.act(batch)
-        } else if self.count(TargetState::Failed) > 0 {
-            self.end(Phase::Failed)
-        } else {
-            self.end(Phase::RolledBack)
-        }
-    }
-
-    /// Who has nothing to go back to, or no reason.
-    fn not_to_go_back(&self, target: &RolloutTarget) -> Option<Action> {
-        let end = |state, message| Some(self.finish(target, state, message));
-        match target.state {
-            TargetState::Pending => end(TargetState::Cancelled, ""),
-            TargetState::Done if target.previous.is_none() => {
-                end(TargetState::Cancelled, "it had this image before")
-            }
-            TargetState::Done if target.container.is_none() => end(TargetState::Skipped, GONE),
-            TargetState::Done if !self.has_what_it_was_moved_to(target) => {
-                end(TargetState::Skipped, CHANGED)
-            }
-            TargetState::Done
-            | TargetState::Moving
-            | TargetState::PuttingBack
-            | TargetState::Failed
-            | TargetState::RollingBack
-            | TargetState::RolledBack
-            | TargetState::Skipped
-            | TargetState::Cancelled => None,
         }
     }
 
@@ -291,6 +254,10 @@ impl View<'_> {
         if self.count(TargetState::Failed) > 0 {
             message = format!("{message}; {}", self.failures());
         }
+        // While it rolls, what is remembered in words is how the image was got.
+        if self.row.facts.phase == Phase::Rolling && !self.row.facts.message.is_empty() {
+            message = format!("{message}; {}", self.row.facts.message);
+        }
         let facts = RolloutFacts {
             phase,
             message: message.clone(),
@@ -321,6 +288,17 @@ impl View<'_> {
     fn wait(&self) -> Plan<Action> {
         let condition = Condition::not_ready(Reason::Progressing, self.progress());
         say(condition, Requeue::After(LOOK_AGAIN))
+    }
+
+    /// What is said by now, after what stays true beside it: how the image was got, and why the rollout
+    /// paused itself.
+    fn beside(&self, message: &str) -> String {
+        let facts = &self.row.facts;
+        let stays = self.row.paused_itself() || facts.phase == Phase::Rolling;
+        match facts.message.as_str() {
+            before if stays && !before.is_empty() => format!("{before}; {message}"),
+            _ => message.to_owned(),
+        }
     }
 
     fn pause_message(&self) -> String {
@@ -394,6 +372,35 @@ impl View<'_> {
             state,
             message: message.to_owned(),
         }
+    }
+
+    /// Ends users who are not under way, those who end alike in one step.
+    fn finish_alike<'t>(
+        &self,
+        targets: impl Iterator<Item = &'t RolloutTarget>,
+        end: impl Fn(&RolloutTarget) -> Option<End>,
+    ) -> Vec<Action> {
+        let mut alike: Vec<(End, Vec<&RolloutTarget>)> = Vec::new();
+        for target in targets {
+            let Some(end) = end(target) else {
+                continue;
+            };
+            match alike.iter_mut().find(|(of, _)| *of == end) {
+                Some((_, users)) => users.push(target),
+                None => alike.push((end, vec![target])),
+            }
+        }
+        let step = |((state, message), users): (End, Vec<&RolloutTarget>)| match users[..] {
+            [one] => self.finish(one, state, message),
+            _ => Action::FinishMany {
+                step: self.step(),
+                users: users.iter().map(|target| target.uid.clone()).collect(),
+                names: users.iter().map(|target| target.name.clone()).collect(),
+                state,
+                message: message.to_owned(),
+            },
+        };
+        alike.into_iter().map(step).collect()
     }
 
     fn finish(&self, target: &RolloutTarget, state: TargetState, message: &str) -> Action {

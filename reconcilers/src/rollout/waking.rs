@@ -38,10 +38,9 @@ pub(super) fn events(changes: Bell, memory: Arc<Mutex<Memory>>) -> WorldEvents<U
             tokio::time::sleep(PAUSE).await;
             // Whatever was written up to here is seen by the looks that follow.
             waking.changes.listen();
-            let mut unfinished: Vec<Uid> =
-                lock(&waking.memory).unfinished.iter().cloned().collect();
-            unfinished.sort();
-            waking.due = unfinished.into();
+            let mut due: Vec<Uid> = lock(&waking.memory).under_way.iter().cloned().collect();
+            due.sort();
+            waking.due = due.into();
         }
     }))
 }

@@ -201,6 +201,18 @@ impl Store for DbStore {
         tx.commit().await
     }
 
+    async fn finish_targets(
+        &self,
+        step: RolloutStep<'_>,
+        users: &[Uid],
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError> {
+        let mut tx = self.begin_step(step).await?;
+        rollout::finish_targets(&mut tx, step.rollout, users, state, message, step.now).await?;
+        tx.commit().await
+    }
+
     async fn finish_target(
         &self,
         step: RolloutStep<'_>,

@@ -106,6 +106,14 @@ pub trait Store: Send + Sync + 'static {
         state: TargetState,
         message: &str,
     ) -> Result<(), DbError>;
+    /// Records that users who are not under way are at the end of theirs, all in the same way.
+    async fn finish_targets(
+        &self,
+        step: RolloutStep<'_>,
+        users: &[Uid],
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError>;
     /// Records that a user is at the end of its way.
     async fn finish_target(
         &self,

@@ -79,6 +79,9 @@ statements! {
                             WHERE rollout_uid = $1 AND uid = $2";
     /// A user is at the end of its way.
     SET_TARGET_FINISHED = "UPDATE rollout_targets SET state = $3, finished_at = $4, message = $5 WHERE rollout_uid = $1 AND uid = $2";
+    /// Users are at the end of their way; `$2` lists them, each between commas.
+    SET_TARGETS_FINISHED = "UPDATE rollout_targets SET state = $3, finished_at = $4, message = $5 \
+                            WHERE rollout_uid = $1 AND $2 LIKE ('%,' || uid || ',%')";
     /// What a user had before.
     PREVIOUS = "SELECT previous_ref, previous_id, previous_digest FROM rollout_targets WHERE rollout_uid = $1 AND uid = $2";
 }
@@ -421,6 +424,29 @@ pub async fn finish_target(
         .execute(&mut **tx)
         .await?;
     container::forget_health_timeout(tx, user).await?;
+    tx.changed(Kind::Rollout, rollout);
+    Ok(())
+}
+
+/// Records that users who are not under way are at the end of their way, all in the same way and at once,
+/// however many they are. Nothing of their containers is touched.
+pub async fn finish_targets(
+    tx: &mut Tx,
+    rollout: &Uid,
+    users: &[Uid],
+    state: TargetState,
+    message: &str,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    let listed: String = users.iter().map(|user| format!(",{user},")).collect();
+    sqlx::query(SET_TARGETS_FINISHED)
+        .bind(rollout.as_str())
+        .bind(listed)
+        .bind::<&str>(state.into())
+        .bind(now.as_millis())
+        .bind(message)
+        .execute(&mut **tx)
+        .await?;
     tx.changed(Kind::Rollout, rollout);
     Ok(())
 }

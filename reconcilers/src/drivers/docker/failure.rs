@@ -13,6 +13,11 @@ use super::EngineError;
 /// Longest text taken over from the engine, in bytes; it ends up in conditions and events.
 pub(super) const MESSAGE_LIMIT: usize = 1000;
 
+/// The engine's words for a registry that only talks plain HTTP.
+const PLAIN_ANSWER: &str = "server gave HTTP response to HTTPS client";
+const PLAIN_HINT: &str = "whether the engine pulls over plain HTTP is decided by its own \
+    insecure-registries setting, not by image.registry_plain_http";
+
 /// An answer of something between us and the engine that says the engine is not there.
 #[derive(Debug, thiserror::Error)]
 #[error("status {0}: {1}")]
@@ -78,6 +83,10 @@ pub(super) fn from_pull(error: ClientError) -> EngineError {
     };
     match from_answer(500, message) {
         full @ EngineError::StorageFull(_) => full,
+        _ if message.contains(PLAIN_ANSWER) => {
+            let words = shorten(message, MESSAGE_LIMIT);
+            EngineError::PullFailed(format!("{words}; {PLAIN_HINT}"))
+        }
         _ if is_refusal(message) => EngineError::PullRefused(shorten(message, MESSAGE_LIMIT)),
         _ => EngineError::PullFailed(shorten(message, MESSAGE_LIMIT)),
     }
@@ -184,6 +193,23 @@ mod tests {
             panic!("a plain failure");
         };
         assert_eq!(text, "ä".repeat(MESSAGE_LIMIT / 2));
+    }
+
+    #[test]
+    fn a_registry_without_tls_is_told_with_whose_setting_decides_it() {
+        let words = format!(
+            "Get \"https://r:5000/v2/{}\": http: {PLAIN_ANSWER}",
+            "a".repeat(900)
+        );
+        let error = from_pull(ClientError::DockerStreamError {
+            error: words.clone(),
+        });
+        let EngineError::PullFailed(text) = error else {
+            panic!("{error:?}");
+        };
+        assert!(text.starts_with(&words), "{text}");
+        let hint = "its own insecure-registries setting, not by image.registry_plain_http";
+        assert!(text.ends_with(hint), "{text}");
     }
 
     #[rstest::rstest]

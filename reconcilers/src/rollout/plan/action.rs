@@ -58,6 +58,19 @@ pub enum Action {
         /// In words.
         message: String,
     },
+    /// Users who are not under way are at the end of theirs, all in the same way: one step, however many.
+    FinishMany {
+        /// What it is bound to.
+        step: Step,
+        /// The users.
+        users: Vec<Uid>,
+        /// Their names.
+        names: Vec<String>,
+        /// Which end.
+        state: TargetState,
+        /// In words.
+        message: String,
+    },
     /// A user is at the end of its way.
     Finish {
         /// What it is bound to.
@@ -81,9 +94,28 @@ impl Action {
             Self::StartPull { .. }
             | Self::Move { .. }
             | Self::PutBack { .. }
+            | Self::FinishMany { .. }
             | Self::Finish { .. } => true,
         }
     }
+}
+
+/// So many of those who end alike are named.
+const NAMED: usize = 20;
+
+fn end(be: &str, state: TargetState) -> String {
+    let end = match state {
+        TargetState::Done => "moved",
+        TargetState::Failed => return "failed".to_owned(),
+        TargetState::RolledBack => "back",
+        TargetState::Skipped => "left out",
+        TargetState::Cancelled => "not moved any more",
+        TargetState::Pending
+        | TargetState::Moving
+        | TargetState::PuttingBack
+        | TargetState::RollingBack => "under way",
+    };
+    format!("{be} {end}")
 }
 
 impl std::fmt::Display for Action {
@@ -107,18 +139,20 @@ impl std::fmt::Display for Action {
                 message,
                 ..
             } => {
-                let end = match state {
-                    TargetState::Done => "is moved",
-                    TargetState::Failed => "failed",
-                    TargetState::RolledBack => "is back",
-                    TargetState::Skipped => "is left out",
-                    TargetState::Cancelled => "is not moved any more",
-                    TargetState::Pending
-                    | TargetState::Moving
-                    | TargetState::PuttingBack
-                    | TargetState::RollingBack => "is under way",
-                };
-                write!(f, "{name} {end}{}", because(message))
+                write!(f, "{name} {}{}", end("is", *state), because(message))
+            }
+            Self::FinishMany {
+                names,
+                state,
+                message,
+                ..
+            } => {
+                let first = names.iter().take(NAMED).cloned().collect::<Vec<_>>();
+                f.write_str(&first.join(", "))?;
+                if let more @ 1.. = names.len().saturating_sub(NAMED) {
+                    write!(f, " and {more} more")?;
+                }
+                write!(f, " {}{}", end("are", *state), because(message))
             }
         }
     }

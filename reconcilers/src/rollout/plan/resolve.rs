@@ -52,11 +52,12 @@ impl View<'_> {
         };
         match (there, &sight.pull) {
             (Some(found), _) if !pull_wanted => self.resolved(found, ""),
+            // One that somebody else asked for is joined, so that its end, whichever, is this one's.
+            _ if !sight.asked => self.pull(),
             (_, PullState::Running) => say(
                 Condition::not_ready(Reason::ImagePulling, format!("pulling {reference}")),
                 Requeue::After(SHORT),
             ),
-            _ if !sight.asked => self.pull(),
             (Some(found), PullState::Idle) => self.resolved(found, ""),
             (None, PullState::Idle) => say(
                 Condition::not_ready(
@@ -65,11 +66,24 @@ impl View<'_> {
                 ),
                 Requeue::After(FIRST_RETRY),
             ),
-            (Some(found), PullState::Failed { message, .. })
-                if sight.policy == PullPolicy::Missing =>
-            {
+            (
+                _,
+                PullState::Failed {
+                    cancelled: true, ..
+                },
+            ) => self.pause_itself(format!("the pull of {reference} was cancelled")),
+            // What the registry refuses is no older copy's to answer: then nobody would be moved, and
+            // everybody would count as moved.
+            (
+                Some(found),
+                PullState::Failed {
+                    message,
+                    refused: false,
+                    ..
+                },
+            ) if sight.policy == PullPolicy::Missing => {
                 let note = format!(
-                    "{reference} could not be pulled ({message}); what the engine has of it is used"
+                    "{reference} could not be pulled: {message}, the engine's own copy was used"
                 );
                 self.resolved(found, &note)
             }
@@ -79,6 +93,7 @@ impl View<'_> {
                     at,
                     message,
                     failures,
+                    ..
                 },
             ) => {
                 let delay = FIRST_RETRY

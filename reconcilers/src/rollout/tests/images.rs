@@ -68,12 +68,85 @@ async fn a_failed_pull_falls_back_to_what_is_there_and_says_so() {
     assert!(
         row.facts
             .message
-            .contains("could not be pulled (the image could not be pulled: no such host)"),
+            .contains("could not be pulled: the image could not be pulled: no such host"),
         "{row:?}"
     );
     assert!(fleet.told.iter().any(|line| line.contains("no such host")));
-    assert_eq!(fleet.settled().await.status, ConditionStatus::True);
+    // Neither a pause by hand nor the end forgets it.
+    fleet.store.pause_rollout(&fleet.rollout).unwrap();
+    let paused = fleet.settled().await;
+    assert!(
+        paused.message.contains("own copy was used; paused by"),
+        "{paused:?}"
+    );
+    fleet.fake.fail_next(Verb::Pull, 1, || {
+        EngineError::PullFailed("no such host".to_owned())
+    });
+    fleet.store.resume_rollout(&fleet.rollout).unwrap();
+    let end = fleet.settled().await;
+    assert_eq!(end.status, ConditionStatus::True);
+    assert!(end.message.contains("2 of 2 moved; "), "{end:?}");
+    assert!(
+        end.message
+            .ends_with("no such host, the engine's own copy was used"),
+        "{end:?}"
+    );
     assert_eq!(fleet.images(), vec![Some(local); 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_registry_refuses_is_not_answered_with_the_copy_that_is_there() {
+    let mut fleet = of_kind(RolloutKind::Upgrade).await;
+    fleet.fake.add_image(NEW);
+    fleet.fake.fail_next(Verb::Pull, 3, || {
+        EngineError::PullRefused("manifest unknown".to_owned())
+    });
+    let mut reasons = Vec::new();
+    for _ in 0..10 {
+        let (_, condition, _) = fleet.pass().await.unwrap().unwrap();
+        reasons.push(condition.reason);
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    assert_eq!(
+        reasons.last(),
+        Some(&Reason::ImagePullFailed),
+        "{reasons:?}"
+    );
+    assert_eq!(pulls(&fleet), 1, "the next one is not due");
+    assert_eq!(fleet.state().await.0.facts.resolved_attempt, 0);
+    // The registry is mended: the next try brings the new one.
+    let newest = fleet.fake.publish_image(NEW);
+    assert_eq!(fleet.settled().await.status, ConditionStatus::True);
+    assert_eq!(pulls(&fleet), 4);
+    assert_eq!(fleet.images(), vec![Some(newest); 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_pull_pauses_the_rollout_whoever_began_it_and_resume_tries_again() {
+    for others in [false, true] {
+        let mut fleet = of_kind(RolloutKind::Upgrade).await;
+        fleet.fake.add_image(NEW);
+        let newest = fleet.fake.publish_image(NEW);
+        let pulling = fleet.reconciler.parts.pulls.clone();
+        if others {
+            pulling.start(NEW, None, "of another");
+        }
+        let (acted, _, _) = fleet.pass().await.unwrap().unwrap();
+        assert!(acted > 0);
+        pulling.cancel(NEW);
+        let paused = fleet.settled().await;
+        assert_eq!(paused.reason, Reason::RolloutPaused, "{paused:?}");
+        assert!(
+            paused
+                .message
+                .contains(&format!("the pull of {NEW} was cancelled")),
+            "{paused:?}"
+        );
+        assert_eq!(fleet.state().await.0.facts.resolved_attempt, 0);
+        fleet.store.resume_rollout(&fleet.rollout).unwrap();
+        assert_eq!(fleet.settled().await.status, ConditionStatus::True);
+        assert_eq!(fleet.images(), vec![Some(newest); 2], "{others}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

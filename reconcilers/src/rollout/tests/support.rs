@@ -104,6 +104,7 @@ impl Fleet {
             let facts = ContainerFacts {
                 image_ref: Some(OLD.to_owned()),
                 image_id: Some(OLD_ID.to_owned()),
+                image_digest: Some("docker.io/library/echo@sha256:old".to_owned()),
                 ..ContainerFacts::default()
             };
             store.save_facts(&uid, &facts).await.unwrap();

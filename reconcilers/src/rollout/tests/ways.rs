@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use schema::condition::{ConditionStatus, Reason};
-use schema::container::Desired;
+use schema::container::{ContainerFacts, Desired};
 use schema::rollout::{NewRollout, Phase, TargetState};
 
-use super::support::{Answer, Fleet, NEW, OLD_ID, upgrade};
+use super::support::{Answer, Fleet, NEW, OLD, OLD_ID, upgrade};
+use crate::stores::Store;
 
 async fn fleet(users: usize, stopped: &[usize], most: u32) -> (Fleet, String) {
     let fleet = Fleet::new(users, stopped, &upgrade(most)).await;
@@ -63,6 +64,14 @@ async fn l36_a_failure_puts_the_user_back_pauses_and_leaves_the_others_alone() {
     assert_eq!(states[5..], [TargetState::Pending; 3]);
     let untouched = fleet.store.peek_container(&fleet.users[6]).unwrap();
     assert_eq!(untouched.generation.0, 1);
+
+    // Paused by hand on top, it still says why it stands.
+    fleet.store.pause_rollout(&fleet.rollout).unwrap();
+    for _ in 0..2 {
+        let end = fleet.settled().await;
+        let both = "user4 failed: ReplacementFailed: it ended; paused by an administrator; 4 of 8";
+        assert!(end.message.contains(both), "{end:?}");
+    }
 
     // Resumed with a fixed tag, everybody gets the new one, whoever was moved before included.
     let fixed = fleet.fake.publish_image(NEW);
@@ -172,6 +181,79 @@ async fn cancelled_who_is_under_way_is_judged_and_the_rest_stays_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn however_many_end_alike_it_is_one_step() {
+    for back in [false, true] {
+        let (mut fleet, _) = fleet(30, &[], 2).await;
+        while fleet.states().await[2] != TargetState::Done {
+            fleet.pass().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            fleet.containers().await;
+        }
+        if back {
+            fleet.store.roll_back_rollout(&fleet.rollout).unwrap();
+        } else {
+            fleet.store.cancel_rollout(&fleet.rollout).unwrap();
+        }
+        fleet.told.clear();
+        assert_eq!(fleet.settled().await.status, ConditionStatus::True);
+        let told: Vec<&String> = fleet
+            .told
+            .iter()
+            .filter(|line| line.contains("not moved any more"))
+            .collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(told[0].matches(';').count(), 0, "one step: {told:?}");
+        assert!(told[0].contains("user29") || told[0].contains("more are not moved"));
+        let states = fleet.states().await;
+        assert_eq!(states[5..], [TargetState::Cancelled; 25], "{states:?}");
+    }
+    // Those who need no move, too: the same rollout once more.
+    let (mut fleet, _) = fleet(4, &[], 2).await;
+    fleet.settled().await;
+    let again = schema::ids::Uid::from("e".repeat(32));
+    fleet
+        .store
+        .create_rollout(
+            &again,
+            &upgrade(2),
+            &fleet.users,
+            "admin",
+            super::support::START,
+        )
+        .unwrap();
+    fleet.rollout = again;
+    assert_eq!(fleet.settled().await.status, ConditionStatus::True);
+    let told = fleet.told.join("\n");
+    assert!(
+        told.contains("user0, user1, user2, user3 are moved: it has this image already"),
+        "{told}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_rollout_with_users_under_way_is_woken_by_changes() {
+    let (mut fleet, new) = fleet(3, &[], 1).await;
+    let woken = |fleet: &Fleet| {
+        let memory = super::super::lock(&fleet.reconciler.memory);
+        memory.under_way.contains(&fleet.rollout)
+    };
+    fleet.pass().await.unwrap();
+    assert!(!woken(&fleet), "it is pulling");
+    fleet.breaks(0, &new, Answer::Silent);
+    for _ in 0..6 {
+        fleet.pass().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(woken(&fleet), "its canary is under way");
+    fleet.store.pause_rollout(&fleet.rollout).unwrap();
+    fleet.pass().await.unwrap();
+    assert!(woken(&fleet), "who is under way is still judged");
+    fleet.broken.clear();
+    fleet.settled().await;
+    assert!(!woken(&fleet), "it is paused");
+}
+
+#[tokio::test(start_paused = true)]
 async fn l36_rolled_back_after_its_end_everybody_has_the_image_of_before() {
     let (mut fleet, new) = fleet(6, &[2], 2).await;
     fleet.settled().await;
@@ -215,6 +297,67 @@ async fn rolled_back_half_way_who_failed_before_counts_as_back_when_it_is() {
         .count();
     assert_eq!((moved, never), (3, 2), "{states:?}");
     assert_eq!(fleet.images(), vec![has(OLD_ID); 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rolled_back_while_users_are_moving_they_go_back_at_once() {
+    for answer in [Answer::Hangs, Answer::Silent] {
+        let (mut fleet, new) = fleet(3, &[], 2).await;
+        fleet.breaks(0, &new, answer);
+        while fleet.states().await[0] != TargetState::Moving {
+            fleet.pass().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            fleet.containers().await;
+        }
+        fleet.store.roll_back_rollout(&fleet.rollout).unwrap();
+        fleet.pass().await.unwrap();
+        assert_eq!(fleet.images(), vec![has(OLD_ID); 3], "{answer:?}");
+        assert_eq!(fleet.states().await[0], TargetState::RollingBack);
+        assert_eq!(fleet.settled().await.status, ConditionStatus::True);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_nothing_to_go_back_to_keeps_what_it_has_and_is_named() {
+    for under_way in [false, true] {
+        let (mut fleet, new) = fleet(3, &[], 3).await;
+        let there = fleet.fake.add_image(OLD);
+        for (user, id) in [(0, there.as_str()), (1, "sha256:gone")] {
+            // Built or loaded here: no registry has it.
+            let facts = ContainerFacts {
+                image_ref: Some(OLD.to_owned()),
+                image_id: Some(id.to_owned()),
+                ..ContainerFacts::default()
+            };
+            fleet
+                .store
+                .save_facts(&fleet.users[user], &facts)
+                .await
+                .unwrap();
+        }
+        if under_way {
+            fleet.breaks(1, &new, Answer::Silent);
+        }
+        while fleet.states().await[2] != TargetState::Done {
+            fleet.pass().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            fleet.containers().await;
+        }
+        fleet.store.roll_back_rollout(&fleet.rollout).unwrap();
+        fleet.wanted_again();
+        // Whether it is gone nobody knows who cannot ask.
+        fleet.fake.set_unavailable(true);
+        let (acted, condition, _) = fleet.pass().await.unwrap().unwrap();
+        assert_eq!((acted, condition.reason), (0, Reason::EngineUnavailable));
+        fleet.fake.set_unavailable(false);
+        let end = fleet.settled().await;
+        assert_eq!(end.reason, Reason::RolloutFailed, "{end:?}");
+        let why = "user1 failed: the image of before is gone from the engine";
+        assert!(end.message.contains(why), "{end:?}");
+        assert_eq!(fleet.images(), [Some(there), has(&new), has(OLD_ID)]);
+        let row = fleet.store.peek_container(&fleet.users[1]).unwrap();
+        assert_eq!((row.generation.0, row.health_timeout), (2, None));
+    }
 }
 
 #[tokio::test(start_paused = true)]

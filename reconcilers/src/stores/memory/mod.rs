@@ -315,6 +315,17 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    async fn finish_targets(
+        &self,
+        step: RolloutStep<'_>,
+        users: &[Uid],
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError> {
+        self.transaction(|tables| tables.finish_targets(step, users, state, message))
+            .await
+    }
+
     async fn finish_target(
         &self,
         step: RolloutStep<'_>,

@@ -169,6 +169,22 @@ impl Tables {
         Ok(())
     }
 
+    pub(super) fn finish_targets(
+        &mut self,
+        step: RolloutStep<'_>,
+        users: &[Uid],
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError> {
+        let targets = &mut self.rollout_step(step)?.targets;
+        for target in targets.iter_mut().filter(|t| users.contains(&t.uid)) {
+            target.state = state;
+            target.finished_at = Some(step.now);
+            message.clone_into(&mut target.message);
+        }
+        Ok(())
+    }
+
     pub(super) fn finish_target(
         &mut self,
         step: RolloutStep<'_>,
@@ -176,11 +192,7 @@ impl Tables {
         state: TargetState,
         message: &str,
     ) -> Result<(), DbError> {
-        if let Some(target) = self.target(step, user)? {
-            target.state = state;
-            target.finished_at = Some(step.now);
-            message.clone_into(&mut target.message);
-        }
+        self.finish_targets(step, std::slice::from_ref(user), state, message)?;
         if let Some(spec) = self.specs.get_mut(user) {
             spec.health_timeout = None;
         }
