@@ -214,8 +214,23 @@ async fn l35_a_user_is_in_one_unfinished_rollout(fixture: Fixture) {
     assert_eq!(row.health_timeout, Duration::from_millis(1500));
     assert_eq!(targets.len(), 1);
     assert_eq!(rollout::unfinished(&mut tx).await.unwrap().len(), 2);
-    let (rows, total) = rollout::list(&mut tx, 1, 0).await.unwrap();
+    let (rows, total) = rollout::list(&mut tx, "", 1, 0).await.unwrap();
     assert_eq!((rows.len(), total), (1, 2));
+    let done = TargetState::Done;
+    rollout::finish_target(&mut tx, &first, &targets[0].uid, done, "", NOW)
+        .await
+        .unwrap();
+    let (rows, _) = rollout::list(&mut tx, "ADMIN", 9, 0).await.unwrap();
+    let of_first = rows.iter().find(|(row, _)| row.uid == first).unwrap();
+    let counted = (of_first.1.total, of_first.1.done, of_first.1.pending);
+    assert_eq!(counted, (1, 1, 0));
+    let (row, progress) = rollout::head(&mut tx, &first).await.unwrap().unwrap();
+    assert_eq!((&row.uid, progress), (&first, of_first.1));
+    for (search, expected) in [(first.as_str(), 1), ("_", 0), ("nobody", 0)] {
+        let (rows, total) = rollout::list(&mut tx, search, 9, 0).await.unwrap();
+        let found = (rows.len(), total);
+        assert_eq!(found, (expected, expected as i64), "{search}");
+    }
 }
 
 async fn l36_the_previous_image_is_remembered_once_and_comes_back(fixture: Fixture) {

@@ -66,8 +66,8 @@ impl Verb {
     async fn newest(self, tx: &mut Tx) -> Result<Uid, ApiError> {
         let newest = match self {
             Self::RollBack => {
-                let (rows, _) = rollout::list(tx, 1, 0).await?;
-                rows.into_iter().next().map(|row| row.uid)
+                let (rows, _) = rollout::list(tx, "", 1, 0).await?;
+                rows.into_iter().next().map(|(row, _)| row.uid)
             }
             // Ids of later ones sort after those of earlier ones.
             Self::Pause | Self::Resume | Self::Cancel => rollout::unfinished(tx).await?.pop(),
