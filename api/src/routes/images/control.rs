@@ -175,9 +175,10 @@ pub(in crate::routes) async fn cancel(
 pub(in crate::routes) async fn call_off_pull(
     tx: &mut Tx,
     reference: &str,
+    expected: Option<Generation>,
     now: Timestamp,
 ) -> Result<Change, ApiError> {
-    let cancelled = image::request_cancel(tx, reference, now).await;
+    let cancelled = image::request_cancel(tx, reference, expected, now).await;
     let (uid, generation) = cancelled.map_err(being_removed)?;
     Ok(Change::of_image(uid, reference, generation))
 }
