@@ -208,7 +208,7 @@ async fn whoever_comes_back_to_a_pull_that_was_called_off_starts_none() {
     // It was never pulled before: nothing of it is left.
     let fleet = fleet_with(Vec::new()).await;
     let told = back(&fleet, "5-0123456789ab-1").await;
-    assert_eq!(payloads(&told), [called_off.clone()]);
+    assert_eq!(payloads(&told), std::slice::from_ref(&called_off));
     let mut connection = fleet.world.deps.db.read().await.unwrap();
     assert!(image::all(&mut connection).await.unwrap().is_empty());
     drop(connection);
