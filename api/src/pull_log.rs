@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{Stream, stream};
+use moka::ops::compute::Op;
 use moka::sync::Cache;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -27,58 +28,115 @@ const IDLE: Duration = Duration::from_secs(120);
 /// How often the writer of a log asks whether anybody still reads it.
 const RECHECK: Duration = Duration::from_secs(60);
 
-/// The logs of this process, by the request they are about. Clones share them.
+/// The logs of this process, by the image and the request they are about. Clones share them.
 #[derive(Debug, Clone)]
-pub struct PullLogs(Cache<String, Arc<PullLog>>);
+pub struct PullLogs {
+    known: Cache<String, Arc<PullLog>>,
+    recheck: Duration,
+}
 
 impl Default for PullLogs {
     fn default() -> Self {
-        let cache = Cache::builder().max_capacity(LOGS).time_to_idle(IDLE);
-        Self(cache.build())
+        Self::new(IDLE, RECHECK)
     }
 }
 
+fn key(reference: &str, request: &str) -> String {
+    format!("{reference} {request}")
+}
+
 impl PullLogs {
+    /// `recheck` is the shorter one: with each, a log that is read is kept for `idle` more.
+    fn new(idle: Duration, recheck: Duration) -> Self {
+        let cache = Cache::builder().max_capacity(LOGS).time_to_idle(idle);
+        Self {
+            known: cache.build(),
+            recheck,
+        }
+    }
+
     /// The log of a request. `begin` starts its writer, when there is none yet.
-    pub(crate) fn of(&self, request: &str, begin: impl FnOnce(Arc<PullLog>)) -> Arc<PullLog> {
-        self.0.get_with_by_ref(request, || {
-            let log = Arc::new(PullLog::new());
+    pub(crate) fn of(
+        &self,
+        reference: &str,
+        request: &str,
+        begin: impl FnOnce(Arc<PullLog>),
+    ) -> Arc<PullLog> {
+        self.known.get_with(key(reference, request), || {
+            let log = Arc::new(PullLog::new(request));
             begin(log.clone());
             log
         })
     }
 
+    /// The log of a request, if there is one.
+    pub(crate) fn find(&self, reference: &str, request: &str) -> Option<Arc<PullLog>> {
+        self.known.get(&key(reference, request))
+    }
+
     /// Drops a log that has not come to its end: whoever comes next begins a new one.
-    pub(crate) fn forget(&self, request: &str) {
-        self.0.invalidate(request);
+    pub(crate) fn forget(&self, reference: &str, log: &Arc<PullLog>) {
+        let key = key(reference, &log.request);
+        self.known.entry(key).and_compute_with(|known| match known {
+            Some(known) if Arc::ptr_eq(known.value(), log) => Op::Remove,
+            // Another one took its place.
+            Some(_) | None => Op::Nop,
+        });
+    }
+
+    /// Waits until nobody has been reading a log for a while, and keeps it known until then.
+    pub(crate) async fn abandoned(&self, reference: &str, log: &PullLog) {
+        loop {
+            sleep(self.recheck).await;
+            if log.news.receiver_count() == 0 {
+                return;
+            }
+            // To be looked for is what keeps it.
+            self.find(reference, &log.request);
+        }
     }
 }
 
 /// The id of an event, as a viewer that comes back says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LastEvent {
+    request: String,
     log: String,
     n: u64,
+}
+
+impl LastEvent {
+    /// The request whose pull was looked on at.
+    pub(crate) fn request(&self) -> &str {
+        &self.request
+    }
 }
 
 impl FromStr for LastEvent {
     type Err = ApiError;
 
     fn from_str(text: &str) -> Result<Self, ApiError> {
-        let parts = text.split_once('-');
-        let parsed = parts.and_then(|(log, n)| Some((log.to_owned(), n.parse().ok()?)));
-        let (log, n) = parsed.ok_or_else(|| {
+        let parse = || {
+            // A request may hold dashes itself.
+            let (rest, n) = text.rsplit_once('-')?;
+            let (request, log) = rest.rsplit_once('-')?;
+            let (request, log) = (request.to_owned(), log.to_owned());
+            let n = n.parse().ok()?;
+            Some(Self { request, log, n })
+        };
+        parse().ok_or_else(|| {
             let rule = "Last-Event-ID is an id as this server has sent it";
             ApiError::invalid("last_event_id", rule)
-        })?;
-        Ok(Self { log, n })
+        })
     }
 }
 
 /// The log of one pull.
 #[derive(Debug)]
 pub(crate) struct PullLog {
-    /// Tells its events from those of other logs.
+    /// What it is about.
+    request: String,
+    /// Tells its events from those of other logs of the same request.
     id: String,
     told: Mutex<Told>,
     /// Changes with each event.
@@ -96,10 +154,11 @@ struct Told {
 }
 
 impl PullLog {
-    fn new() -> Self {
+    pub(crate) fn new(request: &str) -> Self {
         let mut id = Uuid::new_v4().simple().to_string();
         id.truncate(12);
         Self {
+            request: request.to_owned(),
             id,
             told: Mutex::default(),
             news: watch::Sender::new(()),
@@ -132,16 +191,6 @@ impl PullLog {
         self.news.send_replace(());
     }
 
-    /// Waits until nobody has been reading for a while.
-    pub(crate) async fn abandoned(&self) {
-        loop {
-            sleep(RECHECK).await;
-            if self.news.receiver_count() == 0 {
-                return;
-            }
-        }
-    }
-
     /// How many of this log's events a viewer has had.
     pub(crate) fn position(&self, last: &LastEvent) -> u64 {
         if last.log == self.id { last.n } else { 0 }
@@ -171,7 +220,7 @@ impl PullLog {
             return if told.closed { Look::End } else { Look::Wait };
         };
         let n = told.dropped + at + 1;
-        let id = Some(format!("{}-{n}", self.id));
+        let id = Some(format!("{}-{}-{n}", self.request, self.id));
         let name = None;
         Look::Event(n, Event { name, id, data })
     }
@@ -201,8 +250,8 @@ mod tests {
     #[tokio::test]
     async fn every_viewer_hears_everything_at_its_own_pace() {
         let logs = PullLogs::default();
-        let log = logs.of("request", |_| ());
-        let again = logs.of("request", |_| panic!("it has begun"));
+        let log = logs.of("image", "re-quest", |_| ());
+        let again = logs.of("image", "re-quest", |_| panic!("it has begun"));
         log.push(&1);
         let mut viewer = Box::pin(again.clone().events(0));
         let first = viewer.next().await.unwrap();
@@ -213,19 +262,23 @@ mod tests {
         assert_eq!(viewer.next().await, None);
         assert_eq!(all(&again, 0).await, ["1", "2"]);
         let last: LastEvent = first.id.unwrap().parse().unwrap();
+        assert_eq!(last.request(), "re-quest");
         let had = log.position(&last);
         assert_eq!(all(&log, had).await, ["2"], "it goes on where it was");
-        logs.forget("request");
-        let other = logs.of("request", |log| log.close());
+        logs.forget("image", &log);
+        let other = logs.of("image", "re-quest", |log| log.close());
         assert_eq!(other.position(&last), 0, "another log");
-        for bad in ["", "x", "a-", "a-b", "a--1"] {
+        logs.forget("image", &log);
+        let kept = logs.find("image", "re-quest").unwrap();
+        assert!(Arc::ptr_eq(&kept, &other), "it forgets none but itself");
+        for bad in ["", "x", "a-", "a-b", "a-1", "a-b-", "a-b--c"] {
             assert!(bad.parse::<LastEvent>().is_err(), "{bad}");
         }
     }
 
     #[tokio::test]
     async fn a_log_is_bounded_and_keeps_its_end() {
-        let log = Arc::new(PullLog::new());
+        let log = Arc::new(PullLog::new("request"));
         for n in 0..KEPT + 10 {
             log.push(&n);
         }
@@ -238,12 +291,26 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_log_without_viewers_is_abandoned() {
-        let log = Arc::new(PullLog::new());
+        let (logs, log) = (PullLogs::default(), Arc::new(PullLog::new("request")));
         let viewer = log.clone().events(0);
         let long = RECHECK * 5;
-        let waited = tokio::time::timeout(long, log.abandoned()).await;
+        let waited = tokio::time::timeout(long, logs.abandoned("image", &log)).await;
         assert!(waited.is_err(), "somebody is there");
         drop(viewer);
-        log.abandoned().await;
+        logs.abandoned("image", &log).await;
+    }
+
+    #[tokio::test]
+    async fn a_log_that_is_read_stays_known_however_long_it_takes() {
+        let (idle, recheck) = (Duration::from_millis(400), Duration::from_millis(20));
+        let logs = PullLogs::new(idle, recheck);
+        let log = logs.of("image", "read", |_| ());
+        logs.of("image", "unread", |_| ());
+        let _viewer = log.clone().events(0);
+        let waited = tokio::time::timeout(idle * 3, logs.abandoned("image", &log)).await;
+        assert!(waited.is_err(), "somebody is there");
+        let known = logs.find("image", "read").unwrap();
+        assert!(Arc::ptr_eq(&known, &log));
+        assert!(logs.find("image", "unread").is_none());
     }
 }

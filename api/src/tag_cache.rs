@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use moka::future::Cache;
+use schema::image;
 
 use crate::ports::RegistryError;
 
@@ -26,7 +27,7 @@ impl Default for TagCache {
 }
 
 impl TagCache {
-    /// What is known under `key`, or what `ask` tells. Several who want to know at once ask once;
+    /// What is known under `key`, or what `ask` tells, newest version first. Several who want to know at once ask once;
     /// a failure is not remembered. With `refresh` what is known does not count.
     pub(crate) async fn get(
         &self,
@@ -37,7 +38,12 @@ impl TagCache {
         if refresh {
             self.0.invalidate(key).await;
         }
-        let ask = async { ask.await.map(Arc::new) };
+        // Once, not for each who wants to know.
+        let ask = async {
+            let mut tags = ask.await?;
+            image::sort_newest_first(&mut tags);
+            Ok::<_, RegistryError>(Arc::new(tags))
+        };
         let known = self.0.try_get_with_by_ref(key, ask).await;
         known.map_err(|error| (*error).clone())
     }
@@ -59,6 +65,10 @@ mod tests {
         assert_eq!(*get(false, "2").await, ["1"]);
         assert_eq!(*get(true, "3").await, ["3"]);
         assert_eq!(*get(false, "4").await, ["3"]);
+        let unsorted = ["a", "1.9", "1.10"].map(str::to_owned).to_vec();
+        let unsorted = std::future::ready(Ok(unsorted));
+        let sorted = cache.get("s", false, unsorted).await.unwrap();
+        assert_eq!(*sorted, ["1.10", "1.9", "a"]);
     }
 
     #[tokio::test]

@@ -251,7 +251,7 @@ impl Both {
             0..3 => {
                 let token = ["t1", "t2"][rng.random_range(0..2)];
                 let real = write!(self, |tx| image::request_pull(
-                    &mut tx, reference, token, now
+                    &mut tx, reference, token, None, now
                 ));
                 let uid = drawn(&real);
                 same("pull", &memory.request_pull(&uid, reference, token), &real);
@@ -267,7 +267,9 @@ impl Both {
                 );
             }
             4 => {
-                let real = write!(self, |tx| image::request_cancel(&mut tx, reference, now));
+                let real = write!(self, |tx| image::request_cancel(
+                    &mut tx, reference, None, now
+                ));
                 let uid = drawn(&real);
                 same(
                     "cancel",

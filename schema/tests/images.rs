@@ -85,9 +85,13 @@ fn new_image() -> ImageChoice {
 
 async fn a_pull_is_asked_for_again_by_another_token(fixture: Fixture) {
     let mut tx = fixture.db.begin().await.unwrap();
-    let (uid, generation) = image::request_pull(&mut tx, NEW, "a", NOW).await.unwrap();
+    let (uid, generation) = image::request_pull(&mut tx, NEW, "a", None, NOW)
+        .await
+        .unwrap();
     assert_eq!(generation, Generation(1));
-    let (again, generation) = image::request_pull(&mut tx, NEW, "b", NOW).await.unwrap();
+    let (again, generation) = image::request_pull(&mut tx, NEW, "b", None, NOW)
+        .await
+        .unwrap();
     assert_eq!((&again, generation), (&uid, Generation(2)));
     let row = image::find(&mut tx, NEW).await.unwrap().unwrap();
     assert_eq!(row.pull_token, "b");
@@ -112,23 +116,33 @@ async fn a_pull_is_asked_for_again_by_another_token(fixture: Fixture) {
 
 async fn calling_a_pull_off_keeps_what_was_pulled_before(fixture: Fixture) {
     let mut tx = fixture.db.begin().await.unwrap();
-    let (uid, _) = image::request_pull(&mut tx, NEW, "a", NOW).await.unwrap();
+    let (uid, _) = image::request_pull(&mut tx, NEW, "a", None, NOW)
+        .await
+        .unwrap();
     let facts = ImageFacts {
         pull_token: Some("a".to_owned()),
         ..ImageFacts::default()
     };
     image::save_facts(&mut tx, &uid, &facts).await.unwrap();
-    image::request_pull(&mut tx, NEW, "b", NOW).await.unwrap();
-    image::request_cancel(&mut tx, NEW, NOW).await.unwrap();
+    image::request_pull(&mut tx, NEW, "b", None, NOW)
+        .await
+        .unwrap();
+    image::request_cancel(&mut tx, NEW, None, NOW)
+        .await
+        .unwrap();
     let row = image::find(&mut tx, NEW).await.unwrap().unwrap();
     assert_eq!((row.pull_token.as_str(), row.deleted_at), ("a", None));
     // One that was never there is wanted no more.
-    image::request_pull(&mut tx, OLD, "a", NOW).await.unwrap();
-    image::request_cancel(&mut tx, OLD, NOW).await.unwrap();
+    image::request_pull(&mut tx, OLD, "a", None, NOW)
+        .await
+        .unwrap();
+    image::request_cancel(&mut tx, OLD, None, NOW)
+        .await
+        .unwrap();
     let row = image::find(&mut tx, OLD).await.unwrap().unwrap();
     assert_eq!(row.desired, DesiredImage::Cancelled);
     assert_eq!(row.deleted_at, Some(NOW));
-    let again = image::request_pull(&mut tx, OLD, "b", NOW).await;
+    let again = image::request_pull(&mut tx, OLD, "b", None, NOW).await;
     assert!(matches!(again, Err(DbError::NameBeingRemoved)));
 }
 
@@ -152,9 +166,13 @@ async fn an_image_that_shall_be_absent_goes_when_its_reconciler_says_so(fixture:
             .is_none()
     );
     // The reference is free again.
-    image::request_pull(&mut tx, OLD, "a", NOW).await.unwrap();
+    image::request_pull(&mut tx, OLD, "a", None, NOW)
+        .await
+        .unwrap();
     // Removing is more than calling off.
-    image::request_cancel(&mut tx, OLD, NOW).await.unwrap();
+    image::request_cancel(&mut tx, OLD, None, NOW)
+        .await
+        .unwrap();
     image::request_absent(&mut tx, OLD, NOW).await.unwrap();
     let row = image::find(&mut tx, OLD).await.unwrap().unwrap();
     assert_eq!(row.desired, DesiredImage::Absent);
@@ -276,8 +294,23 @@ async fn l35_a_user_is_in_one_unfinished_rollout(fixture: Fixture) {
     assert_eq!(row.health_timeout, Duration::from_millis(1500));
     assert_eq!(targets.len(), 1);
     assert_eq!(rollout::unfinished(&mut tx).await.unwrap().len(), 2);
-    let (rows, total) = rollout::list(&mut tx, 1, 0).await.unwrap();
+    let (rows, total) = rollout::list(&mut tx, "", 1, 0).await.unwrap();
     assert_eq!((rows.len(), total), (1, 2));
+    let done = TargetState::Done;
+    rollout::finish_target(&mut tx, &first, &targets[0].uid, done, "", NOW)
+        .await
+        .unwrap();
+    let (rows, _) = rollout::list(&mut tx, "ADMIN", 9, 0).await.unwrap();
+    let of_first = rows.iter().find(|(row, _)| row.uid == first).unwrap();
+    let counted = (of_first.1.total, of_first.1.done, of_first.1.pending);
+    assert_eq!(counted, (1, 1, 0));
+    let (row, progress) = rollout::head(&mut tx, &first).await.unwrap().unwrap();
+    assert_eq!((&row.uid, progress), (&first, of_first.1));
+    for (search, expected) in [(first.as_str(), 1), ("_", 0), ("nobody", 0)] {
+        let (rows, total) = rollout::list(&mut tx, search, 9, 0).await.unwrap();
+        let found = (rows.len(), total);
+        assert_eq!(found, (expected, expected as i64), "{search}");
+    }
 }
 
 async fn l36_the_previous_image_is_remembered_once_and_comes_back(fixture: Fixture) {

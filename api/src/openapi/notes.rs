@@ -421,7 +421,7 @@ pub(super) fn of(op: Op) -> Note {
         )
         .paged()
         .fails(&[ENGINE]),
-        Op::ImagesPull => note(Images, PULL).fails(&[
+        Op::ImagesPull => note(Images, PULL).guarded().fails(&[
             IMAGE_REMOVED,
             STREAMS,
         ]),
@@ -435,6 +435,7 @@ pub(super) fn of(op: Op) -> Note {
             "What the engine has, it keeps. `converged` says that the reconciler has taken note.",
         )
         .waits(ForObject)
+        .guarded()
         .fails(&[
             Failure(404, "not_found", "nothing of that name is being pulled"),
             IMAGE_REMOVED,

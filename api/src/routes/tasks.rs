@@ -3,7 +3,8 @@
 use schema::audit::About;
 use schema::db::Tx;
 use schema::error::DbError;
-use schema::ids::Timestamp;
+use schema::ids::{Generation, Timestamp};
+use schema::image;
 use schema::operation::{self, Operation, Progress, Target, TargetState};
 use schema::rollout::RolloutKind;
 use serde::{Deserialize, Serialize};
@@ -226,7 +227,10 @@ pub async fn cancel(
     let operation = operation.ok_or_else(|| ApiError::not_found("this task"))?;
     let change = match (operation.kind.parse::<RolloutKind>(), &*operation.kind) {
         (Ok(_), _) => images::cancel_rollout(&mut tx, id, input.if_generation).await?,
-        (Err(_), "pull") => cancel_pull(&mut tx, &operation, deps.clock.now()).await?,
+        (Err(_), "pull") => {
+            let now = deps.clock.now();
+            cancel_pull(&mut tx, &operation, input.if_generation, now).await?
+        }
         (Err(_), kind) => {
             let message = format!("a task of type {kind} can't be cancelled");
             let code = "not_cancellable";
@@ -242,15 +246,19 @@ pub async fn cancel(
 async fn cancel_pull(
     tx: &mut Tx,
     operation: &Operation,
+    expected: Option<Generation>,
     now: Timestamp,
 ) -> Result<Change, ApiError> {
     let mut targets = operation::targets(tx, operation).await?.into_iter();
     let target = targets.next().ok_or(DbError::NotFound("task's image"))?;
-    let under_way = matches!(target.state, TargetState::Pending | TargetState::Running);
-    match target.object.strip_prefix("image/") {
-        Some(reference) if under_way => images::call_off_pull(tx, reference, now).await,
-        Some(_) | None => Err(DbError::WrongState("the pull has ended").into()),
+    let ended = || ApiError::from(DbError::WrongState("the pull has ended"));
+    let reference = target.object.strip_prefix("image/").ok_or_else(ended)?;
+    // A pull that failed is tried again: only its row knows whether it still is wanted.
+    let row = image::find(tx, reference).await?;
+    if target.state == TargetState::Done || !row.as_ref().is_some_and(images::is_open_pull) {
+        return Err(ended());
     }
+    images::call_off_pull(tx, reference, expected, now).await
 }
 
 #[cfg(test)]

@@ -142,6 +142,8 @@ fn values_have_one_form(#[case] key: &str, #[case] given: Value, #[case] kept: V
 #[case("image.name", json!(""))]
 #[case("image.tag", json!("-x"))]
 #[case("image.tag", json!("a:b"))]
+#[case("image.tag", json!("ü"))]
+#[case("image.name", json!("r.example/ü"))]
 #[case("image.pull_policy", json!("sometimes"))]
 #[case("image.registry_plain_http", json!(["http://registry:5000"]))]
 #[case("image.registry_plain_http", json!(["registry:0"]))]

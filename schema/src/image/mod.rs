@@ -9,5 +9,5 @@ pub use model::{DesiredImage, ImageFacts, ImageRow, ImageUse};
 pub use query::{
     all, find, get, needs, purge, request_absent, request_cancel, request_pull, save_facts, uses,
 };
-pub use reference::{ImageReference, InvalidImageReference};
+pub use reference::{ImageReference, InvalidImageReference, is_tag};
 pub use tag::sort_newest_first;

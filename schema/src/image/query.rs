@@ -121,7 +121,7 @@ async fn insert(
 }
 
 /// Records that `reference` (a full one) shall be pulled: `token` is new for each request that wants
-/// the registry's newest.
+/// the registry's newest. With `expected`, only if that is still the generation.
 ///
 /// # Errors
 /// [`DbError::NameBeingRemoved`] while the image is being removed from the engine.
@@ -129,15 +129,17 @@ pub async fn request_pull(
     tx: &mut Tx,
     reference: &str,
     token: &str,
+    expected: Option<Generation>,
     now: Timestamp,
 ) -> Result<(Uid, Generation), DbError> {
     // The guard orders two requests, so that the second finds the row of the first.
     meta::take_guard(tx, "images").await?;
     match find(tx, reference).await? {
+        None if expected.is_some() => Err(DbError::StaleGeneration { actual: 0 }),
         None => insert(tx, reference, DesiredImage::Present, token, now).await,
         Some(row) if row.deleted_at.is_some() => Err(DbError::NameBeingRemoved),
         Some(row) => {
-            let generation = object::bump(tx, Kind::Image, &row.uid, None).await?;
+            let generation = object::bump(tx, Kind::Image, &row.uid, expected).await?;
             sqlx::query(SET_PULL_TOKEN)
                 .bind(row.uid.as_str())
                 .bind(token)
@@ -159,13 +161,25 @@ pub async fn request_absent(
 }
 
 /// Calls a pull off, or a removal that is not done yet. An image that was pulled before stays wanted as
-/// it is; else nothing is wanted any more, and the engine keeps what it has.
+/// it is; else nothing is wanted any more, and the engine keeps what it has. With `expected`, only if
+/// that is still the generation.
 pub async fn request_cancel(
     tx: &mut Tx,
     reference: &str,
+    expected: Option<Generation>,
     now: Timestamp,
 ) -> Result<(Uid, Generation), DbError> {
     meta::take_guard(tx, "images").await?;
+    if let Some(generation) = expected {
+        let row = find(tx, reference).await?;
+        let row = row.ok_or(DbError::NotFound("image"))?;
+        if row.deleted_at.is_none() {
+            object::bump(tx, Kind::Image, &row.uid, expected).await?;
+        } else if row.generation != generation {
+            let actual = row.generation.0;
+            return Err(DbError::StaleGeneration { actual });
+        }
+    }
     if let Some(row) = find(tx, reference).await?
         && row.deleted_at.is_none()
         && let Some(answered) = &row.facts.pull_token

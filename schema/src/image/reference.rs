@@ -22,6 +22,15 @@ pub struct ImageReference(Reference);
 )]
 pub struct InvalidImageReference(String);
 
+/// Whether a text can be a tag.
+pub fn is_tag(text: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let mut bytes = text.bytes();
+    text.len() <= 128
+        && bytes.next().is_some_and(word)
+        && bytes.all(|byte| word(byte) || byte == b'.' || byte == b'-')
+}
+
 impl ImageReference {
     /// The registry, with its port if it names one: `docker.io`, `registry.example:5000`.
     pub fn registry(&self) -> &str {
@@ -58,6 +67,11 @@ impl ImageReference {
     /// # Errors
     /// When it cannot be a tag.
     pub fn with_tag(&self, tag: &str) -> Result<Self, InvalidImageReference> {
+        if !is_tag(tag) {
+            let rule =
+                "a tag is 1 to 128 characters of A-Z a-z 0-9 _ . - that begin with none of . -";
+            return Err(InvalidImageReference(rule.to_owned()));
+        }
         format!("{}:{tag}", self.name()).parse()
     }
 
@@ -75,6 +89,10 @@ impl FromStr for ImageReference {
             return Err(InvalidImageReference(format!(
                 "longer than {LONGEST} characters"
             )));
+        }
+        // The library takes any letter of any script for a tag's; engines and registries do not.
+        if !text.is_ascii() {
+            return Err(InvalidImageReference("only ASCII is allowed".to_owned()));
         }
         let read = |text: &str| {
             text.parse()
@@ -175,11 +193,32 @@ mod tests {
             "A/b",
             "a:v 1",
             "http://a/b",
+            "a:ü",
+            "a:v\u{200d}1",
+            "a:١",
+            "ü/a:1",
             &long,
         ] {
             assert!(bad.parse::<ImageReference>().is_err(), "{bad:?}");
         }
-        assert!(parsed("a").with_tag("-x").is_err());
+        let digest = format!("1@sha256:{}", "a".repeat(64));
+        for bad in [
+            "",
+            "-x",
+            ".x",
+            "ü",
+            "1\u{200d}",
+            "a/b",
+            "a:b",
+            &digest,
+            &"a".repeat(129),
+        ] {
+            assert!(parsed("a").with_tag(bad).is_err(), "{bad:?}");
+            assert!(!is_tag(bad), "{bad:?}");
+        }
+        for good in ["_", "v1.2-RC_3", &"a".repeat(128)] {
+            assert_eq!(parsed("a").with_tag(good).unwrap().tag(), Some(good));
+        }
         assert_eq!(
             parsed("localhost:5000/a:1")
                 .with_tag("2")

@@ -230,10 +230,7 @@ impl TryFrom<RawRolloutTarget> for Target {
     type Error = DbError;
 
     fn try_from(raw: RawRolloutTarget) -> Result<Self, DbError> {
-        let state: rollout::TargetState = raw
-            .state
-            .parse()
-            .map_err(|_| DbError::Corrupt(format!("target state {:?}", raw.state)))?;
+        let state = rollout::TargetState::read(&raw.state)?;
         Ok(Self {
             object: format!("{}/{}", Kind::Container, raw.name),
             state: state.into(),
@@ -264,14 +261,25 @@ impl From<rollout::TargetState> for TargetState {
     }
 }
 
+impl Progress {
+    /// Counts objects of one state.
+    pub(crate) fn add(&mut self, state: TargetState, objects: i64) {
+        let objects = usize::try_from(objects).unwrap_or(0);
+        self.total += objects;
+        match state {
+            TargetState::Done => self.done += objects,
+            TargetState::Failed => self.failed += objects,
+            TargetState::Running => self.running += objects,
+            TargetState::Pending => self.pending += objects,
+        }
+    }
+}
+
 /// Adds the states up.
 pub fn progress(targets: &[Target]) -> Progress {
-    let count = |state| targets.iter().filter(|t| t.state == state).count();
-    Progress {
-        total: targets.len(),
-        done: count(TargetState::Done),
-        failed: count(TargetState::Failed),
-        running: count(TargetState::Running),
-        pending: count(TargetState::Pending),
+    let mut progress = Progress::default();
+    for target in targets {
+        progress.add(target.state, 1);
     }
+    progress
 }

@@ -11,6 +11,6 @@ pub use model::{
     TargetContainer, TargetState, Wish,
 };
 pub use query::{
-    cancel, create, finish_target, finish_targets, get, list, move_target, pause, put_back, resume,
-    roll_back, save_facts, unfinished,
+    cancel, create, finish_target, finish_targets, get, head, list, move_target, pause, put_back,
+    resume, roll_back, save_facts, unfinished,
 };

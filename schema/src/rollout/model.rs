@@ -132,6 +132,11 @@ pub enum TargetState {
 }
 
 impl TargetState {
+    /// Reads the column.
+    pub(crate) fn read(text: &str) -> Result<Self, DbError> {
+        text.parse().map_err(|_| corrupt("target state", text))
+    }
+
     /// Whether its container may be unavailable because of the rollout.
     pub fn is_under_way(self) -> bool {
         matches!(self, Self::Moving | Self::PuttingBack | Self::RollingBack)
@@ -404,10 +409,7 @@ impl TryFrom<RawTarget> for RolloutTarget {
         Ok(Self {
             uid: Uid::from(raw.uid),
             name: raw.name,
-            state: raw
-                .state
-                .parse()
-                .map_err(|_| corrupt("target state", &raw.state))?,
+            state: TargetState::read(&raw.state)?,
             image_id: raw.image_id,
             previous: raw.previous_ref.map(|reference| ImageChoice {
                 reference,

@@ -1,5 +1,6 @@
 //! Statements on rollouts.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use sqlx::AnyConnection;
@@ -11,7 +12,8 @@ use super::model::{
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
-use crate::statement::statements;
+use crate::operation::Progress;
+use crate::statement::{like_pattern, statements};
 use crate::{container, meta, object, operation};
 
 macro_rules! select_rollout {
@@ -29,10 +31,22 @@ macro_rules! select_rollout {
 statements! {
     /// Reads one rollout.
     GET = select_rollout!("WHERE r.uid = $1");
-    /// Rollouts, newest first.
-    LIST = select_rollout!("ORDER BY p.created_at DESC, r.uid DESC LIMIT $1 OFFSET $2");
-    /// How many there are.
-    COUNT = "SELECT count(*) FROM rollouts";
+    /// One page of rollouts, newest first; `$1` is a LIKE pattern on id, reference and actor.
+    LIST = select_rollout!(
+        "WHERE lower(r.uid) LIKE $1 ESCAPE '!' OR lower(r.reference) LIKE $1 ESCAPE '!' OR lower(p.actor) LIKE $1 ESCAPE '!' \
+         ORDER BY p.created_at DESC, r.uid DESC LIMIT $2 OFFSET $3"
+    );
+    /// How many there are that fit.
+    COUNT = "SELECT count(*) FROM rollouts r JOIN operations p ON p.id = r.uid \
+             WHERE lower(r.uid) LIKE $1 ESCAPE '!' OR lower(r.reference) LIKE $1 ESCAPE '!' OR lower(p.actor) LIKE $1 ESCAPE '!'";
+    /// How many users of each rollout of such a page are how far.
+    LIST_STATES = "SELECT t.rollout_uid, t.state, count(*) FROM rollout_targets t JOIN \
+                   (SELECT r.uid FROM rollouts r JOIN operations p ON p.id = r.uid \
+                    WHERE lower(r.uid) LIKE $1 ESCAPE '!' OR lower(r.reference) LIKE $1 ESCAPE '!' OR lower(p.actor) LIKE $1 ESCAPE '!' \
+                    ORDER BY p.created_at DESC, r.uid DESC LIMIT $2 OFFSET $3) page ON page.uid = t.rollout_uid \
+                   GROUP BY t.rollout_uid, t.state";
+    /// How many users of one rollout are how far.
+    STATES = "SELECT state, count(*) FROM rollout_targets WHERE rollout_uid = $1 GROUP BY state";
     /// Those that have not ended.
     UNFINISHED = "SELECT uid FROM rollout_facts WHERE finished_at IS NULL ORDER BY uid";
     /// Users of a rollout with their containers, in order.
@@ -166,22 +180,64 @@ pub async fn get(
     Ok(Some((raw.try_into()?, targets)))
 }
 
-/// Rollouts, newest first, one page, with the total.
+/// Reads one rollout, and how far its users are, without reading each.
+pub async fn head(
+    connection: &mut AnyConnection,
+    uid: &Uid,
+) -> Result<Option<(RolloutRow, Progress)>, DbError> {
+    let raw: Option<RawRollout> = sqlx::query_as(GET)
+        .bind(uid.as_str())
+        .fetch_optional(&mut *connection)
+        .await?;
+    let Some(raw) = raw else {
+        return Ok(None);
+    };
+    let states: Vec<(String, i64)> = sqlx::query_as(STATES)
+        .bind(uid.as_str())
+        .fetch_all(connection)
+        .await?;
+    let mut progress = Progress::default();
+    for (state, users) in states {
+        progress.add(TargetState::read(&state)?.into(), users);
+    }
+    Ok(Some((raw.try_into()?, progress)))
+}
+
+/// Rollouts, newest first, one page, with how far their users are, and the total. An empty `search` fits
+/// all; others are found in id, reference and actor.
 pub async fn list(
     connection: &mut AnyConnection,
+    search: &str,
     limit: i64,
     offset: i64,
-) -> Result<(Vec<RolloutRow>, i64), DbError> {
-    let (total,): (i64,) = sqlx::query_as(COUNT).fetch_one(&mut *connection).await?;
+) -> Result<(Vec<(RolloutRow, Progress)>, i64), DbError> {
+    let pattern = like_pattern(search);
+    let (total,): (i64,) = sqlx::query_as(COUNT)
+        .bind(&pattern)
+        .fetch_one(&mut *connection)
+        .await?;
     let raws: Vec<RawRollout> = sqlx::query_as(LIST)
+        .bind(&pattern)
+        .bind(limit)
+        .bind(offset)
+        .fetch_all(&mut *connection)
+        .await?;
+    let states: Vec<(String, String, i64)> = sqlx::query_as(LIST_STATES)
+        .bind(&pattern)
         .bind(limit)
         .bind(offset)
         .fetch_all(connection)
         .await?;
-    let rows = raws
-        .into_iter()
-        .map(RolloutRow::try_from)
-        .collect::<Result<_, _>>()?;
+    let mut progress: HashMap<String, Progress> = HashMap::new();
+    for (rollout, state, users) in states {
+        let state = TargetState::read(&state)?.into();
+        progress.entry(rollout).or_default().add(state, users);
+    }
+    let mut rows = Vec::with_capacity(raws.len());
+    for raw in raws {
+        let progress = progress.remove(&raw.uid).unwrap_or_default();
+        rows.push((raw.try_into()?, progress));
+    }
     Ok((rows, total))
 }
 

@@ -64,7 +64,7 @@ impl House {
             _ => None,
         };
         if let Some(image) = image {
-            schema::image::request_pull(&mut tx, image, "1", now)
+            schema::image::request_pull(&mut tx, image, "1", None, now)
                 .await
                 .unwrap();
         }
@@ -86,7 +86,7 @@ impl House {
             let now = self.world.deps.clock.now();
             let mut tx = self.tx().await;
             for image in schema::image::all(&mut tx).await.unwrap() {
-                schema::image::request_cancel(&mut tx, &image.reference, now)
+                schema::image::request_cancel(&mut tx, &image.reference, None, now)
                     .await
                     .unwrap();
             }

@@ -66,8 +66,8 @@ impl Verb {
     async fn newest(self, tx: &mut Tx) -> Result<Uid, ApiError> {
         let newest = match self {
             Self::RollBack => {
-                let (rows, _) = rollout::list(tx, 1, 0).await?;
-                rows.into_iter().next().map(|row| row.uid)
+                let (rows, _) = rollout::list(tx, "", 1, 0).await?;
+                rows.into_iter().next().map(|(row, _)| row.uid)
             }
             // Ids of later ones sort after those of earlier ones.
             Self::Pause | Self::Resume | Self::Cancel => rollout::unfinished(tx).await?.pop(),
@@ -175,9 +175,10 @@ pub(in crate::routes) async fn cancel(
 pub(in crate::routes) async fn call_off_pull(
     tx: &mut Tx,
     reference: &str,
+    expected: Option<Generation>,
     now: Timestamp,
 ) -> Result<Change, ApiError> {
-    let cancelled = image::request_cancel(tx, reference, now).await;
+    let cancelled = image::request_cancel(tx, reference, expected, now).await;
     let (uid, generation) = cancelled.map_err(being_removed)?;
     Ok(Change::of_image(uid, reference, generation))
 }

@@ -155,13 +155,14 @@ pub struct Tags {
 pub(super) fn tags_answer<T>(
     message: &str,
     repository: String,
-    tags: Vec<String>,
+    tags: &[String],
     input: &Input<T>,
 ) -> Answer<Tags> {
     let paging = input.paging.as_ref();
-    let (tags, total) = cut(tags, paging, |tag: &String, text| {
+    let (tags, total) = cut(tags.iter().collect(), paging, |tag: &&String, text| {
         tag.to_lowercase().contains(text)
     });
+    let tags = tags.into_iter().cloned().collect();
     let page = Page::of(paging, total);
     let fields = Tags {
         repository,
@@ -183,7 +184,7 @@ pub async fn local_tags(
     let (managed, _, images) = local::everything(&deps).await?;
     let tags = local::managed_tags(&images, &managed);
     let message = "tags that are on the engine";
-    Ok(tags_answer(message, managed.name(), tags, &input))
+    Ok(tags_answer(message, managed.name(), &tags, &input))
 }
 
 #[cfg(test)]

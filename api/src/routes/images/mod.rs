@@ -15,6 +15,7 @@ mod users;
 
 pub(in crate::routes) use self::bind::bind_images;
 pub(in crate::routes) use self::control::{Noted, call_off_pull, cancel as cancel_rollout, noted};
+pub(in crate::routes) use self::pull::is_open as is_open_pull;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use schema::condition::{self, ConditionType};
 use schema::error::DbError;
 use schema::ids::{Kind, Uid};
 use schema::object;
-use schema::operation::{self, Progress};
+use schema::operation::Progress;
 use schema::rollout::{self, Phase, RolloutRow};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -106,13 +106,9 @@ impl Viewer {
 
 async fn read(deps: &Deps, uid: &Uid) -> Result<Option<(RolloutRow, Step)>, DbError> {
     let mut connection = deps.db.snapshot().await?;
-    let Some((row, _)) = rollout::get(&mut connection, uid).await? else {
+    let Some((row, progress)) = rollout::head(&mut connection, uid).await? else {
         return Ok(None);
     };
-    let Some(operation) = operation::get(&mut connection, uid.as_str()).await? else {
-        return Ok(None);
-    };
-    let targets = operation::targets(&mut connection, &operation).await?;
     let object = object::get(&mut connection, Kind::Rollout, uid).await?;
     let conditions = object.map(|object| object.status.conditions);
     let ready = conditions
@@ -125,7 +121,7 @@ async fn read(deps: &Deps, uid: &Uid) -> Result<Option<(RolloutRow, Step)>, DbEr
     let step = Step {
         status: row.phase(),
         task_id: uid.to_string(),
-        progress: operation::progress(&targets),
+        progress,
         message,
     };
     Ok(Some((row, step)))

@@ -1,7 +1,7 @@
 //! `GET /api/admin/images/registry`: which tags there are to pull.
 
 use schema::config::Config;
-use schema::image::{self, ImageReference};
+use schema::image::ImageReference;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -49,10 +49,9 @@ pub async fn tags(
     let key = format!("{} {generation}", image.name());
     let ask = ask(&deps, &config, &image);
     let known = deps.tags.get(&key, input.params.refresh, ask).await;
-    let mut tags = known.map_err(refused)?.to_vec();
-    image::sort_newest_first(&mut tags);
+    let tags = known.map_err(refused)?;
     let message = "tags that the registry has";
-    Ok(tags_answer(message, image.name(), tags, &input))
+    Ok(tags_answer(message, image.name(), &tags, &input))
 }
 
 async fn ask(

@@ -2,7 +2,7 @@
 
 use schema::error::DbError;
 use schema::ids::{Generation, Timestamp, Uid};
-use schema::operation::{self, Operation, Progress};
+use schema::operation::Progress;
 use schema::rollout::{self, Phase, RolloutKind, RolloutRow, RolloutTarget, TargetState, Wish};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,7 +12,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
-use crate::routes::page::{Page, cut};
+use crate::routes::page::{Page, Window, cut, search};
 
 /// A rollout.
 #[derive(Debug, Serialize, ToSchema)]
@@ -105,31 +105,15 @@ pub async fn list(
 
 async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Item>, i64), DbError> {
     let mut connection = deps.db.snapshot().await?;
-    let (rows, _) = rollout::list(&mut connection, i64::MAX, 0).await?;
-    let (rows, total) = cut(rows, paging, |row: &RolloutRow, text| {
-        let texts = [row.uid.as_str(), &row.reference, &row.actor];
-        texts
-            .iter()
-            .any(|known| known.to_lowercase().contains(text))
-    });
-    let mut items = Vec::with_capacity(rows.len());
-    for row in rows {
-        let operation = operation_of(&row);
-        let targets = operation::targets(&mut connection, &operation).await?;
-        items.push(Item::new(row, operation::progress(&targets)));
+    let (window, search) = (Window::of(paging), search(paging));
+    let (mut rows, total) =
+        rollout::list(&mut connection, search, window.limit, window.offset).await?;
+    if let Some(last) = window.corrected(paging, total) {
+        (rows, _) = rollout::list(&mut connection, search, last.limit, last.offset).await?;
     }
-    Ok((items, total))
-}
-
-/// A rollout is an operation of the same id.
-fn operation_of(row: &RolloutRow) -> Operation {
-    let kind: &'static str = row.kind.into();
-    Operation {
-        id: row.uid.to_string(),
-        kind: kind.to_owned(),
-        actor: row.actor.clone(),
-        created_at: row.created_at,
-    }
+    let items = rows.into_iter();
+    let items = items.map(|(row, progress)| Item::new(row, progress));
+    Ok((items.collect(), total))
 }
 
 /// Which rollout.
@@ -197,9 +181,12 @@ pub async fn show(
 ) -> Result<Answer<Detail>, ApiError> {
     let uid = Uid::from(input.params.id.clone());
     let mut connection = deps.db.snapshot().await?;
+    let missing = || ApiError::not_found("this rollout");
+    let (_, progress) = rollout::head(&mut connection, &uid)
+        .await?
+        .ok_or_else(missing)?;
     let found = rollout::get(&mut connection, &uid).await?;
-    let (row, targets) = found.ok_or_else(|| ApiError::not_found("this rollout"))?;
-    let results = operation::targets(&mut connection, &operation_of(&row)).await?;
+    let (row, targets) = found.ok_or_else(missing)?;
     drop(connection);
     let results_of_users = targets.into_iter().map(UserResult::from).collect();
     let paging = input.paging.as_ref();
@@ -207,7 +194,7 @@ pub async fn show(
         user.username.to_lowercase().contains(text)
     });
     let detail = Detail {
-        rollout: Item::new(row, operation::progress(&results)),
+        rollout: Item::new(row, progress),
         users,
         page: Page::of(paging, total),
     };

@@ -5,6 +5,7 @@
 
 mod auth;
 mod link;
+mod page;
 mod real;
 
 use async_trait::async_trait;

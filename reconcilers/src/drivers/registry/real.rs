@@ -8,10 +8,10 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url};
 use schema::image::ImageReference;
 use secrecy::ExposeSecret;
-use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::auth::{self, Authorization};
+use super::page::{self, Page};
 use super::{Problem, Registry, RegistryError, link};
 use crate::drivers::docker::RegistryCredentials;
 
@@ -63,10 +63,7 @@ impl OciRegistry {
             .timeout(limits.answer)
             .redirect(Policy::custom(|attempt| {
                 let previous = attempt.previous().last();
-                let safe = previous.is_some_and(|from| {
-                    let both_tls = from.scheme() == "https" && attempt.url().scheme() == "https";
-                    both_tls || from.origin() == attempt.url().origin()
-                });
+                let safe = previous.is_some_and(|from| stays(from, attempt.url()));
                 if safe && attempt.previous().len() <= REDIRECTS {
                     attempt.follow()
                 } else {
@@ -78,6 +75,12 @@ impl OciRegistry {
     }
 }
 
+/// Whether a redirect leads to no other place; the same host with TLS is none.
+pub(super) fn stays(from: &Url, to: &Url) -> bool {
+    let upgrade = from.scheme() == "http" && to.scheme() == "https" && from.host() == to.host();
+    upgrade || from.origin() == to.origin()
+}
+
 /// One question and its follow-ups.
 pub(super) struct Asking<'a> {
     pub(super) client: &'a Client,
@@ -85,13 +88,6 @@ pub(super) struct Asking<'a> {
     credentials: Option<&'a RegistryCredentials>,
     authorization: Option<Authorization>,
     page_bytes: usize,
-}
-
-/// One page.
-#[derive(Deserialize)]
-struct Page {
-    /// Some registries say null for none.
-    tags: Option<Vec<String>>,
 }
 
 #[async_trait]
@@ -124,18 +120,18 @@ impl Asking<'_> {
         limits: Limits,
     ) -> Result<Vec<String>, Problem> {
         let mut url = self.first(image)?;
-        let (mut seen, mut tags) = (HashSet::new(), BTreeSet::new());
+        let (mut seen, mut tags, mut told) = (HashSet::new(), BTreeSet::new(), 0_usize);
         while seen.insert(url.clone()) {
             if seen.len() > limits.pages {
                 return Err(Problem::TooMuch("too many pages"));
             }
-            let (page, next) = self.page(image, &url).await?;
-            // What is no tag can be neither pulled nor shown.
-            let valid = page.into_iter().filter(|tag| image.with_tag(tag).is_ok());
-            tags.extend(valid);
-            if tags.len() > limits.tags {
+            let (page, next) = self.page(image, &url, limits.tags - told).await?;
+            // Also the same one again, and what is none, is work.
+            told += page.told;
+            if told > limits.tags {
                 return Err(Problem::TooMuch("too many tags"));
             }
+            tags.extend(page.tags);
             match next {
                 Some(next) => url = next,
                 None => return Ok(tags.into_iter().collect()),
@@ -156,7 +152,8 @@ impl Asking<'_> {
         &mut self,
         image: &ImageReference,
         url: &Url,
-    ) -> Result<(Vec<String>, Option<Url>), Problem> {
+        most: usize,
+    ) -> Result<(Page, Option<Url>), Problem> {
         let mut response = self.get(url).await?;
         if response.status() == StatusCode::UNAUTHORIZED {
             // Never asked before, or the token has become too old.
@@ -177,9 +174,9 @@ impl Asking<'_> {
             None => None,
         };
         let body = read(response, self.page_bytes).await?;
-        let page: Page = serde_json::from_slice(&body)
+        let page = page::read(&body, most)
             .map_err(|_| Problem::Unreadable("something that is no list of tags"))?;
-        Ok((page.tags.unwrap_or_default(), next))
+        Ok((page, next))
     }
 
     async fn get(&self, url: &Url) -> Result<Response, Problem> {

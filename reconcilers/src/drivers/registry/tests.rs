@@ -263,6 +263,12 @@ async fn what_has_no_end_is_cut_off() {
     };
     let error = registry.ask_within(limits, None).await.unwrap_err();
     assert!(error.contains("too many tags"), "{error}");
+    for junk in ["v1", "a b"] {
+        let many = vec![junk.to_owned(); 20];
+        let registry = Scripted::new(move |_, _| ok(tags(&many))).await;
+        let error = registry.ask_within(limits, None).await.unwrap_err();
+        assert!(error.contains("too many tags"), "{junk}: {error}");
+    }
     let limits = Limits {
         page_bytes: 50,
         ..Limits::default()
@@ -287,9 +293,28 @@ async fn what_is_no_list_of_tags_is_told_as_such() {
     }
     let registry = Scripted::new(|_, _| ok(r#"{"tags":null}"#)).await;
     assert!(registry.ask(None).await.unwrap().is_empty());
-    let odd = r#"{"tags":["ok","a b","","../x","ok"]}"#;
+    let odd = r#"{"tags":["ok","a b","","../x","\u00fc","\u006fk"]}"#;
     let registry = Scripted::new(move |_, _| ok(odd)).await;
     assert_eq!(registry.ask(None).await.unwrap(), ["ok"]);
+}
+
+#[test]
+fn a_redirect_leads_to_the_same_place_or_to_its_tls() {
+    for (from, to, expected) in [
+        ("https://r.example/a", "https://r.example/b", true),
+        ("https://r.example/a", "https://r.example:443/b", true),
+        ("http://r.example:5000/a", "http://r.example:5000/b", true),
+        ("http://r.example/a", "https://r.example/a", true),
+        ("https://r.example/a", "https://other.example/a", false),
+        ("https://r.example/a", "https://r.example:444/a", false),
+        ("https://r.example/a", "https://169.254.169.254/a", false),
+        ("https://r.example/a", "http://r.example/a", false),
+        ("http://r.example/a", "https://other.example/a", false),
+        ("http://r.example/a", "http://r.example:81/a", false),
+    ] {
+        let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
+        assert_eq!(real::stays(&from, &to), expected, "{from} {to}");
+    }
 }
 
 #[tokio::test]

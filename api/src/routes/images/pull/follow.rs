@@ -10,7 +10,7 @@ use schema::ids::{Generation, Kind, Uid};
 use schema::image::{self, ImageRow};
 use schema::object::{self, ObjectRow};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::deps::Deps;
 use crate::ports::{PullStream, PullUpdate};
@@ -20,6 +20,8 @@ use crate::wait::Watch;
 
 /// Longest text that is taken over, in characters.
 const MAX_TEXT: usize = 1000;
+/// What is told of a request that was taken back.
+const CALLED_OFF: &str = "the pull was called off";
 
 /// A request for a pull.
 #[derive(Debug, Clone)]
@@ -43,8 +45,8 @@ impl From<ImageRow> for Wanted {
 
 /// The log of a request; the first who asks begins it.
 pub(super) fn log(deps: &Deps, wanted: Wanted) -> Arc<PullLog> {
-    let token = wanted.token.clone();
-    deps.pull_logs.of(&token, |log| {
+    let (reference, token) = (wanted.reference.clone(), wanted.token.clone());
+    deps.pull_logs.of(&reference, &token, |log| {
         let writer = Writer {
             deps: deps.clone(),
             wanted,
@@ -54,6 +56,18 @@ pub(super) fn log(deps: &Deps, wanted: Wanted) -> Arc<PullLog> {
         };
         deps.tasks.spawn(writer.run());
     })
+}
+
+/// The log of a request that nobody wants any more and whose own log is gone.
+pub(super) fn called_off(request: &str) -> Arc<PullLog> {
+    let log = PullLog::new(request);
+    log.push(&error(CALLED_OFF));
+    log.close();
+    Arc::new(log)
+}
+
+fn error(message: &str) -> Value {
+    json!({"status": "error", "error": bounded(message)})
 }
 
 /// What the engine is told to have said, with how far the whole is.
@@ -113,13 +127,14 @@ struct Writer {
 impl Writer {
     async fn run(mut self) {
         let (log, shutdown) = (self.log.clone(), self.deps.shutdown.clone());
+        let (logs, reference) = (self.deps.pull_logs.clone(), self.wanted.reference.clone());
         let ended = tokio::select! {
             ended = self.tell() => ended,
-            () = log.abandoned() => false,
+            () = logs.abandoned(&reference, &log) => false,
             () = shutdown.cancelled() => false,
         };
         if !ended {
-            self.deps.pull_logs.forget(&self.wanted.token);
+            logs.forget(&reference, &log);
         }
         log.close();
     }
@@ -181,7 +196,6 @@ impl Writer {
 
     /// Tells how it stands; whether that is the end.
     fn end(&mut self, standing: Standing) -> bool {
-        let error = |message: &str| json!({"status": "error", "error": bounded(message)});
         let last = match standing {
             Standing::Unseen => return false,
             Standing::Seen { message, .. } => {
@@ -193,7 +207,7 @@ impl Writer {
             }
             Standing::Done(digest) => json!({"status": "done", "digest": digest}),
             Standing::Failed(message) => error(&message),
-            Standing::CalledOff => error("the pull was called off"),
+            Standing::CalledOff => error(CALLED_OFF),
         };
         self.log.push(&last);
         true

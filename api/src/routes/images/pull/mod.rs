@@ -5,10 +5,12 @@
 
 mod follow;
 
+use std::sync::Arc;
+
 use futures::StreamExt;
 use schema::audit::About;
 use schema::condition::{self, ConditionType};
-use schema::ids::{Kind, Timestamp};
+use schema::ids::{Generation, Kind, Timestamp};
 use schema::image::{self, DesiredImage, ImageReference, ImageRow};
 use schema::{object, operation};
 use serde::{Deserialize, Serialize};
@@ -23,7 +25,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
-use crate::pull_log::LastEvent;
+use crate::pull_log::{LastEvent, PullLog};
 use crate::routes::live;
 use crate::routes::page::{Page, cut};
 use follow::Wanted;
@@ -44,8 +46,8 @@ pub struct Which {
 /// asks for nothing new, and hears what it has missed.
 ///
 /// # Errors
-/// 400 for what is neither tag nor reference, 409 while the image is being removed, 429 when too many
-/// pulls are looked on; all before the stream begins.
+/// 400 for what is neither tag nor reference, 409 while the image is being removed, 412 for a stale
+/// `if_generation`, 429 when too many pulls are looked on; all before the stream begins.
 pub async fn pull(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
@@ -56,15 +58,14 @@ pub async fn pull(
     let viewing = deps
         .viewers
         .begin(actor.session().map(|s| &s.account.uid))?;
-    let known = match last {
-        Some(_) => find_wanted(&deps, &image).await?,
-        None => None,
+    let log = match &last {
+        Some(last) => resume(&deps, &image.to_string(), last).await?,
+        None => {
+            let expected = input.if_generation;
+            let wanted = request(&deps, &input.meta, &image, expected, &actor.to_string()).await?;
+            follow::log(&deps, wanted)
+        }
     };
-    let wanted = match known {
-        Some(wanted) => wanted,
-        None => request(&deps, &input.meta, &image, &actor.to_string()).await?,
-    };
-    let log = follow::log(&deps, wanted);
     let had = last.map_or(0, |last| log.position(&last));
     let dead = live::death(deps.clone(), actor.session().cloned());
     // The right to look on is held by the stream, and given back with it.
@@ -101,11 +102,21 @@ async fn read_wish(deps: &Deps, text: &str) -> Result<String, ApiError> {
     Ok(reference("image", text, &managed)?.to_string())
 }
 
-/// The pull that a client comes back to.
-async fn find_wanted(deps: &Deps, image: &ImageReference) -> Result<Option<Wanted>, ApiError> {
+/// The log of the pull that a client comes back to, or of a newer one, which answers it as well. Coming
+/// back never asks for a pull: one that is wanted no more was called off.
+async fn resume(deps: &Deps, reference: &str, last: &LastEvent) -> Result<Arc<PullLog>, ApiError> {
+    if let Some(log) = deps.pull_logs.find(reference, last.request()) {
+        return Ok(log);
+    }
     let mut connection = deps.db.read().await?;
-    let row = image::find(&mut connection, &image.to_string()).await?;
-    Ok(row.filter(|row| row.deleted_at.is_none()).map(Wanted::from))
+    let row = image::find(&mut connection, reference).await?;
+    drop(connection);
+    // A request is taken back by the token of the one before, which is smaller.
+    let wanted = row.filter(|row| row.pull_token.as_str() >= last.request());
+    Ok(match wanted {
+        Some(row) => follow::log(deps, row.into()),
+        None => follow::called_off(last.request()),
+    })
 }
 
 /// Records that an image shall be pulled, as an operation.
@@ -113,6 +124,7 @@ async fn request(
     deps: &Deps,
     meta: &Meta,
     image: &ImageReference,
+    expected: Option<Generation>,
     actor: &str,
 ) -> Result<Wanted, ApiError> {
     // Later ones are greater, which tells a newer request from one that was taken back.
@@ -120,7 +132,7 @@ async fn request(
     let reference = image.to_string();
     let now = deps.clock.now();
     let mut tx = meta.begin(deps).await?;
-    let pulled = image::request_pull(&mut tx, &reference, &token, now).await;
+    let pulled = image::request_pull(&mut tx, &reference, &token, expected, now).await;
     let (uid, generation) = pulled.map_err(being_removed)?;
     let object = (Kind::Image, uid.clone(), reference.clone(), generation);
     let task = operation::create(&mut tx, "pull", actor, &[object], now).await?;
@@ -209,7 +221,7 @@ pub async fn running(
 }
 
 /// Whether somebody waits for a pull of this image.
-fn is_open(row: &ImageRow) -> bool {
+pub(in crate::routes) fn is_open(row: &ImageRow) -> bool {
     row.desired == DesiredImage::Present
         && row.deleted_at.is_none()
         && row.facts.pull_token.as_ref() != Some(&row.pull_token)
@@ -256,7 +268,7 @@ fn is_leaving(row: &ImageRow) -> bool {
 /// engine has, it keeps.
 ///
 /// # Errors
-/// 404 when nothing of that name is being pulled, wanted or removed.
+/// 404 when nothing of that name is being pulled, wanted or removed; 412 for a stale `if_generation`.
 pub async fn cancel(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
@@ -271,7 +283,8 @@ pub async fn cancel(
     if !runs && !leaves && !row.as_ref().is_some_and(is_open) {
         return Err(ApiError::not_found(format!("a pull of {reference}")));
     }
-    let change = control::call_off_pull(&mut tx, &reference, deps.clock.now()).await?;
+    let (expected, now) = (input.if_generation, deps.clock.now());
+    let change = control::call_off_pull(&mut tx, &reference, expected, now).await?;
     tx.commit(About::object(Kind::Image, &reference)).await?;
     tracing::info!(%actor, image = reference, "image pull called off");
     let what = if leaves { "removal" } else { "pull" };

@@ -88,7 +88,7 @@ async fn what_a_user_has_by_name_only_stays_when_the_id_is_named() {
 /// Records a pull, and what it brought.
 async fn pull(fleet: &Fleet, reference: &str, image_id: Option<String>) {
     let mut tx = fleet.world.db.begin().await.unwrap();
-    let (uid, _) = image::request_pull(&mut tx, reference, "1", NOW)
+    let (uid, _) = image::request_pull(&mut tx, reference, "1", None, NOW)
         .await
         .unwrap();
     let facts = image::ImageFacts {

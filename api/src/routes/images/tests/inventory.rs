@@ -99,7 +99,7 @@ async fn users_are_found_by_their_image_and_by_what_they_lack() {
     // The tag was pulled once more, and bob has what it meant before.
     let mut tx = fleet.world.db.begin().await.unwrap();
     let v1 = "registry:5000/agent:v1";
-    let (uid, _) = schema::image::request_pull(&mut tx, v1, "1", NOW)
+    let (uid, _) = schema::image::request_pull(&mut tx, v1, "1", None, NOW)
         .await
         .unwrap();
     let facts = schema::image::ImageFacts {

@@ -216,7 +216,7 @@ async fn an_image_is_an_object_that_can_be_looked_at() {
     let fleet = stocked(Some(Vec::new())).await;
     let reference = format!("{OURS}:v1");
     let mut tx = fleet.world.db.begin().await.unwrap();
-    schema::image::request_pull(&mut tx, &reference, "1", NOW)
+    schema::image::request_pull(&mut tx, &reference, "1", None, NOW)
         .await
         .unwrap();
     tx.commit().await.unwrap();

@@ -179,21 +179,85 @@ async fn whoever_comes_back_asks_for_nothing_new_and_hears_the_rest() {
     );
     let all = events(&answer);
     assert_eq!(all.len(), 4);
-    let back = async |last: &str| {
-        let request = warp::test::request()
-            .path(PULL)
-            .header("content-type", "application/x-www-form-urlencoded")
-            .header("last-event-id", last)
-            .body("image=v2");
-        fleet.request("POST", request, "root").await
-    };
+    let back = async |last: &str| back(&fleet, last).await;
     assert_eq!(events(&back(&all[1].0).await), all[2..]);
     assert_eq!(events(&back(&all[3].0).await), []);
     // An id of another log, such as another replica's: everything that is kept.
-    assert_eq!(events(&back("0123456789ab-3").await), all);
+    let (_, _, token) = asked(&fleet).await;
+    let elsewhere = format!("{token}-0123456789ab-3");
+    assert_eq!(events(&back(&elsewhere).await), all);
     back("x").await.fails(400, "invalid_parameter");
     let tasks = fleet.get("/api/admin/tasks").await.is(200);
     assert_eq!(tasks["total"], 1, "one request");
+}
+
+/// What a client hears that comes back.
+async fn back(fleet: &Fleet, last: &str) -> Answer {
+    let request = warp::test::request()
+        .path(PULL)
+        .header("content-type", "application/x-www-form-urlencoded")
+        .header("last-event-id", last)
+        .body("image=v2");
+    fleet.request("POST", request, "root").await
+}
+
+/// Coming back is no request: what was called off in between stays called off.
+#[tokio::test]
+async fn whoever_comes_back_to_a_pull_that_was_called_off_starts_none() {
+    let called_off = json!({"status": "error", "error": "the pull was called off"});
+    // It was never pulled before: nothing of it is left.
+    let fleet = fleet_with(Vec::new()).await;
+    let told = back(&fleet, "5-0123456789ab-1").await;
+    assert_eq!(payloads(&told), std::slice::from_ref(&called_off));
+    let mut connection = fleet.world.deps.db.read().await.unwrap();
+    assert!(image::all(&mut connection).await.unwrap().is_empty());
+    drop(connection);
+    // It was: the request before counts again, and its answer is not this one's.
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    let pulled = image::request_pull(&mut tx, V2, "4", None, NOW).await;
+    pulled.unwrap();
+    tx.commit().await.unwrap();
+    answered(&fleet).await;
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    let again = image::request_pull(&mut tx, V2, "5", None, NOW).await;
+    again.unwrap();
+    image::request_cancel(&mut tx, V2, None, NOW).await.unwrap();
+    tx.commit().await.unwrap();
+    let (_, generation, token) = asked(&fleet).await;
+    assert_eq!(token, "4");
+    let told = back(&fleet, "5-0123456789ab-1").await;
+    assert_eq!(payloads(&told), [called_off]);
+    assert_eq!(asked(&fleet).await.1, generation);
+    let tasks = fleet.get("/api/admin/tasks").await.is(200);
+    assert_eq!(tasks["total"], 0, "nothing was asked for");
+}
+
+#[tokio::test]
+async fn a_stale_generation_neither_pulls_nor_calls_off() {
+    let fleet = fleet_with(Vec::new()).await;
+    let none = fleet.post(PULL, "image=v2&if_generation=1").await;
+    none.fails(412, "stale_generation");
+    let mut tx = fleet.world.db.begin().await.unwrap();
+    let (uid, generation) = image::request_pull(&mut tx, V2, "1", None, NOW)
+        .await
+        .unwrap();
+    let object = [(Kind::Image, uid, V2.to_owned(), generation)];
+    let task = schema::operation::create(&mut tx, "pull", "root", &object, NOW).await;
+    let task = task.unwrap();
+    tx.commit().await.unwrap();
+    let before = asked(&fleet).await;
+    let of_task = format!("task_id={task}&if_generation=7&wait=0");
+    for (path, body) in [
+        (PULL, "image=v2&if_generation=7"),
+        (CANCEL, "image=v2&if_generation=7&wait=0"),
+        ("/api/admin/task/cancel", of_task.as_str()),
+    ] {
+        let refused = fleet.post(path, body).await.fails(412, "stale_generation");
+        assert_eq!(refused["generation"], before.1, "{path}");
+    }
+    assert_eq!(asked(&fleet).await, before, "nothing has changed");
+    let body = format!("image=v2&if_generation={}&wait=0", before.1);
+    fleet.post(CANCEL, &body).await.is(202);
 }
 
 #[tokio::test]
@@ -258,7 +322,9 @@ async fn pulls_are_listed_and_called_off() {
     let fleet = fleet_with(Vec::new()).await;
     fleet.post(CANCEL, "image=v2").await.fails(404, "not_found");
     let mut tx = fleet.world.db.begin().await.unwrap();
-    image::request_pull(&mut tx, V2, "1", NOW).await.unwrap();
+    image::request_pull(&mut tx, V2, "1", None, NOW)
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     says(&fleet, Reason::ImagePullFailed, "no such tag").await;
     let list = fleet.get("/api/admin/images/pulls").await.is(200);
@@ -276,7 +342,9 @@ async fn pulls_are_listed_and_called_off() {
     // Once pulled, calling the next pull off keeps the image wanted as it is.
     let fleet = fleet_with(vec![progress("a", 4, 40)]).await;
     let mut tx = fleet.world.db.begin().await.unwrap();
-    image::request_pull(&mut tx, V2, "1", NOW).await.unwrap();
+    image::request_pull(&mut tx, V2, "1", None, NOW)
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     answered(&fleet).await;
     let list = fleet.get("/api/admin/images/pulls").await.is(200);

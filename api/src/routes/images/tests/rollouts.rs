@@ -295,10 +295,10 @@ async fn tasks_are_cancelled_by_what_they_are() {
 
     let reference = "registry:5000/agent:v2";
     let mut tx = fleet.world.db.begin().await.unwrap();
-    let (uid, generation) = schema::image::request_pull(&mut tx, reference, "1", NOW)
+    let (image, generation) = schema::image::request_pull(&mut tx, reference, "1", None, NOW)
         .await
         .unwrap();
-    let object = [(Kind::Image, uid, reference.to_owned(), generation)];
+    let object = [(Kind::Image, image.clone(), reference.to_owned(), generation)];
     let pull = schema::operation::create(&mut tx, "pull", "root", &object, NOW);
     let pull = pull.await.unwrap();
     let container = [(
@@ -310,8 +310,12 @@ async fn tasks_are_cancelled_by_what_they_are() {
     let batch = schema::operation::create(&mut tx, "batch_create", "root", &container, NOW);
     let batch = batch.await.unwrap();
     tx.commit().await.unwrap();
+    // It failed, and is tried again.
+    let failed = Condition::not_ready(Reason::ImagePullFailed, "no such tag");
+    fleet.saw(Kind::Image, &image, generation.0, failed).await;
     let told = cancel(&pull).await.is(202);
     assert_eq!(told["object"], format!("image/{reference}"));
+    cancel(&pull).await.fails(409, "wrong_state");
     let refused = cancel(&batch).await.fails(409, "not_cancellable");
     assert!(refused["error"].as_str().unwrap().contains("batch_create"));
 }
