@@ -185,16 +185,20 @@ async fn an_image_that_shall_be_absent_goes_when_its_reconciler_says_so(fixture:
 async fn a_removal_is_taken_back_until_it_is_done(fixture: Fixture) {
     let mut tx = fixture.db.begin().await.unwrap();
     let (uid, generation) = image::request_absent(&mut tx, OLD, NOW).await.unwrap();
-    let pulled = image::request_pull(&mut tx, OLD, "a", NOW).await;
+    let pulled = image::request_pull(&mut tx, OLD, "a", None, NOW).await;
     assert!(matches!(pulled, Err(DbError::NameBeingRemoved)));
-    let taken_back = image::request_cancel(&mut tx, OLD, NOW).await.unwrap();
+    let taken_back = image::request_cancel(&mut tx, OLD, None, NOW)
+        .await
+        .unwrap();
     assert_eq!(taken_back, (uid.clone(), generation));
     let row = image::get(&mut tx, &uid).await.unwrap().unwrap();
     assert_eq!(row.desired, DesiredImage::Cancelled);
     let (absent, cancelled) = (DesiredImage::Absent, DesiredImage::Cancelled);
     assert!(!image::purge(&mut tx, &uid, absent).await.unwrap());
     assert!(image::purge(&mut tx, &uid, cancelled).await.unwrap());
-    image::request_pull(&mut tx, OLD, "a", NOW).await.unwrap();
+    image::request_pull(&mut tx, OLD, "a", None, NOW)
+        .await
+        .unwrap();
 }
 
 async fn what_an_unfinished_rollout_may_yet_give_is_needed(fixture: Fixture) {
