@@ -442,8 +442,6 @@ pub struct RunningPull {
     pub bytes_total: u64,
     /// When it was asked for.
     pub started_at: Timestamp,
-    /// How many watch it.
-    pub viewers: usize,
 }
 
 /// Knows the pulls of this process.

@@ -74,6 +74,13 @@ impl PullLogs {
         self.known.get(&key(reference, request))
     }
 
+    /// How many look on at pulls of an image. Writers of logs do not count.
+    pub(crate) fn viewers(&self, reference: &str) -> usize {
+        let logs = self.known.iter();
+        let of_image = logs.filter(|(key, _)| key.split(' ').next() == Some(reference));
+        of_image.map(|(_, log)| log.news.receiver_count()).sum()
+    }
+
     /// Drops a log that has not come to its end: whoever comes next begins a new one.
     pub(crate) fn forget(&self, reference: &str, log: &Arc<PullLog>) {
         let key = key(reference, &log.request);
@@ -298,6 +305,19 @@ mod tests {
         assert!(waited.is_err(), "somebody is there");
         drop(viewer);
         logs.abandoned("image", &log).await;
+    }
+
+    #[tokio::test]
+    async fn viewers_are_counted_by_image_and_the_writer_is_none_of_them() {
+        let logs = PullLogs::default();
+        let log = logs.of("a:1", "first", |_| ());
+        let _others = logs.of("a:10", "other", |_| ()).events(0);
+        assert_eq!(logs.viewers("a:1"), 0);
+        let viewers = [log.clone().events(0), log.clone().events(0)];
+        let _newer = logs.of("a:1", "second", |_| ()).events(0);
+        assert_eq!(logs.viewers("a:1"), 3);
+        drop(viewers);
+        assert_eq!(logs.viewers("a:1"), 1);
     }
 
     #[tokio::test]

@@ -230,7 +230,6 @@ impl PullsPort for Ports {
             bytes: pull.sum.bytes,
             bytes_total: pull.sum.bytes_total,
             started_at: pull.started_at,
-            viewers: pull.viewers,
         });
         running.collect()
     }

@@ -190,6 +190,9 @@ pub async fn running(
     deps: Deps,
 ) -> Result<Answer<Pulls>, ApiError> {
     let mut items: Vec<Item> = deps.pulls.running().into_iter().map(Item::from).collect();
+    for item in &mut items {
+        item.viewers = Some(deps.pull_logs.viewers(&item.reference));
+    }
     let mut connection = deps.db.snapshot().await?;
     let wanted = image::all(&mut connection).await?;
     for row in wanted.into_iter().filter(is_open) {
@@ -253,7 +256,6 @@ impl From<crate::ports::RunningPull> for Item {
             bytes: Some(pull.bytes),
             bytes_total: Some(pull.bytes_total),
             started_at: Some(pull.started_at),
-            viewers: Some(pull.viewers),
             ..Self::open(pull.reference)
         }
     }

@@ -37,7 +37,6 @@ impl Pulls for Here {
             bytes: 4,
             bytes_total: 10,
             started_at: NOW,
-            viewers: 1,
         }]
     }
 }
