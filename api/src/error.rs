@@ -9,6 +9,7 @@ use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use schema::condition::Reason;
 use schema::error::DbError;
+pub use schema::error::chain;
 use schema::ids::Generation;
 use serde_json::{Map, Value, json};
 
@@ -439,18 +440,6 @@ impl From<DbError> for ApiError {
             | DbError::Sqlx(_) => Self::internal(error),
         }
     }
-}
-
-/// An error and all its sources on one line.
-pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -48,6 +48,18 @@ pub enum DbError {
     Sqlx(#[from] sqlx::Error),
 }
 
+/// An error and all its sources on one line, for logs.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}
+
 /// Why the database could not be opened at start.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {

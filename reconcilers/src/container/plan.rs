@@ -28,21 +28,13 @@ use crate::drivers::docker::{Container, ContainerSettings, ContainerState};
 use crate::engine::data_dir::ProbeState;
 use crate::engine::plan::{NetworkState, foreign_network};
 use crate::engine::view::NETWORK;
-use crate::image::pulls::PullState;
+use crate::image::pulls::{self, PullState};
 use crate::runtime::{Plan, Requeue};
 
 pub use action::Action;
-use crash::LONGEST_CRASH_DELAY;
 pub use crash::{CRASH_LOOP_FROM, CRASH_WINDOW, crash_delay};
 
-const FIRST_RETRY_OF_PULL: Duration = Duration::from_secs(5);
 const SHORT: Duration = Duration::from_millis(300);
-
-fn retry_delay(first: Duration, most: Duration, failures: u32) -> Duration {
-    first
-        .saturating_mul(1_u32 << failures.saturating_sub(1).min(16))
-        .min(most)
-}
 
 fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
     Plan {
@@ -328,7 +320,7 @@ impl Running<'_> {
                 failures,
                 ..
             } => {
-                let delay = retry_delay(FIRST_RETRY_OF_PULL, LONGEST_CRASH_DELAY, *failures);
+                let delay = pulls::retry_delay(*failures);
                 match self.left_of(*at, delay) {
                     None => start(),
                     Some(left) => say(

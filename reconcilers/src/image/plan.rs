@@ -8,7 +8,7 @@ use schema::ids::Timestamp;
 use schema::image::{DesiredImage, ImageFacts, ImageRow};
 
 use super::observe::{Snapshot, World};
-use super::pulls::{PullReport, Sum};
+use super::pulls::{self, PullReport, Sum};
 use crate::drivers::docker::Image;
 use crate::runtime::{Plan, Requeue};
 
@@ -16,10 +16,6 @@ use crate::runtime::{Plan, Requeue};
 const LOOK: Duration = Duration::from_secs(1);
 /// How often it is looked whether users still have an image that shall go.
 const IN_USE: Duration = Duration::from_secs(5);
-/// Pause after the first failed pull; it doubles with each further one.
-const FIRST_RETRY: Duration = Duration::from_secs(5);
-/// The longest pause, and that after a pull that trying again does not mend.
-const LONGEST_RETRY: Duration = Duration::from_secs(300);
 /// Users that are named in a condition.
 const NAMED: usize = 5;
 
@@ -165,10 +161,9 @@ fn present(
             refused,
         } if *token == row.pull_token => {
             let pause = if *refused {
-                LONGEST_RETRY
+                pulls::LONGEST_RETRY
             } else {
-                let doubled = 1u32 << failures.saturating_sub(1).min(16);
-                FIRST_RETRY.saturating_mul(doubled).min(LONGEST_RETRY)
+                pulls::retry_delay(*failures)
             };
             match pause.saturating_sub(now.since(*at)) {
                 Duration::ZERO => start(),

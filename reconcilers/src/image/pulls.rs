@@ -21,6 +21,7 @@ pub use super::feed::Update;
 pub use super::progress::Sum;
 use crate::drivers::docker::{ContainerEngine, EngineError, Image, RegistryCredentials};
 use crate::engine::view::describe;
+use crate::runtime::backoff::doubled;
 
 /// Pulls that the engine makes at once; the others wait for their turn.
 const AT_ONCE: usize = 3;
@@ -29,6 +30,10 @@ const AT_ONCE: usize = 3;
 const FRESH: Duration = Duration::from_secs(60);
 /// Results of references that nobody asks for any more are dropped at this number.
 const KEPT: usize = 256;
+/// Pause after the first failed pull; it doubles with each further one.
+pub const FIRST_RETRY: Duration = Duration::from_secs(5);
+/// The longest pause, and that after a pull that trying again does not mend.
+pub const LONGEST_RETRY: Duration = Duration::from_secs(5 * 60);
 /// What somebody who called a pull off is told of it.
 pub const CANCELLED: &str = "the pull was cancelled";
 
@@ -169,6 +174,11 @@ impl std::fmt::Debug for Pulls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pulls").finish_non_exhaustive()
     }
+}
+
+/// How long after its failure a pull is tried again, after so many in a row.
+pub fn retry_delay(failures: u32) -> Duration {
+    doubled(FIRST_RETRY, LONGEST_RETRY, failures)
 }
 
 /// The full form of a reference, so that each image has one pull, however it was written.

@@ -108,6 +108,13 @@ impl Backoff {
     }
 }
 
+/// A delay that doubles with each failure in a row: for planners, which wait without the queue's help.
+pub fn doubled(first: Duration, most: Duration, failures: u32) -> Duration {
+    first
+        .saturating_mul(1_u32 << failures.saturating_sub(1).min(16))
+        .min(most)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

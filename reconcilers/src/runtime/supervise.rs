@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 
+pub use schema::error::chain;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -153,18 +154,6 @@ impl Supervisor {
             Some(Err(error)) => SupervisorError::Panicked(named(JoinError::id(&error))),
         }
     }
-}
-
-/// An error with all its causes on one line, for logs.
-pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

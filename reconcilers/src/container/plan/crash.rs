@@ -14,7 +14,7 @@ use crate::runtime::{Plan, Requeue};
 pub const CRASH_WINDOW: Duration = Duration::from_secs(10 * 60);
 /// From this many crashes in a row on, it is a crash loop.
 pub const CRASH_LOOP_FROM: u32 = 3;
-pub(super) const LONGEST_CRASH_DELAY: Duration = Duration::from_secs(5 * 60);
+const LONGEST_CRASH_DELAY: Duration = Duration::from_secs(5 * 60);
 
 /// How long to wait before start number `count + 1`: the first exit is repaired at once, then
 /// 2 s, 4 s, … up to five minutes.

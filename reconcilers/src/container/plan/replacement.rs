@@ -6,13 +6,12 @@ use schema::condition::{Condition, Reason};
 use schema::container::ContainerFacts;
 
 use super::super::settings::LABEL_DEBUG;
-use super::{
-    Action, Running, SHORT, act, forgotten, remove, rename, retry_delay, say, start, stop,
-};
+use super::{Action, Running, SHORT, act, forgotten, remove, rename, say, start, stop};
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
     LABEL_SPEC_DIGEST,
 };
+use crate::runtime::backoff::doubled;
 use crate::runtime::{Plan, Requeue};
 
 const FIRST_RETRY_OF_REPLACEMENT: Duration = Duration::from_secs(5 * 60);
@@ -35,7 +34,7 @@ impl Running<'_> {
         let mut actions = Vec::new();
         let fresh = other_token || debugging || by_hand;
         if !fresh && facts.failed_digest.as_deref() == Some(wanted_digest) {
-            let delay = retry_delay(
+            let delay = doubled(
                 FIRST_RETRY_OF_REPLACEMENT,
                 LONGEST_RETRY_OF_REPLACEMENT,
                 facts.failed_count,

@@ -7,12 +7,10 @@ use schema::config::PullPolicy;
 use schema::rollout::{Phase, RolloutFacts, RolloutKind};
 
 use super::{Action, View, say};
-use crate::image::pulls::PullState;
+use crate::image::pulls::{self, PullState};
 use crate::rollout::observe::{Found, Sight};
 use crate::runtime::{Plan, Requeue};
 
-const FIRST_RETRY: Duration = Duration::from_secs(5);
-const LONGEST_RETRY: Duration = Duration::from_secs(5 * 60);
 const SHORT: Duration = Duration::from_millis(300);
 
 impl View<'_> {
@@ -38,7 +36,7 @@ impl View<'_> {
                             "the engine has no image {reference}, and image.pull_policy is never"
                         ),
                     ),
-                    Requeue::After(FIRST_RETRY),
+                    Requeue::After(pulls::FIRST_RETRY),
                 ),
             };
         }
@@ -64,7 +62,7 @@ impl View<'_> {
                     Reason::ImageMissing,
                     format!("{reference} was pulled, and is gone from the engine again"),
                 ),
-                Requeue::After(FIRST_RETRY),
+                Requeue::After(pulls::FIRST_RETRY),
             ),
             (
                 _,
@@ -96,9 +94,7 @@ impl View<'_> {
                     ..
                 },
             ) => {
-                let delay = FIRST_RETRY
-                    .saturating_mul(1_u32 << failures.saturating_sub(1).min(16))
-                    .min(LONGEST_RETRY);
+                let delay = pulls::retry_delay(*failures);
                 let left = delay.checked_sub(self.now.since(*at));
                 match left.filter(|left| !left.is_zero()) {
                     None => self.pull(),
