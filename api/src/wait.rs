@@ -275,16 +275,23 @@ pub fn object_failures() -> impl Iterator<Item = (StatusCode, String, &'static s
 /// How the failure of an object is told in HTTP.
 fn class(reason: Reason) -> FailureClass {
     match reason {
-        Reason::ImageMissing | Reason::NeedsRoot | Reason::InvalidSettings => FailureClass::Refused,
+        Reason::ImageMissing
+        | Reason::NeedsRoot
+        | Reason::InvalidSettings
+        | Reason::NoMigrationPath
+        | Reason::InvalidGlobalConfig
+        | Reason::AdapterInvalid => FailureClass::Refused,
         Reason::NameConflict
         | Reason::HomeConflict
         | Reason::NetworkInUse
         | Reason::PausedByOperator
         | Reason::ImageInUse
+        | Reason::InvalidUserConfig
         | Reason::RolloutPaused
         | Reason::Terminating => FailureClass::Conflict,
         // The registry, or the agent itself, is what failed behind this service.
         Reason::ImagePullFailed
+        | Reason::AdapterSourceFailed
         | Reason::CrashLoop
         | Reason::ReplacementFailed
         | Reason::RolloutFailed => FailureClass::Remote,
@@ -303,6 +310,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::NetworkMissing
         | Reason::ImagePulling
         | Reason::HomeMissing
+        | Reason::ConfigPending
         | Reason::Exited
         | Reason::Retrying
         | Reason::Panicked
@@ -438,7 +446,12 @@ async fn look_for_removal(deps: &Deps, deleted: &Change) -> Result<Settled, DbEr
     let row = object::get(&mut connection, deleted.kind, &deleted.uid).await?;
     let container = match deleted.kind {
         Kind::User => object::get(&mut connection, Kind::Container, &deleted.uid).await?,
-        Kind::Container | Kind::Engine | Kind::Image | Kind::Rollout => None,
+        Kind::Container
+        | Kind::Engine
+        | Kind::Image
+        | Kind::Rollout
+        | Kind::Config
+        | Kind::Adapter => None,
     };
     let paused = object::paused_reconcilers(&mut connection).await?;
     Ok(judge_removal(row, container, &paused))

@@ -106,6 +106,18 @@ pub enum Reason {
     RolloutPaused,
     /// The rollout ended, and somebody could not be moved, or not back.
     RolloutFailed,
+    /// The container waits until the agent's files are as they should be.
+    ConfigPending,
+    /// A file of the agent's cannot be read, so it is left as it is.
+    InvalidUserConfig,
+    /// The agent's files cannot be brought to the version that the image reads.
+    NoMigrationPath,
+    /// The global agent or security settings cannot be used.
+    InvalidGlobalConfig,
+    /// The source of adapter packages could not be asked.
+    AdapterSourceFailed,
+    /// What the source of adapter packages gave is not a valid package.
+    AdapterInvalid,
     /// An object of the same name exists that Agentyard does not own.
     NameConflict,
     /// The user's directory cannot be used as it is.
@@ -166,6 +178,11 @@ impl Reason {
             | Self::ImageInUse
             | Self::RolloutPaused
             | Self::RolloutFailed
+            | Self::InvalidUserConfig
+            | Self::NoMigrationPath
+            | Self::InvalidGlobalConfig
+            | Self::AdapterSourceFailed
+            | Self::AdapterInvalid
             | Self::NameConflict
             | Self::HomeConflict
             | Self::CrashLoop
@@ -185,6 +202,7 @@ impl Reason {
             | Self::NetworkMissing
             | Self::ImagePulling
             | Self::HomeMissing
+            | Self::ConfigPending
             | Self::Exited
             | Self::Retrying
             | Self::Panicked
@@ -242,6 +260,24 @@ impl Reason {
             Self::RolloutFailed => {
                 "Look at the failed users; start another rollout for them, or roll this one back."
             }
+            Self::ConfigPending => {
+                "Wait; the config reconciler writes the files. If it stays so, look at config/<name>."
+            }
+            Self::InvalidUserConfig => {
+                "Correct or remove the file that the message names, inside the container; then force a pass with retry."
+            }
+            Self::NoMigrationPath => {
+                "Choose an image that reads the files, or an adapter that declares this migration."
+            }
+            Self::InvalidGlobalConfig => {
+                "Correct the settings agent and security of the configuration."
+            }
+            Self::AdapterSourceFailed => {
+                "Check adapter.source_url and that the service can reach it; it is asked again by itself."
+            }
+            Self::AdapterInvalid => {
+                "Tell whoever maintains the package what the message names; the active adapter stays."
+            }
             Self::NameConflict => {
                 "Rename or remove the foreign object; Agentyard never touches what it does not own."
             }
@@ -297,6 +333,10 @@ impl Reason {
             Self::ImageInUse => "it is looked whether users still have the image",
             Self::RolloutPaused => "nothing is tried until it is resumed",
             Self::RolloutFailed => "nothing is tried; the rollout has ended",
+            Self::ConfigPending => "it is looked whether the files were written",
+            Self::InvalidUserConfig => "the files are read again",
+            Self::NoMigrationPath | Self::InvalidGlobalConfig => "the files are made again",
+            Self::AdapterSourceFailed | Self::AdapterInvalid => "the source is asked again",
             Self::NameConflict => "it is looked whether the name is free",
             Self::HomeConflict | Self::HomeMissing => "the user's directory is looked at again",
             Self::CrashLoop | Self::Exited => "the container is started again",

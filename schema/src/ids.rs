@@ -117,6 +117,10 @@ pub enum Kind {
     Image,
     /// A move of users from their images to another one.
     Rollout,
+    /// A user's agent configuration: the agent's own files.
+    Config,
+    /// The adapter package: how agents are run and configured.
+    Adapter,
 }
 
 impl Kind {

@@ -4,6 +4,7 @@
 //! the tables defined here.
 
 pub mod adapter;
+pub mod agent_config;
 pub mod audit;
 pub mod bell;
 pub mod change;

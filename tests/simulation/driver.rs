@@ -161,7 +161,12 @@ impl World {
             account.paused[usize::from(kind == Kind::Container)] = paused;
             match kind {
                 Kind::Container => account.push(now, |_| {}),
-                Kind::User | Kind::Engine | Kind::Image | Kind::Rollout => {
+                Kind::User
+                | Kind::Engine
+                | Kind::Image
+                | Kind::Rollout
+                | Kind::Config
+                | Kind::Adapter => {
                     account.user_generation += 1;
                 }
             }

@@ -69,7 +69,9 @@ pub(crate) fn companion(kind: Kind) -> Option<Kind> {
     match kind {
         // A user's status word is that of its container.
         Kind::Container => Some(Kind::User),
-        Kind::User | Kind::Engine | Kind::Image | Kind::Rollout => None,
+        Kind::User | Kind::Engine | Kind::Image | Kind::Rollout | Kind::Config | Kind::Adapter => {
+            None
+        }
     }
 }
 

@@ -134,6 +134,9 @@ pub async fn save(
     if changes.0.keys().any(|key| is_container_input(key)) {
         object::bump_all(tx, Kind::Container).await?;
     }
+    if changes.0.keys().any(|key| is_file_input(key)) {
+        object::bump_all(tx, Kind::Config).await?;
+    }
     if changes.0.contains_key("container.network_subnet") {
         match object::bump(tx, Kind::Engine, &engine_uid(), None).await {
             // Before the first start there is no engine object yet; it begins with what is saved.
@@ -162,6 +165,15 @@ pub async fn restarts(connection: &mut AnyConnection, changes: &Changes) -> Resu
         .fetch_one(connection)
         .await?;
     Ok(n)
+}
+
+/// Whether every agent's files follow from this key's value.
+pub fn is_file_input(key: &str) -> bool {
+    // The network's gateway is the service's address unless another one is configured.
+    matches!(
+        key,
+        "agent" | "security" | "container.service_url" | "container.network_subnet"
+    )
 }
 
 /// Whether every container is made with this key's value.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use sqlx::FromRow;
 
+use crate::agent_config::read_reason;
 use crate::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use crate::error::DbError;
 use crate::ids::{Generation, Timestamp, Uid, UserName};
@@ -77,8 +78,23 @@ pub struct ContainerRow {
     pub has_finalizer: bool,
     /// Configuration generation at the time of reading.
     pub config_generation: i64,
+    /// Generation of the active adapter at the time of reading.
+    pub adapter_generation: i64,
+    /// How the agent's files are.
+    pub files: AgentFiles,
     /// What the reconciler remembers.
     pub facts: ContainerFacts,
+}
+
+/// How a user's agent files are, as the container reconciler has to know it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentFiles {
+    /// The config reconciler has not looked at the newest generation yet.
+    pub pending: bool,
+    /// Why they were not brought to it.
+    pub refused: Option<Reason>,
+    /// Digest over what a running agent must be restarted for.
+    pub restart_digest: Option<String>,
 }
 
 impl ContainerRow {
@@ -147,6 +163,11 @@ pub(super) struct RawContainer {
     pub deleted_at: Option<i64>,
     pub finalizer: Option<String>,
     pub config_generation: i64,
+    pub adapter_generation: i64,
+    pub files_wanted: Option<i64>,
+    pub files_at: Option<i64>,
+    pub files_refused: Option<String>,
+    pub files_digest: Option<String>,
     pub engine_id: Option<String>,
     pub image_ref: Option<String>,
     pub image_id: Option<String>,
@@ -191,6 +212,12 @@ impl TryFrom<RawContainer> for ContainerRow {
             deleted_at: raw.deleted_at.map(Timestamp::from_millis),
             has_finalizer: raw.finalizer.is_some(),
             config_generation: raw.config_generation,
+            adapter_generation: raw.adapter_generation,
+            files: AgentFiles {
+                pending: raw.files_wanted.unwrap_or(0) > raw.files_at.unwrap_or(0),
+                refused: read_reason(raw.files_refused.as_deref())?,
+                restart_digest: raw.files_digest,
+            },
             facts: ContainerFacts {
                 engine_id: raw.engine_id,
                 image_ref: raw.image_ref,

@@ -17,11 +17,13 @@ macro_rules! select_container {
     ($rest:literal) => {
         concat!(
             "SELECT c.uid, u.name, u.disabled, c.desired, c.restart_token, c.debug, c.image_ref AS spec_image_ref, c.image_id AS spec_image_id, c.image_digest AS spec_image_digest, c.health_timeout_ms, c.cpu_limit, c.memory_limit_mb, \
-             o.generation, o.deleted_at, z.name AS finalizer, g.generation AS config_generation, \
+             o.generation, o.deleted_at, z.name AS finalizer, g.generation AS config_generation, a.generation AS adapter_generation, \
+             k.generation AS files_wanted, y.generation AS files_at, y.refused AS files_refused, y.restart_digest AS files_digest, \
              f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.ready_at, f.crash_count, f.crash_token, f.last_exit_at, f.last_exit_code, \
              f.failed_digest, f.failed_at, f.failed_count \
              FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
-             CROSS JOIN config_state g \
+             CROSS JOIN config_state g CROSS JOIN adapter_state a \
+             LEFT JOIN objects k ON k.kind = 'config' AND k.uid = c.uid LEFT JOIN config_facts y ON y.uid = c.uid \
              LEFT JOIN finalizers z ON z.kind = 'container' AND z.uid = c.uid AND z.name = 'container' \
              LEFT JOIN container_facts f ON f.uid = c.uid ",
             $rest
@@ -40,6 +42,8 @@ statements! {
     SET_DESIRED = "UPDATE containers SET desired = $2, debug = $3 WHERE uid = $1";
     /// Restart: a new token; the container shall run from now on.
     SET_RESTART_TOKEN = "UPDATE containers SET desired = 'running', debug = $3, restart_token = $2 WHERE uid = $1";
+    /// A fresh container, if it shall run at all.
+    SET_FRESH_TOKEN = "UPDATE containers SET restart_token = $2, debug = 0 WHERE uid = $1";
     /// Own limits; NULL = as configured for everybody.
     SET_LIMITS = "UPDATE containers SET cpu_limit = $2, memory_limit_mb = $3 WHERE uid = $1";
     /// Another image.
@@ -133,6 +137,18 @@ pub async fn request_restart(
     Ok(generation)
 }
 
+/// Records that a container shall be replaced by a fresh one, once, if it shall run at all: a stopped one
+/// stays stopped.
+pub async fn request_fresh(tx: &mut Tx, uid: &Uid, token: &str) -> Result<Generation, DbError> {
+    let generation = object::bump(tx, Kind::Container, uid, None).await?;
+    sqlx::query(SET_FRESH_TOKEN)
+        .bind(uid.as_str())
+        .bind(token)
+        .execute(&mut **tx)
+        .await?;
+    Ok(generation)
+}
+
 /// Records own limits of one container; `None` = as configured for everybody.
 pub async fn set_limits(
     tx: &mut Tx,
@@ -152,7 +168,7 @@ pub async fn set_limits(
 }
 
 /// Records another image, as part of a change of many containers: whoever waits for something else comes
-/// first. With `health_timeout` the replacement may take that long to become ready.
+/// first. The agent's files follow from the image, too. With `health_timeout` the replacement may take that long to become ready.
 pub(crate) async fn set_image(
     tx: &mut Tx,
     uid: &Uid,
@@ -160,6 +176,10 @@ pub(crate) async fn set_image(
     health_timeout: Option<Duration>,
 ) -> Result<Generation, DbError> {
     let generation = object::bump_in_bulk(tx, Kind::Container, uid).await?;
+    match object::bump_in_bulk(tx, Kind::Config, uid).await {
+        Ok(_) | Err(DbError::NotFound(_)) => {}
+        Err(error) => return Err(error),
+    }
     let millis = health_timeout.map(|limit| i64::try_from(limit.as_millis()).unwrap_or(i64::MAX));
     sqlx::query(SET_IMAGE)
         .bind(uid.as_str())

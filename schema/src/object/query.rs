@@ -53,8 +53,11 @@ statements! {
                     OR generation <= coalesce((SELECT observed_generation FROM object_status s WHERE s.kind = objects.kind AND s.uid = objects.uid), 0) \
                     THEN generation + 1 ELSE bulk_generation END \
                     WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
-    /// One more change of desired state for all of a kind.
-    BUMP_ALL = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND deleted_at IS NULL";
+    /// The same for all of a kind.
+    BUMP_ALL = "UPDATE objects SET generation = generation + 1, bulk_generation = CASE WHEN bulk_generation = generation \
+                OR generation <= coalesce((SELECT observed_generation FROM object_status s WHERE s.kind = objects.kind AND s.uid = objects.uid), 0) \
+                THEN generation + 1 ELSE bulk_generation END \
+                WHERE kind = $1 AND deleted_at IS NULL";
     /// Asks for removal.
     DELETE = "UPDATE objects SET deleted_at = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
     /// Purges a deleted object that nobody still has to clean up after.
@@ -273,7 +276,8 @@ pub async fn bump_in_bulk(tx: &mut Tx, kind: Kind, uid: &Uid) -> Result<Generati
     Ok(Generation(generation))
 }
 
-/// One more change of desired state for all objects of a kind, in one statement.
+/// One more change of desired state for all objects of a kind, in one statement: whoever waits for something
+/// else comes first.
 pub async fn bump_all(tx: &mut Tx, kind: Kind) -> Result<u64, DbError> {
     let result = sqlx::query(BUMP_ALL)
         .bind(kind.as_str())

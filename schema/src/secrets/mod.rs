@@ -16,7 +16,10 @@ use std::path::PathBuf;
 use aes_gcm::aead::{Aead, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
 use hmac::{KeyInit, Mac};
+use secrecy::SecretString;
 use zeroize::Zeroizing;
+
+use crate::ids::Uid;
 
 pub use mac::MacKey;
 pub use random::{random_password, random_secret};
@@ -30,6 +33,7 @@ const NONCE_LEN: usize = 12;
 const TAG_LEN: usize = 16;
 const KEY_LEN: usize = 32;
 const SEAL_LABEL: &str = "agentyard/seal/v1";
+const MCP_TOKEN_LABEL: &str = "agentyard/mcp-token/v1";
 const FINGERPRINT_LABEL: &str = "agentyard/fingerprint/v1";
 
 /// What can go wrong with keys and sealed values. No variant carries key material or plaintext.
@@ -149,6 +153,14 @@ impl MasterKey {
         mac.update(label.as_bytes());
         mac.update(message);
         mac.finalize().into_bytes().into()
+    }
+
+    /// The secret half of a user's MCP token: the same until `version` is raised. Nothing of it is stored.
+    pub fn mcp_token(&self, uid: &Uid, version: i64) -> SecretString {
+        let mut message = Vec::from(uid.as_str().as_bytes());
+        // A uid has a fixed length in effect, but nothing depends on it: versions are eight bytes at the end.
+        message.extend_from_slice(&version.to_be_bytes());
+        SecretString::from(hex::encode(self.derive(MCP_TOKEN_LABEL, &message)))
     }
 
     /// A key of its own for authenticating one kind of record. Whoever has it can neither seal nor

@@ -11,7 +11,7 @@ use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid, UserName};
 use crate::statement::{like_pattern, statements};
-use crate::{meta, object, session};
+use crate::{agent_config, meta, object, session};
 
 /// Columns of an account.
 macro_rules! select_user {
@@ -134,6 +134,7 @@ pub async fn create(tx: &mut Tx, new: &NewUser, now: Timestamp) -> Result<Genera
     )
     .await?;
     object::insert(tx, Kind::User, &new.uid, new.name.as_str(), now).await?;
+    agent_config::create(tx, &new.uid, new.name.as_str(), now).await?;
     container::create(
         tx,
         &new.uid,
@@ -204,6 +205,7 @@ pub async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<Generation
         Ok(_) | Err(DbError::NotFound(_)) => {}
         Err(error) => return Err(error),
     }
+    agent_config::delete(tx, uid, now).await?;
     session::revoke_all(tx, uid, None).await?;
     Ok(generation)
 }
@@ -213,6 +215,7 @@ pub async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
     if !object::purge_if_finalized(tx, Kind::User, uid).await? {
         return Ok(false);
     }
+    agent_config::purge(tx, uid).await?;
     remove_row(tx, uid).await?;
     Ok(true)
 }

@@ -157,6 +157,20 @@ pub static KINDS: &[KindInfo] = &[
         "/api/admin/reconcile/objects?reconciler=rollout",
         &["rollout"],
     ),
+    object(
+        "config",
+        "configs",
+        &["cfg"],
+        "/api/admin/reconcile/objects?reconciler=config",
+        &["config"],
+    ),
+    object(
+        "adapter",
+        "adapters",
+        &["ad"],
+        "/api/admin/reconcile/objects?reconciler=adapter",
+        &["adapter"],
+    ),
     KindInfo {
         singular: "object",
         plural: "objects",
@@ -165,7 +179,15 @@ pub static KINDS: &[KindInfo] = &[
         list: "objects",
         paging: Paging::Searched,
         id: "object",
-        change: Changes::Told(&["user", "container", "engine", "image", "rollout"]),
+        change: Changes::Told(&[
+            "user",
+            "container",
+            "engine",
+            "image",
+            "rollout",
+            "config",
+            "adapter",
+        ]),
         columns: &[
             column("OBJECT", |item, _| Cell::field(item, "object")),
             READY,

@@ -157,6 +157,7 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
                 .as_ref()
                 .map(|(rollout, _)| DesiredState::rollout(rollout))
         }
+        Kind::Config | Kind::Adapter => None,
     };
     let awaited = match awaited(kind, &row) {
         Some((kind, uid)) => object::get(&mut connection, kind, &uid).await?,
@@ -200,6 +201,7 @@ async fn observed(deps: &Deps, kind: Kind, stored: &mut Stored) -> Option<Observ
         (Kind::User, _) => Some(ObservedState::user(&stored.row)),
         (Kind::Engine, _) => Some(ObservedState::engine(deps)),
         (Kind::Image | Kind::Rollout, _) => stored.world.take(),
+        (Kind::Config | Kind::Adapter, _) => None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use schema::config::query::Values;
-use schema::container::{ContainerFacts, ContainerRow, Desired};
+use schema::container::{AgentFiles, ContainerFacts, ContainerRow, Desired};
 use schema::error::DbError;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::StatusRow;
@@ -108,6 +108,8 @@ impl Tables {
             deleted_at: object.deleted_at,
             has_finalizer: self.has_finalizer(Kind::Container, uid, "container"),
             config_generation: self.config_generation(),
+            adapter_generation: 1,
+            files: AgentFiles::default(),
             facts: self.facts.get(uid).cloned().unwrap_or_default(),
         })
     }

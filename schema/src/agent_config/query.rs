@@ -1,0 +1,313 @@
+//! Statements on users' agent configuration.
+
+use std::collections::BTreeMap;
+
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use sqlx::AnyConnection;
+use zeroize::Zeroizing;
+
+use super::model::{ConfigFacts, ConfigRow, Cookie, RawConfig, UserValues, Values};
+use crate::condition::Reason;
+use crate::db::Tx;
+use crate::error::DbError;
+use crate::ids::{Generation, Kind, Timestamp, Uid};
+use crate::object;
+use crate::secrets::MasterKey;
+use crate::statement::statements;
+
+/// Columns of a user's agent configuration.
+macro_rules! select_config {
+    ($rest:literal) => {
+        concat!(
+            "SELECT o.uid, u.name, o.generation, o.deleted_at, c.image_ref, u.mcp_token_version, g.generation AS config_generation, \
+             a.generation AS adapter_generation, f.generation AS facts_generation, f.refused, f.applied, f.restart_digest \
+             FROM objects o JOIN users u ON u.uid = o.uid CROSS JOIN config_state g CROSS JOIN adapter_state a \
+             LEFT JOIN containers c ON c.uid = o.uid LEFT JOIN config_facts f ON f.uid = o.uid \
+             WHERE o.kind = 'config' ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    /// Reads one.
+    GET = select_config!("AND o.uid = $1");
+    /// Reads all, in one scan.
+    ALL = select_config!("ORDER BY o.uid");
+    /// A user's values of all channels.
+    CHANNELS = "SELECT channel, sealed FROM channel_values WHERE uid = $1 ORDER BY channel";
+    /// A user's values of one channel.
+    CHANNEL = "SELECT channel, sealed FROM channel_values WHERE uid = $1 AND channel = $2";
+    /// Sets a user's values of one channel.
+    PUT_CHANNEL = "INSERT INTO channel_values (uid, channel, sealed, updated_at) VALUES ($1, $2, $3, $4) \
+                   ON CONFLICT (uid, channel) DO UPDATE SET sealed = excluded.sealed, updated_at = excluded.updated_at";
+    /// Forgets a user's values of all channels.
+    FORGET_CHANNELS = "DELETE FROM channel_values WHERE uid = $1";
+    /// A user's cookies.
+    COOKIES = "SELECT domain, sealed, updated_at FROM cookies WHERE uid = $1 ORDER BY domain";
+    /// Domains a user has cookies of.
+    COOKIE_DOMAINS = "SELECT domain, updated_at FROM cookies WHERE uid = $1 ORDER BY domain";
+    /// Sets a user's cookies of one domain.
+    PUT_COOKIE = "INSERT INTO cookies (uid, domain, sealed, updated_at) VALUES ($1, $2, $3, $4) \
+                  ON CONFLICT (uid, domain) DO UPDATE SET sealed = excluded.sealed, updated_at = excluded.updated_at";
+    /// Forgets a user's cookies of one domain.
+    DELETE_COOKIE = "DELETE FROM cookies WHERE uid = $1 AND domain = $2";
+    /// Forgets all of a user's cookies.
+    FORGET_COOKIES = "DELETE FROM cookies WHERE uid = $1";
+    /// What the reconciler remembers; nothing happens when the account is gone.
+    SAVE_FACTS = "INSERT INTO config_facts (uid, generation, refused, applied, restart_digest) \
+                  SELECT uid, CAST($2 AS BIGINT), $3, $4, $5 FROM users WHERE uid = $1 \
+                  ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation, refused = excluded.refused, \
+                  applied = excluded.applied, restart_digest = excluded.restart_digest \
+                  WHERE config_facts.generation <= excluded.generation";
+    /// The digest that is remembered.
+    RESTART_DIGEST = "SELECT restart_digest FROM config_facts WHERE uid = $1";
+}
+
+fn channel_context(uid: &Uid, channel: &str) -> String {
+    format!("channel_values/{uid}/{channel}")
+}
+
+fn cookie_context(uid: &Uid, domain: &str) -> String {
+    format!("cookies/{uid}/{domain}")
+}
+
+fn open(key: &MasterKey, context: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, DbError> {
+    key.open(context, sealed)
+        .map_err(|e| DbError::Sealed(format!("{context}: {e}")))
+}
+
+fn seal(key: &MasterKey, context: &str, text: &[u8]) -> Result<Vec<u8>, DbError> {
+    key.seal(context, text)
+        .map_err(|e| DbError::Sealed(format!("{context}: {e}")))
+}
+
+/// Records a user's config object. Called by [`crate::user::create`].
+pub(crate) async fn create(
+    tx: &mut Tx,
+    uid: &Uid,
+    name: &str,
+    now: Timestamp,
+) -> Result<Generation, DbError> {
+    object::insert(tx, Kind::Config, uid, name, now).await
+}
+
+/// Asks for the removal of a user's config object; what the user set is forgotten at once.
+pub(crate) async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<(), DbError> {
+    for statement in [FORGET_CHANNELS, FORGET_COOKIES] {
+        sqlx::query(statement)
+            .bind(uid.as_str())
+            .execute(&mut **tx)
+            .await?;
+    }
+    match object::delete(tx, Kind::Config, uid, now).await {
+        Ok(_) | Err(DbError::NotFound(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes a deleted user's config object. It has nothing to clean up beside the user's directory, so nobody
+/// waits for it.
+pub(crate) async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
+    object::purge_if_finalized(tx, Kind::Config, uid).await
+}
+
+/// Reads one user's.
+pub async fn get(connection: &mut AnyConnection, uid: &Uid) -> Result<Option<ConfigRow>, DbError> {
+    let raw: Option<RawConfig> = sqlx::query_as(GET)
+        .bind(uid.as_str())
+        .fetch_optional(connection)
+        .await?;
+    raw.map(ConfigRow::try_from).transpose()
+}
+
+/// Reads all, in one scan.
+pub async fn all(connection: &mut AnyConnection) -> Result<Vec<ConfigRow>, DbError> {
+    let raws: Vec<RawConfig> = sqlx::query_as(ALL).fetch_all(connection).await?;
+    raws.into_iter().map(ConfigRow::try_from).collect()
+}
+
+fn channel(
+    key: &MasterKey,
+    uid: &Uid,
+    channel: &str,
+    sealed: &[u8],
+) -> Result<BTreeMap<String, Value>, DbError> {
+    let context = channel_context(uid, channel);
+    let text = open(key, &context, sealed)?;
+    serde_json::from_slice(&text).map_err(|e| DbError::Corrupt(format!("{context}: {e}")))
+}
+
+/// Everything a user has set, opened.
+pub async fn values(
+    connection: &mut AnyConnection,
+    key: &MasterKey,
+    uid: &Uid,
+) -> Result<UserValues, DbError> {
+    let rows: Vec<(String, Vec<u8>)> = sqlx::query_as(CHANNELS)
+        .bind(uid.as_str())
+        .fetch_all(&mut *connection)
+        .await?;
+    let mut channels = Values::new();
+    for (name, sealed) in rows {
+        let opened = channel(key, uid, &name, &sealed)?;
+        channels.insert(name, opened);
+    }
+    let cookies = cookies(connection, key, uid).await?.into_iter();
+    Ok(UserValues {
+        channels,
+        cookies: cookies
+            .map(|cookie| (cookie.domain, cookie.value.expose_secret().to_owned()))
+            .collect(),
+    })
+}
+
+/// What a user has set for one channel, opened; empty when there is nothing.
+pub async fn channel_values(
+    connection: &mut AnyConnection,
+    key: &MasterKey,
+    uid: &Uid,
+    name: &str,
+) -> Result<BTreeMap<String, Value>, DbError> {
+    let row: Option<(String, Vec<u8>)> = sqlx::query_as(CHANNEL)
+        .bind(uid.as_str())
+        .bind(name)
+        .fetch_optional(connection)
+        .await?;
+    match row {
+        Some((name, sealed)) => channel(key, uid, &name, &sealed),
+        None => Ok(BTreeMap::new()),
+    }
+}
+
+/// Sets what a user has set for one channel, as a whole. Whoever changes a part reads it in the same
+/// transaction, after [`object::bump`] has taken the user's config object.
+pub async fn set_channel_values(
+    tx: &mut Tx,
+    key: &MasterKey,
+    uid: &Uid,
+    name: &str,
+    values: &BTreeMap<String, Value>,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    let context = channel_context(uid, name);
+    let text = Zeroizing::new(
+        serde_json::to_vec(values).map_err(|e| DbError::Corrupt(format!("{context}: {e}")))?,
+    );
+    sqlx::query(PUT_CHANNEL)
+        .bind(uid.as_str())
+        .bind(name)
+        .bind(seal(key, &context, &text)?)
+        .bind(now.as_millis())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// A user's cookies, opened.
+pub async fn cookies(
+    connection: &mut AnyConnection,
+    key: &MasterKey,
+    uid: &Uid,
+) -> Result<Vec<Cookie>, DbError> {
+    let rows: Vec<(String, Vec<u8>, i64)> = sqlx::query_as(COOKIES)
+        .bind(uid.as_str())
+        .fetch_all(connection)
+        .await?;
+    let mut cookies = Vec::with_capacity(rows.len());
+    for (domain, sealed, updated_at) in rows {
+        let context = cookie_context(uid, &domain);
+        let text = open(key, &context, &sealed)?;
+        let value =
+            std::str::from_utf8(&text).map_err(|e| DbError::Corrupt(format!("{context}: {e}")))?;
+        cookies.push(Cookie {
+            domain,
+            updated_at: Timestamp::from_millis(updated_at),
+            value: SecretString::from(value),
+        });
+    }
+    Ok(cookies)
+}
+
+/// Domains a user has cookies of, and when they were last stored.
+pub async fn list_cookies(
+    connection: &mut AnyConnection,
+    uid: &Uid,
+) -> Result<Vec<(String, Timestamp)>, DbError> {
+    let rows: Vec<(String, i64)> = sqlx::query_as(COOKIE_DOMAINS)
+        .bind(uid.as_str())
+        .fetch_all(connection)
+        .await?;
+    let dated = |(domain, at)| (domain, Timestamp::from_millis(at));
+    Ok(rows.into_iter().map(dated).collect())
+}
+
+/// Stores a user's cookies of one domain and bumps the config object. Returns its generation.
+pub async fn set_cookies(
+    tx: &mut Tx,
+    key: &MasterKey,
+    uid: &Uid,
+    domain: &str,
+    value: &SecretString,
+    now: Timestamp,
+) -> Result<Generation, DbError> {
+    let generation = object::bump(tx, Kind::Config, uid, None).await?;
+    let context = cookie_context(uid, domain);
+    sqlx::query(PUT_COOKIE)
+        .bind(uid.as_str())
+        .bind(domain)
+        .bind(seal(key, &context, value.expose_secret().as_bytes())?)
+        .bind(now.as_millis())
+        .execute(&mut **tx)
+        .await?;
+    Ok(generation)
+}
+
+/// Forgets a user's cookies of one domain. `None` when there were none.
+pub async fn delete_cookies(
+    tx: &mut Tx,
+    uid: &Uid,
+    domain: &str,
+) -> Result<Option<Generation>, DbError> {
+    let result = sqlx::query(DELETE_COOKIE)
+        .bind(uid.as_str())
+        .bind(domain)
+        .execute(&mut **tx)
+        .await?;
+    if result.rows_affected() == 0 {
+        return Ok(None);
+    }
+    object::bump(tx, Kind::Config, uid, None).await.map(Some)
+}
+
+/// Saves what the reconciler remembers, and bumps the container when what a running agent must be restarted
+/// for has changed, in the same transaction. Nothing happens when the account is gone. Returns whether the
+/// container was bumped.
+pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &ConfigFacts) -> Result<bool, DbError> {
+    let before: Option<(Option<String>,)> = sqlx::query_as(RESTART_DIGEST)
+        .bind(uid.as_str())
+        .fetch_optional(&mut **tx)
+        .await?;
+    let applied = facts.applied.as_ref().map(serde_json::to_string);
+    let applied = applied
+        .transpose()
+        .map_err(|e| DbError::Corrupt(format!("applied: {e}")))?;
+    let result = sqlx::query(SAVE_FACTS)
+        .bind(uid.as_str())
+        .bind(facts.generation.0)
+        .bind(facts.refused.map(Reason::as_str))
+        .bind(applied)
+        .bind(&facts.restart_digest)
+        .execute(&mut **tx)
+        .await?;
+    let changed = before.and_then(|(digest,)| digest) != facts.restart_digest;
+    if result.rows_affected() == 0 || !changed {
+        return Ok(false);
+    }
+    match object::bump(tx, Kind::Container, uid, None).await {
+        Ok(_) => Ok(true),
+        Err(DbError::NotFound(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
