@@ -106,7 +106,12 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
             ("user/alice", 1, word),
         ]
     };
-    expect("created", &both(1, "starting")).await;
+    let created = [
+        ("container/alice", 1, "starting"),
+        ("user/alice", 1, "starting"),
+        ("config/alice", 1, "unknown"),
+    ];
+    expect("created", &created).await;
     let mut bell = fixture.db.changes();
     bell.listen();
 
@@ -165,6 +170,7 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
         &[
             ("container/alice", 6, "deleting"),
             ("user/alice", 2, "deleting"),
+            ("config/alice", 2, "unknown"),
         ],
     )
     .await;
@@ -176,7 +182,8 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
     let mut tx = fixture.db.begin().await.unwrap();
     assert!(user::purge(&mut tx, &uid).await.unwrap());
     tx.commit().await.unwrap();
-    expect("user purged", &[("user/alice", 2, "deleted")]).await;
+    let purged = [("user/alice", 2, "deleted"), ("config/alice", 2, "deleted")];
+    expect("user purged", &purged).await;
 }
 
 async fn what_is_rolled_back_or_says_nothing_new_is_no_change(fixture: Fixture) {
@@ -252,6 +259,7 @@ async fn a_change_is_the_present_state_of_its_object(fixture: Fixture) {
         assert_eq!(
             words,
             [
+                ("config/alice", 1, "unknown"),
                 ("container/alice", 1, word),
                 ("engine/local", 1, engine),
                 ("user/alice", 1, word)
@@ -316,6 +324,7 @@ async fn one_statement_changes_all_of_a_kind(fixture: Fixture) {
     assert_eq!(
         told,
         [
+            ("config/carol", 2, "unknown"),
             ("container/alice", 3, "stopping"),
             ("container/bob", 2, "starting"),
             ("container/carol", 2, "deleting"),
@@ -350,7 +359,7 @@ async fn changes_come_in_pages_and_by_object(fixture: Fixture) {
             break;
         }
     }
-    assert_eq!((seen.len(), pages), (6, 2));
+    assert_eq!((seen.len(), pages), (9, 3));
     assert_eq!(at, position(&fixture).await);
     for (filter, expected) in [
         (
@@ -409,7 +418,7 @@ async fn purged_objects_are_told_until_they_are_forgotten(fixture: Fixture) {
         purge(&fixture, &uid, NOW.plus(Duration::from_secs(day * 86_400))).await;
     }
     let all = changes(&fixture, &begin).await;
-    assert_eq!(all.len(), 6);
+    assert_eq!(all.len(), 9);
     assert!(all.iter().all(|change| change.status == "deleted"));
     assert_eq!(
         (all[0].ready.as_str(), all[0].reason.as_str()),
@@ -417,13 +426,13 @@ async fn purged_objects_are_told_until_they_are_forgotten(fixture: Fixture) {
     );
     create(&fixture, "dave").await;
     assert_eq!(
-        prune(&fixture, 6, NOW).await,
+        prune(&fixture, 9, NOW).await,
         0,
         "neither too many nor too old"
     );
-    assert_eq!(changes(&fixture, &begin).await.len(), 8);
+    assert_eq!(changes(&fixture, &begin).await.len(), 12);
 
-    assert_eq!(prune(&fixture, 5, NOW).await, 1, "one too many");
+    assert_eq!(prune(&fixture, 8, NOW).await, 1, "one too many");
     let present = position(&fixture).await;
     assert_eq!(
         news(&fixture, &begin, &Filter::default(), LIMIT).await,
@@ -432,23 +441,23 @@ async fn purged_objects_are_told_until_they_are_forgotten(fixture: Fixture) {
     let seen = begin.at(all[0].version);
     assert_eq!(
         changes(&fixture, &seen).await.len(),
-        7,
+        11,
         "who has seen it goes on"
     );
 
     let oldest = NOW.plus(Duration::from_secs(2 * 86_400));
-    assert_eq!(prune(&fixture, 100, oldest).await, 3, "too old");
+    assert_eq!(prune(&fixture, 100, oldest).await, 5, "too old");
     assert_eq!(
         news(&fixture, &seen, &Filter::default(), LIMIT).await,
         News::Resync(present)
     );
-    let seen = begin.at(all[3].version);
-    assert_eq!(changes(&fixture, &seen).await.len(), 4);
-    // Objects that are there are never forgotten.
-    assert_eq!(prune(&fixture, 0, oldest).await, 2);
-    assert_eq!(prune(&fixture, 0, oldest).await, 0);
     let seen = begin.at(all[5].version);
-    assert_eq!(changes(&fixture, &seen).await.len(), 2);
+    assert_eq!(changes(&fixture, &seen).await.len(), 6);
+    // Objects that are there are never forgotten.
+    assert_eq!(prune(&fixture, 0, oldest).await, 3);
+    assert_eq!(prune(&fixture, 0, oldest).await, 0);
+    let seen = begin.at(all[8].version);
+    assert_eq!(changes(&fixture, &seen).await.len(), 3);
 }
 
 async fn a_position_of_elsewhere_or_of_the_future_has_no_history(fixture: Fixture) {
