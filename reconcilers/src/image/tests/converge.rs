@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use schema::condition::{ConditionStatus, Reason};
 use schema::container::ContainerFacts;
+use schema::ids::Uid;
 use schema::image::DesiredImage;
 use serde_json::json;
 
@@ -230,14 +231,20 @@ async fn a_removal_that_is_taken_back_leaves_the_image() {
     assert_eq!(yard.fake.all_images()[0].id, image);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_removal_stops_the_pull_of_what_shall_go() {
+/// A first pull that has begun, and then tells nothing for a while.
+async fn in_the_midst_of_a_pull() -> (Yard, Uid) {
     let mut yard = Yard::new();
     yard.fake.publish_image("agent:1");
     yard.fake.script_pull("agent:1", slow(PullEnd::Hangs(5)));
     let uid = yard.request(AGENT, "t1");
     let _ = yard.settle_within(&uid, Duration::from_secs(3)).await;
     assert_eq!(yard.fake.pulls_under_way(), 1);
+    (yard, uid)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_stops_the_pull_of_what_shall_go() {
+    let (mut yard, uid) = in_the_midst_of_a_pull().await;
     assert_eq!(yard.absent(AGENT), uid);
     assert!(yard.settled(&uid).await.is_none());
     tokio::task::yield_now().await;
@@ -247,11 +254,7 @@ async fn a_removal_stops_the_pull_of_what_shall_go() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pull_is_called_off_while_the_engine_answers_nothing() {
-    let mut yard = Yard::new();
-    yard.fake.publish_image("agent:1");
-    yard.fake.script_pull("agent:1", slow(PullEnd::Hangs(5)));
-    let uid = yard.request(AGENT, "t1");
-    let _ = yard.settle_within(&uid, Duration::from_secs(3)).await;
+    let (mut yard, uid) = in_the_midst_of_a_pull().await;
     yard.fake.fault_next(Verb::Image, 9, Fault::Hang);
     yard.cancel(AGENT);
     let second = Duration::from_secs(1);
@@ -301,12 +304,7 @@ async fn l38_an_image_that_a_foreign_container_uses_is_kept_in_the_engines_words
 
 #[tokio::test(start_paused = true)]
 async fn calling_a_first_pull_off_stops_it_and_leaves_nothing() {
-    let mut yard = Yard::new();
-    yard.fake.publish_image("agent:1");
-    yard.fake.script_pull("agent:1", slow(PullEnd::Hangs(5)));
-    let uid = yard.request(AGENT, "t1");
-    let _ = yard.settle_within(&uid, Duration::from_secs(3)).await;
-    assert_eq!(yard.fake.pulls_under_way(), 1);
+    let (mut yard, uid) = in_the_midst_of_a_pull().await;
     assert_eq!(yard.cancel(AGENT), uid);
     assert!(yard.settled(&uid).await.is_none());
     tokio::task::yield_now().await;
@@ -341,7 +339,7 @@ async fn a_removal_that_follows_a_cancel_is_not_forgotten() {
     let uid = yard.cancel(AGENT);
     let _ = Reconciler::keys(&yard.service.images).await;
     // No generation rings for it, so nobody marks the row.
-    let new = schema::ids::Uid::random();
+    let new = Uid::random();
     let now = yard.clock_now();
     yard.store.request_absent(&new, AGENT, now).unwrap();
     assert!(yard.settled(&uid).await.is_none());
