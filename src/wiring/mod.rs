@@ -22,6 +22,7 @@ use api::server::{Limits, Listener, Server, Surface, Tls};
 use api::settings::WebSettings;
 use api::tag_cache::TagCache;
 use api::watch::WatchHub;
+use reconcilers::config::{self, ConfigReconciler};
 use reconcilers::container::{ContainerReconciler, Options, Parts};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
 use reconcilers::drivers::registry::{self, OciRegistry};
@@ -225,6 +226,34 @@ pub async fn build(
     handles.push(controller.handle());
     controller.spawn(&mut supervisor);
 
+    let (settled, files) = config::settled::channel();
+    let configs = ConfigReconciler::new(
+        config::Parts {
+            store: Arc::clone(&store),
+            view: Arc::clone(&view),
+            data_dir: Arc::clone(&data_dir),
+            config: Arc::clone(&config),
+            adapter: Arc::new(adapter),
+            settled,
+        },
+        Arc::clone(&clock),
+        config::Options {
+            service_user,
+            agent_port: agent_listener::port(settings.agent_listen),
+            verify_every: settings.verify.unwrap_or(VERIFY_EVERY),
+        },
+    );
+    let statuses = configs.status_store();
+    let controller = Controller::new(
+        configs,
+        statuses,
+        Box::pin(futures::stream::pending()),
+        context.clone(),
+        controller_settings.clone(),
+    );
+    handles.push(controller.handle());
+    controller.spawn(&mut supervisor);
+
     let containers = ContainerReconciler::new(
         Parts {
             store,
@@ -244,14 +273,8 @@ pub async fn build(
             verify_every: settings.verify.unwrap_or(VERIFY_EVERY),
         },
     );
-    let statuses = containers.status_store();
-    let controller = Controller::new(
-        containers,
-        statuses,
-        Arc::clone(&view).events(),
-        context,
-        controller_settings,
-    );
+    let (statuses, events) = (containers.status_store(), containers.events(files));
+    let controller = Controller::new(containers, statuses, events, context, controller_settings);
     handles.push(controller.handle());
     controller.spawn(&mut supervisor);
 
