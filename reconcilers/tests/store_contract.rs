@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -10,22 +11,25 @@ use rand::{RngExt, SeedableRng};
 use reconcilers::runtime::{ObjectStatus, StatusStore};
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
 use reconcilers::stores::{DataDir, DbStore, DirtyObserver, LocalDataDir, RolloutStep, Store};
+use schema::agent_config::{self, ConfigFacts};
 use schema::clock::{ManualClock, SharedClock};
 use schema::condition::{Condition, Reason};
 use schema::config::query as config;
 use schema::config::{Config, parse_patch};
 use schema::container::{self, ContainerFacts, Desired};
-use schema::db::{Backend, Db};
+use schema::db::{Backend, Db, Tx};
 use schema::error::DbError;
+use schema::home::{FoundFile, HomeError, NewFile};
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::image::{self, DesiredImage, ImageFacts};
+use schema::object;
 use schema::rollout::{
     self, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, TargetState,
 };
 use schema::secrets::MasterKey;
 use schema::user::{self, NewUser, Source};
-use schema::{home::HomeError, object};
-use serde_json::json;
+use secrecy::SecretString;
+use serde_json::{Value, json};
 
 const STEPS: usize = 250;
 const STORIES: u64 = 6;
@@ -46,7 +50,7 @@ struct Both {
     real: DbStore,
     db: Db,
     key: Arc<MasterKey>,
-    statuses: [(Kind, Statuses, Statuses); 5],
+    statuses: [(Kind, Statuses, Statuses); 6],
     rollouts: std::sync::Mutex<Vec<Uid>>,
     _dir: tempfile::TempDir,
 }
@@ -79,6 +83,18 @@ macro_rules! write {
     }};
 }
 
+/// What the API does when a user saves a channel.
+async fn save_channel(
+    tx: &mut Tx,
+    key: &MasterKey,
+    uid: &Uid,
+    values: &BTreeMap<String, Value>,
+) -> Result<Generation, DbError> {
+    object::bump(tx, Kind::Config, uid, None).await?;
+    agent_config::set_channel_values(tx, key, uid, "echo", values, NOW).await?;
+    container::request_fresh(tx, uid, "t").await
+}
+
 impl Both {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -94,6 +110,7 @@ impl Both {
             (Kind::Engine, "engine"),
             (Kind::Image, "image"),
             (Kind::Rollout, "rollout"),
+            (Kind::Config, "config"),
         ]
         .map(|(kind, name)| {
             let of = |store: &dyn Store| {
@@ -125,7 +142,7 @@ impl Both {
 
     /// Somebody writes something, anything.
     async fn write(&self, rng: &mut StdRng, uids: &mut Vec<Uid>) {
-        let number: u32 = rng.random_range(0..24);
+        let number: u32 = rng.random_range(0..28);
         let now = NOW.plus(std::time::Duration::from_secs(rng.random_range(0..1000)));
         if number < 2 || uids.is_empty() {
             return self.create(rng, uids).await;
@@ -232,6 +249,7 @@ impl Both {
             }
             15 => self.save_status(rng, &uid, now).await,
             16..=20 => self.rollout(rng, uids, now).await,
+            24..=27 => self.write_agent_config(rng, &uid).await,
             _ => self.write_image(rng, uids, now).await,
         }
     }
@@ -318,6 +336,52 @@ impl Both {
         }
     }
 
+    /// Somebody saves what goes into agents' files, or the reconciler remembers something of them.
+    async fn write_agent_config(&self, rng: &mut StdRng, uid: &Uid) {
+        let (memory, real) = (&self.memory, &self.real);
+        match rng.random_range(0..4) {
+            0 => {
+                let values = [("token".to_owned(), json!(rng.random_range(0..3)))].into();
+                let written = write!(self, |tx| save_channel(&mut tx, &self.key, uid, &values));
+                same(
+                    "channel",
+                    &memory.save_channel(uid, "echo", &values, "t"),
+                    &written,
+                );
+            }
+            1 => {
+                let value = format!("a={}", rng.random_range(0..3));
+                let secret = SecretString::from(value.clone());
+                let written = write!(self, |tx| agent_config::set_cookies(
+                    &mut tx,
+                    &self.key,
+                    uid,
+                    "d.example",
+                    &secret,
+                    NOW
+                ));
+                same(
+                    "cookies",
+                    &memory.set_cookies(uid, "d.example", &value),
+                    &written,
+                );
+            }
+            _ => {
+                let facts = ConfigFacts {
+                    generation: Generation(rng.random_range(0..5)),
+                    refused: rng.random_bool(0.3).then_some(Reason::NoMigrationPath),
+                    applied: None,
+                    restart_digest: rng.random_bool(0.7).then(|| "digest".to_owned()),
+                };
+                same(
+                    "config facts",
+                    &memory.save_config_facts(uid, &facts).await,
+                    &real.save_config_facts(uid, &facts).await,
+                );
+            }
+        }
+    }
+
     async fn create(&self, rng: &mut StdRng, uids: &mut Vec<Uid>) {
         let uid = Uid::from(format!("{:032x}", rng.random::<u128>()));
         let new = NewUser {
@@ -340,7 +404,8 @@ impl Both {
     }
 
     async fn configure(&self, rng: &mut StdRng) {
-        let document = match rng.random_range(0..3) {
+        let document = match rng.random_range(0..4) {
+            3 => json!({ "container.service_url": format!("http://h{}", rng.random_range(1..9)) }),
             0 => json!({ "container.memory_limit_mb": 64 * rng.random_range(1..4) }),
             1 => {
                 json!({ "container.network_subnet": format!("10.{}.0.0/16", rng.random_range(1..9)) })
@@ -483,7 +548,7 @@ impl Both {
             paused: false,
         };
         let epoch = Epoch(rng.random_range(1..3));
-        let (_, memory, real) = &self.statuses[rng.random_range(0..4)];
+        let (_, memory, real) = &self.statuses[rng.random_range(0..self.statuses.len())];
         same(
             "status",
             &memory.save(uid, &status, epoch).await,
@@ -499,6 +564,11 @@ impl Both {
             "containers",
             &memory.containers().await,
             &real.containers().await,
+        );
+        same(
+            "agent configs",
+            &memory.agent_configs().await,
+            &real.agent_configs().await,
         );
         same("images", &memory.images().await, &real.images().await);
         same(
@@ -553,6 +623,16 @@ impl Both {
         for uid in uids {
             same("user", &memory.user(uid).await, &real.user(uid).await);
             same(
+                "agent config",
+                &memory.agent_config(uid).await,
+                &real.agent_config(uid).await,
+            );
+            let values = [
+                memory.agent_values(uid).await.unwrap(),
+                real.agent_values(uid).await.unwrap(),
+            ];
+            assert!(values[0] == values[1], "values of {uid}");
+            same(
                 "container",
                 &memory.container(uid).await,
                 &real.container(uid).await,
@@ -606,6 +686,8 @@ fn kind_of<T: Debug>(answer: Result<T, HomeError>) -> String {
             text.split('(').next().unwrap_or_default().to_owned()
         }
         Err(HomeError::Conflict(_)) => "conflict".to_owned(),
+        Err(HomeError::Changed { .. }) => "changed".to_owned(),
+        Err(HomeError::TooLarge { .. }) => "too large".to_owned(),
         Err(error) => panic!("{error}"),
     }
 }
@@ -623,7 +705,7 @@ async fn the_data_directory_in_memory_answers_as_the_real_one() {
         for step in 0..STEPS {
             let uid = &uids[rng.random_range(0..uids.len())];
             let name: UserName = ["ada", "zoe"][rng.random_range(0..2)].parse().unwrap();
-            let number = rng.random_range(0..4);
+            let number = rng.random_range(0..7);
             let [one, other] = match number {
                 0 | 1 => [
                     kind_of(memory.ensure(&name, uid, None).await),
@@ -634,6 +716,42 @@ async fn the_data_directory_in_memory_answers_as_the_real_one() {
                     [
                         kind_of(memory.archive(&name, uid, at).await),
                         kind_of(real.archive(&name, uid, at).await),
+                    ]
+                }
+                3..=5 => {
+                    // One knows the files of both, or the files of one.
+                    let paths = ["config.json", "deep/.security.yml"];
+                    let limit = rng.random_range(1..6);
+                    let known = [
+                        memory.read_agent_files(&name, uid, paths, limit).await,
+                        real.read_agent_files(&name, uid, paths, limit).await,
+                    ];
+                    let text = known.each_ref().map(|known| match known {
+                        Ok(files) => {
+                            let of = |file: &FoundFile| (file.bytes.clone(), file.mode);
+                            format!("{:?}", files.each_ref().map(|f| f.as_ref().map(of)))
+                        }
+                        Err(HomeError::TooLarge { .. }) => "too large".to_owned(),
+                        Err(HomeError::Conflict(_)) => "conflict".to_owned(),
+                        Err(error) => panic!("{error}"),
+                    });
+                    assert_eq!(text[0], text[1], "story {story}, step {step}");
+                    let stale = rng.random_bool(0.2);
+                    let length = rng.random_range(0..6);
+                    let mode = [0o600, 0o640][rng.random_range(0..2)];
+                    let [one, other] = known.map(|known| {
+                        let known = known.unwrap_or([None, None]);
+                        let files = paths.into_iter().zip(known).map(|(path, found)| NewFile {
+                            path: path.to_owned(),
+                            bytes: vec![b'x'; length],
+                            mode,
+                            expected: found.filter(|_| !stale).map(|found| found.stamp),
+                        });
+                        files.collect::<Vec<_>>()
+                    });
+                    [
+                        kind_of(memory.write_agent_files(&name, uid, &one).await),
+                        kind_of(real.write_agent_files(&name, uid, &other).await),
                     ]
                 }
                 _ => [

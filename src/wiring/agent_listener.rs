@@ -9,10 +9,20 @@ use reconcilers::engine::view::EngineView;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::settings::AgentListen;
+
 /// Port on the gateway.
 const PORT: u16 = 8081;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+/// The port at which agents reach the service on the gateway of their network.
+pub fn port(listen: AgentListen) -> u16 {
+    match listen {
+        AgentListen::At(address) => address.port(),
+        AgentListen::Auto | AgentListen::Off => PORT,
+    }
+}
 
 /// Serves agents wherever the gateway is, until the end. Requests under way finish when the gateway
 /// moves and when the service stops.

@@ -22,6 +22,7 @@ use api::settings::WebSettings;
 use api::tag_cache::TagCache;
 use api::watch::WatchHub;
 use reconcilers::container::{AdapterAgents, Agents, ContainerReconciler, Options, Parts};
+use reconcilers::config::{self, ConfigReconciler};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
 use reconcilers::drivers::registry::{self, OciRegistry};
 use reconcilers::engine::EngineReconciler;
@@ -226,6 +227,34 @@ pub async fn build(
     handles.push(controller.handle());
     controller.spawn(&mut supervisor);
 
+    let (settled, files) = config::settled::channel();
+    let configs = ConfigReconciler::new(
+        config::Parts {
+            store: Arc::clone(&store),
+            view: Arc::clone(&view),
+            data_dir: Arc::clone(&data_dir),
+            config: Arc::clone(&config),
+            adapters: Arc::clone(&adapters),
+            settled,
+        },
+        Arc::clone(&clock),
+        config::Options {
+            service_user,
+            agent_port: agent_listener::port(settings.agent_listen),
+            verify_every: settings.verify.unwrap_or(VERIFY_EVERY),
+        },
+    );
+    let statuses = configs.status_store();
+    let controller = Controller::new(
+        configs,
+        statuses,
+        Box::pin(futures::stream::pending()),
+        context.clone(),
+        controller_settings.clone(),
+    );
+    handles.push(controller.handle());
+    controller.spawn(&mut supervisor);
+
     let containers = ContainerReconciler::new(
         Parts {
             store,
@@ -244,14 +273,8 @@ pub async fn build(
             verify_every: settings.verify.unwrap_or(VERIFY_EVERY),
         },
     );
-    let statuses = containers.status_store();
-    let controller = Controller::new(
-        containers,
-        statuses,
-        Arc::clone(&view).events(),
-        context,
-        controller_settings,
-    );
+    let (statuses, events) = (containers.status_store(), containers.events(files));
+    let controller = Controller::new(containers, statuses, events, context, controller_settings);
     handles.push(controller.handle());
     controller.spawn(&mut supervisor);
 

@@ -27,20 +27,22 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::stream::{self, StreamExt};
 use schema::clock::SharedClock;
 use schema::container::ContainerRow;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
+use crate::config::settled::Hearer;
 use crate::engine::data_dir::DataDirProbe;
 use crate::engine::view::EngineView;
 use crate::image::pulls::Pulls;
-use crate::runtime::{Plan, Reconciler, StatusStore};
+use crate::runtime::{Plan, Reconciler, StatusStore, WorldEvent, WorldEvents};
 use crate::stores::{Cache, ConfigSource, DataDir, DirtyObserver, Store};
 
 pub use apply::ContainerError;
 pub(crate) use apply::classify_engine;
 pub use plan::Action;
-pub use profile::{AdapterAgents, Agents};
+pub use profile::{AdapterAgents, Agents, profile};
 
 /// What the container reconciler works with.
 pub struct ContainerReconciler {
@@ -121,6 +123,14 @@ impl ContainerReconciler {
             verified: observe::Verified::new(options.verify_every, started),
             options,
         }
+    }
+
+    /// What wakes containers: the engine's events, and files that are settled.
+    pub fn events(&self, files: Hearer) -> WorldEvents<Uid> {
+        let desired = Arc::clone(&self.desired);
+        let settled = files.users(Arc::new(move |uid| desired.mark(uid)));
+        let engine = Arc::clone(&self.view).events();
+        Box::pin(stream::select(engine, settled.map(WorldEvent::Hint)))
     }
 
     /// The status store of containers; it tells this reconciler which rows to read anew.

@@ -17,7 +17,7 @@ use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
 use super::names::Names;
-use super::settings::{self, AgentProfile, Inputs, Readiness};
+use super::settings::{self, AgentProfile, Inputs, LABEL_CONFIG_DIGEST, Readiness};
 use super::{ContainerError, ContainerReconciler};
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
@@ -145,6 +145,7 @@ impl Seen {
             .map_or("", String::as_str);
         label(LABEL_SPEC_DIGEST) == wanted_digest
             && label(LABEL_RESTART_TOKEN) == row.restart_token
+            && label(LABEL_CONFIG_DIGEST) == row.files.restart_digest.as_deref().unwrap_or("")
             && self.drift(container).is_none()
     }
 
@@ -293,6 +294,11 @@ impl ContainerReconciler {
             }
             other => other?,
         };
+        // It waits for its files: where the hint that they are there is missed, the next look sees it.
+        let waits = row.as_ref().is_some_and(|row| row.files.pending) && seen.home.is_some();
+        if waits && !runtime::is_dry_run() {
+            self.desired.mark(uid);
+        }
         Ok(Some(Snapshot {
             row,
             world: World::Seen(Box::new(seen)),

@@ -35,6 +35,8 @@ pub use action::Action;
 pub use crash::{CRASH_LOOP_FROM, CRASH_WINDOW, crash_delay};
 
 const SHORT: Duration = Duration::from_millis(300);
+/// Files that are written are told; this is for when nobody hears it.
+const FILES: Duration = Duration::from_secs(5);
 
 fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
     Plan {
@@ -440,8 +442,33 @@ impl Running<'_> {
                 Requeue::After(SHORT),
             ),
             Some(HomeState::Conflict(why)) => wait(Reason::HomeConflict, why, Requeue::AtResync),
-            Some(HomeState::Ready) | None => None,
+            Some(HomeState::Ready) | None => self.without_files(),
         }
+    }
+
+    /// A container is made once its files are what they shall be. Files that cannot be brought to what the
+    /// image reads keep it from being made; others that only their user can mend do not, because the agent
+    /// may be the way to mend them.
+    fn without_files(&self) -> Option<Plan<Action>> {
+        let files = &self.row.files;
+        if files.pending {
+            return Some(say(
+                Condition::not_ready(Reason::ConfigPending, "the agent's files are being written"),
+                Requeue::After(FILES),
+            ));
+        }
+        (files.refused == Some(Reason::NoMigrationPath)).then(|| {
+            say(
+                Condition::not_ready(
+                    Reason::NoMigrationPath,
+                    format!(
+                        "the agent's files cannot be brought to the version that {} reads",
+                        self.row.image_ref
+                    ),
+                ),
+                Requeue::AtResync,
+            )
+        })
     }
 
     /// The container is as it should be: does it run, and is it ready?

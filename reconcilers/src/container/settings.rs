@@ -16,6 +16,9 @@ use crate::engine::view::NETWORK;
 /// Label: made with the adapter's debug command.
 pub const LABEL_DEBUG: &str = "io.agentyard.debug";
 
+/// Label: what the agent's files said when it was made, as far as it must be restarted for that.
+pub const LABEL_CONFIG_DIGEST: &str = "io.agentyard.config_digest";
+
 /// How the agent is run, as the adapter package says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentProfile {
@@ -173,6 +176,9 @@ fn labels(row: &ContainerRow, owner: &str, digest: &str) -> BTreeMap<String, Str
         ]
         .map(|(key, value)| (key.to_owned(), value)),
     );
+    if let Some(digest) = &row.files.restart_digest {
+        labels.insert(LABEL_CONFIG_DIGEST.to_owned(), digest.clone());
+    }
     if row.debug {
         labels.insert(LABEL_DEBUG.to_owned(), "1".to_owned());
     }

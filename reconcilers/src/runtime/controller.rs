@@ -81,6 +81,8 @@ const PATIENCE: u32 = 3;
 pub enum WorldEvent<K> {
     /// To this object.
     Key(K),
+    /// Another reconciler has done its part for this object: a hint, which says nothing of the connection.
+    Hint(K),
     /// To something that many objects share: look at everything.
     Shared,
     /// The connection broke, or is not believed any more: events may be missing.
@@ -408,8 +410,9 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
 
     fn retry(&self, key: &str) {
         if self.leadership.is_leader() {
-            self.queue
-                .add(&R::Key::from(key.to_owned()), Wake::Operator);
+            let key = R::Key::from(key.to_owned());
+            self.reconciler.look_closely(&key);
+            self.queue.add(&key, Wake::Operator);
         }
     }
 

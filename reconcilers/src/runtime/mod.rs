@@ -93,6 +93,8 @@ pub trait Reconciler: Send + Sync + 'static {
     fn progress(_snapshot: &Self::Snapshot) -> u64 {
         0
     }
+    /// An operator asks for a pass: the next one looks at everything anew.
+    fn look_closely(&self, _key: &Self::Key) {}
     /// How long one step may take before it is cancelled and counts as failed for a passing reason.
     fn action_timeout(_action: &Self::Action) -> Duration {
         Duration::from_secs(120)

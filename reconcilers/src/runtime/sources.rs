@@ -201,7 +201,7 @@ impl<R: Reconciler> Core<R> {
     /// Follows the events of the world. After any gap everything is looked at.
     pub(super) async fn events_loop(self: Arc<Self>, mut events: WorldEvents<R::Key>) {
         while let Some(event) = events.next().await {
-            if !matches!(event, WorldEvent::Shared) {
+            if !matches!(event, WorldEvent::Shared | WorldEvent::Hint(_)) {
                 let lost = matches!(event, WorldEvent::Lost);
                 self.events_lost.store(lost, Ordering::Relaxed);
             }
@@ -209,7 +209,7 @@ impl<R: Reconciler> Core<R> {
                 continue;
             }
             match event {
-                WorldEvent::Key(key) => {
+                WorldEvent::Key(key) | WorldEvent::Hint(key) => {
                     self.queue.add(&key, Wake::Event);
                 }
                 WorldEvent::Shared => self.wake_resync.notify_one(),

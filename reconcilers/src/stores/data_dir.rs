@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use schema::home::{HomeError, HomeState, Homes, Owner};
+use schema::home::{AGENT_DIR, FoundFile, HomeError, HomeState, Homes, NewFile, Owner};
 use schema::ids::{Timestamp, Uid, UserName};
 
 /// The directory of the proof, inside the data directory.
@@ -49,10 +49,34 @@ pub trait DataDir: Send + Sync + 'static {
         uid: &Uid,
         relative: &str,
     ) -> Result<Option<Timestamp>, HomeError>;
+    /// The agent's two files as they are, at most `limit` bytes each; `None` = there is none. Paths are
+    /// relative to the agent's directory.
+    async fn read_agent_files(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        paths: [&str; 2],
+        limit: u64,
+    ) -> Result<[Option<FoundFile>; 2], HomeError>;
+    /// Replaces files of the agent, none of them when one is not what was expected. Paths are relative to
+    /// the agent's directory.
+    async fn write_agent_files(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        files: &[NewFile],
+    ) -> Result<(), HomeError>;
     /// Writes `<data>/probe/probe`.
     async fn write_probe(&self, content: &str) -> io::Result<()>;
     /// Removes `<data>/probe`.
     async fn remove_probe(&self) -> io::Result<()>;
+}
+
+/// The user's directory went while its files were worked on.
+pub(super) fn home_gone() -> HomeError {
+    HomeError::Changed {
+        path: String::new(),
+    }
 }
 
 /// The data directory on this machine's file system.
@@ -140,6 +164,39 @@ impl DataDir for LocalDataDir {
         self.with_homes(move |homes| match homes.open_existing(&name, &uid)? {
             Some(home) => home.file_modified(&relative),
             None => Ok(None),
+        })
+        .await
+    }
+
+    async fn read_agent_files(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        paths: [&str; 2],
+        limit: u64,
+    ) -> Result<[Option<FoundFile>; 2], HomeError> {
+        let (name, uid) = (name.clone(), uid.clone());
+        let [config, security] = paths.map(|path| format!("{AGENT_DIR}/{path}"));
+        self.with_homes(move |homes| match homes.open_existing(&name, &uid)? {
+            Some(home) => Ok([
+                home.read_stamped(config, limit)?,
+                home.read_stamped(security, limit)?,
+            ]),
+            None => Ok([None, None]),
+        })
+        .await
+    }
+
+    async fn write_agent_files(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        files: &[NewFile],
+    ) -> Result<(), HomeError> {
+        let (name, uid, files) = (name.clone(), uid.clone(), files.to_vec());
+        self.with_homes(move |homes| match homes.open_existing(&name, &uid)? {
+            Some(home) => home.write_files(AGENT_DIR, &files),
+            None => Err(home_gone()),
         })
         .await
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::adapter::{Adapter, store as adapters};
+use schema::agent_config::{self, ConfigFacts, ConfigRow, UserValues};
 use schema::clock::SharedClock;
 use schema::config::query::{self as config, Values};
 use schema::container::{self, ContainerFacts, ContainerRow};
@@ -16,6 +17,7 @@ use schema::rollout::{self, ImageChoice, RolloutFacts, RolloutRow, RolloutTarget
 use schema::secrets::MasterKey;
 use schema::user::UserRow;
 use schema::{meta, object, user};
+use secrecy::SecretString;
 
 use super::{DbStatusStore, DirtyObserver, RolloutStep, Store};
 use crate::runtime::StatusStore;
@@ -98,6 +100,31 @@ impl Store for DbStore {
     async fn save_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError> {
         let mut tx = self.db.begin().await?;
         container::save_facts(&mut tx, uid, facts).await?;
+        tx.commit().await
+    }
+
+    async fn agent_configs(&self) -> Result<Vec<ConfigRow>, DbError> {
+        let mut connection = self.db.read().await?;
+        agent_config::all(&mut connection).await
+    }
+
+    async fn agent_config(&self, uid: &Uid) -> Result<Option<ConfigRow>, DbError> {
+        let mut connection = self.db.read().await?;
+        agent_config::get(&mut connection, uid).await
+    }
+
+    async fn agent_values(&self, uid: &Uid) -> Result<UserValues, DbError> {
+        let mut connection = self.db.snapshot().await?;
+        agent_config::values(&mut connection, &self.master_key, uid).await
+    }
+
+    fn mcp_token(&self, row: &ConfigRow) -> SecretString {
+        row.mcp_token(&self.master_key)
+    }
+
+    async fn save_config_facts(&self, uid: &Uid, facts: &ConfigFacts) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        agent_config::save_facts(&mut tx, uid, facts).await?;
         tx.commit().await
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
+use schema::agent_config::{ConfigFacts, ConfigRow, UserValues};
 use schema::clock::SharedClock;
 use schema::config::query::Values;
 use schema::container::{ContainerFacts, ContainerRow};
@@ -13,6 +14,7 @@ use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::image::{DesiredImage, ImageFacts, ImageRow, ImageUse};
 use schema::rollout::{ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
 use schema::user::UserRow;
+use secrecy::SecretString;
 
 use super::DirtyObserver;
 use crate::runtime::StatusStore;
@@ -63,6 +65,17 @@ pub trait Store: Send + Sync + 'static {
     async fn adapter(&self) -> Result<(i64, Arc<Adapter>), DbError>;
     /// How often the active adapter changed.
     async fn adapter_generation(&self) -> Result<i64, DbError>;
+    /// All users' agent configurations, in one scan, ordered by uid.
+    async fn agent_configs(&self) -> Result<Vec<ConfigRow>, DbError>;
+    /// One user's.
+    async fn agent_config(&self, uid: &Uid) -> Result<Option<ConfigRow>, DbError>;
+    /// What a user has set, opened.
+    async fn agent_values(&self, uid: &Uid) -> Result<UserValues, DbError>;
+    /// The MCP token that goes into a user's files.
+    fn mcp_token(&self, row: &ConfigRow) -> SecretString;
+    /// Saves what the config reconciler remembers, and bumps the container when what a running agent must
+    /// be restarted for has changed; nothing happens when the user is gone.
+    async fn save_config_facts(&self, uid: &Uid, facts: &ConfigFacts) -> Result<(), DbError>;
     /// The statuses of one kind of object; its dirty keys are told to `observer`.
     fn statuses(
         &self,

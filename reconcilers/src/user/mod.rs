@@ -60,6 +60,7 @@ pub(crate) fn classify_home(error: &HomeError) -> (ErrorClass, Reason) {
         | HomeError::UnsafePath { .. }
         | HomeError::NotRegular { .. }
         | HomeError::TooLarge { .. } => (ErrorClass::Terminal, Reason::HomeConflict),
+        HomeError::Changed { .. } => (ErrorClass::Conflict, Reason::Retrying),
         HomeError::CopyDiffers { .. } => (ErrorClass::Transient, Reason::Retrying),
         HomeError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
             (ErrorClass::Transient, Reason::StorageFull)

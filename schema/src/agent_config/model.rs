@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use sqlx::FromRow;
 
@@ -11,6 +11,7 @@ use crate::adapter::Applied;
 use crate::condition::Reason;
 use crate::error::DbError;
 use crate::ids::{Generation, Timestamp, Uid, UserName};
+use crate::secrets::MasterKey;
 
 /// Everything the config reconciler needs from the database about one user, but the user's own values.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +35,14 @@ pub struct ConfigRow {
     pub adapter_generation: i64,
     /// What the reconciler remembers.
     pub facts: ConfigFacts,
+}
+
+impl ConfigRow {
+    /// The user's MCP token, as it goes into the files: the user's name, and what proves it.
+    pub fn mcp_token(&self, key: &MasterKey) -> SecretString {
+        let secret = key.mcp_token(&self.uid, self.mcp_token_version);
+        SecretString::from(format!("{}:{}", self.name, secret.expose_secret()))
+    }
 }
 
 /// What the config reconciler remembers between passes.

@@ -30,6 +30,13 @@ pub enum HomeError {
         /// The path inside the user's directory.
         path: String,
     },
+    /// A file is not what its writer has read: somebody else has written it meanwhile. Reading it again
+    /// helps.
+    #[error("{path:?} has been changed meanwhile")]
+    Changed {
+        /// The path inside the user's directory.
+        path: String,
+    },
     /// A file longer than the caller's limit.
     #[error("{path:?} is longer than {limit} bytes")]
     TooLarge {

@@ -21,6 +21,7 @@ mod beneath;
 mod copy;
 mod ensure;
 mod error;
+mod files;
 mod marker;
 mod remove;
 mod root;
@@ -33,6 +34,7 @@ use std::path::{Path, PathBuf};
 pub use archive::{ArchiveOutcome, Skipped, archive_names};
 pub use ensure::HomeState;
 pub use error::HomeError;
+pub use files::{FoundFile, NewFile, Stamp};
 pub use user_home::UserHome;
 
 /// The directory of the agent's own files, inside the user's directory.

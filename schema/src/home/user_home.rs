@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::beneath;
 use super::error::HomeError;
+use super::files::READ;
 use crate::fault;
 use crate::ids::Timestamp;
 
@@ -65,20 +66,25 @@ impl UserHome {
         relative: impl AsRef<Path>,
         limit: u64,
     ) -> Result<Option<Vec<u8>>, HomeError> {
-        let relative = relative.as_ref();
+        let found = self.read_with_stat(relative.as_ref(), limit)?;
+        Ok(found.map(|(content, _)| content))
+    }
+
+    /// The same, and what the system says of the file that was read.
+    pub(super) fn read_with_stat(
+        &self,
+        relative: &Path,
+        limit: u64,
+    ) -> Result<Option<(Vec<u8>, Stat)>, HomeError> {
         let path = self.checked(relative)?;
-        // Without NONBLOCK opening a fifo would wait for a writer.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-        let file = match beneath::open(&self.dir, relative, flags, Mode::empty()) {
+        let file = match beneath::open(&self.dir, relative, READ, Mode::empty()) {
             Ok(fd) => File::from(fd),
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(self.refused("opening", relative, errno)),
         };
-        if !file
-            .metadata()
-            .map_err(HomeError::io("looking at", &path))?
-            .is_file()
-        {
+        // Looked at before it is read: whoever writes meanwhile leaves another stamp.
+        let stat = rustix::fs::fstat(&file).map_err(HomeError::io("looking at", &path))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(not_regular(relative));
         }
         let mut content = Vec::new();
@@ -92,7 +98,7 @@ impl UserHome {
                 limit,
             });
         }
-        Ok(Some(content))
+        Ok(Some((content, stat)))
     }
 
     /// Replaces the file at `relative` by `content` with permission bits `mode`: whoever reads it sees
@@ -109,7 +115,7 @@ impl UserHome {
         mode: u32,
     ) -> Result<(), HomeError> {
         let relative = relative.as_ref();
-        let path = self.checked(relative)?;
+        self.checked(relative)?;
         let name = relative.file_name().ok_or_else(|| unsafe_path(relative))?;
         let parent = match relative.parent().filter(|p| !p.as_os_str().is_empty()) {
             Some(parent) => Some(
@@ -119,13 +125,8 @@ impl UserHome {
             None => None,
         };
         let parent = parent.as_ref().unwrap_or(&self.dir).as_fd();
-        if let Err(error) = self.write_in(parent, name, content, mode) {
-            return Err(match error.raw_os_error().map(Errno::from_raw_os_error) {
-                Some(Errno::ISDIR) => not_regular(relative),
-                _ => HomeError::io("writing", &path)(error),
-            });
-        }
-        Ok(())
+        self.write_in(parent, name, content, mode)
+            .map_err(|error| self.not_written(relative, error))
     }
 
     fn write_in(
@@ -135,23 +136,47 @@ impl UserHome {
         content: &[u8],
         mode: u32,
     ) -> io::Result<()> {
+        let temporary = self.prepare(parent, content, mode)?;
+        fault::point("home.write.before_rename");
+        temporary.rename(name)?;
+        fault::point("home.write.after_rename");
+        Ok(temporary.sync_parent()?)
+    }
+
+    /// A new file beside its place, complete and on the disk.
+    pub(super) fn prepare<'a>(
+        &self,
+        parent: BorrowedFd<'a>,
+        content: &[u8],
+        mode: u32,
+    ) -> io::Result<TemporaryFile<'a>> {
         let temporary = TemporaryFile::create(parent)?;
-        let home = rustix::fs::fstat(&self.dir)?;
-        let made = rustix::fs::fstat(&temporary.file)?;
-        if (home.st_uid, home.st_gid) != (made.st_uid, made.st_gid) {
-            rustix::fs::fchown(
-                &temporary.file,
-                Some(UnixUid::from_raw(home.st_uid)),
-                Some(Gid::from_raw(home.st_gid)),
-            )?;
-        }
+        self.give_to_owner(&temporary.file)?;
         (&temporary.file).write_all(content)?;
         rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode & 0o777))?;
         temporary.file.sync_all()?;
-        fault::point("home.write.before_rename");
-        rustix::fs::renameat(parent, temporary.name.as_str(), parent, name)?;
-        fault::point("home.write.after_rename");
-        Ok(rustix::fs::fsync(parent)?)
+        Ok(temporary)
+    }
+
+    /// What is made in the user's directory belongs to whom that belongs to.
+    pub(super) fn give_to_owner(&self, made: impl AsFd) -> rustix::io::Result<()> {
+        let home = rustix::fs::fstat(&self.dir)?;
+        let now = rustix::fs::fstat(made.as_fd())?;
+        if (home.st_uid, home.st_gid) == (now.st_uid, now.st_gid) {
+            return Ok(());
+        }
+        rustix::fs::fchown(
+            made.as_fd(),
+            Some(UnixUid::from_raw(home.st_uid)),
+            Some(Gid::from_raw(home.st_gid)),
+        )
+    }
+
+    pub(super) fn not_written(&self, relative: &Path, error: io::Error) -> HomeError {
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::ISDIR) => not_regular(relative),
+            _ => HomeError::io("writing", self.path.join(relative))(error),
+        }
     }
 
     fn stat_file(&self, relative: &Path) -> Result<Option<Stat>, HomeError> {
@@ -175,7 +200,7 @@ impl UserHome {
         }
     }
 
-    fn refused(&self, action: &'static str, relative: &Path, errno: Errno) -> HomeError {
+    pub(super) fn refused(&self, action: &'static str, relative: &Path, errno: Errno) -> HomeError {
         match errno {
             // Links, files in place of directories, sockets and devices without a driver.
             Errno::LOOP | Errno::NOTDIR | Errno::NXIO | Errno::XDEV => not_regular(relative),
@@ -184,21 +209,21 @@ impl UserHome {
     }
 }
 
-fn unsafe_path(relative: &Path) -> HomeError {
+pub(super) fn unsafe_path(relative: &Path) -> HomeError {
     HomeError::UnsafePath {
         path: relative.display().to_string(),
     }
 }
 
-fn not_regular(relative: &Path) -> HomeError {
+pub(super) fn not_regular(relative: &Path) -> HomeError {
     HomeError::NotRegular {
         path: relative.display().to_string(),
     }
 }
 
 /// A new file in a directory of the agent's, removed again unless it was renamed.
-struct TemporaryFile<'a> {
-    parent: BorrowedFd<'a>,
+pub(super) struct TemporaryFile<'a> {
+    pub(super) parent: BorrowedFd<'a>,
     name: String,
     file: File,
 }
@@ -215,6 +240,16 @@ impl<'a> TemporaryFile<'a> {
             name,
             file: File::from(file),
         })
+    }
+
+    /// Gives the file its name, in the place of what bears it now.
+    pub(super) fn rename(&self, name: &OsStr) -> rustix::io::Result<()> {
+        rustix::fs::renameat(self.parent, self.name.as_str(), self.parent, name)
+    }
+
+    /// Makes sure that the new name survives a loss of power.
+    pub(super) fn sync_parent(&self) -> rustix::io::Result<()> {
+        rustix::fs::fsync(self.parent)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schema::condition::{Condition, Reason};
 use schema::container::ContainerFacts;
 
-use super::super::settings::LABEL_DEBUG;
+use super::super::settings::{LABEL_CONFIG_DIGEST, LABEL_DEBUG};
 use super::{Action, Running, SHORT, act, forgotten, remove, rename, say, start, stop};
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
@@ -32,7 +32,10 @@ impl Running<'_> {
         let by_hand = self.seen.drift(base).is_some();
         let facts = &self.row.facts;
         let mut actions = Vec::new();
-        let fresh = other_token || debugging || by_hand;
+        // What the files say goes with the container that reads them: there is no way back to another one.
+        let digest = self.row.files.restart_digest.as_deref().unwrap_or("");
+        let other_files = label(LABEL_CONFIG_DIGEST) != digest;
+        let fresh = other_token || other_files || debugging || by_hand;
         if !fresh && facts.failed_digest.as_deref() == Some(wanted_digest) {
             let delay = doubled(
                 FIRST_RETRY_OF_REPLACEMENT,

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use schema::adapter::Adapter;
+use schema::agent_config::ConfigFacts;
 use schema::clock::{Clock, ManualClock, SharedClock};
 use schema::condition::{self, Condition, ConditionType, Reason};
 use schema::config::{Config, parse_patch, query as config};
@@ -20,6 +22,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::config::{self as agent_files, ConfigReconciler};
 use crate::container::settings::{AgentProfile, Readiness, RunAs};
 use crate::container::{Agents, ContainerReconciler, Options, Parts};
 use crate::drivers::docker::ContainerEngine;
@@ -29,7 +32,7 @@ use crate::engine::data_dir::DataDirProbe;
 use crate::engine::view::EngineView;
 use crate::image::pulls::Pulls;
 use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, Requeue};
-use crate::stores::{ConfigSource, DataDir, DbStore, LocalDataDir, Store};
+use crate::stores::{AdapterSource, ConfigSource, DataDir, DbStore, LocalDataDir, Store};
 use crate::user::UserReconciler;
 
 pub const OWNER: &str = "instance";
@@ -43,6 +46,16 @@ pub struct Service {
     pub engine: EngineReconciler,
     pub user: UserReconciler,
     pub container: ContainerReconciler,
+    pub config: ConfigReconciler,
+}
+
+/// Who writes the agent's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    /// Nobody: they count as written as soon as they are wished.
+    Settled,
+    /// The config reconciler.
+    Reconciled,
 }
 
 /// What a kill does not touch.
@@ -53,6 +66,7 @@ pub struct Yard {
     pub clock: Arc<ManualClock>,
     pub fake: FakeEngine,
     pub agent: AgentProfile,
+    pub files: Files,
     pub service: Service,
     /// How many more actions may run before the service is "killed"; `None`: no end.
     pub budget: Option<usize>,
@@ -135,6 +149,7 @@ impl Yard {
             clock,
             fake,
             agent,
+            files: Files::Settled,
             service,
             budget: None,
             actions: 0,
@@ -179,6 +194,20 @@ impl Yard {
             probe: Arc::clone(&probe),
             pulls,
         };
+        let (settled, _) = agent_files::settled::channel();
+        let config_parts = agent_files::Parts {
+            store: Arc::clone(&store),
+            view: Arc::clone(&view),
+            data_dir: Arc::clone(&data_dir),
+            config: Arc::clone(&source),
+            adapters: Arc::new(AdapterSource::new(Arc::clone(&store))),
+            settled,
+        };
+        let config_options = agent_files::Options {
+            service_user: (0, 0),
+            agent_port: 8081,
+            verify_every: Duration::from_secs(600),
+        };
         let options = Options {
             engine_data_dir: path.to_owned(),
             service_user: (0, 0),
@@ -188,6 +217,7 @@ impl Yard {
         Service {
             engine: EngineReconciler::new(Arc::clone(&store), Arc::clone(&view), source, probe),
             user: UserReconciler::new(store, data_dir, agents, (0, 0), Arc::clone(&clock)),
+            config: ConfigReconciler::new(config_parts, Arc::clone(&clock), config_options),
             container: ContainerReconciler::new(parts, clock, options),
             view,
         }
@@ -279,6 +309,40 @@ impl Yard {
     pub fn bell(&self, uid: &Uid) {
         self.service.container.desired.mark(uid);
         self.service.user.mark_dirty(uid);
+        self.service.config.mark_dirty(uid);
+    }
+
+    pub fn store(&self) -> DbStore {
+        DbStore::new(self.db.clone(), Arc::clone(&self.key))
+    }
+
+    /// The user's files count as written, as they are wished now.
+    pub async fn settle_files(&self, uid: &Uid) {
+        let store = self.store();
+        let Some(row) = store.agent_config(uid).await.unwrap() else {
+            return;
+        };
+        if row.facts.generation < row.generation {
+            let generation = row.generation;
+            let facts = ConfigFacts {
+                generation,
+                ..row.facts
+            };
+            store.save_config_facts(uid, &facts).await.unwrap();
+            self.service.container.desired.mark(uid);
+        }
+    }
+
+    /// One pass for the user's files.
+    pub async fn config_pass(&mut self, uid: &Uid) -> Result<Option<Pass>, Killed> {
+        let now = self.now();
+        let pass =
+            Self::pass_of(&self.service.config, uid, now, &mut self.budget, &|| {}).await?;
+        if pass.as_ref().is_some_and(|pass| pass.acted > 0) {
+            // What the bell or the hint does.
+            self.service.container.desired.mark(uid);
+        }
+        Ok(pass)
     }
 
     /// What an engine event does.
@@ -337,6 +401,9 @@ impl Yard {
 
     /// One pass for a container.
     pub async fn pass(&mut self, uid: &Uid) -> Result<Option<Pass>, Killed> {
+        if self.files == Files::Settled {
+            self.settle_files(uid).await;
+        }
         let fake = self.fake.clone();
         let check = || {
             assert!(
@@ -381,6 +448,13 @@ impl Yard {
             let pass =
                 Self::pass_of(&self.service.user, uid, now, &mut self.budget, &no_check).await?;
             if let Some(pass) = pass {
+                acted += pass.acted;
+                failed |= pass.error.is_some_and(|e| e.0 != ErrorClass::Terminal);
+                wait(pass.requeue);
+            }
+            if self.files == Files::Reconciled
+                && let Some(pass) = self.config_pass(uid).await?
+            {
                 acted += pass.acted;
                 failed |= pass.error.is_some_and(|e| e.0 != ErrorClass::Terminal);
                 wait(pass.requeue);

@@ -6,12 +6,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use schema::home::{HomeError, HomeState, Owner, archive_names};
+use schema::home::{
+    AGENT_DIR, FoundFile, HomeError, HomeState, NewFile, Owner, Stamp, archive_names,
+};
 use schema::ids::{Timestamp, Uid, UserName};
 
 use super::script::{Pace, PaceHook, delayed};
 use crate::drivers::docker::fake::HostEntry;
 use crate::stores::DataDir;
+use crate::stores::data_dir::home_gone;
 
 /// Where it pretends to be.
 const PLACE: &str = "/simulated";
@@ -19,7 +22,40 @@ const PLACE: &str = "/simulated";
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Home {
     uid: Uid,
-    files: BTreeMap<String, Timestamp>,
+    files: BTreeMap<String, MemoryFile>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct MemoryFile {
+    bytes: Vec<u8>,
+    mode: u32,
+    modified: Timestamp,
+    /// Another one for each write.
+    number: u64,
+}
+
+impl std::fmt::Debug for MemoryFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryFile").finish_non_exhaustive()
+    }
+}
+
+impl MemoryFile {
+    fn stamp(&self) -> Stamp {
+        Stamp {
+            inode: self.number,
+            size: self.bytes.len() as u64,
+            modified_ns: i128::from(self.modified.as_millis()) * 1_000_000,
+        }
+    }
+
+    fn found(&self) -> FoundFile {
+        FoundFile {
+            bytes: self.bytes.clone(),
+            stamp: self.stamp(),
+            mode: self.mode,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +64,8 @@ struct Disk {
     archive: BTreeMap<String, Home>,
     probe: Option<String>,
     writes: u64,
+    /// How often a file was written, by anybody.
+    written: u64,
 }
 
 /// Users' directories in memory. Clones are handles to the same ones. Owners of files are not
@@ -65,10 +103,38 @@ impl MemoryDataDir {
 
     /// The agent writes a file in its home; false when there is no such home.
     pub fn hand_write(&self, name: &UserName, relative: &str, at: Timestamp) -> bool {
+        self.hand_write_bytes(name, relative, b"", at)
+    }
+
+    /// The agent writes this into a file in its home; false when there is no such home.
+    pub fn hand_write_bytes(
+        &self,
+        name: &UserName,
+        relative: &str,
+        bytes: &[u8],
+        at: Timestamp,
+    ) -> bool {
         let mut disk = self.disk();
-        let home = disk.users.get_mut(name.as_str());
-        home.map(|home| home.files.insert(relative.to_owned(), at))
-            .is_some()
+        disk.written += 1;
+        let number = disk.written;
+        let Some(home) = disk.users.get_mut(name.as_str()) else {
+            return false;
+        };
+        let file = MemoryFile {
+            bytes: bytes.to_vec(),
+            mode: 0o644,
+            modified: at,
+            number,
+        };
+        home.files.insert(relative.to_owned(), file);
+        true
+    }
+
+    /// What is in a file of a home, at once.
+    pub fn peek_file(&self, name: &UserName, relative: &str) -> Option<Vec<u8>> {
+        let disk = self.disk();
+        let file = disk.users.get(name.as_str())?.files.get(relative)?;
+        Some(file.bytes.clone())
     }
 
     /// Whose `users/<name>` is.
@@ -225,8 +291,71 @@ impl DataDir for MemoryDataDir {
     ) -> Result<Option<Timestamp>, HomeError> {
         self.call("looking at", |disk| match disk.users.get(name.as_str()) {
             None => Ok(None),
-            Some(home) if home.uid == *uid => Ok(home.files.get(relative).copied()),
+            Some(home) if home.uid == *uid => {
+                Ok(home.files.get(relative).map(|file| file.modified))
+            }
             Some(home) => Err(HomeError::Conflict(conflict(name, &home.uid))),
+        })
+        .await
+    }
+
+    async fn read_agent_files(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        paths: [&str; 2],
+        limit: u64,
+    ) -> Result<[Option<FoundFile>; 2], HomeError> {
+        self.call("reading", |disk| {
+            let home = match disk.users.get(name.as_str()) {
+                None => return Ok([None, None]),
+                Some(home) if home.uid == *uid => home,
+                Some(home) => return Err(HomeError::Conflict(conflict(name, &home.uid))),
+            };
+            let mut found = [None, None];
+            for (found, path) in found.iter_mut().zip(paths) {
+                let path = format!("{AGENT_DIR}/{path}");
+                *found = home.files.get(&path).map(MemoryFile::found);
+                if found.as_ref().is_some_and(|file| file.stamp.size > limit) {
+                    return Err(HomeError::TooLarge { path, limit });
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    async fn write_agent_files(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        files: &[NewFile],
+    ) -> Result<(), HomeError> {
+        self.call("writing", |disk| {
+            let home = match disk.users.get_mut(name.as_str()) {
+                None => return Err(home_gone()),
+                Some(home) if home.uid == *uid => home,
+                Some(home) => return Err(HomeError::Conflict(conflict(name, &home.uid))),
+            };
+            for file in files {
+                let path = format!("{AGENT_DIR}/{}", file.path);
+                if home.files.get(&path).map(MemoryFile::stamp) != file.expected {
+                    return Err(HomeError::Changed { path });
+                }
+            }
+            for file in files {
+                disk.written += 1;
+                let written = MemoryFile {
+                    bytes: file.bytes.clone(),
+                    mode: file.mode,
+                    modified: Timestamp::from_millis(0),
+                    number: disk.written,
+                };
+                home.files
+                    .insert(format!("{AGENT_DIR}/{}", file.path), written);
+            }
+            disk.writes += 1;
+            Ok(())
         })
         .await
     }

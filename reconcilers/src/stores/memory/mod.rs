@@ -5,6 +5,7 @@
 //! that a simulation repeats exactly. What the API does to the database is in [`MemoryStore`]'s own
 //! methods: each is one accepted write.
 
+mod configs;
 mod data_dir;
 mod images;
 mod rollouts;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
+use schema::agent_config::{ConfigFacts, ConfigRow, UserValues};
 use schema::bell::{Bell, Ringer, bell};
 use schema::clock::SharedClock;
 use schema::config::query::Values;
@@ -27,6 +29,7 @@ use schema::ids::{Generation, Kind, Uid};
 use schema::image::{DesiredImage, ImageFacts, ImageRow, ImageUse};
 use schema::rollout::{ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
 use schema::user::UserRow;
+use secrecy::SecretString;
 
 use super::{DirtyObserver, RolloutStep, Store};
 use crate::runtime::StatusStore;
@@ -215,6 +218,39 @@ impl Store for MemoryStore {
             Ok(())
         })
         .await
+    }
+
+    async fn agent_configs(&self) -> Result<Vec<ConfigRow>, DbError> {
+        self.transaction(|tables| Ok(tables.config_rows())).await
+    }
+
+    async fn agent_config(&self, uid: &Uid) -> Result<Option<ConfigRow>, DbError> {
+        self.transaction(|tables| Ok(tables.config_row(uid))).await
+    }
+
+    async fn agent_values(&self, uid: &Uid) -> Result<UserValues, DbError> {
+        self.transaction(|tables| Ok(tables.user_values(uid))).await
+    }
+
+    fn mcp_token(&self, row: &ConfigRow) -> SecretString {
+        // Nobody checks it, but another version must be another token.
+        let version = row.mcp_token_version;
+        SecretString::from(format!("{}:{}{version:08x}", row.name, row.uid))
+    }
+
+    async fn save_config_facts(&self, uid: &Uid, facts: &ConfigFacts) -> Result<(), DbError> {
+        let save = |tables: &mut Tables| {
+            let bumped = tables.save_config_facts(uid, facts)?;
+            self.tell(&Change::ConfigFacts {
+                uid: uid.clone(),
+                facts: facts.clone(),
+            });
+            if bumped {
+                self.ring();
+            }
+            Ok(())
+        };
+        self.transaction(save).await
     }
 
     async fn config(&self) -> Result<(Values, i64), DbError> {

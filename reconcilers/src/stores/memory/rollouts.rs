@@ -97,6 +97,10 @@ impl Tables {
         health_timeout: Option<Duration>,
     ) -> Result<Generation, DbError> {
         let generation = self.bump_in_bulk(Kind::Container, user)?;
+        match self.bump_in_bulk(Kind::Config, user) {
+            Ok(_) | Err(DbError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
         if let Some(spec) = self.specs.get_mut(user) {
             spec.image_ref.clone_from(&image.reference);
             spec.image_id.clone_from(&image.image_id);

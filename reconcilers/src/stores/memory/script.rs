@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use schema::agent_config::ConfigFacts;
 use schema::container::ContainerFacts;
 use schema::ids::{Epoch, Generation, Kind, Uid};
 use schema::object::StatusRow;
@@ -45,6 +46,13 @@ pub enum Change {
         uid: Uid,
         /// What is remembered.
         facts: ContainerFacts,
+    },
+    /// What is remembered of a user's agent files was saved.
+    ConfigFacts {
+        /// The user.
+        uid: Uid,
+        /// What is remembered.
+        facts: ConfigFacts,
     },
     /// A finalizer was added.
     FinalizerAdded {

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use schema::adapter::Adapter;
 use schema::config::query::Values;
-use schema::container::{AgentFiles, ContainerFacts, ContainerRow, Desired};
+use schema::container::{ContainerFacts, ContainerRow, Desired};
 use schema::error::DbError;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::StatusRow;
 use schema::user::UserRow;
 
+use super::configs::AgentConfig;
 use super::images::ImageSpec;
 use super::rollouts::Rollout;
 
@@ -50,6 +51,8 @@ pub(super) struct Tables {
     pub(super) accounts: BTreeMap<Uid, Account>,
     pub(super) specs: BTreeMap<Uid, Spec>,
     pub(super) facts: BTreeMap<Uid, ContainerFacts>,
+    /// What goes into the agent's files of each account.
+    pub(super) agent_configs: BTreeMap<Uid, AgentConfig>,
     pub(super) images: BTreeMap<Uid, ImageSpec>,
     pub(super) rollouts: BTreeMap<Uid, Rollout>,
     pub(super) paused_reconcilers: BTreeSet<String>,
@@ -126,7 +129,7 @@ impl Tables {
             has_finalizer: self.has_finalizer(Kind::Container, uid, "container"),
             config_generation: self.config_generation(),
             adapter_generation: self.adapter_generation(),
-            files: AgentFiles::default(),
+            files: self.agent_files(uid),
             facts: self.facts.get(uid).cloned().unwrap_or_default(),
         })
     }
@@ -182,6 +185,8 @@ impl Tables {
             return Err(DbError::Corrupt("the container refers to it".to_owned()));
         }
         self.remove_object(Kind::User, uid);
+        self.remove_object(Kind::Config, uid);
+        self.agent_configs.remove(uid);
         self.accounts.remove(uid);
         Ok(true)
     }
@@ -222,6 +227,16 @@ impl Tables {
             .ok_or(DbError::NotFound("object"))?;
         object.generation.0 += 1;
         Ok(object.generation)
+    }
+
+    /// One more change of desired state of all of a kind, each as part of a change of many.
+    pub(super) fn bump_all(&mut self, kind: Kind) {
+        let objects = self.objects.iter().filter(|((k, _), _)| *k == kind);
+        let uids: Vec<Uid> = objects.map(|((_, uid), _)| uid.clone()).collect();
+        for uid in uids {
+            // Those that are being removed stay as they are.
+            let _ = self.bump_in_bulk(kind, &uid);
+        }
     }
 
     /// The same, as part of a change of many; not so while a change of this one alone waits to be seen.

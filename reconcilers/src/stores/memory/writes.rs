@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schema::adapter::Adapter;
 use schema::config::Changes;
-use schema::config::query::{engine_uid, is_container_input};
+use schema::config::query::{engine_uid, is_container_input, is_file_input};
 use schema::container::Desired;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
@@ -95,11 +95,12 @@ impl MemoryStore {
             tables.specs.insert(new.uid.clone(), spec);
             insert(tables, Kind::User, &new.uid);
             insert(tables, Kind::Container, &new.uid);
+            tables.create_config(&new.uid);
             Ok(Generation(1))
         })
     }
 
-    fn change_spec(
+    pub(super) fn change_spec(
         &self,
         uid: &Uid,
         change: impl FnOnce(&mut Spec),
@@ -183,10 +184,14 @@ impl MemoryStore {
     pub fn delete_user(&self, uid: &Uid, now: Timestamp) -> Result<Generation, DbError> {
         self.write(|tables| {
             let generation = delete(tables, Kind::User, uid, now)?;
-            match delete(tables, Kind::Container, uid, now) {
-                Ok(_) | Err(DbError::NotFound(_)) => Ok(generation),
-                Err(error) => Err(error),
+            for kind in [Kind::Container, Kind::Config] {
+                match delete(tables, kind, uid, now) {
+                    Ok(_) | Err(DbError::NotFound(_)) => {}
+                    Err(error) => return Err(error),
+                }
             }
+            tables.forget_values(uid);
+            Ok(generation)
         })
     }
 
@@ -235,10 +240,10 @@ impl MemoryStore {
                 tables.config_changes += 1;
             }
             if changes.0.keys().any(|key| is_container_input(key)) {
-                let objects = tables.objects.iter_mut();
-                objects
-                    .filter(|((kind, _), o)| *kind == Kind::Container && o.deleted_at.is_none())
-                    .for_each(|(_, object)| object.generation.0 += 1);
+                tables.bump_all(Kind::Container);
+            }
+            if changes.0.keys().any(|key| is_file_input(key)) {
+                tables.bump_all(Kind::Config);
             }
             if changes.0.contains_key("container.network_subnet") {
                 match tables.bump(Kind::Engine, &engine_uid()) {

@@ -1,0 +1,70 @@
+//! Does one step. Every step may be repeated and may be cancelled at any await.
+
+use schema::condition::Reason;
+use schema::error::DbError;
+use schema::home::HomeError;
+use schema::ids::Uid;
+
+use super::observe::is_unreadable;
+use super::{Action, ConfigReconciler};
+use crate::runtime::{Classify, ErrorClass};
+use crate::user::classify_home;
+
+/// What observing or changing a user's files can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The database failed.
+    #[error("desired state cannot be read or written")]
+    Db(#[from] DbError),
+    /// The files could not be read or written.
+    #[error("{0}")]
+    Home(#[source] HomeError),
+}
+
+impl From<HomeError> for ConfigError {
+    fn from(error: HomeError) -> Self {
+        Self::Home(error)
+    }
+}
+
+impl Classify for ConfigError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Db(_) => ErrorClass::Transient,
+            // Somebody has put something else there since it was read: the next look says what.
+            Self::Home(error) if is_unreadable(error) => ErrorClass::Conflict,
+            Self::Home(error) => classify_home(error).0,
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Db(_) => Reason::Retrying,
+            Self::Home(error) if is_unreadable(error) => Reason::InvalidUserConfig,
+            Self::Home(error) => classify_home(error).1,
+        }
+    }
+}
+
+impl ConfigReconciler {
+    pub(super) async fn apply_one(&self, uid: &Uid, action: &Action) -> Result<(), ConfigError> {
+        // Whatever happens, what was seen is no longer trusted.
+        self.looks.again(uid);
+        match action {
+            Action::WriteFiles { name, files, .. } => {
+                Ok(self.data_dir.write_agent_files(name, uid, files).await?)
+            }
+            Action::SaveFacts(facts) => {
+                let before = self.desired.get(uid).flatten();
+                let saved = self.store.save_config_facts(uid, facts).await;
+                self.desired.mark(uid);
+                saved?;
+                // A container that is bumped hears the bell, and takes its place in the queue by that.
+                if before.is_none_or(|row| row.facts.restart_digest == facts.restart_digest) {
+                    self.settled.tell(uid);
+                }
+                Ok(())
+            }
+        }
+    }
+}

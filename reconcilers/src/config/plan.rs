@@ -1,0 +1,285 @@
+//! Renders a user's files and decides what to do. Pure.
+
+use std::fmt;
+use std::time::Duration;
+
+use schema::adapter::{Found, Inputs, McpAccess, RenderError, Rendered};
+use schema::agent_config::{ConfigFacts, ConfigRow, Values};
+use schema::condition::{Condition, Reason};
+use schema::home::{FoundFile, HomeState, NewFile};
+use schema::ids::UserName;
+use schema::image::ImageReference;
+use serde_json::Value;
+
+use super::observe::{NoAddress, Seen, Snapshot, World};
+use crate::engine::plan::{NetworkState, foreign_network};
+use crate::engine::view::describe;
+use crate::runtime::{Plan, Requeue};
+
+/// Who may read the files, unless the configuration file says otherwise itself: nobody else.
+const MODE: u32 = 0o600;
+const SOON: Duration = Duration::from_millis(500);
+const LATER: Duration = Duration::from_secs(5);
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Replaces the agent's files. The one that says its version comes last.
+    WriteFiles {
+        /// Name of the user.
+        name: UserName,
+        /// The files; what is in them is never printed.
+        files: Vec<NewFile>,
+        /// Somebody has changed what the service had set.
+        drifted: bool,
+    },
+    /// Remembers what was written, or why nothing was.
+    SaveFacts(Box<ConfigFacts>),
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WriteFiles { files, drifted, .. } => {
+                let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+                write!(f, "write {}", names.join(" and "))?;
+                if *drifted {
+                    f.write_str(", where somebody has changed what the service had set")?;
+                }
+                Ok(())
+            }
+            Self::SaveFacts(facts) => match facts.refused {
+                None => f.write_str("remember what the files say"),
+                Some(_) => f.write_str("remember that the files stay as they are"),
+            },
+        }
+    }
+}
+
+fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
+    Plan {
+        actions: Vec::new(),
+        conditions: vec![condition],
+        requeue,
+    }
+}
+
+fn wait(reason: Reason, message: &str, requeue: Requeue) -> Plan<Action> {
+    say(Condition::not_ready(reason, message), requeue)
+}
+
+/// The plan for one user's files.
+pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
+    let row = &snapshot.row;
+    match &snapshot.world {
+        World::Going => wait(
+            Reason::Terminating,
+            "the user is being removed",
+            Requeue::AtResync,
+        ),
+        World::Unchanged(said) => say(
+            match row.facts.refused {
+                None => Condition::ready(Reason::Converged, said.as_ref()),
+                Some(reason) => Condition::not_ready(reason, said.as_ref()),
+            },
+            Requeue::AtResync,
+        ),
+        World::NoAddress(why) => no_address(*why),
+        World::NoHome(HomeState::Conflict(why)) => {
+            wait(Reason::HomeConflict, why, Requeue::AtResync)
+        }
+        World::NoHome(HomeState::Missing | HomeState::Ready) => wait(
+            Reason::HomeMissing,
+            "the user's directory is not there yet",
+            Requeue::After(SOON),
+        ),
+        World::Unreadable(problem) => refuse(row, Reason::InvalidUserConfig, problem.clone()),
+        World::Seen(seen) => match render(row, seen) {
+            Ok(wanted) => converge(row, seen, wanted),
+            Err(error) => refuse(row, reason_of(&error), describe(&error)),
+        },
+    }
+}
+
+fn no_address(why: NoAddress) -> Plan<Action> {
+    match why {
+        NoAddress::EngineUnavailable => say(
+            Condition::unknown(
+                Reason::EngineUnavailable,
+                "the engine has to be asked for the service's address on the agents' network",
+            ),
+            Requeue::After(LATER),
+        ),
+        NoAddress::Network(NetworkState::Foreign) => wait(
+            Reason::NameConflict,
+            &foreign_network(),
+            Requeue::After(LATER),
+        ),
+        NoAddress::Network(_) => wait(
+            Reason::NetworkMissing,
+            "the agents' network, on which the service is reached, is not there yet",
+            Requeue::After(SOON),
+        ),
+    }
+}
+
+/// How the files shall be, and what of the user's has no place in them.
+struct Wanted {
+    rendered: Rendered,
+    not_permitted: Vec<String>,
+}
+
+fn render(row: &ConfigRow, seen: &Seen) -> Result<Wanted, RenderError> {
+    let reference = row.image_ref.as_deref().unwrap_or_default();
+    let reference: Option<ImageReference> = reference.parse().ok();
+    let tag = reference.as_ref().and_then(ImageReference::tag);
+    let tag = tag.unwrap_or_default();
+    let global = |key: &str| seen.config.get(key).unwrap_or(Value::Null);
+    let (agent, security) = (global("agent"), global("security"));
+    let mut channels = Values::new();
+    let mut not_permitted = Vec::new();
+    for (channel, values) in &seen.values.channels {
+        if seen.adapter.permits_channel(tag, &agent, channel)? {
+            channels.insert(channel.clone(), values.clone());
+        } else {
+            not_permitted.push(channel.clone());
+        }
+    }
+    let rendered = seen.adapter.render(&Inputs {
+        image_tag: tag,
+        agent: &agent,
+        security: &security,
+        channels: &channels,
+        cookies: &seen.values.cookies,
+        mcp: McpAccess {
+            base_url: &seen.base_url,
+            token: &seen.token,
+        },
+        applied: row.facts.applied.as_ref(),
+        found: seen.found(),
+    })?;
+    Ok(Wanted {
+        rendered,
+        not_permitted,
+    })
+}
+
+impl Seen {
+    fn found(&self) -> Found<'_> {
+        fn bytes(file: Option<&FoundFile>) -> Option<&[u8]> {
+            file.map(|file| file.bytes.as_slice())
+        }
+        Found {
+            config: bytes(self.config_file.as_ref()),
+            security: bytes(self.security_file.as_ref()),
+        }
+    }
+
+    /// Whether somebody has changed what the service had set since it was written for this generation.
+    fn has_drifted(&self, row: &ConfigRow) -> bool {
+        row.facts.generation == row.generation
+            && row.facts.applied.as_ref().is_some_and(|applied| {
+                // What cannot be read was refused before.
+                self.adapter
+                    .has_drifted(applied, self.found())
+                    .unwrap_or(false)
+            })
+    }
+}
+
+fn converge(row: &ConfigRow, seen: &Seen, wanted: Wanted) -> Plan<Action> {
+    let Wanted {
+        rendered,
+        not_permitted,
+    } = wanted;
+    let agent = &seen.adapter.index.agent;
+    let mut files = Vec::new();
+    // The mark of the version is in the configuration file: it comes last.
+    if rendered.security.changed {
+        files.push(NewFile {
+            path: agent.security_file.clone(),
+            bytes: rendered.security.bytes,
+            mode: MODE,
+            expected: seen.security_file.as_ref().map(|found| found.stamp),
+        });
+    }
+    if rendered.config.changed {
+        let found = seen.config_file.as_ref();
+        files.push(NewFile {
+            path: agent.config_file.clone(),
+            bytes: rendered.config.bytes,
+            mode: found.map_or(MODE, |found| found.mode),
+            expected: found.map(|found| found.stamp),
+        });
+    }
+    let facts = ConfigFacts {
+        generation: row.generation,
+        refused: None,
+        applied: Some(rendered.applied),
+        restart_digest: Some(rendered.restart_digest),
+    };
+    let mut actions = Vec::new();
+    if !files.is_empty() {
+        actions.push(Action::WriteFiles {
+            name: row.name.clone(),
+            files,
+            drifted: seen.has_drifted(row),
+        });
+    }
+    if facts != row.facts {
+        actions.push(Action::SaveFacts(Box::new(facts)));
+    }
+    if !actions.is_empty() {
+        let condition = Condition::not_ready(Reason::Progressing, "writing the files");
+        return Plan {
+            actions,
+            conditions: vec![condition],
+            requeue: Requeue::AtResync,
+        };
+    }
+    let version = rendered.config_version;
+    let mut message = format!("the files are as they should be, configuration version {version}");
+    for (what, names) in [
+        ("this agent version has no place for", &rendered.skipped),
+        ("not permitted", &not_permitted),
+    ] {
+        if !names.is_empty() {
+            message.push_str(&format!("; {what}: {}", names.join(", ")));
+        }
+    }
+    say(
+        Condition::ready(Reason::Converged, message),
+        Requeue::AtResync,
+    )
+}
+
+/// Nothing is written; whoever waits for the files is told.
+fn refuse(row: &ConfigRow, reason: Reason, message: String) -> Plan<Action> {
+    let facts = ConfigFacts {
+        generation: row.generation,
+        refused: Some(reason),
+        ..row.facts.clone()
+    };
+    let actions = if facts == row.facts {
+        Vec::new()
+    } else {
+        vec![Action::SaveFacts(Box::new(facts))]
+    };
+    Plan {
+        actions,
+        conditions: vec![Condition::not_ready(reason, message)],
+        requeue: Requeue::AtResync,
+    }
+}
+
+fn reason_of(error: &RenderError) -> Reason {
+    match error {
+        RenderError::InvalidUserConfig { .. } | RenderError::TooLarge { .. } => {
+            Reason::InvalidUserConfig
+        }
+        RenderError::NoMigrationPath(_) => Reason::NoMigrationPath,
+        RenderError::GlobalMigration(_) | RenderError::InvalidGlobal { .. } => {
+            Reason::InvalidGlobalConfig
+        }
+    }
+}

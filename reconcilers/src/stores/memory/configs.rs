@@ -1,0 +1,173 @@
+//! What goes into agents' files, in memory.
+
+use std::collections::BTreeMap;
+
+use schema::agent_config::{ConfigFacts, ConfigRow, UserValues};
+use schema::container::AgentFiles;
+use schema::error::DbError;
+use schema::ids::{Generation, Kind, Uid};
+use serde_json::Value;
+
+use super::MemoryStore;
+use super::tables::Tables;
+use super::writes::insert;
+
+/// What goes into one user's files, and what is remembered of them.
+#[derive(Debug, Default)]
+pub(super) struct AgentConfig {
+    values: UserValues,
+    /// How often the user's MCP token was made anew; its version is one more.
+    token_changes: i64,
+    facts: Option<ConfigFacts>,
+}
+
+impl Tables {
+    pub(super) fn create_config(&mut self, uid: &Uid) {
+        insert(self, Kind::Config, uid);
+        self.agent_configs
+            .insert(uid.clone(), AgentConfig::default());
+    }
+
+    /// What a user has set is forgotten as soon as the account is going.
+    pub(super) fn forget_values(&mut self, uid: &Uid) {
+        if let Some(config) = self.agent_configs.get_mut(uid) {
+            config.values = UserValues::default();
+        }
+    }
+
+    pub(super) fn config_row(&self, uid: &Uid) -> Option<ConfigRow> {
+        let object = self.object(Kind::Config, uid)?;
+        let account = self.accounts.get(uid)?;
+        let config = self.agent_configs.get(uid)?;
+        Some(ConfigRow {
+            uid: uid.clone(),
+            name: account.name.clone(),
+            generation: object.generation,
+            deleted_at: object.deleted_at,
+            image_ref: self.specs.get(uid).map(|spec| spec.image_ref.clone()),
+            mcp_token_version: config.token_changes + 1,
+            config_generation: self.config_generation(),
+            adapter_generation: self.adapter_generation(),
+            facts: config.facts.clone().unwrap_or_default(),
+        })
+    }
+
+    pub(super) fn config_rows(&self) -> Vec<ConfigRow> {
+        let uids = self.agent_configs.keys();
+        uids.filter_map(|uid| self.config_row(uid)).collect()
+    }
+
+    pub(super) fn user_values(&self, uid: &Uid) -> UserValues {
+        let config = self.agent_configs.get(uid);
+        config
+            .map(|config| config.values.clone())
+            .unwrap_or_default()
+    }
+
+    /// How the files are, as the container's row tells it.
+    pub(super) fn agent_files(&self, uid: &Uid) -> AgentFiles {
+        let wanted = self.object(Kind::Config, uid).map(|o| o.generation);
+        let facts = self.agent_configs.get(uid).and_then(|c| c.facts.clone());
+        let facts = facts.unwrap_or_default();
+        AgentFiles {
+            pending: wanted.unwrap_or_default() > facts.generation,
+            refused: facts.refused,
+            restart_digest: facts.restart_digest,
+        }
+    }
+
+    /// Tells whether the container was bumped.
+    pub(super) fn save_config_facts(
+        &mut self,
+        uid: &Uid,
+        facts: &ConfigFacts,
+    ) -> Result<bool, DbError> {
+        let Some(config) = self.agent_configs.get_mut(uid) else {
+            return Ok(false);
+        };
+        let before = config.facts.clone().unwrap_or_default();
+        if before.generation > facts.generation {
+            return Ok(false);
+        }
+        config.facts = Some(facts.clone());
+        if before.restart_digest == facts.restart_digest {
+            return Ok(false);
+        }
+        let in_bulk = self
+            .object(Kind::Config, uid)
+            .is_some_and(|object| object.bulk_generation == object.generation);
+        let bumped = if in_bulk {
+            self.bump_in_bulk(Kind::Container, uid)
+        } else {
+            self.bump(Kind::Container, uid)
+        };
+        match bumped {
+            Ok(_) => Ok(true),
+            Err(DbError::NotFound(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn change_config(
+        &mut self,
+        uid: &Uid,
+        change: impl FnOnce(&mut AgentConfig),
+    ) -> Result<Generation, DbError> {
+        let generation = self.bump(Kind::Config, uid)?;
+        if let Some(config) = self.agent_configs.get_mut(uid) {
+            change(config);
+        }
+        Ok(generation)
+    }
+}
+
+impl MemoryStore {
+    /// A user saves a channel: the files follow, and the agent is restarted if it shall run. Returns the
+    /// container's generation.
+    ///
+    /// # Errors
+    /// When the user is gone or going.
+    pub fn save_channel(
+        &self,
+        uid: &Uid,
+        channel: &str,
+        values: &BTreeMap<String, Value>,
+        token: &str,
+    ) -> Result<Generation, DbError> {
+        self.write(|tables| {
+            let container = tables.object(Kind::Container, uid);
+            if container.is_none_or(|object| object.deleted_at.is_some()) {
+                return Err(DbError::NotFound("object"));
+            }
+            tables.change_config(uid, |config| {
+                let channels = &mut config.values.channels;
+                channels.insert(channel.to_owned(), values.clone());
+            })?;
+            let generation = tables.bump(Kind::Container, uid)?;
+            if let Some(spec) = tables.specs.get_mut(uid) {
+                token.clone_into(&mut spec.restart_token);
+                spec.debug = false;
+            }
+            Ok(generation)
+        })
+    }
+
+    /// A user's cookies of one domain.
+    ///
+    /// # Errors
+    /// When the user is gone or going.
+    pub fn set_cookies(&self, uid: &Uid, domain: &str, value: &str) -> Result<Generation, DbError> {
+        self.write(|tables| {
+            tables.change_config(uid, |config| {
+                let cookies = &mut config.values.cookies;
+                cookies.insert(domain.to_owned(), value.to_owned());
+            })
+        })
+    }
+
+    /// The agent's configuration of a user, at once.
+    pub fn peek_agent_config(&self, uid: &Uid) -> Option<(ConfigRow, UserValues)> {
+        let tables = self.tables();
+        Some((tables.config_row(uid)?, tables.user_values(uid)))
+    }
+}

@@ -1,0 +1,487 @@
+//! What a user or an administrator sets arrives in the agent's own files, exactly, once, and is kept there.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::support::engine::Happened;
+use crate::support::{Client, Engine, Service, Stage, seconds, until};
+
+/// A service with the echo adapter whose administrator permits both channels.
+struct Yard {
+    stage: Stage,
+    service: Service,
+    admin: Client,
+    passwords: BTreeMap<String, String>,
+}
+
+impl Yard {
+    async fn open(engine: &Engine) -> Self {
+        Self::with(
+            engine,
+            "echo",
+            json!({"channel_list": {"chat": {"enabled": true}, "mail": {"enabled": true}}}),
+        )
+        .await
+    }
+
+    async fn with(engine: &Engine, adapter: &str, agent: Value) -> Self {
+        let stage = Stage::new();
+        let launch = stage.serve(engine).args(&["--adapter", adapter]);
+        let service = launch.start().await;
+        let admin = service.admin().await;
+        configure(&admin, json!({ "agent": agent })).await;
+        Self {
+            stage,
+            service,
+            admin,
+            passwords: BTreeMap::new(),
+        }
+    }
+
+    async fn user(&mut self, name: &str) -> Client {
+        let password = self.admin.create_user(name).await;
+        self.passwords.insert(name.to_owned(), password.clone());
+        self.service.client().signed_in(name, &password).await
+    }
+
+    fn file(&self, user: &str, name: &str) -> PathBuf {
+        let home = self.stage.data().join("users").join(user);
+        home.join(".agent").join(name)
+    }
+
+    fn config(&self, user: &str) -> Value {
+        let bytes = std::fs::read(self.file(user, "config.json")).unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    fn security(&self, user: &str) -> Value {
+        let bytes = std::fs::read(self.file(user, "security.json")).unwrap();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    async fn generation(&self, object: &str) -> i64 {
+        self.admin.object(object).await["generation"]
+            .as_i64()
+            .unwrap()
+    }
+
+    /// Waits until everything that was wanted of a user's agent has been seen to.
+    async fn settled(&self, user: &str) {
+        until(
+            &format!("config/{user} is settled"),
+            seconds(30),
+            async || {
+                let object = self.admin.object(&format!("config/{user}")).await;
+                object["generation"] == object["observed_generation"]
+                    && object["conditions"][0]["status"] == "True"
+            },
+        )
+        .await;
+    }
+}
+
+async fn configure(admin: &Client, values: Value) {
+    let form = [("config", &*values.to_string()), ("wait", "0")];
+    let answer = admin.post("/api/config", &form).await;
+    assert_eq!(answer.json()["success"], true, "{}", answer.text());
+}
+
+async fn save(user: &Client, section: &str, values: Value) -> Value {
+    let values = values.to_string();
+    let form = [("section", section), ("values", &*values), ("wait", "60")];
+    user.post("/api/agent/config-fields", &form)
+        .await
+        .converged()
+}
+
+/// How often a user's containers were started.
+fn starts(happened: &[Happened]) -> usize {
+    happened
+        .iter()
+        .filter(|event| event.action == "start")
+        .count()
+}
+
+/// What the agent said at its last start about its configuration.
+fn read_by_agent(engine: &Engine, user: &str) -> Value {
+    let id = engine.the_running(user).id;
+    let log = engine.docker(&["logs", &id]);
+    let line = log.lines().find_map(|line| line.strip_prefix("config: "));
+    serde_json::from_str(line.unwrap_or_else(|| panic!("{log}"))).unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn engine_saving_a_channel_restarts_that_users_container_once_and_nobody_elses() {
+    let engine = Engine::claim();
+    let mut yard = Yard::open(&engine).await;
+    let alice = yard.user("alice").await;
+    yard.user("bob").await;
+    yard.settled("alice").await;
+    yard.settled("bob").await;
+    let (before, bob) = (engine.the_running("alice"), engine.the_running("bob"));
+    let since = engine.now();
+
+    let values = json!({"enabled": true, "client_id": "4711", "client_secret": "0815-secret"});
+    let answer = save(&alice, "chat", values.clone()).await;
+    assert_eq!(answer["object"], "config/alice", "{answer}");
+    assert_eq!(starts(&engine.happened("alice", &since)), 1, "once");
+    assert_ne!(engine.the_running("alice").id, before.id);
+    // The agent has read it, as text although it looks like a number, and where its version wants it.
+    let read = read_by_agent(&engine, "alice");
+    let chat = &read["channel_list"]["chat"];
+    assert_eq!(chat["enabled"], true, "{read}");
+    assert_eq!(chat["settings"]["client_id"], "4711", "{read}");
+    let security = yard.security("alice");
+    assert_eq!(
+        security["channel_list"]["chat"]["settings"]["client_secret"], "0815-secret",
+        "{security}"
+    );
+    assert!(!read.to_string().contains("0815-secret"), "kept apart");
+    assert_eq!(mode(&yard.file("alice", "config.json")), 0o600);
+    assert_eq!(mode(&yard.file("alice", "security.json")), 0o600);
+
+    // Saving the same again restarts again, once: the user asked for it.
+    let since_again = engine.now();
+    save(&alice, "chat", values).await;
+    assert_eq!(starts(&engine.happened("alice", &since_again)), 1);
+
+    // L43: the same field of another channel stays as it is.
+    let mail = json!({"enabled": false, "client_id": "post"});
+    save(&alice, "mail", mail).await;
+    let config = yard.config("alice");
+    assert_eq!(config["channel_list"]["chat"]["enabled"], true, "{config}");
+    assert_eq!(config["channel_list"]["mail"]["enabled"], false, "{config}");
+    assert_eq!(
+        config["channel_list"]["chat"]["settings"]["client_id"],
+        "4711"
+    );
+
+    // An empty secret is an unchanged one, and no answer ever says it.
+    save(
+        &alice,
+        "chat",
+        json!({"client_id": "4712", "client_secret": ""}),
+    )
+    .await;
+    let fields = alice.get("/api/agent/config-fields?section=chat").await;
+    let fields = fields.expect(200);
+    assert!(fields.to_string().contains("4712"), "{fields}");
+    assert!(!fields.to_string().contains("0815-secret"), "{fields}");
+    let security = yard.security("alice");
+    assert_eq!(
+        security["channel_list"]["chat"]["settings"]["client_secret"],
+        "0815-secret"
+    );
+    assert_eq!(starts(&engine.happened("bob", &since)), 0);
+    assert_eq!(engine.the_running("bob").id, bob.id);
+    assert!(!yard.service.log().contains("0815-secret"));
+}
+
+#[tokio::test]
+async fn engine_ten_saves_in_a_second_are_at_most_two_restarts() {
+    let engine = Engine::claim();
+    let mut yard = Yard::open(&engine).await;
+    let alice = yard.user("alice").await;
+    yard.settled("alice").await;
+    let since = engine.now();
+    let began = std::time::Instant::now();
+    for n in 0..10 {
+        let values = json!({"client_id": format!("save-{n}"), "client_secret": "s"}).to_string();
+        let form = [("section", "chat"), ("values", &*values), ("wait", "0")];
+        let answer = alice.post("/api/agent/config-fields", &form).await;
+        assert_eq!(answer.json()["success"], true, "{}", answer.text());
+    }
+    let took = began.elapsed();
+    assert!(took < seconds(1), "ten saves took {took:?}");
+    yard.settled("alice").await;
+    yard.admin.status("alice", "running", seconds(60)).await;
+    let restarts = starts(&engine.happened("alice", &since));
+    assert!((1..=2).contains(&restarts), "{restarts} restarts");
+    let read = read_by_agent(&engine, "alice");
+    assert_eq!(
+        read["channel_list"]["chat"]["settings"]["client_id"],
+        "save-9"
+    );
+}
+
+#[tokio::test]
+async fn engine_cookies_and_what_the_agent_writes_restart_nothing() {
+    let engine = Engine::claim();
+    let mut yard = Yard::open(&engine).await;
+    let alice = yard.user("alice").await;
+    yard.settled("alice").await;
+    let id = engine.the_running("alice").id;
+    let since = engine.now();
+
+    let form = [
+        ("domain", "shop.example"),
+        ("cookies", "sid=abc-123; theme=dark"),
+        ("wait", "30"),
+    ];
+    alice.post("/api/cookies", &form).await.converged();
+    let security = yard.security("alice");
+    assert_eq!(
+        security["web"]["cookies"]["shop.example"],
+        "sid=abc-123; theme=dark"
+    );
+    let listed = alice.get("/api/user/cookies").await.expect(200);
+    assert_eq!(listed["cookies"][0]["domain"], "shop.example", "{listed}");
+    assert!(!listed.to_string().contains("abc-123"), "{listed}");
+
+    // The agent writes its own, as agents do: the whole file anew.
+    let script = "cd /root/.agent && sed 's/^{/{\"agents_own\": {\"n\": 7},/' config.json >new && cat new >config.json && rm new";
+    engine.docker(&["exec", &id, "sh", "-c", script]);
+    yard.admin.retry("config/alice").await;
+    yard.settled("alice").await;
+    let form = [("domain", "shop.example"), ("wait", "30")];
+    alice
+        .post("/api/user/cookies/delete", &form)
+        .await
+        .converged();
+    let security = yard.security("alice");
+    assert!(
+        security["web"]["cookies"].get("shop.example").is_none(),
+        "{security}"
+    );
+    assert_eq!(yard.config("alice")["agents_own"]["n"], 7);
+    assert_eq!(starts(&engine.happened("alice", &since)), 0);
+    assert_eq!(engine.the_running("alice").id, id);
+
+    // What is ours comes back when the agent has overwritten it, and its own stays (drift).
+    let script =
+        "cd /root/.agent && sed 's/sse/stdio/' config.json >new && cat new >config.json && rm new";
+    engine.docker(&["exec", &id, "sh", "-c", script]);
+    assert!(yard.config("alice").to_string().contains("stdio"));
+    let form = [("username", "alice"), ("wait", "30")];
+    yard.admin
+        .post("/api/admin/config/apply", &form)
+        .await
+        .converged();
+    let config = yard.config("alice");
+    assert!(!config.to_string().contains("stdio"), "{config}");
+    assert_eq!(config["agents_own"]["n"], 7);
+}
+
+#[tokio::test]
+async fn engine_a_stopped_container_stays_stopped_and_gets_the_files() {
+    let engine = Engine::claim();
+    let mut yard = Yard::open(&engine).await;
+    let alice = yard.user("alice").await;
+    let form = [("username", "alice"), ("wait", "60")];
+    yard.admin
+        .post("/api/admin/container/stop", &form)
+        .await
+        .converged();
+    assert!(engine.of("alice").is_empty());
+    save(
+        &alice,
+        "chat",
+        json!({"client_id": "while-stopped", "client_secret": "s"}),
+    )
+    .await;
+    let config = yard.config("alice");
+    assert_eq!(
+        config["channel_list"]["chat"]["settings"]["client_id"],
+        "while-stopped"
+    );
+    assert!(engine.of("alice").is_empty(), "stays stopped");
+    yard.admin
+        .post("/api/admin/container/start", &form)
+        .await
+        .converged();
+    let read = read_by_agent(&engine, "alice");
+    assert_eq!(
+        read["channel_list"]["chat"]["settings"]["client_id"],
+        "while-stopped"
+    );
+}
+
+#[tokio::test]
+async fn engine_l45_a_removed_global_key_leaves_users_files_and_a_changed_one_restarts_all() {
+    let engine = Engine::claim();
+    let mut yard = Yard::open(&engine).await;
+    yard.user("alice").await;
+    yard.user("bob").await;
+    let both = json!({"chat": {"enabled": true}, "mail": {"enabled": true}});
+    let since = engine.now();
+    configure(
+        &yard.admin,
+        json!({"agent": {"channel_list": both, "extra": {"left": 1, "right": 2}}}),
+    )
+    .await;
+    for user in ["alice", "bob"] {
+        yard.settled(user).await;
+        yard.admin.status(user, "running", seconds(60)).await;
+        assert_eq!(yard.config(user)["extra"], json!({"left": 1, "right": 2}));
+        assert_eq!(starts(&engine.happened(user, &since)), 1);
+        let read = read_by_agent(&engine, user);
+        assert_eq!(read["extra"]["left"], 1, "{read}");
+        // Permission is not a setting of the user's.
+        assert!(
+            read["channel_list"]["chat"]
+                .get("enabled")
+                .is_none_or(|on| on == false),
+            "{read}"
+        );
+    }
+    configure(
+        &yard.admin,
+        json!({"agent": {"channel_list": both, "extra": {"left": 1}}}),
+    )
+    .await;
+    for user in ["alice", "bob"] {
+        yard.settled(user).await;
+        assert_eq!(yard.config(user)["extra"], json!({"left": 1}));
+    }
+}
+
+#[tokio::test]
+async fn engine_l25_links_that_the_agent_plants_lead_nowhere() {
+    let engine = Engine::claim();
+    let mut yard = Yard::open(&engine).await;
+    let alice = yard.user("alice").await;
+    yard.settled("alice").await;
+    let host = yard.stage.path().join("host-secret.json");
+    std::fs::write(&host, r#"{"host": "must not be read"}"#).unwrap();
+    let id = engine.the_running("alice").id;
+    let plant = format!("ln -sf {} /root/.agent/config.json", host.display());
+    engine.docker(&["exec", &id, "sh", "-c", &plant]);
+
+    let values = json!({"client_id": "x", "client_secret": "s"}).to_string();
+    let form = [("section", "chat"), ("values", &*values), ("wait", "30")];
+    let answer = alice.post("/api/agent/config-fields", &form).await;
+    let refused = answer.refused(409, "invalid_user_config");
+    assert!(
+        !refused.to_string().contains("must not be read"),
+        "{refused}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(&host).unwrap(),
+        r#"{"host": "must not be read"}"#
+    );
+    let object = yard.admin.object("config/alice").await;
+    assert_eq!(
+        object["conditions"][0]["reason"], "InvalidUserConfig",
+        "{object}"
+    );
+
+    // The agent takes it away, and all is well.
+    yard.admin.status("alice", "running", seconds(60)).await;
+    let id = engine.the_running("alice").id;
+    engine.docker(&["exec", &id, "rm", "/root/.agent/config.json"]);
+    yard.admin.retry("config/alice").await;
+    yard.settled("alice").await;
+    assert_eq!(
+        yard.config("alice")["channel_list"]["chat"]["settings"]["client_id"],
+        "x"
+    );
+}
+
+#[tokio::test]
+async fn engine_the_agent_gets_its_mcp_servers_with_the_users_own_token() {
+    let engine = Engine::claim();
+    let mut yard = Yard::open(&engine).await;
+    let alice = yard.user("alice").await;
+    let token = alice.get("/api/mcp/token").await.expect(200)["token"].clone();
+    let token = token.as_str().unwrap().to_owned();
+    let (name, secret) = token.split_once(':').unwrap();
+    assert_eq!((name, secret.len()), ("alice", 64));
+    yard.admin.get("/api/mcp/token").await.expect(403);
+    let servers = read_by_agent(&engine, "alice")["mcp"]["servers"].clone();
+    for server in ["browser", "computer"] {
+        let url = servers[server]["url"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{servers}"));
+        let begin = format!("http://10.88.0.1:8081/api/mcp/sse/{server}?token=alice%3A{secret}");
+        assert_eq!(url, begin);
+    }
+    // The same after a restart of the service, so that nobody is restarted for it.
+    let id = engine.the_running("alice").id;
+    let Yard {
+        stage,
+        service,
+        passwords,
+        ..
+    } = yard;
+    service.kill9().await;
+    let service = stage
+        .serve(&engine)
+        .args(&["--adapter", "echo"])
+        .start()
+        .await;
+    let alice = service
+        .client()
+        .signed_in("alice", &passwords["alice"])
+        .await;
+    let again = alice.get("/api/mcp/token").await.expect(200);
+    assert_eq!(again["token"], token);
+    let admin = service.admin().await;
+    admin.status("alice", "running", seconds(30)).await;
+    assert_eq!(engine.the_running("alice").id, id);
+}
+
+#[tokio::test]
+async fn engine_a_chat_app_is_saved_through_the_built_in_adapter() {
+    let engine = Engine::claim();
+    let mut yard = Yard::with(
+        &engine,
+        "picoclaw",
+        json!({"channel_list": {"dingtalk": {"enabled": true}}}),
+    )
+    .await;
+    let alice = yard.user("alice").await;
+    let form = [
+        ("client_id", "ding-1"),
+        ("client_secret", "007"),
+        ("wait", "60"),
+    ];
+    alice.post("/api/chatapp", &form).await.converged();
+    let told = alice.get("/api/chatapp").await.expect(200);
+    assert_eq!(told["client_id"], "ding-1", "{told}");
+    assert_eq!(told["client_secret_set"], true);
+    assert_eq!(told["client_secret"], "");
+    let config = yard.config("alice");
+    assert_eq!(
+        config["channel_list"]["dingtalk"]["enabled"], true,
+        "{config}"
+    );
+    let security = std::fs::read_to_string(yard.file("alice", ".security.yml")).unwrap();
+    assert!(
+        security.contains("\"007\"") || security.contains("'007'"),
+        "a text stays one"
+    );
+    assert!(
+        read_by_agent(&engine, "alice")
+            .to_string()
+            .contains("ding-1")
+    );
+}
+
+#[tokio::test]
+async fn engine_everybodys_configuration_is_applied_as_one_task() {
+    let engine = Engine::claim();
+    let mut yard = Yard::open(&engine).await;
+    for user in ["alice", "bob", "carol"] {
+        yard.user(user).await;
+        yard.settled(user).await;
+    }
+    let before = yard.generation("config/carol").await;
+    let started = yard.admin.post("/api/admin/config/apply", &[]).await;
+    let started = started.json();
+    assert_eq!(started["total"], 3, "{started}");
+    let task = started["task_id"].as_str().unwrap();
+    let path = format!("/api/admin/task/status?task_id={task}");
+    until("the task is done", seconds(30), async || {
+        let status = yard.admin.get(&path).await.expect(200);
+        status["done"] == 3 && status["finished_at"].is_string()
+    })
+    .await;
+    assert_eq!(yard.generation("config/carol").await, before + 1);
+}
