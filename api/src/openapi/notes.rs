@@ -158,7 +158,12 @@ const GLOBAL: Failure = Failure(
     "invalid_global_config",
     "the administrator's settings for agents can't be used",
 );
-const NO_CHANNEL: Failure = Failure(404, "not_found", "the agent has no such channel");
+const NO_ACCOUNT: Failure = Failure(404, "not_found", "the account is being removed");
+const NO_CHANNEL: Failure = Failure(
+    404,
+    "not_found",
+    "the agent has no such channel, or the account is being removed",
+);
 const NOT_ALLOWED: Failure = Failure(
     403,
     "channel_not_allowed",
@@ -264,7 +269,7 @@ pub(super) fn of(op: Op) -> Note {
             Agent,
             "Those that an administrator allows (enables in the global settings) and the user's agent knows, whether or not its container ever ran. `config_version` asks for other forms, and allows nothing more.",
         )
-        .fails(&[GLOBAL]),
+        .fails(&[NO_ACCOUNT, GLOBAL]),
         Op::OwnFieldsRead => note(
             Agent,
             "The fields of one channel; without `section` of all that are allowed, each with the channel it belongs to. Defaults are told as `default`, never as `value`; of secrets only whether they are set.",
@@ -292,7 +297,7 @@ pub(super) fn of(op: Op) -> Note {
             "Domains and times, never the cookies. `search` finds domains.",
         )
         .paged()
-        .fails(&[Failure(404, "not_found", "the account is being removed")]),
+        .fails(&[NO_ACCOUNT]),
         Op::CookiesDelete => note(
             Agent,
             "In the agent's files, too. The agent is not restarted.",
