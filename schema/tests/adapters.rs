@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use schema::adapter::Adapter;
-use schema::adapter::store::{self, AdapterFacts, Source};
+use schema::adapter::store::{self, AdapterFacts, Installed, Source};
 use schema::error::DbError;
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::object;
@@ -19,6 +19,7 @@ on_both_databases!(
     a_new_base_replaces_the_old_one_and_leaves_what_was_before_alone,
     what_is_in_effect_already_changes_nothing,
     rolling_back_twice_goes_back_and_forth,
+    the_source_brings_only_what_is_newer_and_not_left,
     only_the_active_the_previous_and_the_base_are_kept,
     another_adapter_bumps_all_that_is_made_by_it,
     what_is_remembered_of_the_source_is_read_back,
@@ -249,10 +250,37 @@ async fn what_is_remembered_of_the_source_is_read_back(fixture: Fixture) {
         etag: Some("\"1\"".to_owned()),
         last_modified: Some("Sat, 01 Jan 2000 00:00:00 GMT".to_owned()),
         seen_generation: Some(2),
+        offered: Some("2.0".to_owned()),
+        invalid: Some("index.json is wrong".to_owned()),
         checked_at: Some(NOW),
         refresh_token: "token".to_owned(),
     };
     store::save_facts(&mut tx, &facts).await.unwrap();
     assert_eq!(store::facts(&mut tx).await.unwrap(), facts);
     assert_eq!(store::state(&mut tx).await.unwrap().refresh_token, "token");
+}
+
+async fn the_source_brings_only_what_is_newer_and_not_left(fixture: Fixture) {
+    start(&fixture, &version("1.10")).await;
+    let install = async |adapter: &Adapter, asked_for: bool| {
+        let mut tx = fixture.db.begin().await.unwrap();
+        let installed = store::install(&mut tx, adapter, asked_for, NOW).await;
+        tx.commit().await.unwrap();
+        installed.unwrap()
+    };
+    for (offered, expected) in [
+        ("1.9", Installed::NotNewer),
+        ("1.10", Installed::NotNewer),
+        ("1.10.0", Installed::NotNewer),
+        ("1.11", Installed::Newer),
+    ] {
+        assert_eq!(install(&version(offered), true).await, expected, "{offered}");
+    }
+    roll_back(&fixture).await.unwrap();
+    assert_eq!(install(&version("1.11"), false).await, Installed::LeftBefore);
+    assert_eq!(active(&fixture).await.1, "1.10");
+    assert_eq!(install(&version("1.12"), false).await, Installed::Newer);
+    roll_back(&fixture).await.unwrap();
+    assert_eq!(install(&version("1.12"), true).await, Installed::Newer);
+    assert_eq!(active(&fixture).await.1, "1.12");
 }

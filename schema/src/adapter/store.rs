@@ -12,7 +12,7 @@ pub use cache::{ActiveAdapter, AdapterCache};
 pub use model::{AdapterFacts, AdapterState, KnownAdapter, Source};
 use model::{RawFacts, RawKnown, RawState};
 
-use super::Adapter;
+use super::{Adapter, AdapterVersion};
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Kind, Timestamp, Uid};
@@ -48,10 +48,10 @@ statements! {
     /// A new request to ask the source.
     REQUEST_REFRESH = "UPDATE adapter_state SET refresh_token = $1 WHERE id = 1";
     /// What is remembered of the source.
-    FACTS = "SELECT source_url, etag, last_modified, seen_generation, checked_at, refresh_token FROM adapter_facts WHERE id = 1";
+    FACTS = "SELECT source_url, etag, last_modified, seen_generation, offered, invalid, checked_at, refresh_token FROM adapter_facts WHERE id = 1";
     /// Remembers something else of the source.
     SAVE_FACTS = "UPDATE adapter_facts SET source_url = $1, etag = $2, last_modified = $3, seen_generation = CAST($4 AS BIGINT), \
-                  checked_at = CAST($5 AS BIGINT), refresh_token = $6 WHERE id = 1";
+                  checked_at = CAST($5 AS BIGINT), refresh_token = $6, offered = $7, invalid = $8 WHERE id = 1";
 }
 
 /// The uid and name of the one adapter object.
@@ -178,6 +178,41 @@ pub async fn activate(
     })
 }
 
+/// What came of a package that the source gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Installed {
+    /// It is in effect now.
+    Newer,
+    /// It is not newer than the one in effect.
+    NotNewer,
+    /// It was in effect before, and somebody left it for the one that is.
+    LeftBefore,
+}
+
+/// Puts a package of the source into effect if it is newer than the one in effect. One that somebody has left comes
+/// back only when it was `asked_for`.
+pub async fn install(
+    tx: &mut Tx,
+    adapter: &Adapter,
+    asked_for: bool,
+    now: Timestamp,
+) -> Result<Installed, DbError> {
+    lock(tx).await?;
+    let known = known(tx).await?;
+    let active = known.iter().find(|known| known.active);
+    // A stored version went through the same checks; one that cannot be read any more is older than any.
+    let in_effect = active.and_then(|active| active.version.parse::<AdapterVersion>().ok());
+    if in_effect.is_some_and(|in_effect| adapter.index.adapter_version <= in_effect) {
+        return Ok(Installed::NotNewer);
+    }
+    let left = |known: &KnownAdapter| known.previous && known.digest == adapter.digest;
+    if !asked_for && known.iter().any(left) {
+        return Ok(Installed::LeftBefore);
+    }
+    activate(tx, adapter, Source::Refresh, now).await?;
+    Ok(Installed::Newer)
+}
+
 /// Puts the package into effect that was before. Done twice, it goes back and forth.
 ///
 /// # Errors
@@ -245,6 +280,8 @@ pub async fn save_facts(tx: &mut Tx, facts: &AdapterFacts) -> Result<(), DbError
         .bind(facts.seen_generation)
         .bind(facts.checked_at.map(Timestamp::as_millis))
         .bind(&facts.refresh_token)
+        .bind(&facts.offered)
+        .bind(&facts.invalid)
         .execute(&mut **tx)
         .await?;
     Ok(())

@@ -6,6 +6,7 @@ use serde_json::Value;
 use sqlx::{AnyConnection, FromRow};
 
 use super::{Changes, find};
+use crate::adapter::store as adapters;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Kind, Uid};
@@ -136,6 +137,12 @@ pub async fn save(
     }
     if changes.0.keys().any(|key| is_file_input(key)) {
         object::bump_all(tx, Kind::Config).await?;
+    }
+    if changes.0.keys().any(|key| key.starts_with("adapter.")) {
+        match object::bump(tx, Kind::Adapter, &adapters::object_uid(), None).await {
+            Ok(_) | Err(DbError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
     }
     if changes.0.contains_key("container.network_subnet") {
         match object::bump(tx, Kind::Engine, &engine_uid(), None).await {

@@ -80,6 +80,10 @@ pub struct AdapterFacts {
     pub last_modified: Option<String>,
     /// Generation of the active adapter at that time.
     pub seen_generation: Option<i64>,
+    /// The version that it gave last.
+    pub offered: Option<String>,
+    /// What is wrong with what it gave last; `None` when that was a valid package.
+    pub invalid: Option<String>,
     /// When it was asked last with an answer.
     pub checked_at: Option<Timestamp>,
     /// The request that was answered last.
@@ -140,6 +144,8 @@ pub(super) struct RawFacts {
     etag: Option<String>,
     last_modified: Option<String>,
     seen_generation: Option<i64>,
+    offered: Option<String>,
+    invalid: Option<String>,
     checked_at: Option<i64>,
     refresh_token: String,
 }
@@ -151,6 +157,8 @@ impl From<RawFacts> for AdapterFacts {
             etag: raw.etag,
             last_modified: raw.last_modified,
             seen_generation: raw.seen_generation,
+            offered: raw.offered,
+            invalid: raw.invalid,
             checked_at: raw.checked_at.map(Timestamp::from_millis),
             refresh_token: raw.refresh_token,
         }
