@@ -85,6 +85,14 @@ pub enum ApiError {
     /// A superadmin signed in from a browser extension or a desktop client (403 `superadmin_client`).
     #[error("a superadmin signs in to the web console only")]
     SuperadminClient,
+    /// A channel that no administrator has allowed (403 `channel_not_allowed`).
+    #[error(
+        "the channel {channel} is not one of those that an administrator has allowed for your agent"
+    )]
+    ChannelNotAllowed {
+        /// The channel.
+        channel: String,
+    },
     /// No such route (404 `not_found`).
     #[error("there is nothing at this address")]
     NoSuchRoute,
@@ -250,7 +258,8 @@ impl ApiError {
             Self::WrongRole(_)
             | Self::CsrfInvalid(_)
             | Self::ModeForbidden(_)
-            | Self::SuperadminClient => StatusCode::FORBIDDEN,
+            | Self::SuperadminClient
+            | Self::ChannelNotAllowed { .. } => StatusCode::FORBIDDEN,
             Self::NoSuchRoute | Self::NotFound { .. } => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -289,6 +298,7 @@ impl ApiError {
             Self::CsrfInvalid(_) => "csrf_invalid",
             Self::ModeForbidden(_) => "mode_forbidden",
             Self::SuperadminClient => "superadmin_client",
+            Self::ChannelNotAllowed { .. } => "channel_not_allowed",
             Self::NoSuchRoute | Self::NotFound { .. } => "not_found",
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::RequestTimeout => "request_timeout",
@@ -362,6 +372,7 @@ impl ApiError {
             | Self::CsrfInvalid(_)
             | Self::ModeForbidden(_)
             | Self::SuperadminClient
+            | Self::ChannelNotAllowed { .. }
             | Self::NoSuchRoute
             | Self::NotFound { .. }
             | Self::MethodNotAllowed { .. }

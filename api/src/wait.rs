@@ -56,6 +56,14 @@ impl Change {
         }
     }
 
+    /// A change of what a user's agent is configured with.
+    pub fn of_config(user: &User, generation: Generation) -> Self {
+        Self {
+            kind: Kind::Config,
+            ..Self::of_container(user, generation)
+        }
+    }
+
     /// A change of an image, by its reference or id.
     pub fn of_image(uid: Uid, name: impl Into<String>, generation: Generation) -> Self {
         Self {
@@ -117,6 +125,19 @@ pub enum Settled {
     },
 }
 
+impl Settled {
+    /// What decides when several objects were changed together. A pause comes before what is merely under
+    /// way, since nobody waits for it.
+    fn weight(&self) -> u8 {
+        match self {
+            Self::Converged => 0,
+            Self::Pending(_) => 1,
+            Self::Paused(_) => 2,
+            Self::Failed { .. } => 3,
+        }
+    }
+}
+
 /// Waits for one change, at most `wait` ([`DEFAULT_WAIT`] when the client said nothing).
 pub async fn settle(deps: &Deps, change: &Change, wait: Option<Duration>) -> Settled {
     let mut watch = Watch::new(deps, wait.unwrap_or(DEFAULT_WAIT));
@@ -128,6 +149,28 @@ pub async fn settle(deps: &Deps, change: &Change, wait: Option<Duration>) -> Set
         };
         if !watch.next().await {
             return Settled::Pending(seen);
+        }
+    }
+}
+
+/// Waits for changes that one request made of several objects, at most `wait` ([`DEFAULT_WAIT`] when the
+/// client said nothing): until all have converged or one of them has failed. Returns which one decides.
+async fn settle_all<'a>(
+    deps: &Deps,
+    first: &'a Change,
+    others: &'a [Change],
+    wait: Option<Duration>,
+) -> (&'a Change, Settled) {
+    let mut watch = Watch::new(deps, wait.unwrap_or(DEFAULT_WAIT));
+    loop {
+        let seen = match look_at_all(deps, first, others).await {
+            Ok((change, Settled::Pending(conditions))) => (change, conditions),
+            Ok(settled) => return settled,
+            Err(error) => (first, unreadable(&error)),
+        };
+        if !watch.next().await {
+            let (change, conditions) = seen;
+            return (change, Settled::Pending(conditions));
         }
     }
 }
@@ -208,6 +251,26 @@ pub async fn answer(
 ) -> Result<Answer<Converging>, ApiError> {
     let settled = settle(deps, change, wait).await;
     reply(change, settled, done, "accepted; the change is under way")
+}
+
+/// As [`answer`], for a change that made changes of other objects, too: it has converged when all of them
+/// have, and the failure of each is its own. The answer is about the first.
+///
+/// # Errors
+/// [`ApiError::ObjectFailed`], about the object that failed.
+pub async fn answer_all(
+    deps: &Deps,
+    first: &Change,
+    others: &[Change],
+    wait: Option<Duration>,
+    done: impl Into<String>,
+) -> Result<Answer<Converging>, ApiError> {
+    let about = match settle_all(deps, first, others, wait).await {
+        (change, settled @ Settled::Failed { .. }) => (change, settled),
+        (_, settled) => (first, settled),
+    };
+    let under_way = "accepted; the change is under way";
+    reply(about.0, about.1, done, under_way)
 }
 
 /// Says how a wait ended.
@@ -408,6 +471,25 @@ async fn look(deps: &Deps, change: &Change) -> Result<Settled, DbError> {
     let row = object::get(&mut connection, change.kind, &change.uid).await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
     Ok(judge(change, row, &paused))
+}
+
+/// How far changes are that were made together, and which of them decides.
+async fn look_at_all<'a>(
+    deps: &Deps,
+    first: &'a Change,
+    others: &'a [Change],
+) -> Result<(&'a Change, Settled), DbError> {
+    let mut connection = deps.db.snapshot().await?;
+    let paused = object::paused_reconcilers(&mut connection).await?;
+    let mut decides = (first, Settled::Converged);
+    for change in std::iter::once(first).chain(others) {
+        let row = object::get(&mut connection, change.kind, &change.uid).await?;
+        let settled = judge(change, row, &paused);
+        if settled.weight() > decides.1.weight() {
+            decides = (change, settled);
+        }
+    }
+    Ok(decides)
 }
 
 /// How far a change is, from the object's row and the names of paused reconcilers.

@@ -81,4 +81,4 @@ CREATE TABLE config_history (
     changes  TEXT NOT NULL
 );
 
-INSERT INTO guards (name, n) VALUES ('adapter', 0);
+INSERT INTO guards (name, n) VALUES ('adapter', 0), ('bulk', 0);

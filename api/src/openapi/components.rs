@@ -98,8 +98,18 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
                     "password": {"type": "string", "format": "password", "description": "Its password, told this once"},
                     "problems": {
                         "type": "array",
-                        "items": {"$ref": "#/components/schemas/ConfigProblem"},
-                        "description": "With `invalid_config` and `not_available_yet`: every key that is refused",
+                        "items": {"anyOf": [
+                            {"$ref": "#/components/schemas/ConfigProblem"},
+                            {
+                                "type": "object",
+                                "required": ["key", "message"],
+                                "properties": {
+                                    "key": {"type": "string", "description": "The field"},
+                                    "message": {"type": "string", "description": "The rest of the sentence; never the value"},
+                                },
+                            },
+                        ]},
+                        "description": "With `invalid_config` and `not_available_yet`: every key that is refused; with `invalid_values`: the fields that are, 100 at most",
                     },
                 },
             }),

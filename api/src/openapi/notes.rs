@@ -12,6 +12,7 @@ pub(super) enum Area {
     Service,
     Session,
     Account,
+    Agent,
     Configuration,
     Users,
     Superadmins,
@@ -26,6 +27,7 @@ impl Area {
             Self::Service => "Health of the service, and this document",
             Self::Session => "Signing in and out",
             Self::Account => "What users see and do of their own",
+            Self::Agent => "How users set up their own agents",
             Self::Configuration => "The configuration in the database",
             Self::Users => "Ordinary users",
             Self::Superadmins => "Those who administer",
@@ -151,10 +153,40 @@ const ROLLOUT_FAILURES: &[Failure] = &[NO_ROLLOUT, ROLLOUT_STATE];
 const LOG_FAILURES: &[Failure] = &[NO_CONTAINER, STREAMS, BUSY, ENGINE];
 const RUN_FAILURES: &[Failure] = &[NO_USER, REMOVED, DISABLED];
 
+const GLOBAL: Failure = Failure(
+    422,
+    "invalid_global_config",
+    "the administrator's settings for agents can't be used",
+);
+const NO_ACCOUNT: Failure = Failure(404, "not_found", "the account is being removed");
+const NO_CHANNEL: Failure = Failure(
+    404,
+    "not_found",
+    "the agent has no such channel, or the account is being removed",
+);
+const NOT_ALLOWED: Failure = Failure(
+    403,
+    "channel_not_allowed",
+    "no administrator has allowed the channel",
+);
+const CHANNEL_FAILURES: &[Failure] = &[NO_CHANNEL, NOT_ALLOWED, GLOBAL];
+const SAVE_FAILURES: &[Failure] = &[
+    NO_CHANNEL,
+    NOT_ALLOWED,
+    GLOBAL,
+    REMOVED,
+    Failure(
+        422,
+        "invalid_values",
+        "`problems` names every field that is refused",
+    ),
+];
+
 /// The note on a route.
 pub(super) fn of(op: Op) -> Note {
     use Area::{
-        Account, Configuration, Containers, Images, Operators, Service, Session, Superadmins, Users,
+        Account, Agent, Configuration, Containers, Images, Operators, Service, Session,
+        Superadmins, Users,
     };
     use Waits::{ForObject, ForTask};
     match op {
@@ -221,6 +253,61 @@ pub(super) fn of(op: Op) -> Note {
             Account,
             "Ends the session that `issued_at` names, or all but the one that asks. Ending one that has ended is no failure.",
         ),
+        Op::ChatAppRead => note(
+            Agent,
+            "The channel that the adapter names for it. The secret is never told.",
+        )
+        .fails(CHANNEL_FAILURES),
+        Op::ChatAppSave => note(
+            Agent,
+            "Switches the channel on. An empty secret stays as it is. The agent restarts once, also when nothing is different; one that is stopped stays so and has the files. `if_generation` compares with `generation` of the reading.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(SAVE_FAILURES),
+        Op::OwnChannels => note(
+            Agent,
+            "Those that an administrator allows (enables in the global settings) and the user's agent knows, whether or not its container ever ran. `config_version` asks for other forms, and allows nothing more.",
+        )
+        .fails(&[NO_ACCOUNT, GLOBAL]),
+        Op::OwnFieldsRead => note(
+            Agent,
+            "The fields of one channel; without `section` of all that are allowed, each with the channel it belongs to. Defaults are told as `default`, never as `value`; of secrets only whether they are set.",
+        )
+        .fails(CHANNEL_FAILURES),
+        Op::OwnFieldsSave => note(
+            Agent,
+            "What is not named stays as it is, and so does a secret that is empty; `null` takes a value away. Everything wrong is told at once, and then nothing is saved. The agent restarts once, also when nothing is different; one that is stopped stays so and has the files. `if_generation` compares with `generation` of the reading.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(SAVE_FAILURES),
+        Op::CookiesSave => note(
+            Agent,
+            "They replace what was stored for the domain, and never restart the agent. At most 300 domains and 1 MiB in all.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(&[
+            REMOVED,
+            Failure(409, "too_many_cookies", "more than 300 domains, or more than 1 MiB in all"),
+        ]),
+        Op::CookiesList => note(
+            Agent,
+            "Domains and times, never the cookies. `search` finds domains.",
+        )
+        .paged()
+        .fails(&[NO_ACCOUNT]),
+        Op::CookiesDelete => note(
+            Agent,
+            "In the agent's files, too. The agent is not restarted.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(&[
+            REMOVED,
+            Failure(404, "not_found", "there are no cookies of this domain"),
+        ]),
         Op::ConfigRead => note(
             Configuration,
             "All keys as one nested document, without envelope; secrets are `********`.",

@@ -20,6 +20,7 @@ pub mod superadmins;
 pub mod tasks;
 #[cfg(test)]
 pub(crate) mod test_support;
+pub mod user_config;
 pub mod users;
 pub mod watch;
 
@@ -40,6 +41,7 @@ pub fn registry() -> Result<Registry, RegistryError> {
         .bind(Op::LoginMode, basic::login_mode)
         .bind(Op::LoginOidc, basic::login_oidc)
         .bind(Op::Csrf, basic::csrf);
+    let binder = user_config::bind(binder);
     let registry = audit::bind(fleet::bind_fleet(accounts::bind(binder))).build()?;
     document.make(&registry)?;
     Ok(registry)

@@ -128,14 +128,21 @@ fn every_failure_has_a_status_and_a_code() {
     {
         let error = failure(&change(1), *reason, "x".to_owned());
         let expected = match reason {
-            Reason::ImageMissing | Reason::NeedsRoot | Reason::InvalidSettings => 422,
+            Reason::ImageMissing
+            | Reason::NeedsRoot
+            | Reason::InvalidSettings
+            | Reason::NoMigrationPath
+            | Reason::InvalidGlobalConfig
+            | Reason::AdapterInvalid => 422,
             Reason::NameConflict
             | Reason::HomeConflict
             | Reason::NetworkInUse
             | Reason::PausedByOperator
             | Reason::ImageInUse
+            | Reason::InvalidUserConfig
             | Reason::RolloutPaused => 409,
             Reason::ImagePullFailed
+            | Reason::AdapterSourceFailed
             | Reason::CrashLoop
             | Reason::ReplacementFailed
             | Reason::RolloutFailed => 502,

@@ -54,7 +54,7 @@ impl SettingPath {
     }
 
     /// With dots, as packages write it.
-    pub(super) fn to_dotted(&self) -> String {
+    pub fn to_dotted(&self) -> String {
         self.0.join(".")
     }
 }

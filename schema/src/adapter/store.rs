@@ -145,7 +145,9 @@ async fn switch(
         .await?;
     sqlx::query(PRUNE).execute(&mut **tx).await?;
     // Users, too: the package says to whom their directories belong.
-    for kind in [Kind::User, Kind::Config, Kind::Container] {
+    // A container comes before its files wherever both are changed, or two transactions could wait for each
+    // other.
+    for kind in [Kind::User, Kind::Container, Kind::Config] {
         object::bump_all(tx, kind).await?;
     }
     match object::bump(tx, Kind::Adapter, &object_uid(), None).await {

@@ -8,6 +8,7 @@ use crate::condition::{self, ConditionType};
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Epoch, Generation, Kind, Timestamp, Uid};
+use crate::meta;
 use crate::statement::{like_pattern, statements};
 
 /// Columns of an object with its status.
@@ -279,6 +280,8 @@ pub async fn bump_in_bulk(tx: &mut Tx, kind: Kind, uid: &Uid) -> Result<Generati
 /// One more change of desired state for all objects of a kind, in one statement: whoever waits for something
 /// else comes first.
 pub async fn bump_all(tx: &mut Tx, kind: Kind) -> Result<u64, DbError> {
+    // PostgreSQL locks the rows in no order of ours: two changes of all would wait for each other.
+    meta::take_guard(tx, "bulk").await?;
     let result = sqlx::query(BUMP_ALL)
         .bind(kind.as_str())
         .execute(&mut **tx)

@@ -184,11 +184,12 @@ impl House {
     }
 
     pub(in crate::routes) fn post_json(&self, path: &str, body: &Value) -> Ask<'_> {
+        self.post_raw(path, "application/json", &body.to_string())
+    }
+
+    pub(in crate::routes) fn post_raw(&self, path: &str, kind: &str, body: &str) -> Ask<'_> {
         let mut ask = self.get(path).method("POST");
-        ask.request = ask
-            .request
-            .header(CONTENT_TYPE, "application/json")
-            .body(body.to_string());
+        ask.request = ask.request.header(CONTENT_TYPE, kind).body(body);
         ask
     }
 

@@ -125,6 +125,39 @@ fn case(op: Op) -> Case {
         ),
         Op::OwnContainerRestart => (&[("wait", "0")], "container/alice", ""),
         Op::OwnSessionsRevoke => (&[], "user/alice", "sessions ended: "),
+        // Allowed by what is saved for all, before the first case.
+        Op::ChatAppSave => (
+            &[
+                ("client_id", "ding1"),
+                ("client_secret", CANARY),
+                ("wait", "0"),
+            ],
+            "config/alice",
+            "channel chat: client_id, client_secret, enabled",
+        ),
+        Op::OwnFieldsSave => (
+            &[
+                ("section", "chat"),
+                ("values", r#"{"client_secret":"canary-hunter2"}"#),
+                ("wait", "0"),
+            ],
+            "config/alice",
+            "channel chat: client_secret",
+        ),
+        Op::CookiesSave => (
+            &[
+                ("domain", "example.com"),
+                ("cookies", "a=canary-hunter2"),
+                ("wait", "0"),
+            ],
+            "config/alice",
+            "cookies of example.com",
+        ),
+        Op::CookiesDelete => (
+            &[("domain", "example.com"), ("wait", "0")],
+            "config/alice",
+            "cookies of example.com",
+        ),
         Op::ConfigSave => (
             &[(
                 "config",
@@ -216,6 +249,9 @@ async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
     let house = whole_house().await;
     house.create_superadmin("second").await;
     let root = house.sign_in("root").await;
+    let allowed = r#"{"agent":{"channel_list":{"chat":{"enabled":true}}}}"#;
+    let ask = house.post("/api/config", &[("config", allowed)]);
+    assert_eq!(ask.with("root", &root).send().await.status, 200);
     let mut secrets = vec![CANARY.to_owned(), PASSWORD.to_owned(), root.clone()];
     let mut actions = BTreeSet::new();
     for route in TABLE.iter().filter(|route| route.post) {

@@ -152,7 +152,14 @@ async fn l60_objects_are_filtered_and_paged() {
     let all = list("").await.is(200);
     assert_eq!(
         objects_of(&all),
-        ["container/alice", "container/bob", "user/alice", "user/bob"]
+        [
+            "config/alice",
+            "config/bob",
+            "container/alice",
+            "container/bob",
+            "user/alice",
+            "user/bob"
+        ]
     );
     let failing = list("reconciler=container&ready=false").await.is(200);
     assert_eq!(objects_of(&failing), ["container/alice"]);
@@ -160,12 +167,12 @@ async fn l60_objects_are_filtered_and_paged() {
     assert_eq!(condition["remedy"], Reason::ImageMissing.remedy());
     assert_eq!(
         objects_of(&list("ready=unknown&search=BO").await.is(200)),
-        ["container/bob", "user/bob"]
+        ["config/bob", "container/bob", "user/bob"]
     );
     let last = list("page=9&page_size=3").await.is(200);
     assert_eq!(
         (objects_of(&last), &last["page"]),
-        (vec!["user/bob"], &json!(2))
+        (vec!["container/bob", "user/alice", "user/bob"], &json!(2))
     );
     list("ready=maybe").await.fails(400, "invalid_parameter");
     list("reconciler=pods")

@@ -195,7 +195,7 @@ async fn l57_whoever_comes_back_is_told_the_last_state_of_all_that_it_missed() {
         "it has seen nothing new yet"
     );
     let mut last = BTreeMap::new();
-    for _ in 0..14 {
+    for _ in 0..20 {
         let seen = client.event("").await;
         let word = seen.data["status"].as_str().unwrap().to_owned();
         let object = seen.data["object"].as_str().unwrap().to_owned();
@@ -207,7 +207,7 @@ async fn l57_whoever_comes_back_is_told_the_last_state_of_all_that_it_missed() {
         ("deleted", "deleted")
     );
     let others = last.values().filter(|word| *word == "running").count();
-    assert_eq!((last.len(), others), (14, 10));
+    assert_eq!((last.len(), others), (20, 10));
     // And it goes on live.
     running(&fleet, &alice, 2).await;
     client.until("container/alice", "stopped").await;
@@ -256,7 +256,7 @@ async fn whoever_has_no_history_must_list_again() {
     let forgotten = change::prune(&mut tx, 0, crate::testing::NOW)
         .await
         .unwrap();
-    assert_eq!(forgotten, 2);
+    assert_eq!(forgotten, 3);
     tx.commit().await.unwrap();
     let alice = fleet.user("alice").await;
     let (instance, _) = begin.rsplit_once('-').unwrap();

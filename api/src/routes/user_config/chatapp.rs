@@ -1,0 +1,116 @@
+//! The one channel that clients of old know by name.
+
+use schema::adapter::Section;
+use schema::ids::Generation;
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::fields::value_of;
+use super::forms::Own;
+use super::save::{Draft, save_channel};
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::OrdinaryUser;
+use crate::error::ApiError;
+use crate::input::{Input, Nothing};
+use crate::wait::Converging;
+
+const CLIENT_ID: &str = "client_id";
+const CLIENT_SECRET: &str = "client_secret";
+const ENABLED: &str = "enabled";
+
+/// What is set for the chat-app channel.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChatApp {
+    /// Empty when it is not set.
+    #[schema(example = "dingabc123")]
+    client_id: String,
+    /// Always empty: the secret is never told. Clients expect the field.
+    #[schema(example = "")]
+    client_secret: &'static str,
+    /// Whether there is a secret.
+    client_secret_set: bool,
+    /// What `if_generation` of a save compares with.
+    generation: Generation,
+}
+
+/// `GET /api/chatapp`: what is set for the channel that the adapter names for it.
+///
+/// # Errors
+/// 403 when no administrator has allowed the channel, 404 when the agent has none, 422 when the global settings
+/// cannot be used.
+pub async fn read(
+    OrdinaryUser(session): OrdinaryUser,
+    _: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<ChatApp>, ApiError> {
+    let own = Own::read(&deps, &session.account, None).await?;
+    let section = own.forms.channel(own.forms.chatapp())?;
+    let id = stored(&own, section, CLIENT_ID);
+    // What the form calls secret is not told, whatever its name.
+    let id = id.filter(|_| {
+        section
+            .field(CLIENT_ID)
+            .is_some_and(|field| !field.is_secret())
+    });
+    let chatapp = ChatApp {
+        client_id: id
+            .as_ref()
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
+        client_secret: "",
+        client_secret_set: stored(&own, section, CLIENT_SECRET).is_some(),
+        generation: own.generation,
+    };
+    Ok(Answer::ok("the chat-app channel", chatapp))
+}
+
+fn stored(own: &Own, section: &Section, key: &str) -> Option<Value> {
+    let values = own.values.channels.get(&section.key)?;
+    value_of(section.field(key)?, values.get(key))
+}
+
+/// The form of `POST /api/chatapp`.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct ChatAppForm {
+    #[schema(example = "dingabc123")]
+    client_id: String,
+    /// Empty or absent = unchanged.
+    #[schema(value_type = Option<String>, format = Password, example = "hunter2")]
+    client_secret: Option<SecretString>,
+}
+
+/// `POST /api/chatapp`: sets up the chat-app channel and switches it on; restarts the agent once, also when
+/// nothing is different.
+///
+/// # Errors
+/// As `POST /api/agent/config-fields`.
+pub async fn save(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<ChatAppForm>,
+    deps: Deps,
+) -> Result<Answer<Converging>, ApiError> {
+    let Input {
+        params,
+        wait,
+        if_generation,
+        meta,
+        ..
+    } = input;
+    let secret = params.client_secret.as_ref();
+    let secret = secret.map_or("", |secret| secret.expose_secret());
+    let values = Map::from_iter([
+        (CLIENT_ID.to_owned(), Value::from(params.client_id)),
+        (CLIENT_SECRET.to_owned(), Value::from(secret)),
+        (ENABLED.to_owned(), Value::Bool(true)),
+    ]);
+    let draft = Draft {
+        channel: None,
+        values,
+        config_version: None,
+    };
+    save_channel(&deps, &session.account, &meta, draft, (if_generation, wait)).await
+}

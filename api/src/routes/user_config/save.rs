@@ -1,0 +1,130 @@
+//! Saving what a user has set for one channel.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use schema::adapter::{FieldChanges, FieldProblem, Section};
+use schema::audit::About;
+use schema::ids::{Generation, Kind};
+use schema::{agent_config, config, container, object, user};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::fields::value_of;
+use super::forms::{Forms, present};
+use crate::answer::Answer;
+use crate::auth::Account;
+use crate::deps::Deps;
+use crate::error::ApiError;
+use crate::input::Meta;
+use crate::routes::params;
+use crate::wait::{self, Change, Converging};
+
+/// Most problems that one answer tells of.
+const MOST_PROBLEMS: usize = 100;
+
+/// What shall change of one channel.
+pub(super) struct Draft {
+    /// Its name; `None` = the one behind the chat-app routes.
+    pub(super) channel: Option<String>,
+    pub(super) values: Map<String, Value>,
+    /// The configuration version whose forms are meant.
+    pub(super) config_version: Option<u32>,
+}
+
+/// Checks and merges what is given into what the user has set, gives the container a new restart token, and
+/// waits for files and container.
+///
+/// # Errors
+/// 403, 404, 412, 422; what files or container fail with.
+pub(super) async fn save_channel(
+    deps: &Deps,
+    account: &Account,
+    meta: &Meta,
+    draft: Draft,
+    (expected, wait): (Option<Generation>, Option<Duration>),
+) -> Result<Answer<Converging>, ApiError> {
+    let (uid, key) = (&account.uid, &deps.master_key);
+    let adapter = deps.adapter.current().await?;
+    let mut tx = meta.begin(deps).await?;
+    let user = params::present_user(user::find(&mut tx, &account.name).await?, &account.name)?;
+    // A second save waits here and then reads what this one has written. The container comes first wherever
+    // both are changed, or two transactions could wait for each other.
+    let token = Uuid::new_v4().to_string();
+    let restarted = container::request_fresh(&mut tx, uid, &token).await?;
+    let saved = object::bump(&mut tx, Kind::Config, uid, expected).await?;
+
+    let row = present(agent_config::get(&mut tx, uid).await?)?;
+    let (stored, _) = config::query::load(&mut tx, key).await?;
+    let image = row.image_ref.as_deref();
+    let forms = Forms::of(adapter, image, stored, draft.config_version)?;
+    let section = forms.channel(draft.channel.as_deref().unwrap_or(forms.chatapp()))?;
+    let mut values = agent_config::channel_values(&mut tx, key, uid, &section.key).await?;
+    let changes = section
+        .check_values(&draft.values, &present_keys(section, &values))
+        .map_err(refused)?;
+    let detail = told(section, &changes);
+    merge(&mut values, changes);
+    let now = deps.clock.now();
+    agent_config::set_channel_values(&mut tx, key, uid, &section.key, &values, now).await?;
+    let about = About::object(Kind::Config, &user.name);
+    tx.commit(about.detail(&detail)).await?;
+    tracing::info!(user = %user.name, detail, "agent configuration saved");
+
+    let change = Change::of_config(&user, saved);
+    let container = Change::of_container(&user, restarted);
+    wait::answer_all(
+        deps,
+        &change,
+        &[container],
+        wait,
+        "saved, and in the agent's files",
+    )
+    .await
+}
+
+/// The fields that have a value already.
+fn present_keys(section: &Section, values: &BTreeMap<String, Value>) -> BTreeSet<String> {
+    let fields = section.fields.iter();
+    fields
+        .filter(|field| value_of(field, values.get(&field.key)).is_some())
+        .map(|field| field.key.clone())
+        .collect()
+}
+
+fn merge(values: &mut BTreeMap<String, Value>, changes: FieldChanges) {
+    for (key, change) in changes {
+        match change {
+            Some(value) => values.insert(key, value),
+            None => values.remove(&key),
+        };
+    }
+}
+
+/// Names of fields only: a value may be a secret.
+fn told(section: &Section, changes: &FieldChanges) -> String {
+    let keys: Vec<&str> = changes.keys().map(String::as_str).collect();
+    match &*keys {
+        [] => format!("channel {}: nothing changed", section.key),
+        keys => format!("channel {}: {}", section.key, keys.join(", ")),
+    }
+}
+
+fn refused(mut problems: Vec<FieldProblem>) -> ApiError {
+    let mut message = "the values were not saved".to_owned();
+    for (at, problem) in problems.iter().take(3).enumerate() {
+        message.push_str(if at == 0 { ": " } else { "; " });
+        message.push_str(&format!("{} {}", problem.key, problem.message));
+    }
+    if problems.len() > 3 {
+        message.push_str(&format!("; and {} more", problems.len() - 3));
+    }
+    problems.truncate(MOST_PROBLEMS);
+    let mut extra = Map::new();
+    extra.insert("problems".to_owned(), json!(problems));
+    ApiError::Unprocessable {
+        code: "invalid_values",
+        message,
+        extra,
+    }
+}

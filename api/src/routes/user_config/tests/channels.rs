@@ -1,0 +1,131 @@
+use serde_json::json;
+
+use super::super::forms::Forms;
+use super::*;
+
+fn keys(answer: &Answer) -> Vec<&str> {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let channels = answer.body["channels"].as_array().unwrap().iter();
+    channels.map(|c| c["key"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn only_what_an_administrator_allows_is_listed() {
+    let desk = desk().await;
+    assert!(keys(&desk.get(CHANNELS).await).is_empty());
+    desk.allow(&["mail"]).await;
+    let answer = desk.get(CHANNELS).await;
+    assert_eq!(
+        answer.body["channels"],
+        json!([{"key": "mail", "label": "Mail", "allowed": true, "enabled": false, "configured": false}])
+    );
+    desk.allow(&["chat", "mail"]).await;
+    assert_eq!(keys(&desk.get(CHANNELS).await), ["chat", "mail"]);
+}
+
+#[tokio::test]
+async fn a_channel_is_configured_when_nothing_that_is_required_is_missing() {
+    let desk = open_desk().await;
+    let told = async || {
+        let body = desk.get(CHANNELS).await.body;
+        let chat = &body["channels"][0];
+        (chat["enabled"].clone(), chat["configured"].clone())
+    };
+    assert_eq!(told().await, (json!(false), json!(false)));
+    desk.set("chat", &json!({"client_id": "a", "client_secret": "b"}))
+        .await;
+    assert_eq!(told().await, (json!(false), json!(true)));
+    desk.set("chat", &json!({"enabled": true})).await;
+    assert_eq!(told().await, (json!(true), json!(true)));
+}
+
+#[tokio::test]
+async fn l39_any_image_tag_has_channels_and_so_has_who_never_ran() {
+    let desk = open_desk().await;
+    // Nothing was ever observed of alice's container, whose tag `1` is no version.
+    let object = desk.object(Kind::Container).await;
+    assert_eq!(object.status.observed_generation.0, 0);
+    assert_eq!(keys(&desk.get(CHANNELS).await), ["chat", "mail"]);
+    let adapter = desk.house.world.deps.adapter.current().await.unwrap();
+    let version = |image: Option<&str>| {
+        let permitted = json!({"channel_list": {"mail": {"enabled": true}}, "channels": {"chat": {"enabled": true}}});
+        let stored = BTreeMap::from([("agent".to_owned(), permitted)]);
+        let forms = Forms::of(adapter.clone(), image, stored, None).unwrap();
+        let channels = forms.channels().unwrap();
+        match &*channels[0].key {
+            "mail" => "newest",
+            _ => "older",
+        }
+    };
+    let digest = format!("echo@sha256:{}", "a".repeat(64));
+    for image in [
+        "echo",
+        "echo:latest",
+        "echo:99.0.0",
+        "echo:v2.0.0-alpine",
+        "registry.example:5000/echo",
+        &digest,
+        "no image at all",
+    ] {
+        assert_eq!(version(Some(image)), "newest", "{image}");
+    }
+    assert_eq!(version(None), "newest");
+    // What is allowed is written for version 3, where channels are elsewhere.
+    for image in ["echo:v1.1.0", "echo:0.0.1"] {
+        assert_eq!(version(Some(image)), "older", "{image}");
+    }
+}
+
+#[tokio::test]
+async fn other_forms_allow_nothing_more() {
+    let desk = desk().await;
+    // As version 2 reads it, mail is allowed; alice's agent reads version 3.
+    let agent = json!({"channels": {"mail": {"enabled": true}}, "channel_list": {"chat": {"enabled": true}}});
+    desk.configure(&json!({"agent": agent})).await;
+    for query in [
+        "",
+        "?config_version=",
+        "?config_version=3",
+        "?config_version=2",
+        "?config_version=1",
+    ] {
+        let answer = desk.get(&format!("{CHANNELS}{query}")).await;
+        assert_eq!(keys(&answer), ["chat"], "{query}");
+    }
+    let values = json!({"client_id": "a"});
+    let body = json!({"section": "mail", "values": values, "config_version": 2});
+    let refused = desk.post_json(FIELDS, &body).await;
+    assert_eq!(refused.verdict(), (403, "channel_not_allowed"));
+    assert!(desk.stored().await.channels.is_empty());
+}
+
+#[tokio::test]
+async fn a_configuration_version_without_forms_is_refused() {
+    let desk = open_desk().await;
+    for version in ["0", "4", "-1", "1.0", "three", "4294967296", "%00"] {
+        for path in [CHANNELS, FIELDS] {
+            let answer = desk.get(&format!("{path}?config_version={version}")).await;
+            assert_eq!(answer.verdict(), (400, "invalid_parameter"), "{version}");
+            assert_eq!(answer.body["field"], "config_version");
+        }
+    }
+    let answer = desk.get("/api/agent/channels?config_version=4").await;
+    assert_eq!(answer.body["error"], "config_version is one of 1, 2, 3");
+}
+
+#[tokio::test]
+async fn global_settings_that_cannot_be_used_are_said_to_be_so() {
+    let desk = open_desk().await;
+    let adapter = desk.house.world.deps.adapter.current().await.unwrap();
+    // There is no way back from version 3 to what this image reads.
+    let agent = json!({"version": 3, "channels": {"chat": {"enabled": true}}});
+    let stored = BTreeMap::from([("agent".to_owned(), agent)]);
+    let forms = Forms::of(adapter, Some("echo:1.0.0"), stored, None).unwrap();
+    for error in [
+        forms.channels().unwrap_err(),
+        forms.channel("chat").unwrap_err(),
+    ] {
+        assert_eq!(error.status(), 422);
+        assert_eq!(error.code(), "invalid_global_config");
+    }
+}

@@ -1,0 +1,187 @@
+//! What users set up of their own agents, on SQLite and on PostgreSQL.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+
+use schema::adapter::Adapter;
+use schema::adapter::store::{self, Source as Origin};
+use schema::agent_config::{self, UserValues};
+use schema::config::{self, Changes};
+use schema::container::{self, Desired};
+use schema::ids::{Kind, Timestamp, Uid};
+use schema::object;
+use schema::user::{self, NewUser, Source};
+use secrecy::ExposeSecret;
+use serde_json::json;
+
+mod support;
+use support::{Fixture, on_both_databases};
+
+on_both_databases!(
+    saves_of_one_channel_at_once_lose_nothing,
+    a_save_and_changes_for_everybody_do_not_wait_in_a_circle,
+    cookies_are_stored_by_domain,
+    l6_the_next_bearer_of_a_name_has_nothing_of_the_last,
+);
+
+const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
+
+async fn create(fixture: &Fixture, name: &str) -> Uid {
+    let uid = Uid::random();
+    let new = NewUser {
+        uid: uid.clone(),
+        name: name.parse().unwrap(),
+        source: Source::Local,
+        password_hash: None,
+        image_ref: "echo:1".to_owned(),
+        desired: Desired::Running,
+    };
+    let mut tx = fixture.db.begin().await.unwrap();
+    user::create(&mut tx, &new, NOW).await.unwrap();
+    tx.commit().await.unwrap();
+    uid
+}
+
+/// What a save does: container and files first, so that another one waits, then what was there.
+async fn save(fixture: &Fixture, uid: &Uid, field: &str) {
+    let mut tx = fixture.db.begin().await.unwrap();
+    container::request_fresh(&mut tx, uid, field).await.unwrap();
+    object::bump(&mut tx, Kind::Config, uid, None)
+        .await
+        .unwrap();
+    let mut values = agent_config::channel_values(&mut tx, &fixture.key, uid, "chat")
+        .await
+        .unwrap();
+    values.insert(field.to_owned(), json!(field));
+    agent_config::set_channel_values(&mut tx, &fixture.key, uid, "chat", &values, NOW)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn stored(fixture: &Fixture, uid: &Uid) -> UserValues {
+    let mut connection = fixture.db.read().await.unwrap();
+    agent_config::values(&mut connection, &fixture.key, uid)
+        .await
+        .unwrap()
+}
+
+async fn saves_of_one_channel_at_once_lose_nothing(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await;
+    let fields: Vec<String> = (0..20).map(|at| format!("f{at}")).collect();
+    let saves = async |fields: &[String]| {
+        for field in fields {
+            save(&fixture, &uid, field).await;
+        }
+    };
+    let (some, others) = fields.split_at(10);
+    let (a, b) = some.split_at(5);
+    let (c, d) = others.split_at(5);
+    tokio::join!(saves(a), saves(b), saves(c), saves(d));
+    let expected: BTreeMap<_, _> = fields
+        .iter()
+        .map(|field| (field.clone(), json!(field)))
+        .collect();
+    assert_eq!(stored(&fixture, &uid).await.channels["chat"], expected);
+    let mut connection = fixture.db.read().await.unwrap();
+    for kind in [Kind::Config, Kind::Container] {
+        let object = object::get(&mut connection, kind, &uid).await.unwrap();
+        assert_eq!(object.unwrap().generation.0, 21, "{kind}");
+    }
+}
+
+/// Whoever changes containers and files takes the container first.
+async fn a_save_and_changes_for_everybody_do_not_wait_in_a_circle(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await;
+    for at in 0..20 {
+        create(&fixture, &format!("u{at}")).await;
+    }
+    let saving = async {
+        for at in 0..60 {
+            save(&fixture, &uid, &format!("f{at}")).await;
+        }
+    };
+    let configuring = async {
+        for at in 0..30 {
+            let mut tx = fixture.db.begin().await.unwrap();
+            config::query::lock(&mut tx).await.unwrap();
+            let agent = json!({"n": at});
+            let limit = json!(1000 + at);
+            let changes = Changes(BTreeMap::from([
+                ("agent", Some(agent)),
+                ("container.pids_limit", Some(limit)),
+            ]));
+            config::query::save(&mut tx, &fixture.key, &changes, None)
+                .await
+                .unwrap();
+            tx.commit().await.unwrap();
+        }
+    };
+    let activating = async {
+        let adapters = ["echo", "picoclaw"].map(|name| Adapter::builtin(name).unwrap().unwrap());
+        for at in 0..30 {
+            let mut tx = fixture.db.begin().await.unwrap();
+            store::activate(&mut tx, &adapters[at % 2], Origin::Upload, NOW)
+                .await
+                .unwrap();
+            tx.commit().await.unwrap();
+        }
+    };
+    tokio::join!(saving, configuring, activating);
+    assert_eq!(stored(&fixture, &uid).await.channels["chat"].len(), 60);
+}
+
+async fn cookies_are_stored_by_domain(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await;
+    let other = create(&fixture, "bob").await;
+    let mut tx = fixture.db.begin().await.unwrap();
+    for (uid, domain, value) in [
+        (&uid, "example.com", "a=1"),
+        (&uid, ".example.com", "a=2"),
+        (&uid, "example.com", "a=3; ü=4"),
+        (&other, "example.com", "b=1"),
+    ] {
+        let value = value.into();
+        agent_config::set_cookies(&mut tx, &fixture.key, uid, domain, &value, NOW)
+            .await
+            .unwrap();
+    }
+    let none = agent_config::delete_cookies(&mut tx, &uid, "nowhere.example").await;
+    assert_eq!(none.unwrap(), None);
+    tx.commit().await.unwrap();
+    let mut connection = fixture.db.read().await.unwrap();
+    let cookies = agent_config::cookies(&mut connection, &fixture.key, &uid).await;
+    let cookies = cookies.unwrap();
+    let told: BTreeMap<_, _> = cookies
+        .iter()
+        .map(|cookie| (&*cookie.domain, cookie.value.expose_secret()))
+        .collect();
+    assert_eq!(
+        told,
+        [(".example.com", "a=2"), ("example.com", "a=3; ü=4")].into()
+    );
+    let listed = agent_config::list_cookies(&mut connection, &uid).await;
+    assert!(listed.unwrap().iter().all(|(_, at)| *at == NOW));
+}
+
+async fn l6_the_next_bearer_of_a_name_has_nothing_of_the_last(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await;
+    save(&fixture, &uid, "client_id").await;
+    let mut tx = fixture.db.begin().await.unwrap();
+    let value = "a=1".into();
+    agent_config::set_cookies(&mut tx, &fixture.key, &uid, "a.example", &value, NOW)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    user::delete(&mut tx, &uid, NOW).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(stored(&fixture, &uid).await == UserValues::default());
+    let mut tx = fixture.db.begin().await.unwrap();
+    assert!(container::purge(&mut tx, &uid).await.unwrap());
+    assert!(user::purge(&mut tx, &uid).await.unwrap());
+    tx.commit().await.unwrap();
+    let next = create(&fixture, "alice").await;
+    assert!(stored(&fixture, &next).await == UserValues::default());
+}
