@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use schema::audit::{self, ChainKey, Writer};
 use schema::clock::ManualClock;
+use schema::config::history::SavedBy;
 use schema::db::{Backend, Db};
 use schema::ids::{Timestamp, Uid};
 use schema::image::ImageReference;
@@ -42,6 +43,12 @@ use crate::watch::WatchHub;
 
 /// The moment at which tests begin.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
+
+/// Who saves the configuration behind the handlers' back.
+pub(crate) const BY: SavedBy<'static> = SavedBy {
+    actor: "root",
+    at: NOW,
+};
 
 /// Live sessions by cookie name.
 #[derive(Default)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use schema::clock::{Clock, ManualClock, SharedClock};
 use schema::condition::{self, Condition, ConditionType, Reason};
+use schema::config::history::SavedBy;
 use schema::config::{Config, parse_patch, query as config};
 use schema::container::Desired as DesiredState;
 use schema::container::{self, ContainerRow};
@@ -257,7 +258,11 @@ impl Yard {
         let mut tx = self.db.begin().await.unwrap();
         let (stored, _) = config::load(&mut tx, &self.key).await.unwrap();
         let changes = patch.resolve(&Config::from_stored(stored)).unwrap();
-        config::save(&mut tx, &self.key, &changes, None)
+        let by = SavedBy {
+            actor: "root",
+            at: Timestamp::default(),
+        };
+        config::save(&mut tx, &self.key, &changes, None, by)
             .await
             .unwrap();
         tx.commit().await.unwrap();
