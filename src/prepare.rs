@@ -6,6 +6,7 @@ use std::sync::Arc;
 use schema::adapter::store as adapters;
 use schema::audit::{self, About, Author, ChainKey, Entry, Outcome};
 use schema::clock::{Clock, SystemClock};
+use schema::config::history::SavedBy;
 use schema::config::{Config, Problem, parse_patch, query as config};
 use schema::db::{Db, Tx};
 use schema::error::{DbError, OpenError};
@@ -140,9 +141,13 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     } else {
         None
     };
-    let set = set_missing(&mut tx, &master_key, wanted).await?;
+    let author = Author::local(rustix::process::getuid().as_raw(), "init");
+    let by = SavedBy {
+        actor: &author.actor,
+        at: now,
+    };
+    let set = set_missing(&mut tx, &master_key, wanted, by).await?;
     if let Some(about) = about(password.is_some(), &set) {
-        let author = Author::local(rustix::process::getuid().as_raw(), "init");
         let entry = Entry::new(author, about, Outcome::Ok, now);
         audit::append(&mut tx, &trail, &entry).await?;
     }
@@ -191,6 +196,7 @@ async fn set_missing(
     tx: &mut Tx,
     master_key: &MasterKey,
     wanted: Vec<(String, Value)>,
+    by: SavedBy<'_>,
 ) -> Result<Vec<String>, PrepareError> {
     config::lock(tx).await?;
     let (stored, _) = config::load(tx, master_key).await?;
@@ -211,7 +217,7 @@ async fn set_missing(
         let changes = parse_patch(&json!({ key.as_str(): value }))
             .and_then(|patch| patch.resolve(&present))
             .map_err(refused)?;
-        config::save(tx, master_key, &changes, None).await?;
+        config::save(tx, master_key, &changes, None, by).await?;
         set.push(key);
     }
     Ok(set)

@@ -161,7 +161,7 @@ mod tests {
 
         let changes = Changes([("audit.retention", Some(json!("1001d")))].into());
         let mut tx = db.begin().await.unwrap();
-        config::query::save(&mut tx, key, &changes, None)
+        config::query::save(&mut tx, key, &changes, None, crate::testing::BY)
             .await
             .unwrap();
         tx.commit().await.unwrap();

@@ -10,6 +10,7 @@ use schema::adapter::Adapter;
 use schema::adapter::store::{self as adapters, ActiveAdapter};
 use schema::audit::{self, ChainKey, Writer};
 use schema::clock::ManualClock;
+use schema::config::history::SavedBy;
 use schema::db::{Backend, Db};
 use schema::ids::{Timestamp, Uid};
 use schema::image::ImageReference;
@@ -44,6 +45,12 @@ use crate::watch::WatchHub;
 
 /// The moment at which tests begin.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
+
+/// Who saves the configuration behind the handlers' back.
+pub(crate) const BY: SavedBy<'static> = SavedBy {
+    actor: "root",
+    at: NOW,
+};
 
 /// Live sessions by cookie name.
 #[derive(Default)]

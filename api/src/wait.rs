@@ -231,7 +231,7 @@ pub async fn settle_operation(deps: &Deps, id: &str, wait: Option<Duration>) -> 
             Ok(progress) => progress,
             Err(error) => unreadable(&error),
         };
-        let done = progress.total > 0 && progress.pending + progress.running == 0;
+        let done = progress.total > 0 && !progress.is_under_way();
         if done || !watch.next().await {
             return progress;
         }
@@ -306,7 +306,7 @@ pub fn reply(
 /// Says how far an operation is: 200 `converged`, 202 `pending`, or 200 `failed` when some of its
 /// objects need a person; which ones, its task tells.
 pub fn state_of(progress: Progress) -> (State, StatusCode) {
-    let under_way = progress.total == 0 || progress.pending + progress.running > 0;
+    let under_way = progress.total == 0 || progress.is_under_way();
     match (under_way, progress.failed) {
         (true, _) => (State::Pending, StatusCode::ACCEPTED),
         (false, 0) => (State::Converged, StatusCode::OK),
@@ -462,8 +462,8 @@ async fn progress_of(deps: &Deps, id: &str) -> Result<Progress, DbError> {
     let mut connection = deps.db.read().await?;
     let operation = operation::get(&mut connection, id).await?;
     let operation = operation.ok_or(DbError::NotFound("task"))?;
-    let targets = operation::targets(&mut connection, &operation).await?;
-    Ok(operation::progress(&targets))
+    let count = operation::count(&mut connection, &operation).await?;
+    Ok(count.progress)
 }
 
 async fn look(deps: &Deps, change: &Change) -> Result<Settled, DbError> {

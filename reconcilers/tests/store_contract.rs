@@ -14,6 +14,7 @@ use reconcilers::stores::{DataDir, DbStore, DirtyObserver, LocalDataDir, Rollout
 use schema::agent_config::{self, ConfigFacts};
 use schema::clock::{ManualClock, SharedClock};
 use schema::condition::{Condition, Reason};
+use schema::config::history::SavedBy;
 use schema::config::query as config;
 use schema::config::{Config, parse_patch};
 use schema::container::{self, ContainerFacts, Desired};
@@ -414,7 +415,16 @@ impl Both {
         };
         let stored = Config::from_stored(self.memory.config().await.unwrap().0);
         let changes = parse_patch(&document).unwrap().resolve(&stored).unwrap();
-        let real = write!(self, |tx| config::save(&mut tx, &self.key, &changes, None));
+        let real = write!(self, |tx| config::save(
+            &mut tx,
+            &self.key,
+            &changes,
+            None,
+            SavedBy {
+                actor: "root",
+                at: NOW
+            }
+        ));
         same("configure", &self.memory.configure(&changes), &real);
     }
 

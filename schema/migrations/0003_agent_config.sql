@@ -73,12 +73,22 @@ CREATE TABLE adapter_facts (
 );
 INSERT INTO adapter_facts (id) VALUES (1);
 
--- What every save of the configuration changed, secrets masked: a JSON list of {key, old, new}.
+-- What every save of the configuration changed, secrets masked: a JSON list of {key, old, new}, null standing
+-- for the default. `keys` names the keys once more, for searching.
 CREATE TABLE config_history (
     revision BIGINT NOT NULL PRIMARY KEY,
     at       BIGINT NOT NULL,
     actor    TEXT NOT NULL,
+    keys     TEXT NOT NULL,
     changes  TEXT NOT NULL
 );
+
+-- What counting many objects needs of their conditions: whether Ready waits for a person, and since when it has
+-- its status. NULL in what earlier releases have saved.
+ALTER TABLE object_status ADD COLUMN needs_person BIGINT;
+ALTER TABLE object_status ADD COLUMN ready_since BIGINT;
+
+-- What became of an object when its operation was cancelled (done, failed, cancelled); NULL while its own state says.
+ALTER TABLE operation_targets ADD COLUMN outcome TEXT;
 
 INSERT INTO guards (name, n) VALUES ('adapter', 0), ('bulk', 0);

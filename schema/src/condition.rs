@@ -391,6 +391,11 @@ impl Condition {
         }
     }
 
+    /// Whether it does not hold before a person acts.
+    pub fn needs_person(&self) -> bool {
+        self.status != ConditionStatus::True && self.reason.needs_person()
+    }
+
     /// `Ready=True`: only ever made from an observation with nothing left to do.
     pub fn ready(reason: Reason, message: impl Into<String>) -> Self {
         Self::new(ConditionType::Ready, ConditionStatus::True, reason, message)

@@ -33,6 +33,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::agent_config::query::STATEMENTS,
         crate::audit::query::STATEMENTS,
         crate::change::query::STATEMENTS,
+        crate::config::history::STATEMENTS,
         crate::config::query::STATEMENTS,
         crate::container::query::STATEMENTS,
         crate::event::STATEMENTS,

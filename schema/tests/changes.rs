@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use schema::change::{self, Change, Filter, News, Position};
 use schema::condition::{Condition, Reason};
+use schema::config::history::SavedBy;
 use schema::config::{Changes, query as config};
 use schema::container::{self, Desired};
 use schema::db::{Backend, Db, Tx};
@@ -302,6 +303,11 @@ async fn a_change_is_the_present_state_of_its_object(fixture: Fixture) {
     );
 }
 
+const BY: SavedBy<'static> = SavedBy {
+    actor: "root",
+    at: NOW,
+};
+
 async fn one_statement_changes_all_of_a_kind(fixture: Fixture) {
     let alice = create(&fixture, "alice").await;
     create(&fixture, "bob").await;
@@ -311,7 +317,7 @@ async fn one_statement_changes_all_of_a_kind(fixture: Fixture) {
     user::delete(&mut tx, &gone, NOW).await.unwrap();
     let value = Some(serde_json::json!(512));
     let changed = Changes([("container.pids_limit", value)].into());
-    config::save(&mut tx, &fixture.key, &changed, None)
+    config::save(&mut tx, &fixture.key, &changed, None, BY)
         .await
         .unwrap();
     container::set_desired(&mut tx, &alice, Desired::Stopped, false, None)

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
+use schema::config::history::SavedBy;
 use schema::config::{Changes, query as config};
 use schema::container::{self, ContainerFacts, Desired};
 use schema::error::DbError;
@@ -48,6 +49,10 @@ on_both_databases!(
 );
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
+const BY: SavedBy<'static> = SavedBy {
+    actor: "root",
+    at: NOW,
+};
 
 fn name(text: &str) -> UserName {
     text.parse().unwrap()
@@ -339,6 +344,9 @@ async fn changes_tell_how_many_containers_they_restart(fixture: Fixture) {
         ("container.pids_limit", 2),
         ("container.cpu_limit", 2),
         ("container.memory_limit_mb", 1),
+        ("container.service_url", 2),
+        ("agent", 2),
+        ("security", 2),
         ("image.tag", 0),
     ] {
         let changes = changes(&[(key, json!(1))]);
@@ -366,7 +374,7 @@ async fn the_network_is_in_use_while_a_container_is_or_shall_be(fixture: Fixture
     assert_eq!(container::count_on_network(&mut tx).await.unwrap(), 1);
     // The engine object comes with the first start; saving does not depend on it.
     let subnet = changes(&[("container.network_subnet", json!("10.99.0.0/16"))]);
-    config::save(&mut tx, &fixture.key, &subnet, None)
+    config::save(&mut tx, &fixture.key, &subnet, None, BY)
         .await
         .unwrap();
 }
@@ -480,11 +488,11 @@ async fn secrets_are_sealed_and_come_back(fixture: Fixture) {
         ("image.registry_password", json!("0123456")),
         ("image.name", json!("echo")),
     ]);
-    let after = config::save(&mut tx, &fixture.key, &both, Some(before))
+    let after = config::save(&mut tx, &fixture.key, &both, Some(before), BY)
         .await
         .unwrap();
     assert_eq!(after, before + 1);
-    let stale = config::save(&mut tx, &fixture.key, &both, Some(before)).await;
+    let stale = config::save(&mut tx, &fixture.key, &both, Some(before), BY).await;
     assert!(matches!(stale, Err(DbError::StaleGeneration { .. })));
     let secret = meta::ensure_session_secret(&mut tx, &fixture.key)
         .await
@@ -515,7 +523,9 @@ async fn configuration_bumps_what_it_is_part_of(fixture: Fixture) {
     let mut tx = fixture.db.begin().await.unwrap();
     let save = async |tx: &mut schema::db::Tx, key| {
         let one = changes(&[(key, json!(512))]);
-        config::save(tx, &fixture.key, &one, None).await.unwrap()
+        config::save(tx, &fixture.key, &one, None, BY)
+            .await
+            .unwrap()
     };
     save(&mut tx, "files.quota_mb").await;
     let row = container::get(&mut tx, &uid).await.unwrap().unwrap();
@@ -536,7 +546,7 @@ async fn two_writers_of_configuration_lose_nothing(fixture: Fixture) {
             .and_then(serde_json::Value::as_i64)
             .unwrap_or(0);
         let both = changes(&[("files.quota_mb", json!(count + 1)), (key, json!(1))]);
-        config::save(&mut tx, &fixture.key, &both, None).await?;
+        config::save(&mut tx, &fixture.key, &both, None, BY).await?;
         tx.commit().await
     };
     let (a, b, c) = tokio::join!(
@@ -704,8 +714,11 @@ async fn progress_is_computed_from_the_objects(fixture: Fixture) {
         .await
         .unwrap();
     let operation = operation::get(&mut tx, &id).await.unwrap().unwrap();
-    let targets = operation::targets(&mut tx, &operation).await.unwrap();
-    let progress = operation::progress(&targets);
+    let targets = operation::targets(&mut tx, &operation, 9).await.unwrap();
+    let progress = operation::count(&mut tx, &operation)
+        .await
+        .unwrap()
+        .progress;
     assert_eq!(
         (
             progress.total,
@@ -715,7 +728,7 @@ async fn progress_is_computed_from_the_objects(fixture: Fixture) {
         ),
         (3, 1, 1, 1)
     );
-    assert_eq!(targets[1].message, "no such image");
+    assert_eq!(targets[0].message, "no such image", "the most urgent first");
     let (operations, total) = operation::list(&mut tx, 10, 0).await.unwrap();
     assert_eq!((operations[0].id.as_str(), total), (id.as_str(), 1));
     assert_eq!(operation::list(&mut tx, 10, 1).await.unwrap().0, []);

@@ -372,7 +372,7 @@ async fn l36_the_previous_image_is_remembered_once_and_comes_back(fixture: Fixtu
         .await
         .unwrap()
         .unwrap();
-    let tasks = operation::targets(&mut tx, &operation).await.unwrap();
+    let tasks = operation::targets(&mut tx, &operation, 9).await.unwrap();
     assert_eq!(tasks[0].state, operation::TargetState::Failed);
     assert_eq!(
         (tasks[0].object.as_str(), tasks[0].message.as_str()),

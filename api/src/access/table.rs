@@ -155,6 +155,36 @@ pub const TABLE: &[Route] = &[
         "Save configuration keys",
     ),
     Route::get(
+        Op::ConfigSchema,
+        Superadmin,
+        "/api/admin/config/schema",
+        "JSON Schema of the configuration",
+    ),
+    Route::get(
+        Op::ConfigHistory,
+        Superadmin,
+        "/api/admin/config/history",
+        "What every save of the configuration changed",
+    ),
+    Route::post(
+        Op::ConfigRollback,
+        Superadmin,
+        "/api/admin/config/rollback",
+        "Make the configuration what it was",
+    ),
+    Route::post(
+        Op::ConfigApply,
+        Superadmin,
+        "/api/admin/config/apply",
+        "Bring the configuration to agents' files",
+    ),
+    Route::get(
+        Op::McpToken,
+        OrdinaryUser,
+        "/api/mcp/token",
+        "The own MCP token",
+    ),
+    Route::get(
         Op::UsersList,
         Superadmin,
         "/api/admin/users",

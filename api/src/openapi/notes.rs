@@ -323,6 +323,34 @@ pub(super) fn of(op: Op) -> Note {
             Failure(422, "invalid_config", "`problems` names every key that is refused"),
             Failure(422, "not_available_yet", "the values are right, but not supported yet"),
         ]),
+        Op::ConfigSchema => note(
+            Configuration,
+            "Made from the registry of keys: title, description, default, rule, and whether it is secret.",
+        ),
+        Op::ConfigHistory => note(
+            Configuration,
+            "Newest first, always one page; the newest 1,000 saves are kept. Values are masked as in the document, `null` stands for the default. `search` finds actors and keys.",
+        )
+        .paged(),
+        Op::ConfigRollback => note(Configuration, ROLLBACK).guarded().fails(&[
+            Failure(404, "not_found", "there is no such revision yet"),
+            Failure(409, "history_too_short", "it is not known any more what changed since"),
+            Failure(409, "network_in_use", "the network can't be changed while containers exist"),
+            Failure(422, "invalid_config", "`problems` names every key that can't be as it was"),
+            Failure(422, "not_available_yet", "the values are right, but not supported yet"),
+        ]),
+        Op::ConfigApply => note(Configuration, APPLY)
+            .waits(ForObject)
+            .guarded()
+            .fails(&[
+                NO_USER,
+                REMOVED,
+                Failure(422, "not_available_yet", "there are no groups yet"),
+            ]),
+        Op::McpToken => note(
+            Account,
+            "The same at every call and after restarts; another account of the same name has another one. It is stored nowhere.",
+        ),
         Op::UsersList => note(Users, "Everybody, or one page. No engine is asked.").paged(),
         Op::UsersCreate => note(
             Users,
@@ -492,7 +520,7 @@ pub(super) fn of(op: Op) -> Note {
         .paged(),
         Op::TaskCancel => note(
             Operators,
-            "A rollout moves nobody more, a pull is called off. `converged` says that its reconciler has taken note.",
+            CANCEL,
         )
         .waits(ForObject)
         .guarded()
@@ -611,5 +639,8 @@ pub(super) fn of(op: Op) -> Note {
 }
 
 const LOG: &str = "The newest lines, at most 1 MiB. With `follow=true` an event stream: one event for each line, `end` when the log has ended, `error` with a JSON object of `error` and `code` when reading failed. It lasts no longer than the session.";
+const ROLLBACK: &str = "Every key that has changed since the revision becomes what it was after it: a save like any other, with a revision of its own. Secrets and `security` stay as they are now. Objects such as `agent` come back as the history shows them: a masked leaf keeps what is stored there now; one of which nothing is stored any more refuses the whole, so that nothing is lost; what was not there then goes. With `dry_run` nothing is saved.";
+const APPLY: &str = "The files of one user, or of everybody, are looked at and brought to what is configured; an agent whose files change so is restarted. Of one user the answer waits, 10 s unless `wait` says otherwise. Everybody's are a task of type `config_apply`, not waited for by default; each call is a task of its own. Whoever changes something of one user comes before them. `if_generation` goes with `username` only.";
+const CANCEL: &str = "A rollout moves nobody more, a pull is called off; `converged` says that its reconciler has taken note. A task of type `config_apply` ends at once: users it has not reached count as failed, `cancelled`. What is configured stays so, and ordinary passes still bring it to them.";
 const PULL: &str = "An image that is there is pulled once more. The event stream has one JSON object per event: `status`, `id`, `progressDetail` and `progress` as the engine reports them, and `percent` of the whole, which never falls; the last one is `{\"status\":\"done\",\"digest\"}` or `{\"status\":\"error\",\"error\"}`. Closing it stops nothing. With `Last-Event-ID` nothing new is asked for, and the stream goes on after that event as far as the past is kept. It lasts no longer than the session. The operation of type `pull` is among the tasks.";
 const UPGRADE: &str = "A rollout of the users named, in this order, or of everybody by name: one of `users`, `groups`, `all`. The image is pulled first. With `Accept: text/event-stream` there is one JSON object per change: `status` (the phase), `task_id`, `total`, `done`, `failed`, `running`, `pending`, `message`; the last one is `{\"status\":\"done\",\"task_id\",\"total\"}` or, when it failed or paused, `{\"status\":\"error\",\"error\",\"task_id\"}`. Closing it stops nothing.";

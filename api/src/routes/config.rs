@@ -1,8 +1,12 @@
-//! Reading and saving the configuration.
+//! Reading and saving the configuration, what it was before, and bringing it to the agents.
+
+pub mod apply;
+pub mod history;
 
 use http::HeaderValue;
 use http::header::{ETAG, HeaderName};
-use schema::audit::About;
+use schema::audit::{About, Audited};
+use schema::config::history::SavedBy;
 use schema::config::{self, Changes, Config, Patch, Problem, ProblemCode, parse_patch};
 use schema::container;
 use schema::db::Tx;
@@ -16,7 +20,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::answer::{Answer, Resource};
 use crate::deps::{Dependencies, Deps};
-use crate::dispatch::Superadmin;
+use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
 use crate::settings::{self, WebSettings};
@@ -62,6 +66,32 @@ pub async fn read(
         .header(GENERATION, HeaderValue::from(generation)))
 }
 
+/// The JSON Schema of the configuration.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ConfigurationSchema)]
+pub struct Described {
+    /// JSON Schema (2020-12) of the nested document. Every key has `title`, `description`, `default`, and `secret`:
+    /// whether its value, or each of its leaves, is never shown.
+    #[schema(value_type = Object, example = json!({"type": "object", "properties": {}}))]
+    schema: Value,
+}
+
+/// `GET /api/admin/config/schema`: what forms are rendered from.
+///
+/// # Errors
+/// None of its own.
+pub async fn describe(
+    _: Superadmin,
+    _: Input<Nothing>,
+    _: Deps,
+) -> Result<Answer<Described>, ApiError> {
+    let schema = config::json_schema();
+    Ok(Answer::ok(
+        "the configuration's JSON Schema",
+        Described { schema },
+    ))
+}
+
 /// The form of `POST /api/config`.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct ConfigForm {
@@ -80,7 +110,8 @@ pub struct Saved {
     /// The keys whose values change.
     #[schema(example = json!(["image.tag"]))]
     changed: Vec<&'static str>,
-    /// How many containers are made anew.
+    /// How many containers are made anew: those that shall run and are made with a changed value, and all that
+    /// shall run when agents' files follow from one.
     #[schema(example = 0)]
     restarts: i64,
     /// The configuration's generation.
@@ -109,14 +140,31 @@ pub async fn save(
     let mut tx = meta.begin(&deps).await?;
     config::query::lock(&mut tx).await?;
     let draft = draft(&mut tx, &deps, patch, if_generation).await?;
-    if params.dry_run {
+    let about = about(&draft.changes);
+    finish(&deps, &actor, tx, draft, params.dry_run, about).await
+}
+
+/// Saves a draft, unless it was only asked what would happen.
+async fn finish(
+    deps: &Dependencies,
+    actor: &Actor,
+    mut tx: Audited,
+    draft: Draft,
+    dry_run: bool,
+    about: About,
+) -> Result<Answer<Saved>, ApiError> {
+    if dry_run {
         return Ok(draft.answer("nothing was saved", draft.generation));
     }
-    let generation = config::query::save(&mut tx, &deps.master_key, &draft.changes, None).await?;
-    tx.commit(about(&draft.changes)).await?;
+    let by = SavedBy {
+        actor: &actor.to_string(),
+        at: deps.clock.now(),
+    };
+    let (key, changed) = (&deps.master_key, &draft.changes);
+    let generation = config::query::save(&mut tx, key, changed, None, by).await?;
+    tx.commit(about).await?;
     let settings = WebSettings::of(&draft.after, generation);
     settings::publish(&deps.settings_sender, settings);
-    let changed = &draft.changes;
     tracing::info!(%actor, ?changed, generation, "configuration saved");
     Ok(draft.answer("configuration saved", generation))
 }
@@ -129,12 +177,15 @@ fn parse(document: &SecretString) -> Result<Patch, ApiError> {
 
 /// Names of keys only: a value may be a secret.
 fn about(changes: &Changes) -> About {
+    About::whole("config").detail(told(changes))
+}
+
+fn told(changes: &Changes) -> String {
     let keys: Vec<&str> = changes.0.keys().copied().collect();
-    let detail = match &*keys {
+    match &*keys {
         [] => "nothing changed".to_owned(),
         keys => format!("changed: {}", keys.join(", ")),
-    };
-    About::whole("config").detail(detail)
+    }
 }
 
 /// What a request would change.

@@ -11,6 +11,7 @@ pub mod images;
 mod live;
 mod log_lines;
 pub mod login;
+pub mod mcp_token;
 pub mod own_account;
 pub mod own_container;
 mod page;

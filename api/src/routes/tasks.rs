@@ -5,22 +5,24 @@ use schema::db::Tx;
 use schema::error::DbError;
 use schema::ids::{Generation, Timestamp};
 use schema::image;
-use schema::operation::{self, Operation, Progress, Target, TargetState};
+use schema::operation::{self, Count, Operation, Progress, Target, TargetState};
 use schema::rollout::RolloutKind;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::config;
 use super::images::{self, Noted};
 use super::page::{Page, Window};
 use crate::answer::{Answer, Resource};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
+use crate::explain::Explained;
 use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
-use crate::wait::Change;
+use crate::wait::{Change, State};
 
 /// Objects shown of one operation in the list, those that need a person first.
-const MAX_RESULTS: usize = 200;
+const MAX_RESULTS: i64 = 200;
 
 /// An operation as clients poll it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,16 +44,20 @@ pub struct Status {
 }
 
 impl Status {
-    fn new(operation: Operation, targets: &[Target]) -> Self {
-        let progress = operation::progress(targets);
-        let under_way = progress.pending + progress.running > 0;
+    fn new(operation: Operation, count: Count) -> Self {
+        let Count { progress, since } = count;
+        let under_way = progress.is_under_way();
         let started_at = operation.created_at;
-        let last = targets.iter().filter_map(|target| target.since).max();
+        let last = operation.cancelled_at.or(since);
         let finished_at = last.map_or(started_at, |last| last.max(started_at));
+        let mut message = message(progress, under_way);
+        if operation.cancelled_at.is_some() {
+            message = format!("cancelled; {message}");
+        }
         Self {
             id: operation.id,
             kind: operation.kind,
-            message: message(progress, under_way),
+            message,
             progress,
             started_at: Some(started_at),
             finished_at: (!under_way).then_some(finished_at),
@@ -109,8 +115,8 @@ pub async fn status(
     };
     let status = match operation {
         Some(operation) => {
-            let targets = operation::targets(&mut connection, &operation).await?;
-            Status::new(operation, &targets)
+            let count = operation::count(&mut connection, &operation).await?;
+            Status::new(operation, count)
         }
         None => Status::idle(),
     };
@@ -132,27 +138,13 @@ pub struct Task {
 }
 
 impl Task {
-    fn new(operation: Operation, mut targets: Vec<Target>) -> Self {
-        let actor = operation.actor.clone();
-        let status = Status::new(operation, &targets);
-        let results_truncated = targets.len() > MAX_RESULTS;
-        targets.sort_by_key(|target| urgency(target.state));
-        targets.truncate(MAX_RESULTS);
+    fn new(operation: Operation, count: Count, results: Vec<Target>) -> Self {
         Self {
-            status,
-            actor,
-            results: targets,
-            results_truncated,
+            actor: operation.actor.clone(),
+            results_truncated: count.progress.total > results.len(),
+            status: Status::new(operation, count),
+            results,
         }
-    }
-}
-
-fn urgency(state: TargetState) -> u8 {
-    match state {
-        TargetState::Failed => 0,
-        TargetState::Running => 1,
-        TargetState::Pending => 2,
-        TargetState::Done => 3,
     }
 }
 
@@ -198,8 +190,9 @@ async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Task>, i64), 
     }
     let mut tasks = Vec::with_capacity(operations.len());
     for operation in operations {
-        let targets = operation::targets(&mut connection, &operation).await?;
-        tasks.push(Task::new(operation, targets));
+        let count = operation::count(&mut connection, &operation).await?;
+        let results = operation::targets(&mut connection, &operation, MAX_RESULTS).await?;
+        tasks.push(Task::new(operation, count, results));
     }
     Ok((tasks, total))
 }
@@ -211,7 +204,39 @@ pub struct Ended {
     task_id: String,
 }
 
-/// `POST /api/admin/task/cancel`: a rollout moves nobody more, a pull is called off.
+/// What became of a task that was to be cancelled.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TaskCancelled)]
+pub struct Cancelled {
+    state: State,
+    /// The rollout or image whose reconciler takes note.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "rollout/01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
+    object: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<Generation>,
+    /// What is known so far, while it is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conditions: Option<Vec<Explained>>,
+    /// How far a task over many objects was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
+}
+
+impl From<Noted> for Cancelled {
+    fn from(noted: Noted) -> Self {
+        Self {
+            state: noted.state,
+            object: Some(noted.object),
+            generation: Some(noted.generation),
+            conditions: noted.conditions,
+            progress: None,
+        }
+    }
+}
+
+/// `POST /api/admin/task/cancel`: a rollout moves nobody more, a pull is called off. A `config_apply` ends as it
+/// is; what it has not reached counts as failed, and ordinary passes still bring it there.
 ///
 /// # Errors
 /// 404 without such an operation; 409 `not_cancellable` for one of another kind, `wrong_state` when it
@@ -220,7 +245,7 @@ pub async fn cancel(
     Superadmin(actor): Superadmin,
     input: Input<Ended>,
     deps: Deps,
-) -> Result<Answer<Noted>, ApiError> {
+) -> Result<Answer<Cancelled>, ApiError> {
     let id = input.params.task_id.as_str();
     let mut tx = input.meta.begin(&deps).await?;
     let operation = operation::get(&mut tx, id).await?;
@@ -231,6 +256,17 @@ pub async fn cancel(
             let now = deps.clock.now();
             cancel_pull(&mut tx, &operation, input.if_generation, now).await?
         }
+        (Err(_), config::apply::OPERATION) => {
+            if input.if_generation.is_some() {
+                let rule = "if_generation is of no use here: a config_apply is no object";
+                return Err(ApiError::invalid("if_generation", rule));
+            }
+            let count = operation::cancel(&mut tx, &operation, deps.clock.now()).await?;
+            let about = About::whole("config").detail(format!("task {id}"));
+            tx.commit(about).await?;
+            tracing::info!(%actor, task = id, "task cancelled");
+            return Ok(ended(count.progress));
+        }
         (Err(_), kind) => {
             let message = format!("a task of type {kind} can't be cancelled");
             let code = "not_cancellable";
@@ -240,7 +276,22 @@ pub async fn cancel(
     tx.commit(About::object(change.kind, &change.name)).await?;
     tracing::info!(%actor, task = id, "task cancelled");
     let done = "the task is cancelled".to_owned();
-    images::noted(&deps, &change, input.wait, done).await
+    let answer = images::noted(&deps, &change, input.wait, done).await?;
+    Ok(answer.map(Cancelled::from))
+}
+
+fn ended(progress: Progress) -> Answer<Cancelled> {
+    let cancelled = Cancelled {
+        state: State::Converged,
+        object: None,
+        generation: None,
+        conditions: None,
+        progress: Some(progress),
+    };
+    Answer::ok(
+        "the task is cancelled; what is configured stays so, and ordinary passes still bring it to the users that the task has not reached",
+        cancelled,
+    )
 }
 
 async fn cancel_pull(
@@ -249,7 +300,7 @@ async fn cancel_pull(
     expected: Option<Generation>,
     now: Timestamp,
 ) -> Result<Change, ApiError> {
-    let mut targets = operation::targets(tx, operation).await?.into_iter();
+    let mut targets = operation::targets(tx, operation, 1).await?.into_iter();
     let target = targets.next().ok_or(DbError::NotFound("task's image"))?;
     let ended = || ApiError::from(DbError::WrongState("the pull has ended"));
     let reference = target.object.strip_prefix("image/").ok_or_else(ended)?;

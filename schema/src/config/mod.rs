@@ -5,7 +5,9 @@
 //! Secrets leave only through typed accessors, never through documents, problems or `Debug`.
 
 mod document;
+pub mod effect;
 mod effective;
+pub mod history;
 mod patch;
 pub mod query;
 pub mod registry;
@@ -16,6 +18,7 @@ mod tests;
 use serde::Serialize;
 
 pub use document::{MASK, json_schema};
+pub use effect::Effect;
 pub use effective::{AuthMode, Config, IMAGE_CAPABILITIES, PullPolicy};
 pub use patch::{Change, Changes, Patch, parse_patch};
 pub use registry::{KEYS, KeyDef, ValueType, find};

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sqlx::{AnyConnection, FromRow};
 
+use super::effect::{Effect, has_effect};
+use super::history::{self, SavedBy};
 use super::{Changes, find};
-use crate::adapter::store as adapters;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Kind, Uid};
@@ -91,15 +92,16 @@ pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Saves changes and bumps the objects whose desired state they are part of. Returns the new
-/// generation, or the old one when there is nothing to change.
+/// Saves changes, records them in the history and bumps the objects whose desired state they are part of. Returns
+/// the new generation, or the old one when there is nothing to change.
 pub async fn save(
     tx: &mut Tx,
     master_key: &MasterKey,
     changes: &Changes,
     expected: Option<i64>,
+    by: SavedBy<'_>,
 ) -> Result<i64, DbError> {
-    let actual = generation(tx).await?;
+    let (stored, actual) = load(tx, master_key).await?;
     if expected.is_some_and(|expected| expected != actual) {
         return Err(DbError::StaleGeneration { actual });
     }
@@ -132,19 +134,17 @@ pub async fn save(
         }
     }
     let (generation,): (i64,) = sqlx::query_as(BUMP).fetch_one(&mut **tx).await?;
-    if changes.0.keys().any(|key| is_container_input(key)) {
+    history::record(tx, generation, &stored, changes, by).await?;
+    if changes.have(Effect::Containers) {
         object::bump_all(tx, Kind::Container).await?;
     }
-    if changes.0.keys().any(|key| is_file_input(key)) {
+    if changes.have(Effect::Files) {
         object::bump_all(tx, Kind::Config).await?;
     }
-    if changes.0.keys().any(|key| key.starts_with("adapter.")) {
-        match object::bump(tx, Kind::Adapter, &adapters::object_uid(), None).await {
-            Ok(_) | Err(DbError::NotFound(_)) => {}
-            Err(error) => return Err(error),
-        }
+    if changes.have(Effect::Adapter) {
+        object::bump_all(tx, Kind::Adapter).await?;
     }
-    if changes.0.contains_key("container.network_subnet") {
+    if changes.have(Effect::Engine) {
         match object::bump(tx, Kind::Engine, &engine_uid(), None).await {
             // Before the first start there is no engine object yet; it begins with what is saved.
             Ok(_) | Err(DbError::NotFound(_)) => {}
@@ -155,9 +155,10 @@ pub async fn save(
     Ok(generation)
 }
 
-/// How many containers that shall run would be made anew by these changes.
+/// How many containers that shall run would be made anew by these changes: those made with a changed value, and
+/// all of them when the agents' files follow from one. (An agent whose own files come out as before goes on.)
 pub async fn restarts(connection: &mut AnyConnection, changes: &Changes) -> Result<i64, DbError> {
-    let (mut any, mut cpu, mut memory) = (false, false, false);
+    let (mut any, mut cpu, mut memory) = (changes.have(Effect::Files), false, false);
     for key in changes.0.keys().filter(|key| is_container_input(key)) {
         match *key {
             "container.cpu_limit" => cpu = true,
@@ -176,21 +177,10 @@ pub async fn restarts(connection: &mut AnyConnection, changes: &Changes) -> Resu
 
 /// Whether every agent's files follow from this key's value.
 pub fn is_file_input(key: &str) -> bool {
-    // The network's gateway is the service's address unless another one is configured.
-    matches!(
-        key,
-        "agent" | "security" | "container.service_url" | "container.network_subnet"
-    )
+    has_effect(key, Effect::Files)
 }
 
 /// Whether every container is made with this key's value.
 pub fn is_container_input(key: &str) -> bool {
-    matches!(
-        key,
-        "container.cpu_limit"
-            | "container.memory_limit_mb"
-            | "container.pids_limit"
-            | "container.timezone"
-            | "container.capabilities"
-    )
+    has_effect(key, Effect::Containers)
 }

@@ -4,7 +4,7 @@ use sqlx::AnyConnection;
 
 use super::model::{ObjectRow, RawObject, ReadyCount, StatusRow};
 use crate::change::pending::Gone;
-use crate::condition::{self, ConditionType};
+use crate::condition::{self, Condition, ConditionType};
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Epoch, Generation, Kind, Timestamp, Uid};
@@ -72,10 +72,12 @@ statements! {
     /// Finalizers of an object.
     FINALIZERS = "SELECT name FROM finalizers WHERE kind = $1 AND uid = $2 ORDER BY name";
     /// Saves a status; never moves back, neither in generation nor in epoch, and only while the object exists.
-    SAVE_STATUS = "INSERT INTO object_status (kind, uid, observed_generation, epoch, ready, conditions, failures, next_attempt_at) \
-                   SELECT kind, uid, CAST($3 AS BIGINT), CAST($4 AS BIGINT), $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT) FROM objects WHERE kind = $1 AND uid = $2 \
+    SAVE_STATUS = "INSERT INTO object_status (kind, uid, observed_generation, epoch, ready, conditions, failures, next_attempt_at, needs_person, ready_since) \
+                   SELECT kind, uid, CAST($3 AS BIGINT), CAST($4 AS BIGINT), $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT), CAST($9 AS BIGINT), CAST($10 AS BIGINT) \
+                   FROM objects WHERE kind = $1 AND uid = $2 \
                    ON CONFLICT (kind, uid) DO UPDATE SET observed_generation = excluded.observed_generation, epoch = excluded.epoch, \
-                   ready = excluded.ready, conditions = excluded.conditions, failures = excluded.failures, next_attempt_at = excluded.next_attempt_at \
+                   ready = excluded.ready, conditions = excluded.conditions, failures = excluded.failures, next_attempt_at = excluded.next_attempt_at, \
+                   needs_person = excluded.needs_person, ready_since = excluded.ready_since \
                    WHERE object_status.observed_generation <= excluded.observed_generation AND object_status.epoch <= excluded.epoch";
     /// Switches passes of one object on or off.
     SET_PAUSED = "UPDATE objects SET paused = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 RETURNING generation";
@@ -378,8 +380,10 @@ pub async fn save_status(
     status: &StatusRow,
     epoch: Epoch,
 ) -> Result<bool, DbError> {
-    let ready = condition::find(&status.conditions, ConditionType::Ready)
-        .map_or("Unknown", |c| c.status.into());
+    let condition = condition::find(&status.conditions, ConditionType::Ready);
+    let ready = condition.map_or("Unknown", |c| c.status.into());
+    let needs_person = condition.is_some_and(Condition::needs_person);
+    let since = condition.map(|c| c.last_transition_at.as_millis());
     let conditions = serde_json::to_string(&status.conditions)
         .map_err(|e| DbError::Corrupt(format!("conditions: {e}")))?;
     let result = sqlx::query(SAVE_STATUS)
@@ -391,6 +395,8 @@ pub async fn save_status(
         .bind(conditions)
         .bind(i64::from(status.failures))
         .bind(status.next_attempt_at.map(Timestamp::as_millis))
+        .bind(i64::from(needs_person))
+        .bind(since)
         .execute(&mut **tx)
         .await?;
     let saved = result.rows_affected() > 0;

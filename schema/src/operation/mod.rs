@@ -1,6 +1,8 @@
 //! Operations: requests that touch many objects. Their progress is computed from the objects' own
 //! states, so it survives restarts and never disagrees with them.
 
+mod model;
 pub(crate) mod query;
 
-pub use query::{Operation, Progress, Target, TargetState, create, get, list, progress, targets};
+pub use model::{CANCELLED, Count, Operation, Progress, Target, TargetState};
+pub use query::{cancel, count, create, create_for_all, get, list, targets};

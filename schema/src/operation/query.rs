@@ -1,152 +1,70 @@
 //! Statements on operations.
 
-use serde::Serialize;
 use sqlx::{AnyConnection, FromRow};
 
-use crate::condition::{self, ConditionStatus, ConditionType};
+use super::model::{Count, Operation, RawOperation, RawTarget, Target, TargetState, read_state};
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
-use crate::object::StatusRow;
 use crate::rollout::{self, RolloutKind};
 use crate::statement::statements;
+
+/// How far each object of an operation is, with `$rest` around it. `unknown`: an earlier release saved the
+/// status, so only its conditions say. Must agree with [`RawTarget`]'s own reading; a test compares them.
+macro_rules! judged {
+    ($columns:literal, $rest:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM (SELECT t.kind, t.name, t.generation, t.outcome, o.uid, s.observed_generation, s.conditions, s.failures, s.next_attempt_at, \
+             s.ready_since, CASE WHEN t.outcome IS NOT NULL THEN t.outcome WHEN o.uid IS NULL THEN 'done' \
+             WHEN coalesce(s.observed_generation, 0) < t.generation THEN 'pending' WHEN s.needs_person IS NULL THEN 'unknown' \
+             WHEN s.ready_since IS NULL THEN 'pending' WHEN s.ready = 'True' THEN 'done' WHEN s.needs_person = 1 THEN 'failed' \
+             ELSE 'running' END AS state \
+             FROM operation_targets t LEFT JOIN objects o ON o.kind = t.kind AND o.uid = t.uid \
+             LEFT JOIN object_status s ON s.kind = t.kind AND s.uid = t.uid WHERE t.operation_id = $1) judged ",
+            $rest
+        )
+    };
+}
 
 statements! {
     /// Records an operation.
     INSERT = "INSERT INTO operations (id, type, actor, created_at) VALUES ($1, $2, $3, $4)";
     /// Records one object an operation touches, and the generation it asks for.
     INSERT_TARGET = "INSERT INTO operation_targets (operation_id, kind, uid, name, generation) VALUES ($1, $2, $3, $4, $5)";
+    /// The same for all objects of a kind that stay, at their newest generation, in one statement.
+    INSERT_ALL_TARGETS = "INSERT INTO operation_targets (operation_id, kind, uid, name, generation) \
+                          SELECT $1, kind, uid, name, generation FROM objects WHERE kind = $2 AND deleted_at IS NULL";
     /// Reads one operation.
-    GET = "SELECT id, type, actor, created_at, finished_at, cancelled_at FROM operations WHERE id = $1";
+    GET = "SELECT id, type, actor, created_at, cancelled_at FROM operations WHERE id = $1";
     /// Operations, newest first.
-    LIST = "SELECT id, type, actor, created_at, finished_at, cancelled_at FROM operations ORDER BY created_at DESC, id DESC LIMIT $1 OFFSET $2";
+    LIST = "SELECT id, type, actor, created_at, cancelled_at FROM operations ORDER BY created_at DESC, id DESC LIMIT $1 OFFSET $2";
     /// How many there are.
     COUNT = "SELECT count(*) FROM operations";
-    /// Objects of an operation with their states.
-    TARGETS = "SELECT t.kind, t.name, t.generation, o.uid, s.observed_generation, s.conditions, s.failures, s.next_attempt_at \
-               FROM operation_targets t LEFT JOIN objects o ON o.kind = t.kind AND o.uid = t.uid \
-               LEFT JOIN object_status s ON s.kind = t.kind AND s.uid = t.uid \
-               WHERE t.operation_id = $1 ORDER BY t.name";
-    /// Users of a rollout with their states.
-    ROLLOUT_TARGETS = "SELECT name, state, message, moved_at, finished_at FROM rollout_targets WHERE rollout_uid = $1 ORDER BY position";
-}
-
-/// A request that touches many objects.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Operation {
-    /// Identity; later ones sort after earlier ones.
-    pub id: String,
-    /// What was asked for, such as `batch_create`.
-    pub kind: String,
-    /// Who asked.
-    pub actor: String,
-    /// When.
-    pub created_at: Timestamp,
-}
-
-#[derive(FromRow)]
-struct RawOperation {
-    id: String,
-    #[sqlx(rename = "type")]
-    kind: String,
-    actor: String,
-    created_at: i64,
-}
-
-impl From<RawOperation> for Operation {
-    fn from(raw: RawOperation) -> Self {
-        Self {
-            id: raw.id,
-            kind: raw.kind,
-            actor: raw.actor,
-            created_at: Timestamp::from_millis(raw.created_at),
-        }
-    }
-}
-
-/// How far one object of an operation is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-#[schema(as = TaskResultState)]
-pub enum TargetState {
-    /// Reached, or the object is gone.
-    Done,
-    /// Needs a person.
-    Failed,
-    /// Seen by its reconciler, not there yet.
-    Running,
-    /// Not seen yet.
-    Pending,
-}
-
-/// One object of an operation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = TaskResult)]
-pub struct Target {
-    /// `kind/name`.
-    pub object: String,
-    /// How far it is.
-    pub state: TargetState,
-    /// Its condition's message.
-    pub message: String,
-    /// Since when its condition has its status; `None` before the first pass and once it is gone.
-    pub since: Option<Timestamp>,
-}
-
-#[derive(FromRow)]
-struct RawTarget {
-    kind: String,
-    name: String,
-    generation: i64,
-    uid: Option<String>,
-    observed_generation: Option<i64>,
-    conditions: Option<String>,
-    failures: Option<i64>,
-    next_attempt_at: Option<i64>,
-}
-
-impl TryFrom<RawTarget> for Target {
-    type Error = DbError;
-
-    fn try_from(raw: RawTarget) -> Result<Self, DbError> {
-        let status = StatusRow::from_columns(
-            raw.observed_generation,
-            raw.conditions.as_deref(),
-            raw.failures,
-            raw.next_attempt_at,
-        )?;
-        let ready = condition::find(&status.conditions, ConditionType::Ready);
-        let seen = status.observed_generation >= Generation(raw.generation);
-        let state = match ready {
-            _ if raw.uid.is_none() => TargetState::Done,
-            Some(ready) if seen && ready.status == ConditionStatus::True => TargetState::Done,
-            Some(ready) if seen && ready.reason.needs_person() => TargetState::Failed,
-            Some(_) if seen => TargetState::Running,
-            _ => TargetState::Pending,
-        };
-        Ok(Self {
-            object: format!("{}/{}", raw.kind, raw.name),
-            state,
-            message: ready.map(|c| c.message.clone()).unwrap_or_default(),
-            since: ready.map(|c| c.last_transition_at),
-        })
-    }
-}
-
-/// How far an operation is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, utoipa::ToSchema)]
-#[schema(as = TaskProgress)]
-pub struct Progress {
-    /// Objects in all.
-    pub total: usize,
-    /// Reached.
-    pub done: usize,
-    /// Need a person.
-    pub failed: usize,
-    /// Under way.
-    pub running: usize,
-    /// Not seen yet.
-    pub pending: usize,
+    /// Ends an operation, once.
+    CANCEL = "UPDATE operations SET cancelled_at = $2 WHERE id = $1 AND cancelled_at IS NULL";
+    /// Keeps what has become of each of its objects so far.
+    CANCEL_TARGETS = "UPDATE operation_targets SET outcome = CASE \
+                      WHEN NOT EXISTS (SELECT 1 FROM objects o WHERE o.kind = operation_targets.kind AND o.uid = operation_targets.uid) THEN 'done' \
+                      ELSE coalesce((SELECT CASE WHEN s.observed_generation < operation_targets.generation THEN 'cancelled' \
+                      WHEN s.ready = 'True' THEN 'done' WHEN s.needs_person = 1 THEN 'failed' ELSE 'cancelled' END \
+                      FROM object_status s WHERE s.kind = operation_targets.kind AND s.uid = operation_targets.uid), 'cancelled') END \
+                      WHERE operation_id = $1";
+    /// How many objects of an operation are how far, and when the last of them got there.
+    STATES = judged!("state, count(*) AS objects, max(ready_since) AS since", "GROUP BY state");
+    /// Objects of an operation with their states, those that need a person first.
+    TARGETS = judged!(
+        "kind, name, generation, outcome, uid, observed_generation, conditions, failures, next_attempt_at",
+        "ORDER BY CASE state WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 1 WHEN 'unknown' THEN 2 WHEN 'running' THEN 2 WHEN 'pending' THEN 3 \
+         ELSE 4 END, name LIMIT $2"
+    );
+    /// How many users of a rollout are how far, and when the last of them got there.
+    ROLLOUT_STATES = "SELECT state, count(*) AS objects, max(coalesce(finished_at, moved_at)) AS since FROM rollout_targets WHERE rollout_uid = $1 GROUP BY state";
+    /// Users of a rollout with their states, those that need a person first.
+    ROLLOUT_TARGETS = "SELECT name, state, message, moved_at, finished_at FROM rollout_targets WHERE rollout_uid = $1 \
+                       ORDER BY CASE state WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 0 WHEN 'moving' THEN 2 WHEN 'putting_back' THEN 2 \
+                       WHEN 'rolling_back' THEN 2 WHEN 'pending' THEN 3 ELSE 4 END, position LIMIT $2";
 }
 
 /// Records an operation over objects whose desired state the same transaction has changed.
@@ -157,14 +75,7 @@ pub async fn create(
     objects: &[(Kind, Uid, String, Generation)],
     now: Timestamp,
 ) -> Result<String, DbError> {
-    let id = uuid::Uuid::now_v7().simple().to_string();
-    sqlx::query(INSERT)
-        .bind(&id)
-        .bind(kind)
-        .bind(actor)
-        .bind(now.as_millis())
-        .execute(&mut **tx)
-        .await?;
+    let id = insert(tx, kind, actor, now).await?;
     for (kind, uid, name, generation) in objects {
         sqlx::query(INSERT_TARGET)
             .bind(&id)
@@ -176,6 +87,59 @@ pub async fn create(
             .await?;
     }
     Ok(id)
+}
+
+/// Records an operation over all objects of a kind that stay, which the same transaction has changed (see
+/// [`crate::object::bump_all`]): one statement, however many they are. Returns its id and how many they are.
+pub async fn create_for_all(
+    tx: &mut Tx,
+    kind: &str,
+    actor: &str,
+    objects: Kind,
+    now: Timestamp,
+) -> Result<(String, u64), DbError> {
+    let id = insert(tx, kind, actor, now).await?;
+    let result = sqlx::query(INSERT_ALL_TARGETS)
+        .bind(&id)
+        .bind(objects.as_str())
+        .execute(&mut **tx)
+        .await?;
+    Ok((id, result.rows_affected()))
+}
+
+async fn insert(tx: &mut Tx, kind: &str, actor: &str, now: Timestamp) -> Result<String, DbError> {
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    sqlx::query(INSERT)
+        .bind(&id)
+        .bind(kind)
+        .bind(actor)
+        .bind(now.as_millis())
+        .execute(&mut **tx)
+        .await?;
+    Ok(id)
+}
+
+/// Ends an operation over objects: what has become of each so far is kept, and those that it did not reach
+/// count as failed. What was recorded as desired stays so, and ordinary passes go on towards it.
+///
+/// # Errors
+/// [`DbError::WrongState`] when it has ended already.
+pub async fn cancel(tx: &mut Tx, operation: &Operation, now: Timestamp) -> Result<Count, DbError> {
+    const ENDED: DbError = DbError::WrongState("the task has ended");
+    // Takes the row: of two who cancel at once, the second finds it ended.
+    let taken = sqlx::query(CANCEL)
+        .bind(&operation.id)
+        .bind(now.as_millis())
+        .execute(&mut **tx)
+        .await?;
+    if taken.rows_affected() == 0 || !count(tx, operation).await?.progress.is_under_way() {
+        return Err(ENDED);
+    }
+    sqlx::query(CANCEL_TARGETS)
+        .bind(&operation.id)
+        .execute(&mut **tx)
+        .await?;
+    count(tx, operation).await
 }
 
 /// Reads one operation.
@@ -202,16 +166,60 @@ pub async fn list(
     Ok((raws.into_iter().map(Operation::from).collect(), total))
 }
 
-/// Objects of an operation with their states.
+/// A state, how many objects have it, and when the last of them came into it.
+type StateRow = (String, i64, Option<i64>);
+
+/// How far an operation is. The database counts: the cost of the answer does not grow with the objects.
+pub async fn count(
+    connection: &mut AnyConnection,
+    operation: &Operation,
+) -> Result<Count, DbError> {
+    let is_rollout = is_rollout(operation);
+    let statement = if is_rollout { ROLLOUT_STATES } else { STATES };
+    let rows: Vec<StateRow> = sqlx::query_as(statement)
+        .bind(&operation.id)
+        .fetch_all(&mut *connection)
+        .await?;
+    let mut count = Count::default();
+    for (state, objects, since) in rows {
+        let state = match state.as_str() {
+            state if is_rollout => rollout::TargetState::read(state)?.into(),
+            // Statuses that an earlier release saved: few, since it had no operations over many objects.
+            "unknown" => return count_one_by_one(connection, operation).await,
+            state => read_state(state)?,
+        };
+        count.add(state, objects, since.map(Timestamp::from_millis));
+    }
+    Ok(count)
+}
+
+async fn count_one_by_one(
+    connection: &mut AnyConnection,
+    operation: &Operation,
+) -> Result<Count, DbError> {
+    let mut count = Count::default();
+    for target in targets(connection, operation, i64::MAX).await? {
+        count.add(target.state, 1, target.since);
+    }
+    Ok(count)
+}
+
+fn is_rollout(operation: &Operation) -> bool {
+    operation.kind.parse::<RolloutKind>().is_ok()
+}
+
+/// Objects of an operation with their states, at most so many, those that need a person first.
 pub async fn targets(
     connection: &mut AnyConnection,
     operation: &Operation,
+    limit: i64,
 ) -> Result<Vec<Target>, DbError> {
-    if operation.kind.parse::<RolloutKind>().is_ok() {
-        return rollout_targets(connection, &operation.id).await;
+    if is_rollout(operation) {
+        return rollout_targets(connection, &operation.id, limit).await;
     }
     let raws: Vec<RawTarget> = sqlx::query_as(TARGETS)
         .bind(&operation.id)
+        .bind(limit)
         .fetch_all(connection)
         .await?;
     raws.into_iter().map(Target::try_from).collect()
@@ -230,10 +238,10 @@ impl TryFrom<RawRolloutTarget> for Target {
     type Error = DbError;
 
     fn try_from(raw: RawRolloutTarget) -> Result<Self, DbError> {
-        let state = rollout::TargetState::read(&raw.state)?;
+        let state: TargetState = rollout::TargetState::read(&raw.state)?.into();
         Ok(Self {
             object: format!("{}/{}", Kind::Container, raw.name),
-            state: state.into(),
+            state,
             message: raw.message,
             since: raw.finished_at.or(raw.moved_at).map(Timestamp::from_millis),
         })
@@ -241,45 +249,15 @@ impl TryFrom<RawRolloutTarget> for Target {
 }
 
 /// Users of a rollout: what became of each is in its own row.
-async fn rollout_targets(connection: &mut AnyConnection, id: &str) -> Result<Vec<Target>, DbError> {
+async fn rollout_targets(
+    connection: &mut AnyConnection,
+    id: &str,
+    limit: i64,
+) -> Result<Vec<Target>, DbError> {
     let raws: Vec<RawRolloutTarget> = sqlx::query_as(ROLLOUT_TARGETS)
         .bind(id)
+        .bind(limit)
         .fetch_all(connection)
         .await?;
     raws.into_iter().map(Target::try_from).collect()
-}
-
-impl From<rollout::TargetState> for TargetState {
-    fn from(state: rollout::TargetState) -> Self {
-        use rollout::TargetState as User;
-        match state {
-            User::Pending => Self::Pending,
-            User::Moving | User::PuttingBack | User::RollingBack => Self::Running,
-            User::Done | User::RolledBack | User::Skipped => Self::Done,
-            User::Failed | User::Cancelled => Self::Failed,
-        }
-    }
-}
-
-impl Progress {
-    /// Counts objects of one state.
-    pub(crate) fn add(&mut self, state: TargetState, objects: i64) {
-        let objects = usize::try_from(objects).unwrap_or(0);
-        self.total += objects;
-        match state {
-            TargetState::Done => self.done += objects,
-            TargetState::Failed => self.failed += objects,
-            TargetState::Running => self.running += objects,
-            TargetState::Pending => self.pending += objects,
-        }
-    }
-}
-
-/// Adds the states up.
-pub fn progress(targets: &[Target]) -> Progress {
-    let mut progress = Progress::default();
-    for target in targets {
-        progress.add(target.state, 1);
-    }
-    progress
 }

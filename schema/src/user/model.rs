@@ -79,6 +79,8 @@ pub struct User {
     pub created_at: Timestamp,
     /// When it last signed in.
     pub last_login_at: Option<Timestamp>,
+    /// Version of its MCP token (see [`crate::secrets::MasterKey::mcp_token`]).
+    pub mcp_token_version: i64,
     /// When its removal was asked for (ordinary users only).
     pub deleted_at: Option<Timestamp>,
 }
@@ -93,6 +95,7 @@ pub(super) struct RawUser {
     pub disabled: i64,
     pub created_at: i64,
     pub last_login_at: Option<i64>,
+    pub mcp_token_version: i64,
     pub deleted_at: Option<i64>,
 }
 
@@ -115,6 +118,7 @@ impl TryFrom<RawUser> for User {
             disabled: raw.disabled != 0,
             created_at: Timestamp::from_millis(raw.created_at),
             last_login_at: raw.last_login_at.map(Timestamp::from_millis),
+            mcp_token_version: raw.mcp_token_version,
             deleted_at: raw.deleted_at.map(Timestamp::from_millis),
         })
     }

@@ -17,7 +17,7 @@ use crate::{agent_config, meta, object, session};
 macro_rules! select_user {
     ($rest:literal) => {
         concat!(
-            "SELECT u.uid, u.name, u.role, u.source, u.password_hash, u.disabled, u.created_at, u.last_login_at, o.deleted_at \
+            "SELECT u.uid, u.name, u.role, u.source, u.password_hash, u.disabled, u.created_at, u.last_login_at, u.mcp_token_version, o.deleted_at \
              FROM users u LEFT JOIN objects o ON o.kind = 'user' AND o.uid = u.uid ",
             $rest
         )

@@ -3,7 +3,7 @@
 #[cfg(test)]
 pub(super) mod testing;
 
-use super::{config, login, own_account, superadmins};
+use super::{config, login, mcp_token, own_account, superadmins};
 use crate::access::Op;
 use crate::dispatch::Binder;
 
@@ -24,4 +24,9 @@ pub fn bind(binder: Binder) -> Binder {
         .bind(Op::SuperadminsReset, superadmins::reset)
         .bind(Op::ConfigRead, config::read)
         .bind(Op::ConfigSave, config::save)
+        .bind(Op::ConfigSchema, config::describe)
+        .bind(Op::ConfigHistory, config::history::list)
+        .bind(Op::ConfigRollback, config::history::rollback)
+        .bind(Op::ConfigApply, config::apply::apply)
+        .bind(Op::McpToken, mcp_token::show)
 }

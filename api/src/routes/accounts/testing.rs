@@ -34,6 +34,11 @@ const BOUND: &[Op] = &[
     Op::SuperadminsReset,
     Op::ConfigRead,
     Op::ConfigSave,
+    Op::ConfigSchema,
+    Op::ConfigHistory,
+    Op::ConfigRollback,
+    Op::ConfigApply,
+    Op::McpToken,
 ];
 
 /// The service with the ordinary users `alice` and `bob` and the superadmin `root`.

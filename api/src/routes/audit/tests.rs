@@ -166,6 +166,12 @@ fn case(op: Op) -> Case {
             "config",
             "changed: image.registry_password, image.tag",
         ),
+        Op::ConfigRollback => (
+            &[("revision", "1")],
+            "config",
+            "to revision 1; changed: image.tag",
+        ),
+        Op::ConfigApply => (&[("wait", "0")], "config", "task "),
         Op::UsersCreate => (
             &[("username", "carol"), ("password", CANARY), ("wait", "0")],
             "user/carol",

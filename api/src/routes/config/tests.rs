@@ -10,6 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::routes::accounts::testing::{Answer, House, house};
 
+mod apply;
+mod history;
+
 const PATH: &str = "/api/config";
 const MASK: &str = "********";
 
@@ -346,6 +349,9 @@ async fn a_dry_run_tells_what_would_restart_and_saves_nothing() {
             2,
         ),
         (json!({"container.memory_limit_mb": 1024}), 0),
+        (json!({"container.service_url": "http://10.0.0.1:8081"}), 2),
+        (json!({"agent": {"model": "large"}}), 2),
+        (json!({"security": {"token": "hunter2"}}), 2),
         (json!({"image.tag": "2"}), 0),
     ] {
         let answer = admin.save_with(&config, &[("dry_run", "1")]).await;

@@ -97,29 +97,21 @@ async fn l60_operations_come_in_pages_with_failures_first() {
     );
 }
 
-#[test]
-fn an_operation_over_many_objects_shows_the_most_urgent() {
-    let target = |n: usize, state| Target {
-        object: format!("container/{n}"),
-        state,
-        message: String::new(),
-        since: None,
-    };
-    let mut targets: Vec<Target> = (0..MAX_RESULTS)
-        .map(|n| target(n, TargetState::Done))
-        .collect();
-    targets.push(target(MAX_RESULTS, TargetState::Failed));
-    let operation = Operation {
-        id: "1".to_owned(),
-        kind: "batch_create".to_owned(),
-        actor: "root".to_owned(),
-        created_at: NOW,
-    };
-    let task = Task::new(operation, targets);
+#[tokio::test]
+async fn an_operation_over_many_objects_shows_the_most_urgent() {
+    let fleet = fleet().await;
+    let shown = usize::try_from(MAX_RESULTS).unwrap();
+    let uids: Vec<Uid> = (0..=shown).map(|n| Uid::from(format!("gone{n}"))).collect();
+    let last = fleet.user("zoe").await;
+    let failed = Condition::not_ready(Reason::ImageMissing, "no such image");
+    fleet.saw(Kind::Container, &last, 1, failed).await;
+    operation(&fleet, &[uids, vec![last]].concat()).await;
+    let tasks = fleet.get("/api/admin/tasks").await.is(200);
+    let task = &tasks["tasks"][0];
+    assert_eq!(task["results"].as_array().unwrap().len(), shown);
     assert_eq!(
-        (task.results.len(), task.results_truncated),
-        (MAX_RESULTS, true)
+        (&task["results_truncated"], &task["total"], &task["done"]),
+        (&json!(true), &json!(shown + 2), &json!(shown + 1))
     );
-    assert_eq!(task.results[0].state, TargetState::Failed);
-    assert_eq!(task.status.progress.total, MAX_RESULTS + 1);
+    assert_eq!(task["results"][0]["object"], "container/zoe");
 }

@@ -132,9 +132,15 @@ async fn without_autostart_a_new_container_stands() {
     let changes = schema::config::Changes([("container.autostart", Some(json!(false)))].into());
     let deps = &fleet.world.deps;
     let mut tx = fleet.world.db.begin().await.unwrap();
-    config_query::save(&mut tx, &deps.master_key, &changes, None)
-        .await
-        .unwrap();
+    config_query::save(
+        &mut tx,
+        &deps.master_key,
+        &changes,
+        None,
+        crate::testing::BY,
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     fleet.post(CREATE, "username=bob&wait=0").await.is(202);
     let bob = fleet.account("bob").await.unwrap();

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::adapter::Adapter;
+use schema::adapter::{Adapter, store as adapters};
 use schema::agent_config::ConfigFacts;
 use schema::clock::{Clock, ManualClock, SharedClock};
 use schema::condition::{self, Condition, ConditionType, Reason};
+use schema::config::history::SavedBy;
 use schema::config::{Config, parse_patch, query as config};
 use schema::container::Desired as DesiredState;
 use schema::container::{self, ContainerRow};
@@ -140,6 +141,8 @@ impl Yard {
         object::insert(&mut tx, Kind::Engine, &config::engine_uid(), "local", START)
             .await
             .unwrap();
+        let echo = Adapter::builtin("echo").unwrap().unwrap();
+        adapters::ensure_base(&mut tx, &echo, START).await.unwrap();
         tx.commit().await.unwrap();
         let service = Self::boot(&dir, &db, &key, &clock, &fake, &agent);
         Self {
@@ -287,7 +290,11 @@ impl Yard {
         let mut tx = self.db.begin().await.unwrap();
         let (stored, _) = config::load(&mut tx, &self.key).await.unwrap();
         let changes = patch.resolve(&Config::from_stored(stored)).unwrap();
-        config::save(&mut tx, &self.key, &changes, None)
+        let by = SavedBy {
+            actor: "root",
+            at: Timestamp::default(),
+        };
+        config::save(&mut tx, &self.key, &changes, None, by)
             .await
             .unwrap();
         tx.commit().await.unwrap();

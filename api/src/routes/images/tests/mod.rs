@@ -62,7 +62,7 @@ async fn configure(fleet: &Fleet, values: &[(&'static str, Value)]) {
     let changes = Changes(values.collect());
     let key = &fleet.world.deps.master_key;
     let mut tx = fleet.world.db.begin().await.unwrap();
-    config::query::save(&mut tx, key, &changes, None)
+    config::query::save(&mut tx, key, &changes, None, crate::testing::BY)
         .await
         .unwrap();
     tx.commit().await.unwrap();

@@ -1,0 +1,173 @@
+//! Bringing the configuration to the agents' files once more.
+
+use http::StatusCode;
+use schema::audit::About;
+use schema::ids::{Generation, Kind, UserName};
+use schema::operation::{self, Progress};
+use schema::{object, user};
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+use utoipa::ToSchema;
+
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::{Actor, Superadmin};
+use crate::error::ApiError;
+use crate::explain::Explained;
+use crate::input::Input;
+use crate::routes::params::{given, present_user};
+use crate::wait::{self, Change, Converging, State};
+
+/// The type of the operation.
+pub const OPERATION: &str = "config_apply";
+
+/// Whose files.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ConfigApplyForm)]
+pub struct ApplyForm {
+    /// One user; without it, everybody.
+    #[schema(example = "alice")]
+    username: Option<String>,
+    /// There are no groups yet.
+    group: Option<String>,
+}
+
+/// How far the files of one user are, or those of everybody.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ConfigApplied)]
+pub struct Applied {
+    state: State,
+    /// One user's files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "config/alice")]
+    object: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<Generation>,
+    /// What is known so far, while it is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conditions: Option<Vec<Explained>>,
+    /// The task of everybody's; absent when there is nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
+    task_id: Option<String>,
+    /// How many users it is about.
+    #[schema(example = 1)]
+    total: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
+}
+
+impl From<Converging> for Applied {
+    fn from(one: Converging) -> Self {
+        Self {
+            state: one.state,
+            object: Some(one.object),
+            generation: Some(one.generation),
+            conditions: one.conditions,
+            task_id: None,
+            total: 1,
+            progress: None,
+        }
+    }
+}
+
+/// `POST /api/admin/config/apply`: the files of one user, or of everybody, are looked at and brought to what
+/// is configured. Everybody's are one task, recorded in a handful of statements; a second one while the first
+/// is under way is another task.
+///
+/// # Errors
+/// 404 without such a user, 409 while it is being removed, 412 for a stale `if_generation` (of one user's config
+/// object), what the files fail with; 422 `not_available_yet` for groups.
+pub async fn apply(
+    Superadmin(actor): Superadmin,
+    input: Input<ApplyForm>,
+    deps: Deps,
+) -> Result<Answer<Applied>, ApiError> {
+    if given(&input.params.group).is_some() {
+        return Err(ApiError::Unprocessable {
+            code: "not_available_yet",
+            message: "there are no groups yet; name a user, or nobody for everybody".to_owned(),
+            extra: Map::new(),
+        });
+    }
+    match given(&input.params.username) {
+        Some(name) => {
+            let name: UserName = name
+                .parse()
+                .map_err(|rule| ApiError::invalid("username", format!("{rule}")))?;
+            one(&deps, &actor, &input, &name).await
+        }
+        None => all(&deps, &actor, &input).await,
+    }
+}
+
+async fn one(
+    deps: &Deps,
+    actor: &Actor,
+    input: &Input<ApplyForm>,
+    name: &UserName,
+) -> Result<Answer<Applied>, ApiError> {
+    let mut tx = input.meta.begin(deps).await?;
+    let user = present_user(user::find(&mut tx, name).await?, name)?;
+    let generation = object::bump(&mut tx, Kind::Config, &user.uid, input.if_generation).await?;
+    tx.commit(About::object(Kind::Config, &user.name)).await?;
+    tracing::info!(%actor, user = %user.name, "configuration applied");
+    let change = Change {
+        kind: Kind::Config,
+        uid: user.uid,
+        name: user.name.to_string(),
+        generation,
+    };
+    let done = format!("the files of {} are as configured", user.name);
+    let answer = wait::answer(deps, &change, input.wait, done).await?;
+    Ok(answer.map(Applied::from))
+}
+
+async fn all(
+    deps: &Deps,
+    actor: &Actor,
+    input: &Input<ApplyForm>,
+) -> Result<Answer<Applied>, ApiError> {
+    if input.if_generation.is_some() {
+        let rule =
+            "if_generation goes with username only: everybody's files have no common generation";
+        return Err(ApiError::invalid("if_generation", rule));
+    }
+    let now = deps.clock.now();
+    let mut tx = input.meta.begin(deps).await?;
+    if object::bump_all(&mut tx, Kind::Config).await? == 0 {
+        return Ok(nobody());
+    }
+    let by = actor.to_string();
+    let created = operation::create_for_all(&mut tx, OPERATION, &by, Kind::Config, now).await;
+    let (task, total) = created?;
+    let about = About::whole("config").detail(format!("task {task}: {total} users"));
+    tx.commit(about).await?;
+    tracing::info!(%actor, task, total, "configuration applied to everybody");
+    let progress = wait::settle_operation(deps, &task, input.wait).await;
+    let (state, status) = wait::state_of(progress);
+    let applied = Applied {
+        state,
+        object: None,
+        generation: None,
+        conditions: None,
+        task_id: Some(task),
+        total,
+        progress: Some(progress),
+    };
+    let message = format!("the files of {total} users are brought to what is configured");
+    Ok(Answer::ok(message, applied).status(status))
+}
+
+fn nobody() -> Answer<Applied> {
+    let applied = Applied {
+        state: State::Converged,
+        object: None,
+        generation: None,
+        conditions: None,
+        task_id: None,
+        total: 0,
+        progress: None,
+    };
+    Answer::ok("there are no users", applied).status(StatusCode::OK)
+}

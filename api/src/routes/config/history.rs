@@ -1,0 +1,121 @@
+//! What every save changed, and going back.
+
+use schema::config::history::{self, Past, Revision};
+use schema::config::{self, Patch, parse_patch};
+use schema::error::DbError;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::{Saved, draft, finish, refused, told};
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
+use crate::routes::page::{Page, Window, search};
+use schema::audit::About;
+
+/// What every save changed.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ConfigHistory)]
+pub struct Listing {
+    /// Newest first; the newest 1,000 are kept.
+    history: Vec<Revision>,
+    #[serde(flatten)]
+    page: Page,
+}
+
+/// `GET /api/admin/config/history`: who changed what and when, newest first, secrets masked. Always one page.
+///
+/// # Errors
+/// Only when the database fails.
+pub async fn list(
+    _: Superadmin,
+    input: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<Listing>, ApiError> {
+    let first = Paging {
+        page: 1,
+        page_size: DEFAULT_PAGE_SIZE,
+        search: String::new(),
+    };
+    let paging = Some(input.paging.as_ref().unwrap_or(&first));
+    let (history, total) = read(&deps, paging).await?;
+    let page = Page::of(paging, total);
+    Ok(Answer::ok(
+        "changes of the configuration, newest first",
+        Listing { history, page },
+    ))
+}
+
+async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Revision>, i64), DbError> {
+    let mut connection = deps.db.snapshot().await?;
+    let (window, search) = (Window::of(paging), search(paging));
+    let (mut rows, total) =
+        history::list(&mut connection, search, window.limit, window.offset).await?;
+    if let Some(last) = window.corrected(paging, total) {
+        (rows, _) = history::list(&mut connection, search, last.limit, last.offset).await?;
+    }
+    Ok((rows, total))
+}
+
+/// The form of `POST /api/admin/config/rollback`.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct RollbackForm {
+    /// The configuration becomes what it was after this save.
+    #[schema(example = 3)]
+    revision: i64,
+    /// Only tell what would happen.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// `POST /api/admin/config/rollback`: every key that has changed since the revision becomes what it was after it.
+/// Secrets and `security` stay as they are now. Objects such as `agent` are sent back as the history shows them:
+/// a masked leaf keeps the stored one, as in any save. It is a save like any other, with a revision of its own.
+///
+/// # Errors
+/// 404 for a revision that is still to come, 409 `history_too_short`; otherwise as saving: 422 also for a masked
+/// leaf of which nothing is stored any more, so that nothing is lost unsaid.
+pub async fn rollback(
+    Superadmin(actor): Superadmin,
+    input: Input<RollbackForm>,
+    deps: Deps,
+) -> Result<Answer<Saved>, ApiError> {
+    let RollbackForm { revision, dry_run } = input.params;
+    let mut tx = input.meta.begin(&deps).await?;
+    config::query::lock(&mut tx).await?;
+    let past = history::at(&mut tx, revision).await?;
+    let patch = patch(past, revision)?;
+    let draft = draft(&mut tx, &deps, patch, input.if_generation).await?;
+    let told = format!("to revision {revision}; {}", told(&draft.changes));
+    let about = About::whole("config").detail(told);
+    finish(&deps, &actor, tx, draft, dry_run, about).await
+}
+
+/// What a request would ask for that wants the past back.
+fn patch(past: Past, revision: i64) -> Result<Patch, ApiError> {
+    let values = match past {
+        Past::Known(values) => values,
+        Past::NotYet => return Err(ApiError::not_found(format!("revision {revision}"))),
+        Past::Forgotten => {
+            return Err(ApiError::Conflict {
+                code: "history_too_short",
+                message: format!(
+                    "the history does not reach back to revision {revision}; only the newest {} changes are kept",
+                    history::KEPT
+                ),
+            });
+        }
+    };
+    let goes_back = |key: &String| {
+        let def = config::find(key);
+        def.is_some_and(|def| !def.is_secret() && def.key != "security")
+    };
+    let values: Map<String, Value> = values
+        .into_iter()
+        .filter(|(key, _)| goes_back(key))
+        .collect();
+    parse_patch(&Value::Object(values)).map_err(refused)
+}

@@ -1,0 +1,203 @@
+//! What every save changed. Secrets are never kept: values are as documents show them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sqlx::{AnyConnection, FromRow};
+
+use super::query::{Values, generation};
+use super::{Changes, document, find};
+use crate::db::Tx;
+use crate::error::DbError;
+use crate::ids::Timestamp;
+use crate::statement::{like_pattern, statements};
+
+/// Revisions that are kept; each save forgets what is older.
+pub const KEPT: i64 = 1000;
+
+statements! {
+    /// Records what a save changed.
+    INSERT = "INSERT INTO config_history (revision, at, actor, keys, changes) VALUES ($1, $2, $3, $4, $5)";
+    /// Forgets what is too old.
+    PRUNE = "DELETE FROM config_history WHERE revision <= $1";
+    /// One page, newest first; `$1` is a LIKE pattern on actor and keys.
+    LIST = "SELECT revision, at, actor, changes FROM config_history WHERE lower(actor) LIKE $1 ESCAPE '!' OR keys LIKE $1 ESCAPE '!' \
+            ORDER BY revision DESC LIMIT $2 OFFSET $3";
+    /// How many there are that fit.
+    COUNT = "SELECT count(*) FROM config_history WHERE lower(actor) LIKE $1 ESCAPE '!' OR keys LIKE $1 ESCAPE '!'";
+    /// How many are newer than one.
+    COUNT_AFTER = "SELECT count(*) FROM config_history WHERE revision > $1";
+    /// What was changed after one, the newest first.
+    AFTER = "SELECT revision, at, actor, changes FROM config_history WHERE revision > $1 AND revision <= $2 ORDER BY revision DESC";
+}
+
+/// Who saves, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct SavedBy<'a> {
+    /// As the audit trail names them.
+    pub actor: &'a str,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What a save did to one key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = ConfigChange)]
+pub struct Changed {
+    /// The key.
+    #[schema(example = "image.tag")]
+    pub key: String,
+    /// What it held before, secrets masked; null stands for the default.
+    pub old: Value,
+    /// What it holds after, secrets masked; null stands for the default.
+    pub new: Value,
+}
+
+/// One save.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = ConfigRevision)]
+pub struct Revision {
+    /// The configuration's generation after it.
+    #[schema(example = 3)]
+    pub revision: i64,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    #[schema(example = "admin")]
+    pub actor: String,
+    /// The keys it changed.
+    pub changes: Vec<Changed>,
+}
+
+#[derive(FromRow)]
+struct RawRevision {
+    revision: i64,
+    at: i64,
+    actor: String,
+    changes: String,
+}
+
+impl TryFrom<RawRevision> for Revision {
+    type Error = DbError;
+
+    fn try_from(raw: RawRevision) -> Result<Self, DbError> {
+        let changes = serde_json::from_str(&raw.changes)
+            .map_err(|e| DbError::Corrupt(format!("history {}: {e}", raw.revision)))?;
+        Ok(Self {
+            revision: raw.revision,
+            at: Timestamp::from_millis(raw.at),
+            actor: raw.actor,
+            changes,
+        })
+    }
+}
+
+/// Records what a save changed, and forgets what is too old.
+pub(super) async fn record(
+    tx: &mut Tx,
+    revision: i64,
+    stored: &Values,
+    changes: &Changes,
+    by: SavedBy<'_>,
+) -> Result<(), DbError> {
+    let mut list = Vec::with_capacity(changes.0.len());
+    for (key, new) in &changes.0 {
+        // What is not in the registry is not known to be no secret.
+        let Some(def) = find(key) else { continue };
+        let shown = |value: Option<&Value>| {
+            value.map_or(Value::Null, |value| document::mask(def, value.clone()))
+        };
+        list.push(Changed {
+            key: (*key).to_owned(),
+            old: shown(stored.get(*key)),
+            new: shown(new.as_ref()),
+        });
+    }
+    let keys: Vec<&str> = list.iter().map(|changed| changed.key.as_str()).collect();
+    let text = serde_json::to_string(&list).map_err(|e| DbError::Corrupt(e.to_string()))?;
+    sqlx::query(INSERT)
+        .bind(revision)
+        .bind(by.at.as_millis())
+        .bind(by.actor)
+        .bind(keys.join(","))
+        // PostgreSQL keeps no NUL in a text; JSON never holds one unescaped.
+        .bind(text)
+        .execute(&mut **tx)
+        .await?;
+    sqlx::query(PRUNE)
+        .bind(revision.saturating_sub(KEPT))
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Saves, newest first, one page, with the total. An empty `search` fits all; others are found in actors and
+/// keys.
+pub async fn list(
+    connection: &mut AnyConnection,
+    search: &str,
+    limit: i64,
+    offset: i64,
+) -> Result<(Vec<Revision>, i64), DbError> {
+    let pattern = like_pattern(search);
+    let (total,): (i64,) = sqlx::query_as(COUNT)
+        .bind(&pattern)
+        .fetch_one(&mut *connection)
+        .await?;
+    let raws: Vec<RawRevision> = sqlx::query_as(LIST)
+        .bind(&pattern)
+        .bind(limit)
+        .bind(offset)
+        .fetch_all(connection)
+        .await?;
+    let revisions = raws.into_iter().map(Revision::try_from);
+    Ok((revisions.collect::<Result<_, _>>()?, total))
+}
+
+/// How the configuration was after a save.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Past {
+    /// What each key held then that has changed since, secrets masked; null stands for the default.
+    Known(BTreeMap<String, Value>),
+    /// There was no such save yet.
+    NotYet,
+    /// Of a save after it is not known what it changed: it is too old.
+    Forgotten,
+}
+
+/// How the configuration was after a save: what has changed since is undone, the newest first.
+pub async fn at(connection: &mut AnyConnection, revision: i64) -> Result<Past, DbError> {
+    let newest = generation(connection).await?;
+    if revision > newest {
+        return Ok(Past::NotYet);
+    }
+    let (known,): (i64,) = sqlx::query_as(COUNT_AFTER)
+        .bind(revision)
+        .fetch_one(&mut *connection)
+        .await?;
+    if revision < 1 || known < newest - revision {
+        return Ok(Past::Forgotten);
+    }
+    let mut past = BTreeMap::new();
+    let mut upto = newest;
+    while upto > revision {
+        // A save may hold a megabyte: a few at a time.
+        let from = upto.saturating_sub(STEP).max(revision);
+        let raws: Vec<RawRevision> = sqlx::query_as(AFTER)
+            .bind(from)
+            .bind(upto)
+            .fetch_all(&mut *connection)
+            .await?;
+        for raw in raws {
+            for changed in Revision::try_from(raw)?.changes {
+                past.insert(changed.key, changed.old);
+            }
+        }
+        upto = from;
+    }
+    Ok(Past::Known(past))
+}
+
+/// Saves that are read at a time.
+const STEP: i64 = 20;

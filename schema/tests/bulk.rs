@@ -1,0 +1,285 @@
+//! Changes of everybody at once, and what their operations tell: the same few statements for any number.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use schema::condition::{Condition, Reason};
+use schema::db::Tx;
+use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid};
+use schema::object::{self, StatusRow};
+use schema::operation::{self, CANCELLED, Operation, TargetState};
+use sqlx::AssertSqlSafe;
+use tracing::subscriber::set_global_default;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::{Layer, Registry};
+
+mod support;
+use support::{Fixture, on_both_databases};
+
+on_both_databases!(
+    l41_everybody_is_asked_for_in_two_statements,
+    l41_progress_is_counted_and_only_the_most_urgent_are_read,
+    l41_two_operations_over_the_same_objects_are_two,
+    statements_and_rows_tell_the_same_of_a_target,
+    a_cancelled_operation_keeps_what_became_of_its_objects,
+    a_bulk_change_waits_behind_one_of_a_single_object,
+);
+
+const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
+
+/// Counts the statements that the databases' drivers log.
+struct Counter(Arc<AtomicUsize>);
+
+impl<S: tracing::Subscriber> Layer<S> for Counter {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target() == "sqlx::query" {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+fn count_statements() -> Arc<AtomicUsize> {
+    let counter = Arc::new(AtomicUsize::new(0));
+    set_global_default(Registry::default().with(Counter(counter.clone()))).unwrap();
+    counter
+}
+
+/// As many users' config objects, without the rest of the users.
+async fn populate(fixture: &Fixture, prefix: &str, users: usize) {
+    let mut tx = fixture.db.begin().await.unwrap();
+    for n in 0..users {
+        let name = format!("{prefix}{n:05}");
+        let uid = Uid::from(name.clone());
+        object::insert(&mut tx, Kind::Config, &uid, &name, NOW)
+            .await
+            .unwrap();
+    }
+    tx.commit().await.unwrap();
+}
+
+async fn apply(tx: &mut Tx) -> (Operation, u64) {
+    object::bump_all(tx, Kind::Config).await.unwrap();
+    let created = operation::create_for_all(tx, "config_apply", "root", Kind::Config, NOW).await;
+    let (id, total) = created.unwrap();
+    let operation = operation::get(tx, &id).await.unwrap().unwrap();
+    (operation, total)
+}
+
+async fn saw(tx: &mut Tx, uid: &str, generation: i64, condition: Condition) {
+    let status = StatusRow {
+        observed_generation: Generation(generation),
+        conditions: vec![condition],
+        ..StatusRow::default()
+    };
+    let uid = Uid::from(uid.to_owned());
+    let saved = object::save_status(tx, Kind::Config, &uid, &status, Epoch(1)).await;
+    assert!(saved.unwrap());
+}
+
+fn ready(seconds: i64) -> Condition {
+    Condition {
+        last_transition_at: Timestamp::from_secs(seconds),
+        ..Condition::ready(Reason::Converged, "")
+    }
+}
+
+fn refused() -> Condition {
+    Condition::not_ready(Reason::InvalidUserConfig, "config.json is no JSON")
+}
+
+async fn l41_everybody_is_asked_for_in_two_statements(fixture: Fixture) {
+    let counter = count_statements();
+    let mut costs = Vec::new();
+    let mut users = 0;
+    for (prefix, more) in [("a", 500), ("b", 9500)] {
+        populate(&fixture, prefix, more).await;
+        users += more;
+        let mut tx = fixture.db.begin().await.unwrap();
+        let before = counter.load(Ordering::SeqCst);
+        let (operation, total) = apply(&mut tx).await;
+        tx.commit().await.unwrap();
+        let written = counter.load(Ordering::SeqCst);
+        assert_eq!(total, users as u64);
+        let mut connection = fixture.db.read().await.unwrap();
+        let count = operation::count(&mut connection, &operation).await.unwrap();
+        let targets = operation::targets(&mut connection, &operation, 200).await;
+        assert_eq!(
+            (count.progress.total, count.progress.pending),
+            (users, users)
+        );
+        assert_eq!(targets.unwrap().len(), 200);
+        let read = counter.load(Ordering::SeqCst);
+        costs.push((written - before, read - written));
+    }
+    assert_eq!(costs[0], costs[1], "500 users cost what 10,000 do");
+    let (written, read) = costs[0];
+    assert!((3..=12).contains(&written), "{written} statements");
+    assert!((2..=4).contains(&read), "{read} statements");
+}
+
+async fn l41_progress_is_counted_and_only_the_most_urgent_are_read(fixture: Fixture) {
+    populate(&fixture, "u", 5).await;
+    let mut tx = fixture.db.begin().await.unwrap();
+    let (operation, total) = apply(&mut tx).await;
+    assert_eq!(total, 5);
+    saw(&mut tx, "u00000", 2, ready(20)).await;
+    saw(&mut tx, "u00001", 1, ready(90)).await;
+    saw(
+        &mut tx,
+        "u00002",
+        2,
+        Condition::not_ready(Reason::Retrying, ""),
+    )
+    .await;
+    saw(&mut tx, "u00003", 2, refused()).await;
+    let gone = Uid::from("u00004".to_owned());
+    object::delete(&mut tx, Kind::Config, &gone, NOW)
+        .await
+        .unwrap();
+    assert!(
+        object::purge_if_finalized(&mut tx, Kind::Config, &gone)
+            .await
+            .unwrap()
+    );
+    let count = operation::count(&mut tx, &operation).await.unwrap();
+    let progress = count.progress;
+    assert_eq!((progress.total, progress.done), (5, 2));
+    assert_eq!(
+        (progress.failed, progress.running, progress.pending),
+        (1, 1, 1)
+    );
+    let urgent = operation::targets(&mut tx, &operation, 2).await.unwrap();
+    let names: Vec<_> = urgent.iter().map(|target| &*target.object).collect();
+    assert_eq!(names, ["config/u00003", "config/u00002"]);
+    assert_eq!(urgent[0].message, "config.json is no JSON");
+}
+
+async fn l41_two_operations_over_the_same_objects_are_two(fixture: Fixture) {
+    populate(&fixture, "u", 3).await;
+    let mut tx = fixture.db.begin().await.unwrap();
+    let (first, _) = apply(&mut tx).await;
+    let (second, total) = apply(&mut tx).await;
+    assert!(first.id < second.id, "within a millisecond, too");
+    assert_eq!(total, 3);
+    saw(&mut tx, "u00000", 2, ready(1)).await;
+    saw(&mut tx, "u00001", 3, ready(1)).await;
+    let done = |count: operation::Count| (count.progress.total, count.progress.done);
+    let count = operation::count(&mut tx, &first).await.unwrap();
+    assert_eq!(done(count), (3, 2), "who is further has passed it");
+    let count = operation::count(&mut tx, &second).await.unwrap();
+    assert_eq!(done(count), (3, 1));
+}
+
+async fn statements_and_rows_tell_the_same_of_a_target(fixture: Fixture) {
+    populate(&fixture, "u", 30).await;
+    let mut tx = fixture.db.begin().await.unwrap();
+    let (operation, _) = apply(&mut tx).await;
+    let conditions = [
+        ready(1),
+        refused(),
+        Condition::not_ready(Reason::Retrying, ""),
+        Condition::unknown(Reason::EngineUnavailable, ""),
+        Condition::new(
+            schema::condition::ConditionType::Paused,
+            schema::condition::ConditionStatus::True,
+            Reason::PausedByOperator,
+            "",
+        ),
+    ];
+    for n in 0..25_usize {
+        let generation = if n < 15 { 2 } else { 1 };
+        saw(
+            &mut tx,
+            &format!("u{n:05}"),
+            generation,
+            conditions[n % 5].clone(),
+        )
+        .await;
+    }
+    let agree = async |tx: &mut Tx, operation: &Operation| {
+        let targets = operation::targets(tx, operation, 99).await.unwrap();
+        let progress = operation::count(tx, operation).await.unwrap().progress;
+        let of = |state| {
+            targets
+                .iter()
+                .filter(|target| target.state == state)
+                .count()
+        };
+        assert_eq!(progress.total, targets.len());
+        assert_eq!(progress.done, of(TargetState::Done));
+        assert_eq!(progress.failed, of(TargetState::Failed));
+        assert_eq!(progress.running, of(TargetState::Running));
+        assert_eq!(progress.pending, of(TargetState::Pending));
+        progress
+    };
+    let now = agree(&mut tx, &operation).await;
+    assert_eq!(
+        (now.done, now.failed, now.running, now.pending),
+        (3, 3, 6, 18)
+    );
+    // As an earlier release has saved them.
+    sqlx::query(AssertSqlSafe(
+        "UPDATE object_status SET needs_person = NULL, ready_since = NULL".to_owned(),
+    ))
+    .execute(&mut *tx)
+    .await
+    .unwrap();
+    assert_eq!(agree(&mut tx, &operation).await, now);
+}
+
+async fn a_cancelled_operation_keeps_what_became_of_its_objects(fixture: Fixture) {
+    populate(&fixture, "u", 4).await;
+    let mut tx = fixture.db.begin().await.unwrap();
+    let (operation, _) = apply(&mut tx).await;
+    saw(&mut tx, "u00000", 2, ready(1)).await;
+    saw(&mut tx, "u00001", 2, refused()).await;
+    saw(&mut tx, "u00002", 1, ready(1)).await;
+    let count = operation::cancel(&mut tx, &operation, NOW).await.unwrap();
+    assert_eq!((count.progress.done, count.progress.failed), (1, 3));
+    assert!(!count.progress.is_under_way());
+    let operation = operation::get(&mut tx, &operation.id)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(operation.cancelled_at, Some(NOW));
+    // Ordinary passes go on: the operation's end stays its end.
+    saw(&mut tx, "u00002", 2, ready(99)).await;
+    saw(&mut tx, "u00000", 3, refused()).await;
+    let later = operation::count(&mut tx, &operation).await.unwrap();
+    assert_eq!(later.progress, count.progress);
+    let targets = operation::targets(&mut tx, &operation, 9).await.unwrap();
+    let of = |name: &str| {
+        let target = targets.iter().find(|target| target.object == name);
+        target
+            .map(|target| (target.state, target.message.clone()))
+            .unwrap()
+    };
+    let cancelled = (TargetState::Failed, CANCELLED.to_owned());
+    assert_eq!(of("config/u00002"), cancelled);
+    assert_eq!(of("config/u00003"), cancelled);
+    assert_eq!(of("config/u00000").0, TargetState::Done);
+    assert_eq!(of("config/u00001").1, "config.json is no JSON");
+    let again = operation::cancel(&mut tx, &operation, NOW).await;
+    assert!(matches!(again, Err(schema::error::DbError::WrongState(_))));
+    let dirty = object::dirty(&mut tx, Kind::Config).await.unwrap();
+    assert_eq!(dirty.len(), 1, "what is not seen yet is still wanted");
+}
+
+async fn a_bulk_change_waits_behind_one_of_a_single_object(fixture: Fixture) {
+    populate(&fixture, "u", 2).await;
+    let mut tx = fixture.db.begin().await.unwrap();
+    for uid in ["u00000", "u00001"] {
+        saw(&mut tx, uid, 1, ready(1)).await;
+    }
+    let one = Uid::from("u00000".to_owned());
+    object::bump(&mut tx, Kind::Config, &one, None)
+        .await
+        .unwrap();
+    apply(&mut tx).await;
+    let mut dirty = object::dirty(&mut tx, Kind::Config).await.unwrap();
+    dirty.sort_by(|a, b| a.uid.cmp(&b.uid));
+    let lanes: Vec<_> = dirty.iter().map(|object| object.bulk).collect();
+    assert_eq!(lanes, [false, true], "whoever waits comes first");
+}

@@ -1,0 +1,127 @@
+//! The history of the configuration, on SQLite and on PostgreSQL.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use schema::config::history::{self, KEPT, Past, SavedBy};
+use schema::config::{Changes, MASK, query as config};
+use schema::ids::Timestamp;
+use serde_json::{Value, json};
+
+mod support;
+use support::{Fixture, on_both_databases};
+
+on_both_databases!(
+    l21_history_tells_who_changed_what_but_no_secret,
+    the_past_is_known_as_long_as_the_history_reaches,
+    history_is_bounded,
+);
+
+const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
+
+async fn save(fixture: &Fixture, list: &[(&'static str, Option<Value>)]) -> i64 {
+    let changes = Changes(list.iter().cloned().collect());
+    let by = SavedBy {
+        actor: "Root",
+        at: NOW,
+    };
+    let mut tx = fixture.db.begin().await.unwrap();
+    let generation = config::save(&mut tx, &fixture.key, &changes, None, by).await;
+    tx.commit().await.unwrap();
+    generation.unwrap()
+}
+
+async fn at(fixture: &Fixture, revision: i64) -> Past {
+    let mut connection = fixture.db.read().await.unwrap();
+    history::at(&mut connection, revision).await.unwrap()
+}
+
+async fn l21_history_tells_who_changed_what_but_no_secret(fixture: Fixture) {
+    let secrets = [
+        ("ldap.bind_password", Some(json!("hunter2"))),
+        ("security", Some(json!({"channels": {"token": "hunter3"}}))),
+        (
+            "agent",
+            Some(json!({"model": {"api_key": "hunter4", "name": "large"}})),
+        ),
+        ("image.tag", Some(json!("2"))),
+    ];
+    assert_eq!(save(&fixture, &secrets).await, 2);
+    save(&fixture, &[("image.tag", None), ("security", None)]).await;
+    let mut connection = fixture.db.read().await.unwrap();
+    let (revisions, total) = history::list(&mut connection, "", 10, 0).await.unwrap();
+    assert_eq!(total, 2);
+    let text = serde_json::to_string(&revisions).unwrap();
+    assert!(!text.contains("hunter"), "{text}");
+    let newest = serde_json::to_value(&revisions[0]).unwrap();
+    assert_eq!(
+        newest,
+        json!({
+            "revision": 3, "at": NOW, "actor": "Root",
+            "changes": [
+                {"key": "image.tag", "old": "2", "new": null},
+                {"key": "security", "old": {"channels": {"token": MASK}}, "new": null},
+            ],
+        })
+    );
+    let changed = |key: &str| {
+        let mut changes = revisions[1].changes.iter();
+        changes.find(|changed| changed.key == key).cloned().unwrap()
+    };
+    assert_eq!(changed("ldap.bind_password").new, json!(MASK));
+    assert_eq!(
+        changed("agent").new,
+        json!({"model": {"api_key": MASK, "name": "large"}})
+    );
+    for (search, expected) in [
+        ("ROOT", 2),
+        ("bind_pass", 1),
+        ("image.tag", 2),
+        ("large", 0),
+    ] {
+        let (_, total) = history::list(&mut connection, search, 10, 0).await.unwrap();
+        assert_eq!(total, expected, "{search}");
+    }
+}
+
+async fn the_past_is_known_as_long_as_the_history_reaches(fixture: Fixture) {
+    for n in 0..50 {
+        save(&fixture, &[("image.tag", Some(json!(format!("t{n}"))))]).await;
+    }
+    save(&fixture, &[("log.level", Some(json!("debug")))]).await;
+    // The first save made generation 2.
+    let Past::Known(past) = at(&fixture, 2).await else {
+        panic!("it is known")
+    };
+    assert_eq!(json!(past), json!({"image.tag": "t0", "log.level": null}));
+    let Past::Known(past) = at(&fixture, 1).await else {
+        panic!("the beginning is known")
+    };
+    assert_eq!(json!(past), json!({"image.tag": null, "log.level": null}));
+    assert_eq!(at(&fixture, 52).await, Past::Known(Default::default()));
+    assert_eq!(at(&fixture, 53).await, Past::NotYet);
+    for unknown in [0, -1, i64::MIN] {
+        assert_eq!(at(&fixture, unknown).await, Past::Forgotten);
+    }
+}
+
+async fn history_is_bounded(fixture: Fixture) {
+    let mut tx = fixture.db.begin().await.unwrap();
+    let by = SavedBy {
+        actor: "root",
+        at: NOW,
+    };
+    for n in 0..KEPT + 5 {
+        let changes = Changes([("image.tag", Some(json!(format!("t{n}"))))].into());
+        config::save(&mut tx, &fixture.key, &changes, None, by)
+            .await
+            .unwrap();
+    }
+    tx.commit().await.unwrap();
+    let mut connection = fixture.db.read().await.unwrap();
+    let (page, total) = history::list(&mut connection, "", 1, KEPT - 1)
+        .await
+        .unwrap();
+    assert_eq!((total, page[0].revision), (KEPT, 7));
+    assert!(matches!(at(&fixture, 6).await, Past::Known(_)));
+    assert_eq!(at(&fixture, 5).await, Past::Forgotten);
+}
