@@ -21,7 +21,7 @@ pub mod plan;
 pub mod readiness;
 pub mod settings;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
