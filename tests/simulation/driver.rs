@@ -22,7 +22,10 @@ impl World {
         self.fake.publish_image("echo:1");
         self.fake.publish_image("echo:2");
         self.ground.store.create_engine();
-        self.configure("agent", &json!({ "channel_list": { "chat": { "enabled": true } } }));
+        self.configure(
+            "agent",
+            &json!({ "channel_list": { "chat": { "enabled": true } } }),
+        );
         for _ in 0..self.chance.between(1, 4) {
             self.create();
         }
@@ -208,7 +211,10 @@ impl World {
     }
 
     fn pause_reconciler(&self) {
-        let Some(name) = self.chance.pick(&["*", "user", "container", "engine", "config"]) else {
+        let Some(name) = self
+            .chance
+            .pick(&["*", "user", "container", "engine", "config"])
+        else {
             return;
         };
         let mut monitor = self.monitor();

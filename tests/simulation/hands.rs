@@ -141,7 +141,9 @@ impl World {
         account.own = document.is_object().then_some(own);
         self.write_config(&account.name, &document);
         monitor.trace.count("configuration written");
-        monitor.line(&format!("by hand: {uid} writes its configuration ({choice})"));
+        monitor.line(&format!(
+            "by hand: {uid} writes its configuration ({choice})"
+        ));
     }
 
     fn write_config(&self, name: &UserName, document: &Value) {

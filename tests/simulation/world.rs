@@ -39,9 +39,8 @@ struct Leader {
 
 /// How agents are configured, read once for all runs.
 fn echo() -> Arc<Adapter> {
-    static ECHO: LazyLock<Arc<Adapter>> = LazyLock::new(|| {
-        Arc::new(Adapter::builtin("echo").expect("known").expect("valid"))
-    });
+    static ECHO: LazyLock<Arc<Adapter>> =
+        LazyLock::new(|| Arc::new(Adapter::builtin("echo").expect("known").expect("valid")));
     Arc::clone(&ECHO)
 }
 
