@@ -274,10 +274,17 @@ async fn the_source_brings_only_what_is_newer_and_not_left(fixture: Fixture) {
         ("1.10.0", Installed::NotNewer),
         ("1.11", Installed::Newer),
     ] {
-        assert_eq!(install(&version(offered), true).await, expected, "{offered}");
+        assert_eq!(
+            install(&version(offered), true).await,
+            expected,
+            "{offered}"
+        );
     }
     roll_back(&fixture).await.unwrap();
-    assert_eq!(install(&version("1.11"), false).await, Installed::LeftBefore);
+    assert_eq!(
+        install(&version("1.11"), false).await,
+        Installed::LeftBefore
+    );
     assert_eq!(active(&fixture).await.1, "1.10");
     assert_eq!(install(&version("1.12"), false).await, Installed::Newer);
     roll_back(&fixture).await.unwrap();

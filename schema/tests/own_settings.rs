@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use schema::adapter::Adapter;
 use schema::adapter::store::{self, Source as Origin};
 use schema::agent_config::{self, UserValues};
+use schema::config::history::SavedBy;
 use schema::config::{self, Changes};
 use schema::container::{self, Desired};
 use schema::ids::{Kind, Timestamp, Uid};
@@ -112,7 +113,11 @@ async fn a_save_and_changes_for_everybody_do_not_wait_in_a_circle(fixture: Fixtu
                 ("agent", Some(agent)),
                 ("container.pids_limit", Some(limit)),
             ]));
-            config::query::save(&mut tx, &fixture.key, &changes, None)
+            let by = SavedBy {
+                actor: "admin",
+                at: NOW,
+            };
+            config::query::save(&mut tx, &fixture.key, &changes, None, by)
                 .await
                 .unwrap();
             tx.commit().await.unwrap();

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use reconcilers::container::settings::LABEL_DEBUG;
+use reconcilers::container::settings::{LABEL_CONFIG_DIGEST, LABEL_DEBUG};
 use reconcilers::drivers::docker::{
     Container, ContainerDetails, ContainerState, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_UID,
 };
@@ -29,6 +29,7 @@ struct Made {
     token: String,
     memory_bytes: i64,
     debug: bool,
+    files: String,
 }
 
 /// When containers of one making ran the last time.
@@ -230,6 +231,21 @@ impl Monitor {
                 );
                 self.line(&text);
             }
+            Change::ConfigFacts { uid, facts, bumped } => {
+                let text = format!(
+                    "    files {uid}: generation {} refused {:?} bumped {bumped:?}",
+                    facts.generation, facts.refused
+                );
+                self.line(&text);
+                let now = self.now;
+                if bumped.is_some()
+                    && let Some(account) = self.model.accounts.get_mut(uid)
+                {
+                    let files = facts.restart_digest.clone().unwrap_or_default();
+                    account.push(now, |wanted| wanted.files = files);
+                    self.trace.count("files changed");
+                }
+            }
             Change::FinalizerAdded { kind, uid } => {
                 self.line(&format!("    finalizer {kind}/{uid}"));
             }
@@ -391,6 +407,7 @@ fn made(details: &ContainerDetails) -> Made {
         token: labels.get(LABEL_RESTART_TOKEN).cloned().unwrap_or_default(),
         memory_bytes: details.settings.memory_bytes,
         debug: labels.contains_key(LABEL_DEBUG),
+        files: labels.get(LABEL_CONFIG_DIGEST).cloned().unwrap_or_default(),
     }
 }
 
@@ -399,6 +416,7 @@ fn of(wanted: &Wanted) -> Made {
         token: wanted.token.clone(),
         memory_bytes: wanted.memory_bytes(),
         debug: wanted.debug,
+        files: wanted.files.clone(),
     }
 }
 
@@ -425,6 +443,7 @@ mod tests {
             token: String::new(),
             own_memory_mb: None,
             memory_mb: 0,
+            files: String::new(),
             at: second(*at),
         };
         let mut monitor = Monitor::new(second(0), false);
@@ -435,6 +454,8 @@ mod tests {
             deleted: false,
             paused: [false; 2],
             files: Vec::new(),
+            saved: None,
+            own: None,
         };
         monitor.model.accounts.insert(uid.clone(), account);
         let fake = FakeEngine::new(Arc::new(ManualClock::new(second(0))));

@@ -22,6 +22,10 @@ impl World {
         self.fake.publish_image("echo:1");
         self.fake.publish_image("echo:2");
         self.ground.store.create_engine();
+        self.configure(
+            "agent",
+            &json!({ "channel_list": { "chat": { "enabled": true } } }),
+        );
         for _ in 0..self.chance.between(1, 4) {
             self.create();
         }
@@ -110,6 +114,7 @@ impl World {
                     token: String::new(),
                     own_memory_mb: None,
                     memory_mb: monitor.model.memory_mb(),
+                    files: String::new(),
                     at: now,
                 };
                 let account = Account {
@@ -119,6 +124,8 @@ impl World {
                     deleted: false,
                     paused: [false; 2],
                     files: Vec::new(),
+                    saved: None,
+                    own: None,
                 };
                 monitor.model.accounts.insert(uid, account);
             }
@@ -204,7 +211,10 @@ impl World {
     }
 
     fn pause_reconciler(&self) {
-        let Some(name) = self.chance.pick(&["*", "user", "container", "engine"]) else {
+        let Some(name) = self
+            .chance
+            .pick(&["*", "user", "container", "engine", "config"])
+        else {
             return;
         };
         let mut monitor = self.monitor();
@@ -219,6 +229,26 @@ impl World {
         monitor.line(&format!("pause reconciler {name} {pause}"));
         drop(monitor);
         self.ground.store.set_reconciler_paused(name, pause);
+    }
+
+    /// A user saves a channel.
+    fn save(&self, uid: &Uid) {
+        let token = format!("{:x}", self.chance.next());
+        let value = format!("{:x}", self.chance.next());
+        let values = [
+            ("enabled".to_owned(), json!(true)),
+            ("client_id".to_owned(), json!(value)),
+        ];
+        let values = values.into();
+        let store = &self.ground.store;
+        let result = store.save_channel(uid, "chat", &values, &token);
+        self.wrote(uid, "save", result, |wanted| {
+            wanted.debug = false;
+            wanted.token = token;
+        });
+        if let Some(account) = self.monitor().model.accounts.get_mut(uid) {
+            account.saved = Some(value);
+        }
     }
 
     /// Somebody writes desired state.
@@ -274,13 +304,14 @@ impl World {
                     wanted.token = token;
                 });
             }
-            63..=80 => {
+            63..=74 => {
                 let limit = self.chance.pick(&LIMITS).copied().flatten();
                 let result = store.set_limits(&uid, None, limit);
                 self.wrote(&uid, "limits", result, |wanted| {
                     wanted.own_memory_mb = limit;
                 });
             }
+            75..=80 => self.save(&uid),
             81..=85 => {
                 let disabled = self.chance.per_mille(400);
                 let result = store.set_disabled(&uid, disabled);

@@ -1,6 +1,7 @@
 //! What must be so at the end: I1 one container for everybody who should have one, I2 every accepted
 //! write in effect, I4 converged.
 
+use reconcilers::container::settings::LABEL_CONFIG_DIGEST;
 use reconcilers::drivers::docker::{ContainerDetails, ContainerState, LABEL_RESTART_TOKEN};
 use reconcilers::engine::view::NETWORK;
 use schema::condition::{ConditionStatus, ConditionType, Reason, find};
@@ -8,6 +9,7 @@ use schema::config::query::engine_uid;
 use schema::ids::{Generation, Kind, Uid};
 
 use crate::checks::{is_ours, uid_of};
+use crate::hands::CONFIG_FILE;
 use crate::model::{Account, Wanted};
 use crate::world::World;
 
@@ -48,7 +50,7 @@ impl World {
     }
 
     fn check_gone(&self, uid: &Uid, account: &Account) -> Result<(), String> {
-        for kind in [Kind::User, Kind::Container] {
+        for kind in [Kind::User, Kind::Container, Kind::Config] {
             if self.ground.store.peek(kind, uid).is_some() {
                 return Err(format!("I4: deleted, but {kind} is still there"));
             }
@@ -65,6 +67,7 @@ impl World {
             .archives_of(uid)
             .iter()
             .flat_map(|directory| self.ground.dir.archived_files(directory))
+            .filter(|file| !file.starts_with(".agent/"))
             .collect();
         if kept != account.files {
             return Err(format!("wrote {:?}, archived {kept:?}", account.files));
@@ -116,7 +119,31 @@ impl World {
                 row.generation
             ));
         }
+        self.check_files(uid, account)?;
         self.check_container(uid, account, wanted)
+    }
+
+    /// The files say what the user saved last, and still what the agent wrote for itself.
+    fn check_files(&self, uid: &Uid, account: &Account) -> Result<(), String> {
+        let (generation, status) = self
+            .ground
+            .store
+            .peek(Kind::Config, uid)
+            .ok_or("I2: the files' row is gone")?;
+        let ready = find(&status.conditions, ConditionType::Ready);
+        if status.observed_generation != generation
+            || !ready.is_some_and(|ready| ready.status == ConditionStatus::True)
+        {
+            return Err(format!("I4: the files are not ready: {status:?}"));
+        }
+        let file = self.ground.dir.peek_file(&account.name, CONFIG_FILE);
+        let file = String::from_utf8(file.unwrap_or_default()).unwrap_or_default();
+        for (what, value) in [("saved", &account.saved), ("own", &account.own)] {
+            if value.as_ref().is_some_and(|value| !file.contains(value)) {
+                return Err(format!("I2: {what} {value:?}, but the file says {file}"));
+            }
+        }
+        Ok(())
     }
 
     fn check_container(&self, uid: &Uid, account: &Account, wanted: &Wanted) -> Result<(), String> {
@@ -161,6 +188,7 @@ impl World {
         let as_asked = one.container.state == ContainerState::Running
             && one.container.name == base
             && token.map(String::as_str) == Some(wanted.token.as_str())
+            && one.container.labels.get(LABEL_CONFIG_DIGEST) == Some(&wanted.files)
             && one.settings.memory_bytes == wanted.memory_bytes()
             && one.deviations.is_empty()
             && one.container.networks.keys().eq([NETWORK]);

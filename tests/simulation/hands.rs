@@ -3,9 +3,15 @@
 use reconcilers::drivers::docker::{ContainerSettings, LABEL_OWNER, LABEL_UID};
 use reconcilers::engine::view::NETWORK;
 
+use schema::ids::UserName;
+use serde_json::{Value, json};
+
 use crate::checks::{OWNER, uid_of};
 use crate::driver::NAMES;
 use crate::world::World;
+
+/// The agent's configuration, in its home.
+pub const CONFIG_FILE: &str = ".agent/config.json";
 
 impl World {
     /// Somebody has their hands on the engine, or on a home.
@@ -21,7 +27,7 @@ impl World {
         };
         let fake = &self.fake;
         self.monitor().trace.count("by hand");
-        let (what, result) = match self.chance.below(14) {
+        let (what, result) = match self.chance.below(16) {
             0 | 1 => ("rm -f", fake.hand_remove(name)),
             2 | 3 => ("stop", fake.hand_stop(name)),
             4 => ("exit", fake.hand_exit(name, 1)),
@@ -39,6 +45,7 @@ impl World {
             10 => ("restart policy", fake.hand_set_restart_policy(name)),
             11 => return self.make_orphan(),
             12 => return self.write_in_home(),
+            13 | 14 => return self.write_in_config(),
             _ => return self.make_foreign(),
         };
         self.line(&format!("by hand: {what} {name}: {result:?}"));
@@ -105,6 +112,55 @@ impl World {
             account.files.push(file.clone());
             monitor.trace.count("file written");
             monitor.line(&format!("by hand: {uid} writes {file}"));
+        }
+    }
+
+    /// The agent writes into its configuration: a setting of its own, over what is the service's, or
+    /// something that nobody can read.
+    fn write_in_config(&self) {
+        let Some(uid) = self.some_uid() else { return };
+        let own = format!("{:x}", self.chance.next());
+        let choice = self.chance.below(4);
+        let mut monitor = self.monitor();
+        let Some(account) = monitor.model.accounts.get_mut(&uid) else {
+            return;
+        };
+        if self.ground.dir.owner_of(&account.name) != Some(uid.clone()) {
+            return;
+        }
+        let found = self.ground.dir.peek_file(&account.name, CONFIG_FILE);
+        let found = found.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let mut document = match (choice, found) {
+            (0, _) => Value::Null,
+            (1, _) | (_, None) => json!({}),
+            (_, Some(found)) => found,
+        };
+        if let Some(members) = document.as_object_mut() {
+            members.insert("own".to_owned(), Value::from(own.as_str()));
+        }
+        account.own = document.is_object().then_some(own);
+        self.write_config(&account.name, &document);
+        monitor.trace.count("configuration written");
+        monitor.line(&format!(
+            "by hand: {uid} writes its configuration ({choice})"
+        ));
+    }
+
+    fn write_config(&self, name: &UserName, document: &Value) {
+        let bytes = document.to_string();
+        let dir = &self.ground.dir;
+        dir.hand_write_bytes(name, CONFIG_FILE, bytes.as_bytes(), self.now());
+    }
+
+    /// Whoever made a configuration unreadable mends it.
+    pub fn mend_configurations(&self) {
+        let accounts = self.monitor().model.accounts.clone();
+        for (uid, account) in accounts {
+            let is_there = self.ground.dir.owner_of(&account.name) == Some(uid);
+            let found = self.ground.dir.peek_file(&account.name, CONFIG_FILE);
+            if is_there && found.is_some_and(|bytes| bytes == b"null") {
+                self.write_config(&account.name, &json!({}));
+            }
         }
     }
 

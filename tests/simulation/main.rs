@@ -40,6 +40,7 @@ const ENOUGH: usize = 3;
 const EXERCISED: &[&str] = &[
     "answer lost",
     "by hand",
+    "configuration written",
     "configure",
     "crash",
     "crash loop",
@@ -54,6 +55,7 @@ const EXERCISED: &[&str] = &[
     "event lost",
     "event twice",
     "file written",
+    "files changed",
     "foreign",
     "limits",
     "name being removed",
@@ -66,6 +68,7 @@ const EXERCISED: &[&str] = &[
     "ready",
     "replacement failed",
     "restart",
+    "save",
     "start",
     "start refused",
     "stop",

@@ -17,6 +17,8 @@ pub struct Wanted {
     pub own_memory_mb: Option<i64>,
     /// What everybody has at that moment.
     pub memory_mb: i64,
+    /// What the agent's files said when this was the newest generation, as far as it matters.
+    pub files: String,
     pub at: Timestamp,
 }
 
@@ -42,6 +44,9 @@ pub struct Account {
     pub paused: [bool; 2],
     /// Files that the agent wrote into its home.
     pub files: Vec<String>,
+    /// What the user saved last, and what the agent wrote into its configuration last.
+    pub saved: Option<String>,
+    pub own: Option<String>,
 }
 
 impl Account {

@@ -104,6 +104,7 @@ async fn peace(world: &mut World) {
     world.fake.set_unavailable(false);
     world.publish_late_image();
     world.resume_everything();
+    world.mend_configurations();
     let foreign_stay = world.chance.per_mille(250);
     if !foreign_stay {
         world.remove_foreign();

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reconcilers::config::{self, ConfigReconciler};
 use reconcilers::container::settings::{AgentProfile, Readiness, RunAs};
 use reconcilers::container::{Agents, ContainerReconciler, Options, Parts};
 use reconcilers::drivers::docker::ContainerEngine;
@@ -18,7 +19,7 @@ use reconcilers::runtime::summary::StatusTick;
 use reconcilers::runtime::supervise::{Supervisor, SupervisorError};
 use reconcilers::runtime::{Context, Controller, Settings};
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
-use reconcilers::stores::{ConfigSource, DataDir, Store};
+use reconcilers::stores::{AdapterSource, ConfigSource, DataDir, Store};
 use reconcilers::user::UserReconciler;
 use schema::clock::SharedClock;
 use schema::config::query::engine_uid;
@@ -60,7 +61,7 @@ impl Process {
         let store: Arc<dyn Store> = Arc::new(ground.store.clone());
         let dir: Arc<dyn DataDir> = Arc::new(ground.dir.clone());
         let view = Arc::new(EngineView::new(Arc::clone(&engine), OWNER));
-        let config = Arc::new(ConfigSource::new(Arc::clone(&store)));
+        let source = Arc::new(ConfigSource::new(Arc::clone(&store)));
         let probe = Arc::new(DataDirProbe::new(
             Arc::clone(&engine),
             OWNER,
@@ -90,7 +91,7 @@ impl Process {
         let engines = EngineReconciler::new(
             Arc::clone(&store),
             Arc::clone(&view),
-            Arc::clone(&config),
+            Arc::clone(&source),
             Arc::clone(&probe),
         );
         let statuses = engines.status_store(Arc::clone(&clock));
@@ -109,12 +110,33 @@ impl Process {
         let silence = Box::pin(futures::stream::pending());
         Controller::new(users, statuses, silence, context(), settings(2)).spawn(&mut supervisor);
 
+        let (settled, files) = config::settled::channel();
+        let configs = ConfigReconciler::new(
+            config::Parts {
+                store: Arc::clone(&store),
+                view: Arc::clone(&view),
+                data_dir: Arc::clone(&dir),
+                config: Arc::clone(&source),
+                adapters: Arc::new(AdapterSource::new(Arc::clone(&store))),
+                settled,
+            },
+            Arc::clone(&clock),
+            config::Options {
+                service_user: (0, 0),
+                agent_port: 8081,
+                verify_every: Duration::from_secs(150),
+            },
+        );
+        let statuses = configs.status_store();
+        let silence = Box::pin(futures::stream::pending());
+        Controller::new(configs, statuses, silence, context(), settings(4)).spawn(&mut supervisor);
+
         let containers = ContainerReconciler::new(
             Parts {
                 store,
-                view: Arc::clone(&view),
+                view,
                 data_dir: Arc::clone(&dir),
-                config,
+                config: source,
                 agents,
                 probe,
                 pulls,
@@ -127,8 +149,8 @@ impl Process {
                 verify_every: Duration::from_secs(150),
             },
         );
-        let statuses = containers.status_store();
-        Controller::new(containers, statuses, view.events(), context(), settings(3))
+        let (statuses, events) = (containers.status_store(), containers.events(files));
+        Controller::new(containers, statuses, events, context(), settings(3))
             .spawn(&mut supervisor);
         Self {
             running: Some(Box::pin(supervisor.wait(GRACE))),

@@ -1,11 +1,12 @@
 //! Everything that a run needs, and what happens to the service: begin, crash, takeover, end.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reconcilers::drivers::docker::fake::{FakeEngine, Verb};
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
+use schema::adapter::Adapter;
 use schema::clock::{Clock, SharedClock};
 use schema::ids::{Epoch, Timestamp};
 use tokio::time::{Instant, sleep};
@@ -36,6 +37,13 @@ struct Leader {
     until: Option<Instant>,
 }
 
+/// How agents are configured, read once for all runs.
+fn echo() -> Arc<Adapter> {
+    static ECHO: LazyLock<Arc<Adapter>> =
+        LazyLock::new(|| Arc::new(Adapter::builtin("echo").expect("known").expect("valid")));
+    Arc::clone(&ECHO)
+}
+
 /// One simulated installation.
 pub struct World {
     pub ground: Ground,
@@ -62,6 +70,7 @@ impl World {
             workers: usize::try_from(chance.between(1, 4)).unwrap_or(1),
             seed,
         };
+        ground.store.activate(echo());
         let fake = FakeEngine::new(Arc::clone(&clock));
         let monitor = Arc::new(Mutex::new(Monitor::new(START, keep_all)));
         let world = Self {

@@ -22,7 +22,7 @@ mod profile;
 pub mod readiness;
 pub mod settings;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,4 +4,4 @@ mod converge;
 mod faults;
 mod images;
 mod properties;
-mod support;
+pub(crate) mod support;

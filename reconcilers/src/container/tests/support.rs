@@ -343,8 +343,7 @@ impl Yard {
     /// One pass for the user's files.
     pub async fn config_pass(&mut self, uid: &Uid) -> Result<Option<Pass>, Killed> {
         let now = self.now();
-        let pass =
-            Self::pass_of(&self.service.config, uid, now, &mut self.budget, &|| {}).await?;
+        let pass = Self::pass_of(&self.service.config, uid, now, &mut self.budget, &|| {}).await?;
         if pass.as_ref().is_some_and(|pass| pass.acted > 0) {
             // What the bell or the hint does.
             self.service.container.desired.mark(uid);

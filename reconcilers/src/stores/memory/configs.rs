@@ -76,22 +76,22 @@ impl Tables {
         }
     }
 
-    /// Tells whether the container was bumped.
+    /// Tells the generation that the container got by it, if it is to be restarted.
     pub(super) fn save_config_facts(
         &mut self,
         uid: &Uid,
         facts: &ConfigFacts,
-    ) -> Result<bool, DbError> {
+    ) -> Result<Option<Generation>, DbError> {
         let Some(config) = self.agent_configs.get_mut(uid) else {
-            return Ok(false);
+            return Ok(None);
         };
         let before = config.facts.clone().unwrap_or_default();
         if before.generation > facts.generation {
-            return Ok(false);
+            return Ok(None);
         }
         config.facts = Some(facts.clone());
         if before.restart_digest == facts.restart_digest {
-            return Ok(false);
+            return Ok(None);
         }
         let in_bulk = self
             .object(Kind::Config, uid)
@@ -102,8 +102,8 @@ impl Tables {
             self.bump(Kind::Container, uid)
         };
         match bumped {
-            Ok(_) => Ok(true),
-            Err(DbError::NotFound(_)) => Ok(false),
+            Ok(generation) => Ok(Some(generation)),
+            Err(DbError::NotFound(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -244,8 +244,9 @@ impl Store for MemoryStore {
             self.tell(&Change::ConfigFacts {
                 uid: uid.clone(),
                 facts: facts.clone(),
+                bumped,
             });
-            if bumped {
+            if bumped.is_some() {
                 self.ring();
             }
             Ok(())

@@ -53,6 +53,8 @@ pub enum Change {
         uid: Uid,
         /// What is remembered.
         facts: ConfigFacts,
+        /// The generation that the container got by it, if it is to be restarted.
+        bumped: Option<Generation>,
     },
     /// A finalizer was added.
     FinalizerAdded {

@@ -256,10 +256,10 @@ impl MemoryStore {
     }
 
     /// Puts an adapter into effect and bumps what is made by it.
-    pub fn activate(&self, adapter: Adapter) {
+    pub fn activate(&self, adapter: impl Into<Arc<Adapter>>) {
         {
             let mut tables = self.tables();
-            tables.adapter = Some(Arc::new(adapter));
+            tables.adapter = Some(adapter.into());
             tables.adapter_changes += 1;
             let made_by_it = [Kind::User, Kind::Config, Kind::Container];
             let objects = tables.objects.iter_mut();
