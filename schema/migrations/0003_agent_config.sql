@@ -1,5 +1,8 @@
 -- What goes into agents' files, the packages that say how, and the history of the configuration.
 
+-- Whoever changes all objects of a kind takes it.
+INSERT INTO guards (name, n) VALUES ('bulk', 0);
+
 -- One more ends every MCP token of the user.
 ALTER TABLE users ADD COLUMN mcp_token_version BIGINT NOT NULL DEFAULT 1;
 
@@ -81,4 +84,4 @@ CREATE TABLE config_history (
     changes  TEXT NOT NULL
 );
 
-INSERT INTO guards (name, n) VALUES ('adapter', 0), ('bulk', 0);
+INSERT INTO guards (name, n) VALUES ('adapter', 0);
