@@ -1,5 +1,8 @@
 -- What goes into agents' files, the packages that say how, and the history of the configuration.
 
+-- Whoever changes all objects of a kind takes it.
+INSERT INTO guards (name, n) VALUES ('bulk', 0);
+
 -- One more ends every MCP token of the user.
 ALTER TABLE users ADD COLUMN mcp_token_version BIGINT NOT NULL DEFAULT 1;
 
@@ -91,4 +94,4 @@ ALTER TABLE object_status ADD COLUMN ready_since BIGINT;
 -- What became of an object when its operation was cancelled (done, failed, cancelled); NULL while its own state says.
 ALTER TABLE operation_targets ADD COLUMN outcome TEXT;
 
-INSERT INTO guards (name, n) VALUES ('adapter', 0), ('bulk', 0);
+INSERT INTO guards (name, n) VALUES ('adapter', 0);

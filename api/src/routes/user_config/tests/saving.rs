@@ -57,7 +57,7 @@ async fn a_save_has_converged_when_files_and_container_have() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         desk.saw(Kind::Container, ready()).await;
     };
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     let (answer, ()) = tokio::join!(save, world);
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.body["state"], "converged");

@@ -1,3 +1,5 @@
+use std::sync::{Arc, Mutex};
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
@@ -163,10 +165,33 @@ impl Desk {
     }
 }
 
+/// What is written to the log.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Whatever is sent, nothing breaks, and nothing that is secret is ever told again.
 #[test]
 fn whatever_is_sent_nothing_breaks_and_no_secret_comes_back() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
     let desk = runtime.block_on(open_desk());
     let mut runner = TestRunner::new(Config::with_cases(96));
     let outcome = runner.run(&sent(), |sent| {
@@ -214,4 +239,7 @@ fn whatever_is_sent_nothing_breaks_and_no_secret_comes_back() {
             assert!(!answer.text.contains(CANARY), "{path}");
         }
     });
+    let log = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    assert!(log.contains("agent configuration saved") && log.contains("cookies stored"));
+    assert!(!log.contains(CANARY), "{log}");
 }
