@@ -35,7 +35,7 @@ pub enum ConfigCommand {
     Set {
         /// Key and value; `-` as the value asks for it, or reads it from the standard input
         #[arg(value_name = "KEY=VALUE", required = true)]
-        assignments: Vec<Assignment>,
+        assignments: Vec<String>,
         #[command(flatten)]
         how: How,
     },
@@ -108,7 +108,9 @@ pub async fn config(server: &Server, command: ConfigCommand) -> Result<(), Failu
         ConfigCommand::Set { assignments, how } => {
             let mut given = Given::default();
             let mut document = Map::new();
-            for Assignment { key, text } in assignments {
+            for text in &assignments {
+                // Not read by the parser of the command line, which shows what it does not understand.
+                let Assignment { key, text } = text.parse().map_err(Failure::Usage)?;
                 let value = given.value(&key, text).await?;
                 if document.insert(key.clone(), value).is_some() {
                     return Err(Failure::Usage(format!("{key} is given twice")));
