@@ -1,5 +1,6 @@
 //! Reconcilers: loops that compare desired state in the database with the real world and converge.
 
+pub mod adapter;
 pub mod container;
 pub mod drivers;
 pub mod engine;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reconcilers::container::settings::{AgentProfile, Readiness, RunAs};
-use reconcilers::container::{ContainerReconciler, Options, Parts};
+use reconcilers::container::{Agents, ContainerReconciler, Options, Parts};
 use reconcilers::drivers::docker::ContainerEngine;
 use reconcilers::drivers::docker::fake::FakeEngine;
 use reconcilers::engine::EngineReconciler;
@@ -60,7 +60,7 @@ impl Process {
         let store: Arc<dyn Store> = Arc::new(ground.store.clone());
         let dir: Arc<dyn DataDir> = Arc::new(ground.dir.clone());
         let view = Arc::new(EngineView::new(Arc::clone(&engine), OWNER));
-        let config = Arc::new(ConfigSource::new(Arc::clone(&store), false));
+        let config = Arc::new(ConfigSource::new(Arc::clone(&store)));
         let probe = Arc::new(DataDirProbe::new(
             Arc::clone(&engine),
             OWNER,
@@ -97,10 +97,12 @@ impl Process {
         let events = view.connection_events(engine_uid());
         Controller::new(engines, statuses, events, context(), settings(1)).spawn(&mut supervisor);
 
+        let agents: Arc<dyn Agents> = Arc::new(profile(ground.by_file));
         let users = UserReconciler::new(
             Arc::clone(&store),
             Arc::clone(&dir),
-            None,
+            Arc::clone(&agents),
+            (0, 0),
             Arc::clone(&clock),
         );
         let statuses = users.status_store();
@@ -113,15 +115,14 @@ impl Process {
                 view: Arc::clone(&view),
                 data_dir: Arc::clone(&dir),
                 config,
+                agents,
                 probe,
                 pulls,
             },
             Arc::clone(&clock),
             Options {
-                agent: Arc::new(profile(ground.by_file)),
                 engine_data_dir: dir.place(),
                 service_user: (0, 0),
-                home_owner: None,
                 readiness_timeout: Duration::from_secs(60),
                 verify_every: Duration::from_secs(150),
             },

@@ -1,4 +1,5 @@
 //! The doors to the world: each is a trait with a real implementation and a scripted fake.
 
+pub mod adapter_source;
 pub mod docker;
 pub mod registry;

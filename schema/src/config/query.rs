@@ -8,6 +8,7 @@ use sqlx::{AnyConnection, FromRow};
 use super::effect::{Effect, has_effect};
 use super::history::{self, SavedBy};
 use super::{Changes, find};
+use crate::adapter::store as adapters;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Kind, Uid};
@@ -142,7 +143,10 @@ pub async fn save(
         object::bump_all(tx, Kind::Config).await?;
     }
     if changes.have(Effect::Adapter) {
-        object::bump_all(tx, Kind::Adapter).await?;
+        match object::bump(tx, Kind::Adapter, &adapters::object_uid(), None).await {
+            Ok(_) | Err(DbError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
     }
     if changes.have(Effect::Engine) {
         match object::bump(tx, Kind::Engine, &engine_uid(), None).await {

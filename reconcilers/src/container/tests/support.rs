@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::container::settings::{AgentProfile, Readiness, RunAs};
-use crate::container::{ContainerReconciler, Options, Parts};
+use crate::container::{Agents, ContainerReconciler, Options, Parts};
 use crate::drivers::docker::ContainerEngine;
 use crate::drivers::docker::fake::FakeEngine;
 use crate::engine::EngineReconciler;
@@ -155,7 +155,7 @@ impl Yard {
         let clock: SharedClock = clock.clone();
         let view = Arc::new(EngineView::new(Arc::clone(&engine), OWNER));
         let store: Arc<dyn Store> = Arc::new(DbStore::new(db.clone(), Arc::clone(key)));
-        let source = Arc::new(ConfigSource::new(Arc::clone(&store), false));
+        let source = Arc::new(ConfigSource::new(Arc::clone(&store)));
         let path = dir.path().to_str().unwrap();
         let data_dir: Arc<dyn DataDir> = Arc::new(LocalDataDir::open(dir.path(), OWNER).unwrap());
         let probe = Arc::new(DataDirProbe::new(
@@ -170,25 +170,25 @@ impl Yard {
             TaskTracker::new(),
             CancellationToken::new(),
         ));
+        let agents: Arc<dyn Agents> = Arc::new(agent.clone());
         let parts = Parts {
             store: Arc::clone(&store),
             view: Arc::clone(&view),
             data_dir: Arc::clone(&data_dir),
             config: Arc::clone(&source),
+            agents: Arc::clone(&agents),
             probe: Arc::clone(&probe),
             pulls,
         };
         let options = Options {
-            agent: Arc::new(agent.clone()),
             engine_data_dir: path.to_owned(),
             service_user: (0, 0),
-            home_owner: None,
             readiness_timeout: Duration::from_secs(60),
             verify_every: Duration::from_secs(600),
         };
         Service {
             engine: EngineReconciler::new(Arc::clone(&store), Arc::clone(&view), source, probe),
-            user: UserReconciler::new(store, data_dir, None, Arc::clone(&clock)),
+            user: UserReconciler::new(store, data_dir, agents, (0, 0), Arc::clone(&clock)),
             container: ContainerReconciler::new(parts, clock, options),
             view,
         }

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use schema::adapter::Adapter;
 use schema::bell::{Bell, Ringer, bell};
 use schema::clock::SharedClock;
 use schema::config::query::Values;
@@ -223,6 +224,15 @@ impl Store for MemoryStore {
 
     async fn config_generation(&self) -> Result<i64, DbError> {
         self.transaction(|tables| Ok(tables.config_generation()))
+            .await
+    }
+
+    async fn adapter(&self) -> Result<(i64, Arc<Adapter>), DbError> {
+        self.transaction(|tables| tables.active_adapter()).await
+    }
+
+    async fn adapter_generation(&self) -> Result<i64, DbError> {
+        self.transaction(|tables| Ok(tables.adapter_generation()))
             .await
     }
 

@@ -1,6 +1,9 @@
 //! What the API writes: each method is one accepted write, or a refusal that changed nothing. They
 //! mean what the functions of `schema` of the same names mean.
 
+use std::sync::Arc;
+
+use schema::adapter::Adapter;
 use schema::config::Changes;
 use schema::config::query::{engine_uid, is_container_input};
 use schema::container::Desired;
@@ -245,6 +248,21 @@ impl MemoryStore {
             }
             Ok(tables.config_generation())
         })
+    }
+
+    /// Puts an adapter into effect and bumps what is made by it.
+    pub fn activate(&self, adapter: Adapter) {
+        {
+            let mut tables = self.tables();
+            tables.adapter = Some(Arc::new(adapter));
+            tables.adapter_changes += 1;
+            let made_by_it = [Kind::User, Kind::Config, Kind::Container];
+            let objects = tables.objects.iter_mut();
+            objects
+                .filter(|((kind, _), o)| made_by_it.contains(kind) && o.deleted_at.is_none())
+                .for_each(|(_, object)| object.generation.0 += 1);
+        }
+        self.ring();
     }
 
     /// The generation and the stored status of an object, at once and without being counted.

@@ -1,0 +1,192 @@
+//! The adapter reconciler: when a source of packages is configured, the active adapter is no older than what the
+//! source has.
+//!
+//! Owns: `adapter_facts`; puts newer packages into effect. Key: the one adapter object. Uploads and going back are
+//! writes of the API and need nothing done here.
+//!
+//! Invariants: whatever the source gives, a package that is not valid, or not newer, never takes the place of the
+//! active one; one that somebody left for another comes back only when somebody asks for it.
+
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::adapter::Adapter;
+use schema::adapter::store::{self, AdapterFacts, Installed};
+use schema::clock::SharedClock;
+use schema::condition::Reason;
+use schema::error::DbError;
+use schema::ids::{Generation, Timestamp, Uid};
+use tracing::info;
+
+pub use plan::{Action, Snapshot};
+
+use crate::drivers::adapter_source::{Answer, PackageSource, SourceError};
+use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, StatusStore};
+use crate::stores::{AdapterRows, AdapterSource, ConfigSource};
+
+/// Keeps the active adapter up to date.
+pub struct AdapterReconciler {
+    rows: AdapterRows,
+    config: Arc<ConfigSource>,
+    active: Arc<AdapterSource>,
+    source: Arc<dyn PackageSource>,
+    clock: SharedClock,
+}
+
+impl std::fmt::Debug for AdapterReconciler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AdapterReconciler").finish_non_exhaustive()
+    }
+}
+
+/// What looking for a newer adapter can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum AdapterError {
+    /// The database failed.
+    #[error("desired state cannot be read or written")]
+    Db(#[from] DbError),
+    /// The source failed.
+    #[error("{0}")]
+    Source(#[source] SourceError),
+    /// Reading the package crashed.
+    #[error("the package could not be read")]
+    Read(#[source] tokio::task::JoinError),
+}
+
+impl Classify for AdapterError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::Transient
+    }
+
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Db(_) | Self::Read(_) => Reason::Retrying,
+            Self::Source(_) => Reason::AdapterSourceFailed,
+        }
+    }
+}
+
+impl AdapterReconciler {
+    /// Puts the parts together.
+    pub fn new(
+        rows: AdapterRows,
+        config: Arc<ConfigSource>,
+        active: Arc<AdapterSource>,
+        source: Arc<dyn PackageSource>,
+        clock: SharedClock,
+    ) -> Self {
+        Self {
+            rows,
+            config,
+            active,
+            source,
+            clock,
+        }
+    }
+
+    /// The status store of the adapter object.
+    pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
+        self.rows.statuses(Self::NAME, Arc::clone(&self.clock))
+    }
+
+    async fn fetch(&self, fetch: &plan::Fetch) -> Result<(), AdapterError> {
+        let answer = self.source.fetch(&fetch.url, &fetch.known).await;
+        let answer = answer.map_err(AdapterError::Source)?;
+        let now = self.clock.now();
+        let mut facts = AdapterFacts {
+            source_url: fetch.url.clone(),
+            checked_at: Some(now),
+            refresh_token: fetch.token.clone(),
+            ..fetch.before.clone()
+        };
+        let Answer::Package { bytes, validators } = answer else {
+            return Ok(self.rows.remember(&facts).await?);
+        };
+        facts.etag = validators.etag;
+        facts.last_modified = validators.last_modified;
+        facts.seen_generation = Some(fetch.active_generation);
+        let read = tokio::task::spawn_blocking(move || Adapter::from_zip(&bytes)).await;
+        let adapter = match read.map_err(AdapterError::Read)? {
+            Ok(adapter) => adapter,
+            Err(invalid) => {
+                facts.offered = None;
+                facts.invalid = Some(invalid.brief());
+                return Ok(self.rows.remember(&facts).await?);
+            }
+        };
+        let version = adapter.index.adapter_version.to_string();
+        facts.offered = Some(version.clone());
+        facts.invalid = None;
+        let installed = self
+            .rows
+            .install(&adapter, &facts, fetch.asked_for, now)
+            .await?;
+        match installed {
+            Installed::Newer => info!(
+                version,
+                digest = adapter.digest,
+                "a newer adapter is in effect"
+            ),
+            Installed::NotNewer | Installed::LeftBefore => {
+                info!(
+                    version,
+                    ?installed,
+                    "the adapter of the source is not installed"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Reconciler for AdapterReconciler {
+    const NAME: &'static str = "adapter";
+    const RESYNC: Duration = Duration::from_secs(60);
+    type Key = Uid;
+    type Snapshot = Snapshot;
+    type Action = Action;
+    type Error = AdapterError;
+
+    async fn keys(&self) -> Result<Vec<Uid>, AdapterError> {
+        Ok(vec![store::object_uid()])
+    }
+
+    async fn observe(&self, key: &Uid) -> Result<Option<Snapshot>, AdapterError> {
+        let Some(row) = self.rows.read(key).await? else {
+            return Ok(None);
+        };
+        let config = self.config.newest().await?;
+        let active = self.active.at(row.state.generation).await?;
+        Ok(Some(Snapshot {
+            row,
+            url: config.text("adapter.source_url"),
+            interval: config.duration("adapter.refresh_interval"),
+            active: active.index.adapter_version.to_string(),
+        }))
+    }
+
+    fn generation(snapshot: &Snapshot) -> Generation {
+        snapshot.row.generation
+    }
+
+    fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
+        plan::plan(snapshot, now)
+    }
+
+    fn describe(action: &Action) -> String {
+        // The address may hold a secret.
+        match action {
+            Action::Fetch(_) => "ask the source for a newer adapter package".to_owned(),
+        }
+    }
+
+    async fn apply(&self, _key: &Uid, action: &Action) -> Result<(), AdapterError> {
+        match action {
+            Action::Fetch(fetch) => self.fetch(fetch).await,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Decides whether the source of packages is to be asked now. Pure.
+
+use std::fmt;
+use std::time::Duration;
+
+use schema::adapter::store::AdapterFacts;
+use schema::condition::{Condition, Reason};
+use schema::ids::Timestamp;
+
+use crate::drivers::adapter_source::Validators;
+use crate::runtime::{Plan, Requeue};
+use crate::stores::AdapterRow;
+
+/// What is wanted of the source and known of it.
+#[derive(Clone, PartialEq)]
+pub struct Snapshot {
+    /// The adapter object.
+    pub row: AdapterRow,
+    /// Where the source is; empty when there is none.
+    pub url: String,
+    /// How often it is asked; `None`: only when somebody wants it.
+    pub interval: Option<Duration>,
+    /// The version in effect.
+    pub active: String,
+}
+
+/// One step.
+#[derive(Clone, PartialEq)]
+pub enum Action {
+    /// Asks the source, and puts what it gives into effect if that is newer.
+    Fetch(Box<Fetch>),
+}
+
+/// A question to the source.
+#[derive(Clone, PartialEq)]
+pub struct Fetch {
+    /// Where it is.
+    pub url: String,
+    /// What is known of it: it need not give that again.
+    pub known: Validators,
+    /// The newest request, which this answers.
+    pub token: String,
+    /// Somebody asked for it.
+    pub asked_for: bool,
+    /// Generation of the active adapter at this time.
+    pub active_generation: i64,
+    /// What was remembered before.
+    pub before: AdapterFacts,
+}
+
+impl fmt::Debug for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The first word names the step; the address may hold a secret.
+        match self {
+            Self::Fetch(_) => f.write_str("Fetch"),
+        }
+    }
+}
+
+/// The plan for the adapter.
+pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
+    let facts = &snapshot.row.facts;
+    if snapshot.url.is_empty() {
+        let said = format!(
+            "version {} is in effect; there is no source of newer ones",
+            snapshot.active
+        );
+        return say(Condition::ready(Reason::Converged, said), Requeue::AtResync);
+    }
+    let same_source = facts.source_url == snapshot.url;
+    let asked_for = facts.refresh_token != snapshot.row.state.refresh_token;
+    let wait = snapshot.interval.map(|interval| match facts.checked_at {
+        Some(checked_at) if same_source => interval.saturating_sub(now.since(checked_at)),
+        _ => Duration::ZERO,
+    });
+    if asked_for || wait == Some(Duration::ZERO) {
+        return fetch(snapshot, same_source, asked_for);
+    }
+    let requeue = wait.map_or(Requeue::AtResync, Requeue::After);
+    if !same_source {
+        let said = format!(
+            "version {} is in effect; the source of newer ones was not asked yet",
+            snapshot.active
+        );
+        return say(Condition::ready(Reason::Converged, said), requeue);
+    }
+    if let Some(invalid) = &facts.invalid {
+        let said = format!(
+            "version {} stays in effect: of the source's, {invalid}",
+            snapshot.active
+        );
+        return say(Condition::not_ready(Reason::AdapterInvalid, said), requeue);
+    }
+    let said = match &facts.offered {
+        Some(offered) if *offered == snapshot.active => {
+            format!("version {offered} is in effect, the same as the source has")
+        }
+        Some(offered) => format!(
+            "version {} is in effect; the source has {offered}, which is not newer or was left for it",
+            snapshot.active
+        ),
+        None => format!("version {} is in effect", snapshot.active),
+    };
+    say(Condition::ready(Reason::Converged, said), requeue)
+}
+
+fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
+    Plan {
+        actions: Vec::new(),
+        conditions: vec![condition],
+        requeue,
+    }
+}
+
+fn fetch(snapshot: &Snapshot, same_source: bool, asked_for: bool) -> Plan<Action> {
+    let (state, facts) = (&snapshot.row.state, &snapshot.row.facts);
+    // Who asks may want back what was left for the one in effect: then the source must give it again.
+    let may_skip = same_source && (!asked_for || facts.seen_generation == Some(state.generation));
+    let known = Validators {
+        etag: facts.etag.clone().filter(|_| may_skip),
+        last_modified: facts.last_modified.clone().filter(|_| may_skip),
+    };
+    let before = if same_source {
+        facts.clone()
+    } else {
+        AdapterFacts::default()
+    };
+    Plan {
+        actions: vec![Action::Fetch(Box::new(Fetch {
+            url: snapshot.url.clone(),
+            known,
+            token: state.refresh_token.clone(),
+            asked_for,
+            active_generation: state.generation,
+            before,
+        }))],
+        conditions: vec![Condition::not_ready(
+            Reason::Progressing,
+            "the source is asked for a newer adapter package",
+        )],
+        requeue: Requeue::AtResync,
+    }
+}

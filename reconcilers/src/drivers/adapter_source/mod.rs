@@ -1,0 +1,86 @@
+//! Where newer adapter packages come from: an address that gives a zip.
+//!
+//! What it answers is not trusted: time and size are bounded, and a redirect leads to no other scheme. The address may
+//! hold a secret in its query, so it stands in no message.
+
+pub mod fake;
+mod real;
+#[cfg(test)]
+mod tests;
+
+use async_trait::async_trait;
+
+pub use self::real::{HttpSource, Limits};
+
+/// What tells one answer of a source from the next.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Validators {
+    /// Its `ETag`.
+    pub etag: Option<String>,
+    /// Its `Last-Modified`.
+    pub last_modified: Option<String>,
+}
+
+/// What a source said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The same as when it gave these validators.
+    NotModified,
+    /// A package, not looked at yet.
+    Package {
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// What to ask with the next time.
+        validators: Validators,
+    },
+}
+
+/// Gives adapter packages.
+#[async_trait]
+pub trait PackageSource: Send + Sync + 'static {
+    /// Asks for the package at `url`, unless it is still what `known` tells of.
+    ///
+    /// # Errors
+    /// [`SourceError`], with a sentence for people.
+    async fn fetch(&self, url: &str, known: &Validators) -> Result<Answer, SourceError>;
+}
+
+/// Why a source gave no package, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// No connection, or one that broke.
+    #[error(
+        "the source of adapter packages can't be reached; check adapter.source_url and the network"
+    )]
+    Unreachable(#[source] reqwest::Error),
+    /// It took too long.
+    #[error("the source of adapter packages did not give the package in time; it is asked again")]
+    Timeout,
+    /// Another status.
+    #[error("the source of adapter packages answered with status {0}; check adapter.source_url")]
+    Status(u16),
+    /// A redirect that is not followed.
+    #[error(
+        "the source of adapter packages redirects to another scheme, or again and again; name the place that gives the package in adapter.source_url"
+    )]
+    Redirect,
+    /// More than is read.
+    #[error(
+        "the source of adapter packages gave more than {0} bytes, which is more than a package may have"
+    )]
+    TooLarge(usize),
+}
+
+/// What a failed request means.
+impl From<reqwest::Error> for SourceError {
+    fn from(error: reqwest::Error) -> Self {
+        let error = error.without_url();
+        if error.is_timeout() {
+            Self::Timeout
+        } else if error.is_redirect() {
+            Self::Redirect
+        } else {
+            Self::Unreachable(error)
+        }
+    }
+}
