@@ -4,7 +4,9 @@ use clap::Subcommand;
 
 use super::server::Server;
 use super::switches::{self, Switch};
-use super::{Failure, audit, describe, diff, events, get, image, kinds, rollout, status, wait};
+use super::{
+    Failure, audit, config, describe, diff, events, get, image, kinds, rollout, status, wait,
+};
 
 /// What to ask or tell.
 #[derive(Debug, Subcommand)]
@@ -57,6 +59,9 @@ pub enum Ask {
         after_help = "Examples:\n  agentyard restart container/alice && agentyard wait container/alice"
     )]
     Restart(switches::RestartArgs),
+    /// Read and change the configuration, go back, and bring it to agents' files
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Pull, list and delete the engine's images
     #[command(subcommand)]
     Image(image::ImageCommand),
@@ -94,6 +99,7 @@ impl Ask {
             Self::Pause(args) => switches::switch(server, Switch::Pause, args).await,
             Self::Resume(args) => switches::switch(server, Switch::Resume, args).await,
             Self::Restart(args) => switches::restart(server, args).await,
+            Self::Config(command) => config::config(server, command).await,
             Self::Image(command) => image::image(server, command).await,
             Self::Rollout(command) => rollout::rollout(server, command).await,
             Self::Audit(command) => audit::audit(server, command).await,

@@ -4,6 +4,7 @@ mod admin;
 mod ask;
 mod audit;
 mod compare;
+mod config;
 mod describe;
 mod diff;
 mod events;

@@ -5,6 +5,7 @@ pub mod history;
 
 use http::HeaderValue;
 use http::header::{ETAG, HeaderName};
+use schema::adapter::RenderError;
 use schema::audit::{About, Audited};
 use schema::config::history::SavedBy;
 use schema::config::{self, Changes, Config, Patch, Problem, ProblemCode, parse_patch};
@@ -231,12 +232,40 @@ async fn draft(
     {
         return Err(ApiError::NetworkInUse);
     }
+    let after = present.apply(&changes);
+    if ["agent", "security"]
+        .iter()
+        .any(|key| changes.0.contains_key(key))
+    {
+        check_global(tx, deps, &after).await?;
+    }
     Ok(Draft {
         restarts: config::query::restarts(tx, &changes).await?,
-        after: present.apply(&changes),
+        after,
         changes,
         generation,
     })
+}
+
+/// What the active adapter can't put into the files of any agent version is refused before it reaches anybody.
+async fn check_global(tx: &mut Tx, deps: &Dependencies, after: &Config) -> Result<(), ApiError> {
+    let adapter = deps.adapter.current_in(tx).await?;
+    let global = |key| after.get(key).unwrap_or(Value::Null);
+    let Err(error) = adapter.check_global(&global("agent"), &global("security")) else {
+        return Ok(());
+    };
+    let (key, message) = match error {
+        RenderError::InvalidGlobal { key, problem } => (key, format!("{key} {problem}")),
+        _ => (
+            "agent",
+            "agent says that it is of a configuration version from which the active adapter knows no way to any that its agents read".to_owned(),
+        ),
+    };
+    Err(refused(vec![Problem {
+        key: key.to_owned(),
+        code: ProblemCode::InvalidValue,
+        message,
+    }]))
 }
 
 fn refused(problems: Vec<Problem>) -> ApiError {

@@ -142,7 +142,10 @@ pub async fn save(
         object::bump_all(tx, Kind::Config).await?;
     }
     if changes.have(Effect::Adapter) {
-        object::bump_all(tx, Kind::Adapter).await?;
+        match object::bump(tx, Kind::Adapter, &adapters::object_uid(), None).await {
+            Ok(_) | Err(DbError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
     }
     if changes.have(Effect::Engine) {
         match object::bump(tx, Kind::Engine, &engine_uid(), None).await {

@@ -6,7 +6,7 @@ mod table;
 use schema::ids::Timestamp;
 use serde_json::Value;
 
-pub use self::table::{KINDS, LOCAL_IMAGES, ROLLOUT_USERS};
+pub use self::table::{CONFIG_HISTORY, KINDS, LOCAL_IMAGES, ROLLOUT_USERS};
 use super::output::cell::{Cell, plain};
 use super::suggest;
 

@@ -338,6 +338,48 @@ pub static LOCAL_IMAGES: KindInfo = KindInfo {
     ],
 };
 
+/// Changes of the configuration. No kind of its own: nobody reconciles the past.
+pub static CONFIG_HISTORY: KindInfo = KindInfo {
+    singular: "revision",
+    plural: "changes of the configuration",
+    short: &[],
+    path: "/api/admin/config/history",
+    list: "history",
+    paging: Paging::Searched,
+    id: "revision",
+    change: Changes::Looked,
+    columns: &[
+        column("REVISION", |item, _| Cell::field(item, "revision")),
+        column("AGE", |item, now| Cell::new(&age(item, "at", now))),
+        wide("AT", |item, _| Cell::field(item, "at")),
+        column("ACTOR", |item, _| Cell::field(item, "actor")),
+        column("CHANGES", |item, _| Cell::new(&changed(item))),
+    ],
+};
+
+/// `key: old → new` of each key; what is long is cut, and in full in JSON.
+fn changed(item: &Value) -> String {
+    const LONGEST: usize = 40;
+    let short = |value: Option<&Value>| {
+        let text = match value {
+            None | Some(Value::Null) => "default".to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        match text.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+            None => text,
+        }
+    };
+    let changes = item.get("changes").and_then(Value::as_array);
+    let told = changes.into_iter().flatten().map(|change| {
+        let key = change.get("key").map(plain).unwrap_or_default();
+        let (old, new) = (short(change.get("old")), short(change.get("new")));
+        format!("{key}: {old} → {new}")
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
 /// The users of one rollout.
 pub static ROLLOUT_USERS: KindInfo = KindInfo {
     singular: "container",

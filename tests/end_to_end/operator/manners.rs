@@ -44,6 +44,11 @@ async fn without_a_server_every_question_says_what_to_do() {
         "audit list",
         "audit verify",
         "audit export",
+        "config get",
+        "config set image.tag=2",
+        "config history",
+        "config rollback 1",
+        "config apply",
     ] {
         let none = ends(&stage, line, 69).await;
         assert!(

@@ -321,6 +321,18 @@ async fn the_next_request_obeys_new_settings() {
     assert_eq!(foreign("/api/logout").await.status, 200);
 }
 
+#[tokio::test]
+async fn what_no_agent_can_read_is_refused() {
+    let admin = admin().await;
+    let deep = (0..80).fold(json!(1), |inner, _| json!({ "a": inner }));
+    for key in ["agent", "security"] {
+        let answer = admin.save(&json!({ key: deep, "image.tag": "2" })).await;
+        assert_eq!(answer.verdict(), (422, "invalid_config"), "{key}");
+        assert_eq!(answer.body["problems"][0]["key"], key);
+    }
+    assert_eq!(admin.read().await.headers[GENERATION], "1");
+}
+
 async fn generation(admin: &Admin, name: &str) -> i64 {
     let mut connection = admin.house.world.deps.db.read().await.unwrap();
     let object = object::find_by_name(&mut connection, Kind::Container, name).await;

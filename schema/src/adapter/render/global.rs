@@ -37,6 +37,21 @@ impl Adapter {
         Ok(member(&global.config, &enabled) == Some(&Value::Bool(true)))
     }
 
+    /// Checks global settings before they are saved: whether the files of some agent version can hold them.
+    ///
+    /// # Errors
+    /// [`RenderError::InvalidGlobal`], [`RenderError::GlobalMigration`]: why none can.
+    pub fn check_global(&self, agent: &Value, security: &Value) -> Result<(), RenderError> {
+        let mut checked = Ok(());
+        for version in self.config_schemas.keys().rev() {
+            checked = self.migrate_global(agent, security, *version).map(drop);
+            if checked.is_ok() {
+                break;
+            }
+        }
+        checked
+    }
+
     /// The global settings as they go into files of this version: without permissions.
     pub(super) fn global(
         &self,

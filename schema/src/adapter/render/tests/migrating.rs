@@ -191,3 +191,21 @@ fn a_missing_place_is_no_error_and_what_is_in_the_way_stays() {
         assert_eq!(after, expected, "{config}");
     }
 }
+
+#[test]
+fn global_settings_that_no_agent_can_read_are_told_before_they_are_saved() {
+    let adapter = &World::echo(3).adapter;
+    let check = |agent| adapter.check_global(&agent, &json!({}));
+    assert_eq!(check(json!({})), Ok(()));
+    // Only the files of the newest agents can hold it, and that is enough.
+    assert_eq!(check(json!({"version": 3, "a": 1})), Ok(()));
+    assert!(matches!(
+        check(json!({"version": 99})),
+        Err(RenderError::GlobalMigration(_))
+    ));
+    let deep = (0..80).fold(json!(1), |inner, _| json!({ "a": inner }));
+    assert!(matches!(
+        check(deep),
+        Err(RenderError::InvalidGlobal { key: "agent", .. })
+    ));
+}

@@ -1,0 +1,141 @@
+//! Values from the command line, a prompt or the standard input.
+
+use std::fmt;
+use std::io::{IsTerminal, Read};
+use std::str::FromStr;
+
+use schema::config::{find, parse_patch};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
+
+use super::known;
+use crate::cli::Failure;
+use crate::cli::output::screen;
+
+/// Longer than any value may be.
+const LARGEST_VALUE: u64 = 1024 * 1024;
+
+/// `key=value`. The value may be a secret, so it cannot be printed.
+#[derive(Clone)]
+pub struct Assignment {
+    /// The key.
+    pub key: String,
+    /// The value as it was given.
+    pub text: SecretString,
+}
+
+impl fmt::Debug for Assignment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=…", self.key)
+    }
+}
+
+impl FromStr for Assignment {
+    type Err = String;
+
+    fn from_str(given: &str) -> Result<Self, String> {
+        let (key, text) = given
+            .split_once('=')
+            .ok_or_else(|| "give it as key=value, or key=- to be asked for the value".to_owned())?;
+        Ok(Self {
+            key: known(key)?,
+            text: SecretString::from(text),
+        })
+    }
+}
+
+/// Reads values; the standard input only once.
+#[derive(Default)]
+pub struct Given {
+    input_taken_by: Option<String>,
+}
+
+impl Given {
+    /// The value of a key: `-` is asked for, or read from the standard input where no terminal is.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the standard input was read for another key.
+    pub async fn value(&mut self, key: &str, text: SecretString) -> Result<Value, Failure> {
+        let is_secret = find(key).is_some_and(|def| def.is_secret()) || key == "security";
+        if text.expose_secret() != "-" {
+            if is_secret && !text.expose_secret().is_empty() {
+                screen::note(&format!(
+                    "note: other users of this machine may have seen the value; `{key}=-` asks for it"
+                ));
+            }
+            return Ok(read(key, text.expose_secret()));
+        }
+        if !std::io::stdin().is_terminal() {
+            if let Some(other) = &self.input_taken_by {
+                return Err(Failure::Usage(format!(
+                    "the standard input holds the value of {other} and can't hold that of {key}, too"
+                )));
+            }
+            self.input_taken_by = Some(key.to_owned());
+        }
+        let name = key.to_owned();
+        let typed = tokio::task::spawn_blocking(move || ask(&name)).await;
+        let typed = typed.map_err(|error| Failure::Failed(error.to_string()))?;
+        let typed = typed.map_err(|error| {
+            Failure::Failed(format!("the value of {key} cannot be read: {error}"))
+        })?;
+        Ok(read(key, typed.expose_secret()))
+    }
+}
+
+/// Without showing what is typed.
+fn ask(key: &str) -> std::io::Result<SecretString> {
+    if std::io::stdin().is_terminal() {
+        return rpassword::prompt_password(format!("{key}: ")).map(SecretString::from);
+    }
+    let mut text = String::new();
+    std::io::stdin()
+        .lock()
+        .take(LARGEST_VALUE)
+        .read_to_string(&mut text)?;
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(SecretString::from(text))
+}
+
+/// JSON where the key wants no text, else text as it stands: a password of digits stays a text.
+fn read(key: &str, text: &str) -> Value {
+    let as_text = json!(text);
+    let is_secret = find(key).is_some_and(|def| def.is_secret());
+    if is_secret || parse_patch(&json!({ key: as_text.clone() })).is_ok() {
+        return as_text;
+    }
+    serde_json::from_str(text).unwrap_or(as_text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l21_values_have_the_type_of_their_key() {
+        for (key, text, expected) in [
+            ("image.tag", "2", json!("2")),
+            ("ldap.bind_password", "0012", json!("0012")),
+            ("ldap.bind_password", "null", json!("null")),
+            ("container.pids_limit", "256", json!(256)),
+            ("container.autostart", "false", json!(false)),
+            ("skills.defaults", r#"["a"]"#, json!(["a"])),
+            ("agent", r#"{"a":1}"#, json!({"a": 1})),
+            // Wrong, and the server says so.
+            ("container.pids_limit", "many", json!("many")),
+        ] {
+            assert_eq!(read(key, text), expected, "{key}={text}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_never_printed() {
+        let assignment: Assignment = "ldap.bind_password=a=b".parse().unwrap();
+        assert_eq!(assignment.text.expose_secret(), "a=b");
+        assert_eq!(format!("{assignment:?}"), "ldap.bind_password=…");
+        let refused = "hunter2".parse::<Assignment>().unwrap_err();
+        assert!(!refused.contains("hunter2"), "{refused}");
+    }
+}
