@@ -244,7 +244,13 @@ async fn what_is_remembered_of_the_source_is_read_back(fixture: Fixture) {
         store::facts(&mut tx).await.unwrap(),
         AdapterFacts::default()
     );
-    assert_eq!(store::request_refresh(&mut tx, "token").await.unwrap().0, 2);
+    assert_eq!(
+        store::request_refresh(&mut tx, "token", None)
+            .await
+            .unwrap()
+            .0,
+        2
+    );
     let facts = AdapterFacts {
         source_url: "https://example.test/adapter.zip".to_owned(),
         etag: Some("\"1\"".to_owned()),
@@ -274,10 +280,17 @@ async fn the_source_brings_only_what_is_newer_and_not_left(fixture: Fixture) {
         ("1.10.0", Installed::NotNewer),
         ("1.11", Installed::Newer),
     ] {
-        assert_eq!(install(&version(offered), true).await, expected, "{offered}");
+        assert_eq!(
+            install(&version(offered), true).await,
+            expected,
+            "{offered}"
+        );
     }
     roll_back(&fixture).await.unwrap();
-    assert_eq!(install(&version("1.11"), false).await, Installed::LeftBefore);
+    assert_eq!(
+        install(&version("1.11"), false).await,
+        Installed::LeftBefore
+    );
     assert_eq!(active(&fixture).await.1, "1.10");
     assert_eq!(install(&version("1.12"), false).await, Installed::Newer);
     roll_back(&fixture).await.unwrap();

@@ -1,6 +1,7 @@
 //! The handlers, a module for each section of the HTTP contract.
 
 pub mod accounts;
+pub mod adapter;
 pub mod audit;
 pub mod basic;
 pub mod config;

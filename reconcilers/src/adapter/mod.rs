@@ -126,9 +126,17 @@ impl AdapterReconciler {
             .install(&adapter, &facts, fetch.asked_for, now)
             .await?;
         match installed {
-            Installed::Newer => info!(version, digest = adapter.digest, "a newer adapter is in effect"),
+            Installed::Newer => info!(
+                version,
+                digest = adapter.digest,
+                "a newer adapter is in effect"
+            ),
             Installed::NotNewer | Installed::LeftBefore => {
-                info!(version, ?installed, "the adapter of the source is not installed");
+                info!(
+                    version,
+                    ?installed,
+                    "the adapter of the source is not installed"
+                );
             }
         }
         Ok(())

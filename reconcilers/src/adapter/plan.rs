@@ -92,9 +92,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         return say(Condition::not_ready(Reason::AdapterInvalid, said), requeue);
     }
     let said = match &facts.offered {
-        Some(offered) if *offered == snapshot.active => format!(
-            "version {offered} is in effect, the same as the source has"
-        ),
+        Some(offered) if *offered == snapshot.active => {
+            format!("version {offered} is in effect, the same as the source has")
+        }
         Some(offered) => format!(
             "version {} is in effect; the source has {offered}, which is not newer or was left for it",
             snapshot.active

@@ -49,7 +49,9 @@ pub trait PackageSource: Send + Sync + 'static {
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// No connection, or one that broke.
-    #[error("the source of adapter packages can't be reached; check adapter.source_url and the network")]
+    #[error(
+        "the source of adapter packages can't be reached; check adapter.source_url and the network"
+    )]
     Unreachable(#[source] reqwest::Error),
     /// It took too long.
     #[error("the source of adapter packages did not give the package in time; it is asked again")]
@@ -63,7 +65,9 @@ pub enum SourceError {
     )]
     Redirect,
     /// More than is read.
-    #[error("the source of adapter packages gave more than {0} bytes, which is more than a package may have")]
+    #[error(
+        "the source of adapter packages gave more than {0} bytes, which is more than a package may have"
+    )]
     TooLarge(usize),
 }
 
