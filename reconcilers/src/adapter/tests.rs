@@ -199,8 +199,15 @@ impl Yard {
 async fn without_a_source_nobody_is_asked() {
     let yard = Yard::new().await;
     let (said, requeue) = yard.settle().await;
-    assert_eq!((said.status, said.reason), (ConditionStatus::True, Reason::Converged));
-    assert!(said.message.contains("there is no source"), "{}", said.message);
+    assert_eq!(
+        (said.status, said.reason),
+        (ConditionStatus::True, Reason::Converged)
+    );
+    assert!(
+        said.message.contains("there is no source"),
+        "{}",
+        said.message
+    );
     assert_eq!(requeue, Requeue::AtResync);
     assert!(yard.source.asked().is_empty());
 }
@@ -213,7 +220,12 @@ async fn a_newer_package_comes_into_effect_and_the_next_look_waits() {
     let (said, requeue) = yard.settle().await;
     assert_eq!(said.reason, Reason::Converged);
     assert_eq!(yard.active().await, "1.10");
-    assert!(yard.known().await.iter().any(|known| known.active && known.source == Source::Refresh));
+    assert!(
+        yard.known()
+            .await
+            .iter()
+            .any(|known| known.active && known.source == Source::Refresh)
+    );
     assert_eq!(requeue, Requeue::After(DAY));
     yard.clock.advance(DAY - Duration::from_secs(1));
     assert!(yard.plan().await.actions.is_empty());
@@ -256,8 +268,15 @@ async fn what_is_no_valid_package_is_told_and_the_active_one_stays() {
         yard.ask(token).await;
         yard.source.then(gives(bytes, Some("\"bad\"")));
         let (said, requeue) = yard.settle().await;
-        assert_eq!((said.status, said.reason), (ConditionStatus::False, Reason::AdapterInvalid));
-        assert!(said.message.contains("version 1.5 stays"), "{}", said.message);
+        assert_eq!(
+            (said.status, said.reason),
+            (ConditionStatus::False, Reason::AdapterInvalid)
+        );
+        assert!(
+            said.message.contains("version 1.5 stays"),
+            "{}",
+            said.message
+        );
         assert_eq!(requeue, Requeue::After(DAY));
     }
     assert_eq!(yard.active().await, "1.5");
@@ -285,7 +304,11 @@ async fn an_invalid_package_is_named_by_file_and_place() {
     yard.source
         .then(gives(zip.finish().unwrap().into_inner(), None));
     let (said, _) = yard.settle().await;
-    assert!(said.message.contains("index.json#/adapter_schema_version"), "{}", said.message);
+    assert!(
+        said.message.contains("index.json#/adapter_schema_version"),
+        "{}",
+        said.message
+    );
     assert!(said.message.len() < 1500);
 }
 
@@ -294,7 +317,11 @@ async fn a_source_that_fails_is_an_error_to_be_tried_again_and_the_request_stays
     let yard = Yard::new().await;
     yard.configure(json!({"adapter.source_url": URL})).await;
     yard.ask("a").await;
-    for error in [SourceError::Timeout, SourceError::Redirect, SourceError::TooLarge(1)] {
+    for error in [
+        SourceError::Timeout,
+        SourceError::Redirect,
+        SourceError::TooLarge(1),
+    ] {
         yard.source.then(Err(error));
         let plan = yard.plan().await;
         let error = yard.step(&plan.actions[0]).await.unwrap_err();
@@ -352,7 +379,10 @@ async fn another_source_is_asked_at_once_and_never_when_that_is_switched_off() {
         .await;
     yard.clock.advance(DAY * 365);
     let (said, requeue) = yard.settle().await;
-    assert_eq!((said.status, requeue), (ConditionStatus::True, Requeue::AtResync));
+    assert_eq!(
+        (said.status, requeue),
+        (ConditionStatus::True, Requeue::AtResync)
+    );
     assert_eq!(yard.source.asked().len(), 2);
     yard.ask("now").await;
     yard.source.then(gives(zip("1.7"), None));

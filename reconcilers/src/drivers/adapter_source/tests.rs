@@ -109,7 +109,10 @@ async fn what_is_known_is_not_given_again() {
     assert_eq!(server.ask(&seen()).await.unwrap(), Answer::NotModified);
     let head = server.asked.lock().unwrap()[0].clone();
     assert!(head.contains("if-none-match: \"v1\""), "{head}");
-    assert!(head.contains("if-modified-since: sat, 01 jan 2000"), "{head}");
+    assert!(
+        head.contains("if-modified-since: sat, 01 jan 2000"),
+        "{head}"
+    );
     // Nobody asked whether it is the same.
     assert!(matches!(server.refuses().await, SourceError::Status(304)));
 }
@@ -166,7 +169,10 @@ async fn redirects_are_followed_in_the_same_scheme_and_not_for_ever() {
         })
         .await;
         let error = server.refuses().await;
-        assert!(matches!(error, SourceError::Redirect), "{target}: {error:?}");
+        assert!(
+            matches!(error, SourceError::Redirect),
+            "{target}: {error:?}"
+        );
         assert_eq!(server.asked.lock().unwrap().len(), 1);
     }
     let circle = Server::new(|host, _| {
