@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
-use schema::adapter::store::{self as adapters, ActiveAdapter};
+use schema::adapter::store::{self as adapters, ActiveAdapter, Source};
 use schema::audit::{self, ChainKey, Writer};
 use schema::clock::ManualClock;
 use schema::config::history::SavedBy;
@@ -195,7 +195,10 @@ pub(crate) async fn world() -> World {
         .await
         .unwrap();
     let echo = Adapter::builtin("echo").unwrap().unwrap();
-    adapters::ensure_base(&mut tx, &echo, NOW).await.unwrap();
+    // Without the object of the adapter, which tests of objects would have to know of.
+    adapters::activate(&mut tx, &echo, Source::Base, NOW)
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     let (status_ticks, ticks) = watch::channel(0);
     let clock = Arc::new(ManualClock::new(NOW));
@@ -209,6 +212,7 @@ pub(crate) async fn world() -> World {
         clock: clock.clone(),
         writer: Writer::new(db.clone(), &master_key, clock.clone()),
         audit_check: Semaphore::new(1),
+        adapter_check: Semaphore::new(1),
         db: db.reader(),
         master_key,
         adapter: ActiveAdapter::new(db.reader()),

@@ -244,7 +244,13 @@ async fn what_is_remembered_of_the_source_is_read_back(fixture: Fixture) {
         store::facts(&mut tx).await.unwrap(),
         AdapterFacts::default()
     );
-    assert_eq!(store::request_refresh(&mut tx, "token").await.unwrap().0, 2);
+    assert_eq!(
+        store::request_refresh(&mut tx, "token", None)
+            .await
+            .unwrap()
+            .0,
+        2
+    );
     let facts = AdapterFacts {
         source_url: "https://example.test/adapter.zip".to_owned(),
         etag: Some("\"1\"".to_owned()),

@@ -45,8 +45,33 @@ pub async fn send(
     path: &str,
     body: Option<&Value>,
 ) -> Result<(u16, String), Failure> {
+    exchange(settings, Stream::open(settings, method, path, body, &[])).await
+}
+
+/// Posts a body of any type and reads the answer: status and text.
+///
+/// # Errors
+/// When no server answers.
+pub async fn upload(
+    settings: &Settings,
+    path: &str,
+    content_type: &str,
+    body: Bytes,
+) -> Result<(u16, String), Failure> {
+    let body = (content_type, body);
+    exchange(
+        settings,
+        Stream::begin(settings, Method::POST, path, body, &[]),
+    )
+    .await
+}
+
+async fn exchange(
+    settings: &Settings,
+    opening: impl Future<Output = Result<Stream, Failure>>,
+) -> Result<(u16, String), Failure> {
     let exchange = async {
-        let mut stream = Stream::open(settings, method, path, body, &[]).await?;
+        let mut stream = opening.await?;
         let text = stream.text().await?;
         Ok((stream.status, text))
     };
@@ -121,6 +146,19 @@ impl Stream {
         body: Option<&Value>,
         headers: &[(&str, &str)],
     ) -> Result<Self, Failure> {
+        let text = body.map(Value::to_string).unwrap_or_default();
+        let body = ("application/json", Bytes::from(text));
+        Self::begin(settings, method, path, body, headers).await
+    }
+
+    /// The same with any body: its content type, and what it is.
+    async fn begin(
+        settings: &Settings,
+        method: Method,
+        path: &str,
+        (content_type, body): (&str, Bytes),
+        headers: &[(&str, &str)],
+    ) -> Result<Self, Failure> {
         let socket = UnixStream::connect(&settings.admin_socket)
             .await
             .map_err(|error| gone(settings, &error))?;
@@ -128,17 +166,16 @@ impl Stream {
             .await
             .map_err(|error| gone(settings, &error))?;
         let mut connection = Box::pin(connection);
-        let text = body.map(Value::to_string).unwrap_or_default();
         let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header("host", "agentyard")
-            .header("content-type", "application/json");
+            .header("content-type", content_type);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let request = request
-            .body(Full::new(Bytes::from(text)))
+            .body(Full::new(body))
             .map_err(|error| Failure::Failed(error.to_string()))?;
         let answer = sender.send_request(request);
         tokio::pin!(answer);

@@ -5,7 +5,8 @@ use clap::Subcommand;
 use super::server::Server;
 use super::switches::{self, Switch};
 use super::{
-    Failure, audit, config, describe, diff, events, get, image, kinds, rollout, status, wait,
+    Failure, adapter, audit, config, describe, diff, events, get, image, kinds, rollout, status,
+    wait,
 };
 
 /// What to ask or tell.
@@ -68,6 +69,9 @@ pub enum Ask {
     /// Move users to another image, a few at a time, and back
     #[command(subcommand)]
     Rollout(rollout::RolloutCommand),
+    /// Show, upload, refresh and roll back the adapter package
+    #[command(subcommand)]
+    Adapter(adapter::AdapterCommand),
     /// Read and check the audit log
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -102,6 +106,7 @@ impl Ask {
             Self::Config(command) => config::config(server, command).await,
             Self::Image(command) => image::image(server, command).await,
             Self::Rollout(command) => rollout::rollout(server, command).await,
+            Self::Adapter(command) => adapter::adapter(server, command).await,
             Self::Audit(command) => audit::audit(server, command).await,
         }
     }

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod adapter;
 mod admin;
 mod ask;
 mod audit;

@@ -21,8 +21,10 @@ use api::server::{Limits, Listener, Server, Surface, Tls};
 use api::settings::WebSettings;
 use api::tag_cache::TagCache;
 use api::watch::WatchHub;
+use reconcilers::adapter::AdapterReconciler;
 use reconcilers::config::{self, ConfigReconciler};
 use reconcilers::container::{AdapterAgents, Agents, ContainerReconciler, Options, Parts};
+use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
 use reconcilers::drivers::registry::{self, OciRegistry};
 use reconcilers::engine::EngineReconciler;
@@ -36,7 +38,7 @@ use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::{Supervisor, TaskError};
 use reconcilers::runtime::{Context, Controller, Settings as ControllerSettings};
 use reconcilers::stores::{
-    AdapterSource, ConfigSource, DataDir, DbStore, LeaseRow, LocalDataDir, Store,
+    AdapterRows, AdapterSource, ConfigSource, DataDir, DbStore, LeaseRow, LocalDataDir, Store,
 };
 use reconcilers::user::UserReconciler;
 use rustix::process::{Resource, getrlimit};
@@ -227,6 +229,24 @@ pub async fn build(
     handles.push(controller.handle());
     controller.spawn(&mut supervisor);
 
+    let adapter = AdapterReconciler::new(
+        AdapterRows(prepared.db.clone()),
+        Arc::clone(&config),
+        Arc::clone(&adapters),
+        Arc::new(HttpSource::new(adapter_source::Limits::default())?),
+        Arc::clone(&clock),
+    );
+    let statuses = adapter.status_store();
+    let controller = Controller::new(
+        adapter,
+        statuses,
+        Box::pin(futures::stream::pending()),
+        context.clone(),
+        controller_settings.clone(),
+    );
+    handles.push(controller.handle());
+    controller.spawn(&mut supervisor);
+
     let (settled, files) = config::settled::channel();
     let configs = ConfigReconciler::new(
         config::Parts {
@@ -307,6 +327,7 @@ pub async fn build(
             Arc::clone(&clock),
         ),
         audit_check: Semaphore::new(1),
+        adapter_check: Semaphore::new(1),
         master_key: Arc::clone(&prepared.master_key),
         adapter: ActiveAdapter::new(prepared.db.reader()),
         status_ticks: tick.subscribe(),

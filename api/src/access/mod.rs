@@ -43,6 +43,8 @@ pub enum BodyKind {
     None,
     /// Named fields: form-urlencoded, multipart with text parts, or a JSON object.
     Fields,
+    /// Multipart with one file, and named fields beside it.
+    Upload,
 }
 
 /// Names of the routes, one for each row.
@@ -132,6 +134,12 @@ pub enum Op {
     ImagesLocalTags,
     ImagesUpgradeCandidates,
     ImagesUsers,
+    AdapterShow,
+    AdapterRefresh,
+    AdapterUpload,
+    AdapterRollback,
+    AdapterList,
+    AdapterChannels,
     Audit,
     AuditVerify,
     AuditExport,
@@ -143,6 +151,12 @@ pub const DEFAULT_BODY_LIMIT: u64 = 1024 * 1024;
 /// The limit of what anybody may send without being known, in bytes: a name, a password and room
 /// for how they are written.
 pub const ANONYMOUS_BODY_LIMIT: u64 = 16 * 1024;
+
+/// The largest adapter package that is taken, in bytes.
+pub const ADAPTER_LIMIT: u64 = 16 * 1024 * 1024;
+
+/// Room for what is around the file of an upload, in bytes: boundaries, and fields beside it.
+pub const AROUND_A_FILE: u64 = 64 * 1024;
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,6 +208,15 @@ impl Route {
     const fn body_limit(self, bytes: u64) -> Self {
         Self {
             body_limit: bytes,
+            ..self
+        }
+    }
+
+    /// It takes a file of at most so many bytes.
+    const fn upload(self, bytes: u64) -> Self {
+        Self {
+            body: BodyKind::Upload,
+            body_limit: bytes + AROUND_A_FILE,
             ..self
         }
     }

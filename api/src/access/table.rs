@@ -1,7 +1,7 @@
 //! The rows.
 
 use super::Access::{Login, OrdinaryUser, Public, Superadmin, Visitor};
-use super::{ANONYMOUS_BODY_LIMIT, Op, Route};
+use super::{ADAPTER_LIMIT, ANONYMOUS_BODY_LIMIT, Op, Route};
 
 /// Every route.
 pub const TABLE: &[Route] = &[
@@ -474,6 +474,43 @@ pub const TABLE: &[Route] = &[
         Superadmin,
         "/api/admin/images/users",
         "Users of an image",
+    ),
+    Route::get(
+        Op::AdapterShow,
+        Superadmin,
+        "/api/admin/migration-rules",
+        "The active adapter",
+    ),
+    Route::post(
+        Op::AdapterRefresh,
+        Superadmin,
+        "/api/admin/migration-rules/refresh",
+        "Ask the source for a newer adapter",
+    ),
+    Route::post(
+        Op::AdapterUpload,
+        Superadmin,
+        "/api/admin/migration-rules/upload",
+        "Put an uploaded adapter into effect",
+    )
+    .upload(ADAPTER_LIMIT),
+    Route::post(
+        Op::AdapterRollback,
+        Superadmin,
+        "/api/admin/migration-rules/rollback",
+        "Go back to the adapter before",
+    ),
+    Route::get(
+        Op::AdapterList,
+        Superadmin,
+        "/api/admin/adapters",
+        "Adapters that are kept",
+    ),
+    Route::get(
+        Op::AdapterChannels,
+        Superadmin,
+        "/api/admin/agent/channels",
+        "Channels that the active adapter knows",
     ),
     Route::get(
         Op::Audit,

@@ -26,7 +26,7 @@ use crate::auth::{client_address, cors, csrf, origin};
 use crate::deps::Deps;
 use crate::error::ApiError;
 use crate::input::{
-    BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_query,
+    BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_query, read_upload,
 };
 use crate::reply::{Reply, Response};
 use crate::server::{RequestContext, Surface};
@@ -181,6 +181,9 @@ impl Api {
         let mut fields = match route.body {
             BodyKind::Fields => {
                 read_fields(&head.headers, body, route.body_limit, &mut share).await?
+            }
+            BodyKind::Upload => {
+                read_upload(&head.headers, body, route.body_limit, &mut share).await?
             }
             // Parameters of a POST never come from the query.
             BodyKind::None if route.post => Fields::default(),

@@ -21,6 +21,9 @@ const TOTAL: Duration = Duration::from_secs(120);
 /// The least memory asked for, in bytes: most bodies fit in there.
 const FIRST_PIECE: usize = 1024;
 
+/// The part of an upload that is the file.
+pub(crate) const FILE: &str = "file";
+
 const BODY_NOT_UTF8: fn() -> ApiError = || ApiError::InvalidBody("the body is not valid UTF-8");
 
 /// How the fields of a body are written.
@@ -171,10 +174,40 @@ where
     match content_type {
         Some(ContentType::UrlEncoded) => urlencoded::parse(&bytes, BODY_NOT_UTF8),
         Some(ContentType::Json) => Fields::from_json(&bytes),
-        Some(ContentType::Multipart { boundary }) => multipart::parse(bytes, &boundary).await,
+        Some(ContentType::Multipart { boundary }) => multipart::parse(bytes, &boundary, None).await,
         None => Err(ApiError::UnsupportedMediaType(
             "the request has a body but no content type",
         )),
+    }
+}
+
+/// Receives an upload: multipart/form-data with one part [`FILE`], and fields beside it. Everything else as in
+/// [`read_fields`].
+///
+/// # Errors
+/// As [`read_fields`]; 415 for every other content type.
+pub(crate) async fn read_upload<S, B, E>(
+    headers: &HeaderMap,
+    body: S,
+    limit: u64,
+    share: &mut Share,
+) -> Result<Fields, ApiError>
+where
+    S: Stream<Item = Result<B, E>>,
+    B: Buf,
+{
+    const UNSUPPORTED: ApiError =
+        ApiError::UnsupportedMediaType("send the file as multipart/form-data");
+    let (boundary, unwanted) = match ContentType::of(headers) {
+        Ok(Some(ContentType::Multipart { boundary })) => (Some(boundary), None),
+        Ok(_) => (None, Some(UNSUPPORTED)),
+        Err(error) => (None, Some(error)),
+    };
+    let bytes = collect(headers, body, limit, share, unwanted).await?;
+    match boundary {
+        _ if bytes.is_empty() => Ok(Fields::default()),
+        Some(boundary) => multipart::parse(bytes, &boundary, Some(FILE)).await,
+        None => Err(UNSUPPORTED),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use bytes::Bytes;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, MapAccess, Visitor};
 use serde_json::Value;
 
@@ -14,12 +15,16 @@ const MAX_FIELDS: usize = 1000;
 
 /// Named fields. A field appears once; a second one of the same name is an error.
 #[derive(Clone, Default)]
-pub struct Fields(BTreeMap<String, FieldValue>);
+pub struct Fields {
+    values: BTreeMap<String, FieldValue>,
+    /// The one file of an upload.
+    file: Option<Bytes>,
+}
 
 /// Names only: values may be secrets.
 impl fmt::Debug for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.values.keys()).finish()
     }
 }
 
@@ -32,11 +37,27 @@ impl Fields {
         self.put(name, FieldValue::One(text))
     }
 
+    /// Adds the file of an upload.
+    ///
+    /// # Errors
+    /// 400 when there is one already.
+    pub(super) fn insert_file(&mut self, name: &str, file: Bytes) -> Result<(), ApiError> {
+        if self.file.replace(file).is_some() {
+            return Err(ApiError::invalid(name, format!("{name} is given twice")));
+        }
+        Ok(())
+    }
+
+    /// Removes the file of an upload.
+    pub(super) fn take_file(&mut self) -> Option<Bytes> {
+        self.file.take()
+    }
+
     fn put(&mut self, name: String, value: FieldValue) -> Result<(), ApiError> {
-        if self.0.len() >= MAX_FIELDS {
+        if self.values.len() >= MAX_FIELDS {
             return Err(ApiError::InvalidBody("the request has too many fields"));
         }
-        if self.0.contains_key(&name) {
+        if self.values.contains_key(&name) {
             let message = format!("{} is given twice", shown(&name));
             return Err(ApiError::invalid(shown(&name), message));
         }
@@ -45,7 +66,7 @@ impl Fields {
             let message = format!("{} must not contain NUL characters", shown(&name));
             return Err(ApiError::invalid(shown(&name), message));
         }
-        self.0.insert(name, value);
+        self.values.insert(name, value);
         Ok(())
     }
 
@@ -54,7 +75,7 @@ impl Fields {
     /// # Errors
     /// 400 when the field is a list.
     pub fn take_text(&mut self, name: &str) -> Result<Option<String>, ApiError> {
-        match self.0.remove(name) {
+        match self.values.remove(name) {
             None => Ok(None),
             Some(FieldValue::One(text)) => Ok(Some(text)),
             Some(FieldValue::Many(_)) => Err(ApiError::invalid(
@@ -69,7 +90,7 @@ impl Fields {
     /// # Errors
     /// 400 that names the first field that does not fit.
     pub fn parse<T: DeserializeOwned>(self) -> Result<T, ApiError> {
-        value::parse(self.0).map_err(|error| match error.field {
+        value::parse(self.values).map_err(|error| match error.field {
             Some(field) => {
                 let field = shown(&field);
                 let message = format!("{field}: {}", error.problem);

@@ -12,13 +12,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::HeaderMap;
 use schema::audit::{About, Audited, Author};
 use schema::error::DbError;
 use schema::ids::Generation;
 use serde::de::DeserializeOwned;
 
-pub(crate) use body::{read_fields, read_query};
+pub(crate) use body::{FILE, read_fields, read_query, read_upload};
 pub(crate) use budget::{BodyBudget, Share};
 pub use fields::Fields;
 pub(crate) use urlencoded::decode_segment;
@@ -85,6 +86,8 @@ pub struct Input<T> {
     pub if_generation: Option<Generation>,
     /// `page`, `page_size`, `search`. GET only.
     pub paging: Option<Paging>,
+    /// The file of an upload. Routes that take one only.
+    pub file: Option<Bytes>,
     /// Facts about the request.
     pub meta: Meta,
 }
@@ -122,6 +125,7 @@ impl RawInput {
             paging = take_paging(&mut self.fields)?;
         }
         Ok(Input {
+            file: self.fields.take_file(),
             params: self.fields.parse()?,
             wait,
             if_generation,

@@ -1,4 +1,4 @@
-//! `multipart/form-data` with text parts, as some clients send plain fields.
+//! `multipart/form-data`: text parts, as some clients send plain fields, and the file of an upload.
 
 use std::convert::Infallible;
 
@@ -9,17 +9,25 @@ use crate::error::ApiError;
 
 const MALFORMED: ApiError = ApiError::InvalidBody("the body is not valid multipart/form-data");
 
-/// Reads the text parts of a body that has been received in full.
+/// Reads the parts of a body that has been received in full: text, but for the part `file`, which is kept as it is.
 ///
 /// # Errors
 /// 400 when the body is malformed or cut, a part has no name or is not UTF-8, or a name repeats.
-pub(super) async fn parse(body: Bytes, boundary: &str) -> Result<Fields, ApiError> {
+pub(super) async fn parse(
+    body: Bytes,
+    boundary: &str,
+    file: Option<&str>,
+) -> Result<Fields, ApiError> {
     let stream = futures::stream::once(async { Ok::<_, Infallible>(body) });
     let mut parts = multer::Multipart::new(stream, boundary);
     let mut fields = Fields::default();
     while let Some(part) = parts.next_field().await.map_err(|_| MALFORMED)? {
         let name = part.name().ok_or(MALFORMED)?.to_owned();
         let bytes = part.bytes().await.map_err(|_| MALFORMED)?;
+        if file == Some(name.as_str()) {
+            fields.insert_file(&name, bytes)?;
+            continue;
+        }
         let text = String::from_utf8(bytes.into())
             .map_err(|_| ApiError::InvalidBody("a part of the body is not valid UTF-8"))?;
         fields.insert(name, text)?;
@@ -36,7 +44,7 @@ mod tests {
 
     #[tokio::test]
     async fn text_parts_are_fields() {
-        let mut fields = parse(Bytes::from_static(GOOD.as_bytes()), "X")
+        let mut fields = parse(Bytes::from_static(GOOD.as_bytes()), "X", None)
             .await
             .unwrap();
         assert_eq!(fields.take_text("domain").unwrap().unwrap(), "example.org");
@@ -59,8 +67,27 @@ mod tests {
             &binary,
         ];
         for body in bodies {
-            let error = parse(Bytes::copy_from_slice(body), "X").await.unwrap_err();
+            let error = parse(Bytes::copy_from_slice(body), "X", None)
+                .await
+                .unwrap_err();
             assert_eq!(error.status(), http::StatusCode::BAD_REQUEST);
         }
+    }
+
+    #[tokio::test]
+    async fn the_file_of_an_upload_is_kept_as_it_is() {
+        let mut body = GOOD.replace("cookies", "file").into_bytes();
+        let at = body.windows(3).position(|part| part == b"a=1").unwrap();
+        body[at] = 0xff;
+        let mut fields = parse(Bytes::from(body.clone()), "X", Some("file"))
+            .await
+            .unwrap();
+        assert_eq!(fields.take_file().unwrap(), b"\xff=1; b=2".as_slice());
+        assert_eq!(fields.take_text("domain").unwrap().unwrap(), "example.org");
+        assert!(fields.take_file().is_none());
+        assert!(parse(Bytes::from(body), "X", None).await.is_err());
+        let twice = GOOD.replace("domain", "file").replace("cookies", "file");
+        let error = parse(Bytes::from(twice), "X", Some("file")).await;
+        assert_eq!(error.unwrap_err().status(), http::StatusCode::BAD_REQUEST);
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn of(route: &Route, note: &Note) -> Failures {
     });
     all.extend_from_slice(match route.body {
         BodyKind::None => &[],
-        BodyKind::Fields => &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, BUSY],
+        BodyKind::Fields | BodyKind::Upload => &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, BUSY],
     });
     if note.guarded {
         all.push(STALE);

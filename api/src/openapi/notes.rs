@@ -18,6 +18,7 @@ pub(super) enum Area {
     Superadmins,
     Containers,
     Images,
+    Adapter,
     Operators,
 }
 
@@ -33,6 +34,7 @@ impl Area {
             Self::Superadmins => "Those who administer",
             Self::Containers => "Agent containers of users",
             Self::Images => "Images on the engine and in registries, and moving users between them",
+            Self::Adapter => "The package that says how agents are run and configured",
             Self::Operators => "What is reconciled and how it goes",
         }
     }
@@ -185,7 +187,7 @@ const SAVE_FAILURES: &[Failure] = &[
 /// The note on a route.
 pub(super) fn of(op: Op) -> Note {
     use Area::{
-        Account, Agent, Configuration, Containers, Images, Operators, Service, Session,
+        Account, Adapter, Agent, Configuration, Containers, Images, Operators, Service, Session,
         Superadmins, Users,
     };
     use Waits::{ForObject, ForTask};
@@ -495,6 +497,41 @@ pub(super) fn of(op: Op) -> Note {
             Failure(503, "too_many_watchers", "too many watch already"),
             BUSY,
         ]),
+        Op::AdapterShow => note(
+            Adapter,
+            "What the active adapter declares: for each version of the agent the configuration version, and what is migrated from that of the version before.",
+        ),
+        Op::AdapterRefresh => note(
+            Adapter,
+            "Only a newer package takes the place of the active one. Without `wait` the answer is held back for 10 s.",
+        )
+        .waits(ForObject)
+        .guarded()
+        .fails(&[
+            Failure(422, "no_adapter_source", "adapter.source_url is not set"),
+            Failure(422, "adapter_invalid", "the source gave something that is no valid package"),
+            Failure(502, "adapter_source_failed", "the source gave no package"),
+        ]),
+        Op::AdapterUpload => note(
+            Adapter,
+            "Any version may be uploaded, also an older one. It stays in effect when the service is started again.",
+        )
+        .fails(&[
+            Failure(422, "invalid_adapter", "the package is not valid; `problems` names files and places"),
+        ]),
+        Op::AdapterRollback => note(
+            Adapter,
+            "Done twice, it goes back and forth.",
+        )
+        .fails(&[Failure(409, "wrong_state", "there is no earlier adapter")]),
+        Op::AdapterList => note(
+            Adapter,
+            "The active one, the one before, and the one that the service was started with; newest first.",
+        ),
+        Op::AdapterChannels => note(
+            Adapter,
+            "By configuration version: which know the channel, and in which the global settings permit it.",
+        ),
         Op::Audit => note(
             Operators,
             "Newest first, always one page. `search` finds actors, objects, actions and details.",

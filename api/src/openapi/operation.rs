@@ -6,6 +6,7 @@ use super::notes::{Note, Waits};
 use super::{Shape, example, failure};
 use crate::access::{Access, BodyKind, Route};
 use crate::answer::Body;
+use crate::input::FILE;
 
 /// How fields may be sent.
 const FIELD_TYPES: [&str; 3] = [
@@ -39,7 +40,7 @@ pub(super) fn of(
     if !parameters.is_empty() {
         operation.insert("parameters".to_owned(), json!(parameters));
     }
-    if route.body == BodyKind::Fields {
+    if route.body != BodyKind::None {
         operation.insert("requestBody".to_owned(), body(route, note, shape, schemas));
     }
     operation
@@ -117,6 +118,13 @@ fn body(route: &Route, note: &Note, shape: &Shape, schemas: &Map<String, Value>)
     });
     let example = example::of_request(&schema, schemas);
     let mut schema = schema;
+    if route.body == BodyKind::Upload {
+        schema["properties"][FILE] = json!({
+            "type": "string",
+            "contentMediaType": "application/octet-stream",
+        });
+        schema["required"] = json!([FILE]);
+    }
     let shared = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
     if route.csrf() {
         schema["properties"]["csrf_token"] = shared("CsrfTokenField");
@@ -127,7 +135,11 @@ fn body(route: &Route, note: &Note, shape: &Shape, schemas: &Map<String, Value>)
     if note.guarded {
         schema["properties"]["if_generation"] = shared("IfGenerationField");
     }
-    let content = FIELD_TYPES.map(|content_type| {
+    let types: &[&str] = match route.body {
+        BodyKind::Upload => &["multipart/form-data"],
+        BodyKind::None | BodyKind::Fields => &FIELD_TYPES,
+    };
+    let content = types.iter().map(|&content_type| {
         let mut media = json!({"schema": schema, "example": example});
         if content_type != "application/json" && !encoding.is_empty() {
             media["encoding"] = json!(encoding);

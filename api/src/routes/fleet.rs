@@ -6,7 +6,7 @@ use crate::routes::{containers, health, own_container, reconcile, tasks, users, 
 
 /// Binds the handlers of users, containers, reconcilers, tasks and readiness.
 pub fn bind_fleet(binder: Binder) -> Binder {
-    super::images::bind_images(binder)
+    super::images::bind_images(super::adapter::bind(binder))
         .bind(Op::Readiness, health::readiness)
         .bind(Op::UsersList, users::list)
         .bind(Op::UsersCreate, users::create)

@@ -1,6 +1,7 @@
 //! The handlers, a module for each section of the HTTP contract.
 
 pub mod accounts;
+pub mod adapter;
 pub mod audit;
 pub mod basic;
 pub mod config;
@@ -54,7 +55,7 @@ mod tests {
     use http_body_util::BodyExt;
     use serde_json::Value;
 
-    use crate::access::{Expect, Token, Who, matrix};
+    use crate::access::{BodyKind, Expect, Token, Who, matrix};
     use crate::dispatch::Api;
     use crate::openapi::conformance::Conformance;
     use crate::reply::Response;
@@ -94,9 +95,16 @@ mod tests {
                     Token::Wrong => world.token("somebody"),
                     Token::Missing | Token::InQuery => String::new(),
                 };
-                request = request
-                    .header("content-type", "application/x-www-form-urlencoded")
-                    .body(format!("csrf_token={token}&wait=0"));
+                request = match case.route.body {
+                    BodyKind::Upload => request
+                        .header("content-type", "multipart/form-data; boundary=X")
+                        .body(format!(
+                            "--X\r\nContent-Disposition: form-data; name=\"csrf_token\"\r\n\r\n{token}\r\n--X--\r\n"
+                        )),
+                    BodyKind::None | BodyKind::Fields => request
+                        .header("content-type", "application/x-www-form-urlencoded")
+                        .body(format!("csrf_token={token}&wait=0")),
+                };
             }
             if let Some(name) = name {
                 request = request.header("cookie", world.cookie(name));

@@ -67,6 +67,12 @@ pub(crate) const OPS: &[Op] = &[
     Op::ImagesLocalTags,
     Op::ImagesUpgradeCandidates,
     Op::ImagesUsers,
+    Op::AdapterShow,
+    Op::AdapterRefresh,
+    Op::AdapterUpload,
+    Op::AdapterRollback,
+    Op::AdapterList,
+    Op::AdapterChannels,
     Op::TaskCancel,
 ];
 

@@ -15,7 +15,7 @@ use model::{RawFacts, RawKnown, RawState};
 use super::{Adapter, AdapterVersion};
 use crate::db::Tx;
 use crate::error::DbError;
-use crate::ids::{Kind, Timestamp, Uid};
+use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::statement::statements;
 use crate::{meta, object};
 
@@ -258,8 +258,12 @@ pub async fn ensure_base(tx: &mut Tx, adapter: &Adapter, now: Timestamp) -> Resu
 }
 
 /// Asks for a look at the source now, known by its token. Returns the generation of the adapter object.
-pub async fn request_refresh(tx: &mut Tx, token: &str) -> Result<crate::ids::Generation, DbError> {
-    let generation = object::bump(tx, Kind::Adapter, &object_uid(), None).await?;
+pub async fn request_refresh(
+    tx: &mut Tx,
+    token: &str,
+    expected: Option<Generation>,
+) -> Result<Generation, DbError> {
+    let generation = object::bump(tx, Kind::Adapter, &object_uid(), expected).await?;
     sqlx::query(REQUEST_REFRESH)
         .bind(token)
         .execute(&mut **tx)

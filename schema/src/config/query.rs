@@ -8,6 +8,7 @@ use sqlx::{AnyConnection, FromRow};
 use super::effect::{Effect, has_effect};
 use super::history::{self, SavedBy};
 use super::{Changes, find};
+use crate::adapter::store as adapters;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Kind, Uid};

@@ -359,6 +359,7 @@ async fn signing_out_clears_the_cookie_even_without_a_database() {
     };
     house.world.db.close().await;
     let input = Input {
+        file: None,
         params: Nothing {},
         wait: None,
         if_generation: None,

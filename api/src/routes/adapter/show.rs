@@ -1,0 +1,173 @@
+//! Which adapter is in effect, and what it declares.
+
+use schema::adapter::store::{self, KnownAdapter, Source};
+use schema::adapter::{Adapter, AgentVersion};
+use schema::ids::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::{Input, Nothing};
+
+/// The version of the form that packages have.
+const ADAPTER_SCHEMA_VERSION: u32 = 1;
+
+/// The active adapter.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Shown {
+    rules: Rules,
+}
+
+/// What the active adapter declares.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Rules {
+    /// The agent's name, for people.
+    agent: String,
+    /// What the package says of itself.
+    #[schema(example = "1.4")]
+    adapter_version: String,
+    /// The version of the form that it has.
+    adapter_schema_version: u32,
+    /// The newest configuration version that it knows.
+    latest_supported_config_version: u32,
+    /// The version that images without one in their tag are treated as.
+    untagged: String,
+    /// The versions of the agent, oldest first.
+    versions: Vec<VersionRules>,
+    /// How it came here.
+    source: Source,
+    /// SHA-256 over its files.
+    digest: String,
+    /// Since when it is in effect.
+    updated_at: Option<Timestamp>,
+    /// How often another one came into effect.
+    generation: i64,
+}
+
+/// What is declared of one version of the agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct VersionRules {
+    /// The version.
+    #[schema(example = "0.2.9")]
+    version: String,
+    /// The configuration version that it reads.
+    config_version: u32,
+    /// It reads another one than the version before.
+    config_changed: bool,
+    /// The configuration version of the version before; its own for the oldest.
+    from_config: u32,
+    /// Its own.
+    to_config: u32,
+    /// What migrates files from there to here, in order.
+    #[schema(value_type = Vec<Object>)]
+    actions: Vec<Value>,
+}
+
+fn rules_of(adapter: &Adapter, before: Option<&AgentVersion>, of: &AgentVersion) -> VersionRules {
+    let to = of.config_version;
+    let from = before.map_or(to, |before| before.config_version);
+    // Without a declared way nothing is done: such a user's files are refused.
+    let chain = adapter.migration_chain(from, to).unwrap_or_default();
+    let path = |from: u32, to: u32| {
+        let mut files = adapter.index.migrations.iter();
+        files.find(|file| file.from_config == from && file.to_config == to)
+    };
+    let documents = chain
+        .iter()
+        .filter_map(|step| path(step.from_config, step.to_config))
+        .filter_map(|file| adapter.documents.get(&file.path));
+    let actions = documents.filter_map(|document| document["actions"].as_array());
+    VersionRules {
+        version: of.version.to_string(),
+        config_version: to,
+        config_changed: from != to,
+        from_config: from,
+        to_config: to,
+        actions: actions.flatten().cloned().collect(),
+    }
+}
+
+/// `GET /api/admin/migration-rules`: the active adapter.
+///
+/// # Errors
+/// None of its own.
+pub async fn show(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Shown>, ApiError> {
+    let mut snapshot = deps.db.snapshot().await?;
+    let state = store::state(&mut snapshot).await?;
+    let known = store::known(&mut snapshot).await?;
+    drop(snapshot);
+    // A newer one may be in effect by now; then that one is told.
+    let adapter = deps.adapter.current().await?;
+    let of_it = known.iter().find(|known| known.digest == adapter.digest);
+    let index = &adapter.index;
+    let mut versions = Vec::new();
+    let mut before = None;
+    for version in index.agent_versions.iter() {
+        versions.push(rules_of(&adapter, before, version));
+        before = Some(version);
+    }
+    let rules = Rules {
+        agent: index.agent.name.clone(),
+        adapter_version: index.adapter_version.to_string(),
+        adapter_schema_version: ADAPTER_SCHEMA_VERSION,
+        latest_supported_config_version: index.latest_supported_config_version,
+        untagged: index.untagged.to_string(),
+        versions,
+        source: of_it.map_or(Source::Upload, |known| known.source),
+        digest: adapter.digest.clone(),
+        updated_at: state.activated_at,
+        generation: state.generation,
+    };
+    Ok(Answer::ok("", Shown { rules }))
+}
+
+/// Adapters that are kept.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Kept {
+    adapters: Vec<KeptAdapter>,
+}
+
+/// One of them.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct KeptAdapter {
+    /// What the package says of itself.
+    #[schema(example = "1.4")]
+    version: String,
+    /// How it came here.
+    source: Source,
+    /// SHA-256 over its files.
+    digest: String,
+    /// When it came.
+    added_at: Timestamp,
+    /// It is in effect.
+    active: bool,
+    /// It was in effect before: what a rollback goes to.
+    previous: bool,
+}
+
+impl From<KnownAdapter> for KeptAdapter {
+    fn from(known: KnownAdapter) -> Self {
+        Self {
+            version: known.version,
+            source: known.source,
+            digest: known.digest,
+            added_at: known.added_at,
+            active: known.active,
+            previous: known.previous,
+        }
+    }
+}
+
+/// `GET /api/admin/adapters`: the active one, the one before, and the one that the service was started with.
+///
+/// # Errors
+/// None of its own.
+pub async fn list(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Kept>, ApiError> {
+    let known = store::known(&mut *deps.db.read().await?).await?;
+    let adapters = known.into_iter().map(KeptAdapter::from).collect();
+    Ok(Answer::ok("", Kept { adapters }))
+}

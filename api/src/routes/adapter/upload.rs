@@ -1,0 +1,90 @@
+//! Uploads of adapter packages.
+
+use schema::adapter::store::{self, Source};
+use schema::adapter::{Adapter, InvalidPackage};
+use serde_json::{Map, json};
+
+use super::{InEffect, about};
+use crate::access::ADAPTER_LIMIT;
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::Superadmin;
+use crate::error::ApiError;
+use crate::input::{FILE, Input, Nothing};
+
+/// Most problems of a package that are told.
+const TOLD: usize = 50;
+/// Longest text of a problem that is told, in bytes: the author of the package chooses what it quotes.
+const LONGEST: usize = 500;
+
+/// `POST /api/admin/migration-rules/upload`: the zip in `file` is in effect from now on.
+///
+/// # Errors
+/// 400 without a file, 413 for one of more than 16 MiB, 422 `invalid_adapter` with every problem's file and place.
+pub async fn upload(
+    Superadmin(actor): Superadmin,
+    input: Input<Nothing>,
+    deps: Deps,
+) -> Result<Answer<InEffect>, ApiError> {
+    let file = input.file.ok_or_else(|| {
+        ApiError::invalid(FILE, "file is required: the zip, as multipart/form-data")
+    })?;
+    if file.len() as u64 > ADAPTER_LIMIT {
+        return Err(ApiError::TooLarge {
+            limit: ADAPTER_LIMIT,
+        });
+    }
+    // What is read of a package takes many times its size: one at a time.
+    let turn = deps
+        .adapter_check
+        .acquire()
+        .await
+        .map_err(ApiError::internal)?;
+    let read = tokio::task::spawn_blocking(move || Adapter::from_zip(&file)).await;
+    drop(turn);
+    let adapter = read.map_err(ApiError::internal)?.map_err(refused)?;
+    let version = adapter.index.adapter_version.to_string();
+    let mut tx = input.meta.begin(&deps).await?;
+    let now = deps.clock.now();
+    let activated = store::activate(&mut tx, &adapter, Source::Upload, now).await?;
+    let detail = format!("version {version}, digest {}", adapter.digest);
+    tx.commit(about().detail(detail)).await?;
+    tracing::info!(%actor, version, digest = adapter.digest, changed = activated.changed, "an adapter was uploaded");
+    let message = if activated.changed {
+        format!("adapter {version} is in effect")
+    } else {
+        format!("adapter {version} was in effect already")
+    };
+    Ok(Answer::ok(
+        message,
+        InEffect {
+            adapter_version: version,
+            digest: adapter.digest,
+            changed: activated.changed,
+        },
+    ))
+}
+
+fn refused(invalid: InvalidPackage) -> ApiError {
+    let message = invalid.brief();
+    let total = invalid.0.len();
+    let mut problems = invalid.0;
+    problems.truncate(TOLD);
+    for problem in &mut problems {
+        for text in [
+            &mut problem.file,
+            &mut problem.pointer,
+            &mut problem.message,
+        ] {
+            text.truncate(text.floor_char_boundary(LONGEST));
+        }
+    }
+    let mut extra = Map::new();
+    extra.insert("problems".to_owned(), json!(problems));
+    extra.insert("problem_count".to_owned(), json!(total));
+    ApiError::Unprocessable {
+        code: "invalid_adapter",
+        message,
+        extra,
+    }
+}
