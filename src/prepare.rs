@@ -3,17 +3,20 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 
+use schema::adapter::store as adapters;
 use schema::audit::{self, About, Author, ChainKey, Entry, Outcome};
 use schema::clock::{Clock, SystemClock};
 use schema::config::{Config, Problem, parse_patch, query as config};
-use schema::db::Db;
+use schema::db::{Db, Tx};
 use schema::error::{DbError, OpenError};
-use schema::ids::{Kind, UserName};
+use schema::ids::{Kind, Timestamp, UserName};
 use schema::secrets::{MasterKey, SecretsError};
 use schema::{meta, object, user};
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use serde_json::{Value, json};
+use tracing::warn;
 
+use crate::base_adapter;
 use crate::settings::Settings;
 
 /// The first superadmin.
@@ -25,8 +28,6 @@ pub struct Prepared {
     pub db: Db,
     /// Seals secrets.
     pub master_key: Arc<MasterKey>,
-    /// The adapter that this installation began with.
-    pub adapter: String,
     /// Marks what this installation owns in the world.
     pub instance_id: String,
     /// Signs sessions.
@@ -63,6 +64,9 @@ pub enum PrepareError {
         /// What it must be.
         rule: String,
     },
+    /// The adapter.
+    #[error("{0}")]
+    Adapter(String),
     /// Hashing the first password.
     #[error("the first password could not be hashed: {0}")]
     Hash(String),
@@ -73,7 +77,7 @@ impl PrepareError {
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Open(error) => error.is_refusal(),
-            Self::Secrets(_) | Self::Set { .. } => true,
+            Self::Secrets(_) | Self::Set { .. } | Self::Adapter(_) => true,
             Self::DataDir { .. } | Self::Db(_) | Self::Hash(_) => false,
         }
     }
@@ -116,6 +120,7 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     }
     let session_secret = meta::ensure_session_secret(&mut tx, &master_key).await?;
     let adapter = meta::ensure(&mut tx, "adapter", &settings.adapter).await?;
+    ensure_adapter(&mut tx, adapter, now).await?;
     let engine = config::engine_uid();
     if object::get(&mut tx, Kind::Engine, &engine).await?.is_none() {
         object::insert(&mut tx, Kind::Engine, &engine, "local", now).await?;
@@ -145,11 +150,27 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     Ok(Prepared {
         db,
         master_key,
-        adapter,
         instance_id,
         session_secret: SecretSlice::from(session_secret.to_vec()),
         password,
     })
+}
+
+/// Puts the adapter that this installation began with into effect, unless somebody brought another one. When it
+/// can no longer be read, the one in effect stays.
+async fn ensure_adapter(tx: &mut Tx, wanted: String, now: Timestamp) -> Result<(), PrepareError> {
+    let read = tokio::task::spawn_blocking(move || base_adapter::read(&wanted)).await;
+    match read.map_err(|error| error.to_string()).flatten() {
+        Ok(adapter) => {
+            adapters::ensure_base(tx, &adapter, now).await?;
+            Ok(())
+        }
+        Err(problem) if adapters::state(tx).await?.active.is_some() => {
+            warn!(problem, "the adapter in effect stays");
+            Ok(())
+        }
+        Err(problem) => Err(PrepareError::Adapter(problem)),
+    }
 }
 
 /// What the audit trail tells of a preparation, if it changed anything.
@@ -167,7 +188,7 @@ fn about(superadmin: bool, set: &[String]) -> Option<About> {
 
 /// Gives keys a value that have none yet; returns which.
 async fn set_missing(
-    tx: &mut schema::db::Tx,
+    tx: &mut Tx,
     master_key: &MasterKey,
     wanted: Vec<(String, Value)>,
 ) -> Result<Vec<String>, PrepareError> {

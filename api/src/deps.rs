@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schema::adapter::store::ActiveAdapter;
 use schema::audit;
 use schema::clock::SharedClock;
 use schema::reader::Reader;
@@ -39,8 +40,8 @@ pub struct Dependencies {
     pub audit_check: Semaphore,
     /// Seals and opens secrets at rest.
     pub master_key: Arc<MasterKey>,
-    /// The adapter runs agents as their image's own user, which decides some configuration defaults.
-    pub run_as_image: bool,
+    /// The adapter in effect.
+    pub adapter: ActiveAdapter,
     /// Changes whenever this process has saved a status: whoever waits for an object looks again.
     pub status_ticks: watch::Receiver<u64>,
     /// The latest snapshot of the settings the HTTP layer obeys.

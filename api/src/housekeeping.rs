@@ -52,8 +52,7 @@ async fn round(
     clock: &SharedClock,
     master_key: &MasterKey,
 ) -> Result<(), DbError> {
-    // No key that matters here depends on how the adapter runs agents.
-    let (config, _) = settings::read(&db.reader(), master_key, false).await?;
+    let (config, _) = settings::read(&db.reader(), master_key).await?;
     let now = clock.now();
     let mut tx = db.begin().await?;
     let sessions = session::prune(&mut tx, now.minus(VALIDITY).as_secs()).await?;

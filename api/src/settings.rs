@@ -68,19 +68,15 @@ pub fn publish(sender: &watch::Sender<Arc<WebSettings>>, settings: WebSettings) 
     });
 }
 
-/// Reads the configuration in effect and its generation, as of one moment.
+/// Reads the configuration in effect and its generation, as of one moment. What the adapter decides of it is
+/// [`ActiveAdapter::settle`](schema::adapter::store::ActiveAdapter::settle)'s.
 ///
 /// # Errors
 /// When the database cannot be read or a secret cannot be opened.
-pub async fn read(
-    db: &Reader,
-    master_key: &MasterKey,
-    run_as_image: bool,
-) -> Result<(Config, i64), DbError> {
+pub async fn read(db: &Reader, master_key: &MasterKey) -> Result<(Config, i64), DbError> {
     let mut snapshot = db.snapshot().await?;
     let (values, generation) = config::query::load(&mut snapshot, master_key).await?;
-    let config = Config::from_stored(values).with_run_as_image(run_as_image);
-    Ok((config, generation))
+    Ok((Config::from_stored(values), generation))
 }
 
 /// Keeps the settings up to date until `shutdown`: looks when the bell rings, and now and then in
@@ -88,7 +84,6 @@ pub async fn read(
 pub async fn follow(
     db: Reader,
     master_key: Arc<MasterKey>,
-    run_as_image: bool,
     sender: watch::Sender<Arc<WebSettings>>,
     shutdown: CancellationToken,
 ) {
@@ -96,7 +91,7 @@ pub async fn follow(
     let mut failing = false;
     loop {
         bell.listen();
-        match refresh(&db, &master_key, run_as_image, &sender).await {
+        match refresh(&db, &master_key, &sender).await {
             Ok(()) => failing = false,
             Err(error) if !failing => {
                 failing = true;
@@ -121,12 +116,11 @@ pub async fn follow(
 async fn refresh(
     db: &Reader,
     master_key: &MasterKey,
-    run_as_image: bool,
     sender: &watch::Sender<Arc<WebSettings>>,
 ) -> Result<(), DbError> {
     let generation = config::query::generation(&mut *db.read().await?).await?;
     if generation > sender.borrow().generation {
-        let (config, generation) = read(db, master_key, run_as_image).await?;
+        let (config, generation) = read(db, master_key).await?;
         for problem in config.problems() {
             tracing::warn!(key = problem.key, problem = problem.message, "ignored");
         }

@@ -6,6 +6,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use schema::adapter::Adapter;
+use schema::adapter::store::{self as adapters, ActiveAdapter};
 use schema::audit::{self, ChainKey, Writer};
 use schema::clock::ManualClock;
 use schema::db::{Backend, Db};
@@ -185,6 +187,8 @@ pub(crate) async fn world() -> World {
     audit::install(&mut tx, &ChainKey::of(&master_key))
         .await
         .unwrap();
+    let echo = Adapter::builtin("echo").unwrap().unwrap();
+    adapters::ensure_base(&mut tx, &echo, NOW).await.unwrap();
     tx.commit().await.unwrap();
     let (status_ticks, ticks) = watch::channel(0);
     let clock = Arc::new(ManualClock::new(NOW));
@@ -200,7 +204,7 @@ pub(crate) async fn world() -> World {
         audit_check: Semaphore::new(1),
         db: db.reader(),
         master_key,
-        run_as_image: false,
+        adapter: ActiveAdapter::new(db.reader()),
         status_ticks: ticks,
         reconcilers: Arc::new(Nowhere),
         settings,

@@ -57,12 +57,14 @@ CREATE TABLE adapter_state (
 );
 INSERT INTO adapter_state (id, generation) VALUES (1, 1);
 
--- Single row: what the adapter reconciler must remember of the source. Written by it only.
+-- Single row: what the adapter reconciler must remember of the source. Written by it only. `seen_generation` is the
+-- generation of the active adapter at which `etag` and `last_modified` were told.
 CREATE TABLE adapter_facts (
     id            BIGINT NOT NULL PRIMARY KEY,
     source_url    TEXT NOT NULL DEFAULT '',
     etag          TEXT,
     last_modified TEXT,
+    seen_generation BIGINT,
     checked_at    BIGINT,
     refresh_token TEXT NOT NULL DEFAULT ''
 );

@@ -29,6 +29,7 @@ pub(crate) fn like_pattern(search: &str) -> String {
 /// Every statement of the service, as (name, text).
 pub fn all() -> Vec<(&'static str, &'static str)> {
     [
+        crate::adapter::store::STATEMENTS,
         crate::agent_config::query::STATEMENTS,
         crate::audit::query::STATEMENTS,
         crate::change::query::STATEMENTS,

@@ -1,7 +1,6 @@
 //! Builds the service from its parts and hands every task to the supervisor.
 
 mod agent_listener;
-mod agent_profile;
 pub mod health;
 mod ports;
 
@@ -23,7 +22,7 @@ use api::settings::WebSettings;
 use api::tag_cache::TagCache;
 use api::watch::WatchHub;
 use reconcilers::config::{self, ConfigReconciler};
-use reconcilers::container::{ContainerReconciler, Options, Parts};
+use reconcilers::container::{AdapterAgents, Agents, ContainerReconciler, Options, Parts};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
 use reconcilers::drivers::registry::{self, OciRegistry};
 use reconcilers::engine::EngineReconciler;
@@ -36,9 +35,12 @@ use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::{Supervisor, TaskError};
 use reconcilers::runtime::{Context, Controller, Settings as ControllerSettings};
-use reconcilers::stores::{ConfigSource, DataDir, DbStore, LeaseRow, LocalDataDir, Store};
+use reconcilers::stores::{
+    AdapterSource, ConfigSource, DataDir, DbStore, LeaseRow, LocalDataDir, Store,
+};
 use reconcilers::user::UserReconciler;
 use rustix::process::{Resource, getrlimit};
+use schema::adapter::store::ActiveAdapter;
 use schema::audit::Writer;
 use schema::clock::{SharedClock, SystemClock};
 use tokio::sync::{Semaphore, watch};
@@ -109,9 +111,6 @@ pub async fn build(
         Arc::clone(&engine),
         prepared.instance_id.clone(),
     ));
-    let adapter = agent_profile::adapter(&prepared.adapter)?;
-    let agent = Arc::new(agent_profile::profile(&adapter));
-    let run_as_image = agent_profile::run_as_image(&adapter);
 
     let tick = StatusTick::default();
     let context = Context {
@@ -125,7 +124,9 @@ pub async fn build(
         prepared.db.clone(),
         Arc::clone(&prepared.master_key),
     ));
-    let config = Arc::new(ConfigSource::new(Arc::clone(&store), run_as_image));
+    let config = Arc::new(ConfigSource::new(Arc::clone(&store)));
+    let adapters = Arc::new(AdapterSource::new(Arc::clone(&store)));
+    let profiles: Arc<dyn Agents> = Arc::new(AdapterAgents::new(Arc::clone(&adapters)));
     let data_dir: Arc<dyn DataDir> = Arc::new(LocalDataDir::open(
         &settings.data_dir,
         &prepared.instance_id,
@@ -134,7 +135,6 @@ pub async fn build(
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
     );
-    let home_owner = agent_profile::home_owner(&agent, service_user);
     let probe = Arc::new(DataDirProbe::new(
         Arc::clone(&engine),
         prepared.instance_id.clone(),
@@ -173,7 +173,8 @@ pub async fn build(
     let users = UserReconciler::new(
         Arc::clone(&store),
         Arc::clone(&data_dir),
-        home_owner,
+        Arc::clone(&profiles),
+        service_user,
         Arc::clone(&clock),
     );
     let statuses = users.status_store();
@@ -233,7 +234,7 @@ pub async fn build(
             view: Arc::clone(&view),
             data_dir: Arc::clone(&data_dir),
             config: Arc::clone(&config),
-            adapter: Arc::new(adapter),
+            adapters: Arc::clone(&adapters),
             settled,
         },
         Arc::clone(&clock),
@@ -260,15 +261,14 @@ pub async fn build(
             view: Arc::clone(&view),
             data_dir,
             config,
+            agents: profiles,
             probe,
             pulls: Arc::clone(&pulls),
         },
         Arc::clone(&clock),
         Options {
-            agent,
             engine_data_dir: settings.engine_data_dir.clone(),
             service_user,
-            home_owner,
             readiness_timeout: READINESS_TIMEOUT,
             verify_every: settings.verify.unwrap_or(VERIFY_EVERY),
         },
@@ -280,7 +280,7 @@ pub async fn build(
 
     // The first answers already obey the stored configuration.
     let (stored, generation) =
-        api::settings::read(&prepared.db.reader(), &prepared.master_key, run_as_image).await?;
+        api::settings::read(&prepared.db.reader(), &prepared.master_key).await?;
     let (web_sender, web_settings) = watch::channel(Arc::new(WebSettings::of(&stored, generation)));
     let health = Arc::new(Health::new(
         process,
@@ -308,7 +308,7 @@ pub async fn build(
         ),
         audit_check: Semaphore::new(1),
         master_key: Arc::clone(&prepared.master_key),
-        run_as_image,
+        adapter: ActiveAdapter::new(prepared.db.reader()),
         status_ticks: tick.subscribe(),
         settings: web_settings.clone(),
         settings_sender: web_sender.clone(),
@@ -410,7 +410,6 @@ fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared
     let following = api::settings::follow(
         deps.db.clone(),
         Arc::clone(&deps.master_key),
-        deps.run_as_image,
         deps.settings_sender.clone(),
         deps.shutdown.clone(),
     );

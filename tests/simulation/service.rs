@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reconcilers::config::{self, ConfigReconciler};
 use reconcilers::container::settings::{AgentProfile, Readiness, RunAs};
-use reconcilers::container::{ContainerReconciler, Options, Parts};
+use reconcilers::container::{Agents, ContainerReconciler, Options, Parts};
 use reconcilers::drivers::docker::ContainerEngine;
 use reconcilers::drivers::docker::fake::FakeEngine;
 use reconcilers::engine::EngineReconciler;
@@ -19,9 +19,8 @@ use reconcilers::runtime::summary::StatusTick;
 use reconcilers::runtime::supervise::{Supervisor, SupervisorError};
 use reconcilers::runtime::{Context, Controller, Settings};
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
-use reconcilers::stores::{ConfigSource, DataDir, Store};
+use reconcilers::stores::{AdapterSource, ConfigSource, DataDir, Store};
 use reconcilers::user::UserReconciler;
-use schema::adapter::Adapter;
 use schema::clock::SharedClock;
 use schema::config::query::engine_uid;
 use tokio_util::sync::CancellationToken;
@@ -40,7 +39,6 @@ pub struct Ground {
     pub dir: MemoryDataDir,
     pub clock: SharedClock,
     pub by_file: bool,
-    pub adapter: Arc<Adapter>,
     pub workers: usize,
     pub seed: u64,
 }
@@ -63,7 +61,7 @@ impl Process {
         let store: Arc<dyn Store> = Arc::new(ground.store.clone());
         let dir: Arc<dyn DataDir> = Arc::new(ground.dir.clone());
         let view = Arc::new(EngineView::new(Arc::clone(&engine), OWNER));
-        let source = Arc::new(ConfigSource::new(Arc::clone(&store), false));
+        let source = Arc::new(ConfigSource::new(Arc::clone(&store)));
         let probe = Arc::new(DataDirProbe::new(
             Arc::clone(&engine),
             OWNER,
@@ -100,10 +98,12 @@ impl Process {
         let events = view.connection_events(engine_uid());
         Controller::new(engines, statuses, events, context(), settings(1)).spawn(&mut supervisor);
 
+        let agents: Arc<dyn Agents> = Arc::new(profile(ground.by_file));
         let users = UserReconciler::new(
             Arc::clone(&store),
             Arc::clone(&dir),
-            None,
+            Arc::clone(&agents),
+            (0, 0),
             Arc::clone(&clock),
         );
         let statuses = users.status_store();
@@ -117,7 +117,7 @@ impl Process {
                 view: Arc::clone(&view),
                 data_dir: Arc::clone(&dir),
                 config: Arc::clone(&source),
-                adapter: Arc::clone(&ground.adapter),
+                adapters: Arc::new(AdapterSource::new(Arc::clone(&store))),
                 settled,
             },
             Arc::clone(&clock),
@@ -137,15 +137,14 @@ impl Process {
                 view,
                 data_dir: Arc::clone(&dir),
                 config: source,
+                agents,
                 probe,
                 pulls,
             },
             Arc::clone(&clock),
             Options {
-                agent: Arc::new(profile(ground.by_file)),
                 engine_data_dir: dir.place(),
                 service_user: (0, 0),
-                home_owner: None,
                 readiness_timeout: Duration::from_secs(60),
                 verify_every: Duration::from_secs(150),
             },

@@ -67,7 +67,6 @@ impl World {
             dir: MemoryDataDir::default(),
             clock: Arc::clone(&clock),
             by_file: chaos.profile.by_file,
-            adapter: echo(),
             workers: usize::try_from(chance.between(1, 4)).unwrap_or(1),
             seed,
         };
@@ -83,6 +82,7 @@ impl World {
             former: None,
             epoch: 0,
         };
+        world.ground.store.activate(Adapter::clone(&echo()));
         world.connect();
         world
     }

@@ -53,8 +53,9 @@ pub async fn read(
     _: Input<Nothing>,
     deps: Deps,
 ) -> Result<Resource<Document>, ApiError> {
-    let (config, generation) =
-        settings::read(&deps.db, &deps.master_key, deps.run_as_image).await?;
+    let (config, generation) = settings::read(&deps.db, &deps.master_key).await?;
+    let mut connection = deps.db.read().await?;
+    let config = deps.adapter.settle(&mut connection, config).await?;
     let tag = HeaderValue::try_from(format!("\"{generation}\"")).map_err(ApiError::internal)?;
     Ok(Resource::pretty(&Document(config.to_document(true)))
         .header(ETAG, tag)
@@ -171,7 +172,8 @@ async fn draft(
             generation: Some(Generation(generation)),
         });
     }
-    let present = Config::from_stored(values).with_run_as_image(deps.run_as_image);
+    let present = Config::from_stored(values);
+    let present = deps.adapter.settle(tx, present).await?;
     let changes = patch.resolve(&present).map_err(refused)?;
     if changes.0.contains_key("container.network_subnet")
         && container::count_on_network(tx).await? > 0

@@ -250,7 +250,7 @@ struct Template {
 impl Template {
     async fn read(tx: &mut Tx, deps: &Deps, tag: Option<&str>) -> Result<Self, DbError> {
         let (values, _) = config_query::load(tx, &deps.master_key).await?;
-        let config = Config::from_stored(values).with_run_as_image(deps.run_as_image);
+        let config = Config::from_stored(values);
         Ok(Self {
             image_ref: match tag {
                 Some(tag) => format!("{}:{tag}", config.text("image.name")),

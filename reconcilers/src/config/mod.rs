@@ -27,14 +27,13 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::adapter::Adapter;
 use schema::agent_config::ConfigRow;
 use schema::clock::SharedClock;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
 use crate::engine::view::EngineView;
 use crate::runtime::{Plan, Reconciler, StatusStore};
-use crate::stores::{Cache, ConfigSource, DataDir, DirtyObserver, Store};
+use crate::stores::{AdapterSource, Cache, ConfigSource, DataDir, DirtyObserver, Store};
 
 pub use apply::ConfigError;
 pub use plan::Action;
@@ -45,7 +44,7 @@ pub struct ConfigReconciler {
     view: Arc<EngineView>,
     data_dir: Arc<dyn DataDir>,
     config: Arc<ConfigSource>,
-    adapter: Arc<Adapter>,
+    adapters: Arc<AdapterSource>,
     clock: SharedClock,
     desired: Arc<Cache<ConfigRow>>,
     looks: looks::Looks,
@@ -75,7 +74,7 @@ pub struct Parts {
     /// Effective configuration.
     pub config: Arc<ConfigSource>,
     /// How agents are configured.
-    pub adapter: Arc<Adapter>,
+    pub adapters: Arc<AdapterSource>,
     /// Tells containers that their files are settled.
     pub settled: settled::Settled,
 }
@@ -101,7 +100,7 @@ impl ConfigReconciler {
             view: parts.view,
             data_dir: parts.data_dir,
             config: parts.config,
-            adapter: parts.adapter,
+            adapters: parts.adapters,
             clock,
             desired: Arc::default(),
             looks,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use schema::adapter::{Adapter, RunAs};
+use schema::adapter::Adapter;
 use schema::agent_config::{ConfigRow, UserValues};
 use schema::condition::{self, ConditionType, Reason};
 use schema::config::Config;
@@ -14,6 +14,7 @@ use schema::ids::Uid;
 use secrecy::SecretString;
 
 use super::{ConfigError, ConfigReconciler, plan};
+use crate::container::profile::profile;
 use crate::engine::plan::NetworkState;
 use crate::engine::view::Connection;
 use crate::runtime;
@@ -136,8 +137,8 @@ impl ConfigReconciler {
             Ok(base_url) => base_url,
             Err(unknown) => return Ok(World::NoAddress(unknown)),
         };
-        let adapter = Arc::clone(&self.adapter);
-        let owner = home_owner(&adapter, self.options.service_user);
+        let adapter = self.adapters.at(row.adapter_generation).await?;
+        let owner = profile(&adapter).home_owner(self.options.service_user);
         match self.data_dir.state(&row.name, &row.uid, owner).await? {
             HomeState::Ready => {}
             other => return Ok(World::NoHome(other)),
@@ -203,12 +204,4 @@ pub(super) fn is_unreadable(error: &HomeError) -> bool {
         error,
         HomeError::NotRegular { .. } | HomeError::TooLarge { .. } | HomeError::UnsafePath { .. }
     )
-}
-
-/// To whom users' directories belong, when that is not the service.
-fn home_owner(adapter: &Adapter, service_user: (u32, u32)) -> Option<(u32, u32)> {
-    match adapter.index.agent.run_as {
-        RunAs::Ids(uid, gid) if (uid, gid) != service_user => Some((uid, gid)),
-        RunAs::Ids(..) | RunAs::Service | RunAs::Image => None,
-    }
 }

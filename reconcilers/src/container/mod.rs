@@ -18,6 +18,7 @@ mod apply;
 mod names;
 pub mod observe;
 pub mod plan;
+pub(crate) mod profile;
 pub mod readiness;
 pub mod settings;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use crate::stores::{Cache, ConfigSource, DataDir, DirtyObserver, Store};
 pub use apply::ContainerError;
 pub(crate) use apply::classify_engine;
 pub use plan::Action;
+pub use profile::{AdapterAgents, Agents};
 
 /// What the container reconciler works with.
 pub struct ContainerReconciler {
@@ -48,6 +50,7 @@ pub struct ContainerReconciler {
     view: Arc<EngineView>,
     data_dir: Arc<dyn DataDir>,
     config: Arc<ConfigSource>,
+    agents: Arc<dyn Agents>,
     probe: Arc<DataDirProbe>,
     pulls: Arc<Pulls>,
     prober: readiness::Prober,
@@ -60,14 +63,10 @@ pub struct ContainerReconciler {
 /// What does not change while the service runs.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How the agent is run.
-    pub agent: Arc<settings::AgentProfile>,
     /// The data directory as the engine's host sees it.
     pub engine_data_dir: String,
     /// `uid:gid` the service runs as.
     pub service_user: (u32, u32),
-    /// To whom users' directories belong, when that is not the service.
-    pub home_owner: Option<(u32, u32)>,
     /// How long a replacement may take to become ready before the old container is put back.
     pub readiness_timeout: Duration,
     /// How often each container's settings are compared in full.
@@ -92,6 +91,8 @@ pub struct Parts {
     pub data_dir: Arc<dyn DataDir>,
     /// Effective configuration.
     pub config: Arc<ConfigSource>,
+    /// How agents are run.
+    pub agents: Arc<dyn Agents>,
     /// Whether engine and service see the same data directory.
     pub probe: Arc<DataDirProbe>,
     /// Pulls under way.
@@ -113,6 +114,7 @@ impl ContainerReconciler {
             view: parts.view,
             data_dir: parts.data_dir,
             config: parts.config,
+            agents: parts.agents,
             probe: parts.probe,
             pulls: parts.pulls,
             prober: readiness::Prober::default(),

@@ -17,7 +17,7 @@ use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
 use super::names::Names;
-use super::settings::{self, Inputs, LABEL_CONFIG_DIGEST, Readiness};
+use super::settings::{self, AgentProfile, Inputs, LABEL_CONFIG_DIGEST, Readiness};
 use super::{ContainerError, ContainerReconciler};
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
@@ -323,7 +323,7 @@ impl ContainerReconciler {
             network: NetworkState::Missing,
             home: None,
             data_dir: self.probe.state(),
-            needs_root: self.options.agent.needs_root(self.options.service_user),
+            needs_root: false,
             ready: None,
             readiness_timeout: self.options.readiness_timeout,
             limits: self.view.limits(),
@@ -332,6 +332,8 @@ impl ContainerReconciler {
             return Ok(seen);
         };
         let config = self.config.at(row.config_generation).await?;
+        let agent = self.agents.at(row.adapter_generation).await?;
+        seen.needs_root = agent.needs_root(self.options.service_user);
         seen.pull_policy = config.pull_policy();
         seen.source = Source::Pull(row.image_ref.clone());
         if let Some(limit) = row.health_timeout {
@@ -339,8 +341,9 @@ impl ContainerReconciler {
         }
         let names = Names::of(&row.name, uid);
         self.see_details(&mut seen, row, &names, changed).await?;
-        self.see_image(&mut seen, row, &names, &config).await?;
-        self.see_readiness(&mut seen, row, &names).await?;
+        self.see_image(&mut seen, row, &names, &config, &agent)
+            .await?;
+        self.see_readiness(&mut seen, row, &names, &agent).await?;
         Ok(seen)
     }
 
@@ -390,6 +393,7 @@ impl ContainerReconciler {
         row: &ContainerRow,
         names: &Names,
         config: &Config,
+        agent: &AgentProfile,
     ) -> Result<(), ContainerError> {
         let settings_of = |image_id: &str| {
             settings::container_settings(
@@ -397,7 +401,7 @@ impl ContainerReconciler {
                 image_id,
                 &Inputs {
                     config,
-                    agent: &self.options.agent,
+                    agent,
                     owner: self.view.owner(),
                     engine_data_dir: &self.options.engine_data_dir,
                     service_user: self.options.service_user,
@@ -415,7 +419,7 @@ impl ContainerReconciler {
             }
         }
         // From here on a container is going to be made.
-        seen.home = Some(self.home_state(row).await?);
+        seen.home = Some(self.home_state(row, agent).await?);
         // The network's own configuration is no input of containers, so theirs may be older.
         let newest = self.config.newest().await?;
         seen.network = NetworkState::of(
@@ -468,8 +472,12 @@ impl ContainerReconciler {
         Ok(())
     }
 
-    async fn home_state(&self, row: &ContainerRow) -> Result<HomeState, ContainerError> {
-        let owner = self.options.home_owner;
+    async fn home_state(
+        &self,
+        row: &ContainerRow,
+        agent: &AgentProfile,
+    ) -> Result<HomeState, ContainerError> {
+        let owner = agent.home_owner(self.options.service_user);
         Ok(self.data_dir.state(&row.name, &row.uid, owner).await?)
     }
 
@@ -478,6 +486,7 @@ impl ContainerReconciler {
         seen: &mut Seen,
         row: &ContainerRow,
         names: &Names,
+        agent: &AgentProfile,
     ) -> Result<(), ContainerError> {
         let Some(base) = seen
             .named(&names.base)
@@ -490,7 +499,7 @@ impl ContainerReconciler {
         let known_ready = facts.engine_id.as_deref() == Some(&base.id)
             && facts.ready_at.is_some()
             && details.is_none_or(|details| details.started_at == facts.started_at);
-        let ready = known_ready || row.debug || self.passes(row, base, details).await?;
+        let ready = known_ready || row.debug || self.passes(row, agent, base, details).await?;
         seen.ready = Some(ready);
         Ok(())
     }
@@ -499,10 +508,10 @@ impl ContainerReconciler {
     async fn passes(
         &self,
         row: &ContainerRow,
+        agent: &AgentProfile,
         base: &Container,
         details: Option<&ContainerDetails>,
     ) -> Result<bool, ContainerError> {
-        let agent = &self.options.agent;
         if let Readiness::File(path) = &agent.readiness
             && let Some(inside) = path.strip_prefix(&format!("{}/", agent.home))
         {

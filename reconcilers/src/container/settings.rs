@@ -118,7 +118,7 @@ pub fn container_settings(
         }
         RunAs::Image => None,
     };
-    let mut capabilities = config.capabilities();
+    let mut capabilities = config.capabilities_for(agent.run_as == RunAs::Image);
     capabilities.sort();
     capabilities.dedup();
     let nano_cpus = match row.cpu_limit {

@@ -10,7 +10,6 @@ use super::Store;
 /// Reads configuration when its generation has changed, and keeps it.
 pub struct ConfigSource {
     store: Arc<dyn Store>,
-    run_as_image: bool,
     newest: Mutex<Option<(i64, Arc<Config>)>>,
 }
 
@@ -21,12 +20,10 @@ impl std::fmt::Debug for ConfigSource {
 }
 
 impl ConfigSource {
-    /// A source that has read nothing yet. `run_as_image`: the adapter runs agents as their image's
-    /// own user, which decides some defaults.
-    pub fn new(store: Arc<dyn Store>, run_as_image: bool) -> Self {
+    /// A source that has read nothing yet.
+    pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
-            run_as_image,
             newest: Mutex::new(None),
         }
     }
@@ -40,7 +37,7 @@ impl ConfigSource {
             return Ok(config);
         }
         let (values, read) = self.store.config().await?;
-        let config = Arc::new(Config::from_stored(values).with_run_as_image(self.run_as_image));
+        let config = Arc::new(Config::from_stored(values));
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         match &*newest {
             Some((kept, config)) if *kept > read => Ok(Arc::clone(config)),

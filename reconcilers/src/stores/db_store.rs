@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use schema::adapter::{Adapter, store as adapters};
 use schema::agent_config::{self, ConfigFacts, ConfigRow, UserValues};
 use schema::clock::SharedClock;
 use schema::config::query::{self as config, Values};
@@ -135,6 +136,17 @@ impl Store for DbStore {
     async fn config_generation(&self) -> Result<i64, DbError> {
         let mut connection = self.db.read().await?;
         config::generation(&mut connection).await
+    }
+
+    async fn adapter(&self) -> Result<(i64, Arc<Adapter>), DbError> {
+        let mut connection = self.db.read().await?;
+        let (generation, adapter) = adapters::active(&mut connection).await?;
+        Ok((generation, Arc::new(adapter)))
+    }
+
+    async fn adapter_generation(&self) -> Result<i64, DbError> {
+        let mut connection = self.db.read().await?;
+        adapters::generation(&mut connection).await
     }
 
     fn statuses(

@@ -2,6 +2,7 @@
 //! state) and the data directory ([`DataDir`]). Both have a second implementation in [`memory`], for
 //! simulations.
 
+mod adapter_source;
 mod cache;
 mod config_source;
 mod data_dir;
@@ -11,6 +12,7 @@ pub mod memory;
 mod status_store;
 mod store;
 
+pub use adapter_source::AdapterSource;
 pub use cache::{Cache, Marks};
 pub use config_source::ConfigSource;
 pub use data_dir::{DataDir, LocalDataDir};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use schema::adapter::Adapter;
 use schema::agent_config::{ConfigFacts, ConfigRow, UserValues};
 use schema::clock::SharedClock;
 use schema::config::query::Values;
@@ -60,6 +61,10 @@ pub trait Store: Send + Sync + 'static {
     async fn config(&self) -> Result<(Values, i64), DbError>;
     /// How often configuration changed.
     async fn config_generation(&self) -> Result<i64, DbError>;
+    /// The active adapter, and the generation it belongs to.
+    async fn adapter(&self) -> Result<(i64, Arc<Adapter>), DbError>;
+    /// How often the active adapter changed.
+    async fn adapter_generation(&self) -> Result<i64, DbError>;
     /// All users' agent configurations, in one scan, ordered by uid.
     async fn agent_configs(&self) -> Result<Vec<ConfigRow>, DbError>;
     /// One user's.

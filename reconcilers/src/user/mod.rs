@@ -19,6 +19,7 @@ use schema::home::HomeError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::user;
 
+use crate::container::Agents;
 use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, StatusStore};
 use crate::stores::{Cache, DataDir, DirtyObserver, Marks as ScanMarks, Store};
 
@@ -28,7 +29,8 @@ pub use plan::{Action, Snapshot};
 pub struct UserReconciler {
     store: Arc<dyn Store>,
     data_dir: Arc<dyn DataDir>,
-    owner: Option<(u32, u32)>,
+    agents: Arc<dyn Agents>,
+    service_user: (u32, u32),
     clock: SharedClock,
     desired: Arc<Cache<user::UserRow>>,
 }
@@ -84,17 +86,19 @@ impl Classify for UserError {
 }
 
 impl UserReconciler {
-    /// Puts the parts together. `owner`: to whom new directories belong, when that is not the service.
+    /// Puts the parts together. `agents`: to whom directories belong, when that is not `service_user`.
     pub fn new(
         store: Arc<dyn Store>,
         data_dir: Arc<dyn DataDir>,
-        owner: Option<(u32, u32)>,
+        agents: Arc<dyn Agents>,
+        service_user: (u32, u32),
         clock: SharedClock,
     ) -> Self {
         Self {
             store,
             data_dir,
-            owner,
+            agents,
+            service_user,
             clock,
             desired: Arc::default(),
         }
@@ -120,6 +124,12 @@ impl UserReconciler {
     #[cfg(test)]
     pub(crate) fn mark_dirty(&self, uid: &Uid) {
         self.desired.mark(uid);
+    }
+
+    /// To whom the directory belongs, when that is not the service.
+    async fn owner(&self, row: &user::UserRow) -> Result<Option<(u32, u32)>, DbError> {
+        let agent = self.agents.at(row.adapter_generation).await?;
+        Ok(agent.home_owner(self.service_user))
     }
 
     async fn row(&self, uid: &Uid) -> Result<Option<Arc<user::UserRow>>, UserError> {
@@ -155,14 +165,16 @@ impl Reconciler for UserReconciler {
             return Ok(None);
         };
         let container_gone = row.deleted_at.is_some() && self.store.container(key).await?.is_none();
+        let owner = self.owner(&row).await?;
         let home = self
             .data_dir
-            .state(&row.name, &row.uid, self.owner)
+            .state(&row.name, &row.uid, owner)
             .await
             .map_err(UserError::Home)?;
         Ok(Some(Snapshot {
             row,
             container_gone,
+            owner,
             home,
         }))
     }
@@ -178,7 +190,7 @@ impl Reconciler for UserReconciler {
     fn describe(action: &Action) -> String {
         match action {
             Action::AddFinalizer => "take responsibility for cleaning up".to_owned(),
-            Action::EnsureHome { name } => format!("make the directory of {name}"),
+            Action::EnsureHome { name, .. } => format!("make the directory of {name}"),
             Action::ArchiveHome { name, .. } => format!("archive the directory of {name}"),
             Action::Purge => "remove the last trace".to_owned(),
         }
@@ -197,9 +209,9 @@ impl Reconciler for UserReconciler {
                     .await?;
                 self.desired.mark(key);
             }
-            Action::EnsureHome { name } => self
+            Action::EnsureHome { name, owner } => self
                 .data_dir
-                .ensure(name, key, self.owner)
+                .ensure(name, key, *owner)
                 .await
                 .map_err(UserError::Home)?,
             Action::ArchiveHome { name, deleted_at } => self

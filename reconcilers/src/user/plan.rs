@@ -17,6 +17,8 @@ pub struct Snapshot {
     pub row: Arc<UserRow>,
     /// The user's container and its rows are gone.
     pub container_gone: bool,
+    /// To whom the directory belongs, when that is not the service.
+    pub owner: Option<(u32, u32)>,
     /// The directory.
     pub home: HomeState,
 }
@@ -30,6 +32,8 @@ pub enum Action {
     EnsureHome {
         /// Name of the user.
         name: UserName,
+        /// To whom it belongs, when that is not the service.
+        owner: Option<(u32, u32)>,
     },
     /// Moves the directory to the archive.
     ArchiveHome {
@@ -90,6 +94,7 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
             }
             actions.push(Action::EnsureHome {
                 name: row.name.clone(),
+                owner: snapshot.owner,
             });
             Plan {
                 actions,

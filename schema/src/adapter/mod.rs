@@ -23,6 +23,7 @@ mod render;
 mod rules;
 mod settings;
 mod shape;
+pub mod store;
 mod strict;
 #[cfg(test)]
 mod test_package;
@@ -94,6 +95,24 @@ impl fmt::Display for InvalidPackage {
 
 impl std::error::Error for InvalidPackage {}
 
+impl InvalidPackage {
+    /// The first problems only, so that a message about a package stays short however bad the package is.
+    pub fn brief(&self) -> String {
+        const SHOWN: usize = 3;
+        const LONGEST: usize = 1000;
+        let shown = Self(self.0.iter().take(SHOWN).cloned().collect());
+        let mut text = shown.to_string();
+        if text.len() > LONGEST {
+            text.truncate(text.floor_char_boundary(LONGEST));
+            text.push('…');
+        }
+        if self.0.len() > SHOWN {
+            text.push_str(&format!("; and {} more", self.0.len() - SHOWN));
+        }
+        text
+    }
+}
+
 /// A valid package.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adapter {
@@ -110,6 +129,8 @@ pub struct Adapter {
     /// SHA-256 over paths and contents, as 64 hex digits: equal packages have equal digests,
     /// however they were packed.
     pub digest: String,
+    /// The texts of all files, by path: what is stored.
+    files: BTreeMap<String, String>,
 }
 
 impl Adapter {
@@ -138,10 +159,32 @@ impl Adapter {
         Self::from_files(package::from_zip(bytes)?)
     }
 
+    /// Reads an adapter from the form it is stored in (see [`store`]).
+    ///
+    /// # Errors
+    /// [`InvalidPackage`]: a stored package goes through the same checks as any.
+    pub fn from_stored(text: &str) -> Result<Self, InvalidPackage> {
+        let files: BTreeMap<String, String> = serde_json::from_str(text).map_err(|error| {
+            let message = format!("the stored package cannot be read: {error}");
+            InvalidPackage(vec![Problem::new("", "", message)])
+        })?;
+        let files: Vec<(&str, &[u8])> = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_bytes()))
+            .collect();
+        Self::from_files(package::from_memory(&files)?)
+    }
+
+    /// The texts of all files of the package, `hash` included, by path.
+    pub fn files(&self) -> &BTreeMap<String, String> {
+        &self.files
+    }
+
     fn from_files(files: package::Files) -> Result<Self, InvalidPackage> {
         let mut problems = Vec::new();
         package::verify_hashes(&files, &mut problems);
         let documents = package::parse(&files, &mut problems);
+        let digest = package::digest(&files);
         let read = index::read(&documents, &mut problems).map(|index| {
             let settings = settings::read(&index, &documents, &mut problems);
             (index, settings)
@@ -152,7 +195,8 @@ impl Adapter {
                 config_schemas: settings.config_schemas,
                 ui_schemas: settings.ui_schemas,
                 migrations: settings.migrations,
-                digest: package::digest(&files),
+                digest,
+                files: package::texts(files)?,
                 documents,
             }),
             _ => Err(InvalidPackage(problems)),

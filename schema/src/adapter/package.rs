@@ -256,6 +256,19 @@ pub(super) fn parse(files: &Files, problems: &mut Vec<Problem>) -> BTreeMap<Stri
     documents
 }
 
+/// The files as texts. Their JSON and the hash list were read, so they are UTF-8 already.
+pub(super) fn texts(files: Files) -> Result<BTreeMap<String, String>, InvalidPackage> {
+    let text = |(path, content): (String, Vec<u8>)| match String::from_utf8(content) {
+        Ok(text) => Ok((path, text)),
+        Err(_) => Err(InvalidPackage(vec![Problem::new(
+            &path,
+            "",
+            "is not UTF-8",
+        )])),
+    };
+    files.into_iter().map(text).collect()
+}
+
 /// One digest for the whole package, independent of how it was packed. The hash list only repeats
 /// what the files say and does not count.
 pub(super) fn digest(files: &Files) -> String {

@@ -296,6 +296,15 @@ impl Config {
         self.list("container.capabilities")
     }
 
+    /// `container.capabilities` where agents run as their image's own user, or not.
+    pub fn capabilities_for(&self, run_as_image: bool) -> Vec<String> {
+        const KEY: &str = "container.capabilities";
+        if run_as_image && !self.is_set(KEY) {
+            return IMAGE_CAPABILITIES.iter().map(|&name| name.into()).collect();
+        }
+        self.capabilities()
+    }
+
     /// `container.autostart`
     pub fn autostart(&self) -> bool {
         self.boolean("container.autostart")

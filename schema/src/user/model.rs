@@ -229,6 +229,8 @@ pub struct UserRow {
     pub deleted_at: Option<Timestamp>,
     /// Whether the reconciler has noted that it must clean up.
     pub has_finalizer: bool,
+    /// Generation of the active adapter at the time of reading.
+    pub adapter_generation: i64,
 }
 
 #[derive(FromRow)]
@@ -238,6 +240,7 @@ pub(super) struct RawUserRow {
     pub generation: i64,
     pub deleted_at: Option<i64>,
     pub finalizer: Option<String>,
+    pub adapter_generation: i64,
 }
 
 impl TryFrom<RawUserRow> for UserRow {
@@ -250,6 +253,7 @@ impl TryFrom<RawUserRow> for UserRow {
             generation: Generation(raw.generation),
             deleted_at: raw.deleted_at.map(Timestamp::from_millis),
             has_finalizer: raw.finalizer.is_some(),
+            adapter_generation: raw.adapter_generation,
         })
     }
 }

@@ -28,8 +28,8 @@ macro_rules! select_user {
 macro_rules! select_user_row {
     ($rest:literal) => {
         concat!(
-            "SELECT o.uid, u.name, o.generation, o.deleted_at, z.name AS finalizer \
-             FROM objects o JOIN users u ON u.uid = o.uid \
+            "SELECT o.uid, u.name, o.generation, o.deleted_at, z.name AS finalizer, a.generation AS adapter_generation \
+             FROM objects o JOIN users u ON u.uid = o.uid CROSS JOIN adapter_state a \
              LEFT JOIN finalizers z ON z.kind = 'user' AND z.uid = o.uid AND z.name = 'user' \
              WHERE o.kind = 'user' ",
             $rest

@@ -65,3 +65,35 @@ macro_rules! on_both_databases {
     };
 }
 pub(crate) use on_both_databases;
+
+/// Writes the hash list of a changed package anew.
+#[allow(dead_code)]
+pub fn repack(files: &mut std::collections::BTreeMap<String, String>) {
+    use sha2::{Digest, Sha256};
+    files.remove("hash");
+    let line = |(path, text): (&String, &String)| {
+        format!("{}  {path}\n", hex::encode(Sha256::digest(text)))
+    };
+    let list = files.iter().map(line).collect();
+    files.insert("hash".to_owned(), list);
+}
+
+/// Creates a user with everything that belongs to one.
+#[allow(dead_code)]
+pub async fn user(fixture: &Fixture, name: &str) -> schema::ids::Uid {
+    use schema::user::{self, NewUser, Source};
+    let uid = schema::ids::Uid::random();
+    let new = NewUser {
+        uid: uid.clone(),
+        name: name.parse().unwrap(),
+        source: Source::Local,
+        password_hash: None,
+        image_ref: "docker.io/library/agent:1".to_owned(),
+        desired: schema::container::Desired::Running,
+    };
+    let mut tx = fixture.db.begin().await.unwrap();
+    let now = schema::ids::Timestamp::from_secs(1_778_500_000);
+    user::create(&mut tx, &new, now).await.unwrap();
+    tx.commit().await.unwrap();
+    uid
+}

@@ -403,7 +403,7 @@ async fn settings_follow_what_others_save() {
     let shutdown = CancellationToken::new();
     let (sender, mut settings) = tokio::sync::watch::channel(Default::default());
     let key = deps.master_key.clone();
-    let follow = settings::follow(deps.db.clone(), key, false, sender, shutdown.clone());
+    let follow = settings::follow(deps.db.clone(), key, sender, shutdown.clone());
     let test = async {
         settings.changed().await.unwrap();
         assert_eq!(settings.borrow_and_update().generation, 1);

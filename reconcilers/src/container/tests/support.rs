@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::adapter::Adapter;
+use schema::adapter::{self, Adapter};
 use schema::agent_config::ConfigFacts;
 use schema::clock::{Clock, ManualClock, SharedClock};
 use schema::condition::{self, Condition, ConditionType, Reason};
@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::{self as agent_files, ConfigReconciler};
 use crate::container::settings::{AgentProfile, Readiness, RunAs};
-use crate::container::{ContainerReconciler, Options, Parts};
+use crate::container::{Agents, ContainerReconciler, Options, Parts};
 use crate::drivers::docker::ContainerEngine;
 use crate::drivers::docker::fake::FakeEngine;
 use crate::engine::EngineReconciler;
@@ -32,7 +32,7 @@ use crate::engine::data_dir::DataDirProbe;
 use crate::engine::view::EngineView;
 use crate::image::pulls::Pulls;
 use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, Requeue};
-use crate::stores::{ConfigSource, DataDir, DbStore, LocalDataDir, Store};
+use crate::stores::{AdapterSource, ConfigSource, DataDir, DbStore, LocalDataDir, Store};
 use crate::user::UserReconciler;
 
 pub const OWNER: &str = "instance";
@@ -140,6 +140,10 @@ impl Yard {
         object::insert(&mut tx, Kind::Engine, &config::engine_uid(), "local", START)
             .await
             .unwrap();
+        let echo = Adapter::builtin("echo").unwrap().unwrap();
+        adapter::store::ensure_base(&mut tx, &echo, START)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
         let service = Self::boot(&dir, &db, &key, &clock, &fake, &agent);
         Self {
@@ -169,7 +173,7 @@ impl Yard {
         let clock: SharedClock = clock.clone();
         let view = Arc::new(EngineView::new(Arc::clone(&engine), OWNER));
         let store: Arc<dyn Store> = Arc::new(DbStore::new(db.clone(), Arc::clone(key)));
-        let source = Arc::new(ConfigSource::new(Arc::clone(&store), false));
+        let source = Arc::new(ConfigSource::new(Arc::clone(&store)));
         let path = dir.path().to_str().unwrap();
         let data_dir: Arc<dyn DataDir> = Arc::new(LocalDataDir::open(dir.path(), OWNER).unwrap());
         let probe = Arc::new(DataDirProbe::new(
@@ -184,11 +188,13 @@ impl Yard {
             TaskTracker::new(),
             CancellationToken::new(),
         ));
+        let agents: Arc<dyn Agents> = Arc::new(agent.clone());
         let parts = Parts {
             store: Arc::clone(&store),
             view: Arc::clone(&view),
             data_dir: Arc::clone(&data_dir),
             config: Arc::clone(&source),
+            agents: Arc::clone(&agents),
             probe: Arc::clone(&probe),
             pulls,
         };
@@ -198,7 +204,7 @@ impl Yard {
             view: Arc::clone(&view),
             data_dir: Arc::clone(&data_dir),
             config: Arc::clone(&source),
-            adapter: Arc::new(Adapter::builtin("echo").unwrap().unwrap()),
+            adapters: Arc::new(AdapterSource::new(Arc::clone(&store))),
             settled,
         };
         let config_options = agent_files::Options {
@@ -207,16 +213,14 @@ impl Yard {
             verify_every: Duration::from_secs(600),
         };
         let options = Options {
-            agent: Arc::new(agent.clone()),
             engine_data_dir: path.to_owned(),
             service_user: (0, 0),
-            home_owner: None,
             readiness_timeout: Duration::from_secs(60),
             verify_every: Duration::from_secs(600),
         };
         Service {
             engine: EngineReconciler::new(Arc::clone(&store), Arc::clone(&view), source, probe),
-            user: UserReconciler::new(store, data_dir, None, Arc::clone(&clock)),
+            user: UserReconciler::new(store, data_dir, agents, (0, 0), Arc::clone(&clock)),
             config: ConfigReconciler::new(config_parts, Arc::clone(&clock), config_options),
             container: ContainerReconciler::new(parts, clock, options),
             view,
@@ -435,6 +439,7 @@ impl Yard {
             let mut failed = false;
             let _ = self.service.container.keys().await.unwrap();
             let _ = self.service.user.keys().await.unwrap();
+            let _ = self.service.config.keys().await.unwrap();
             for key in self.service.engine.keys().await.unwrap() {
                 let pass =
                     Self::pass_of(&self.service.engine, &key, now, &mut self.budget, &no_check)

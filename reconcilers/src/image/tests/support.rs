@@ -89,7 +89,7 @@ fn boot(store: &MemoryStore, clock: &Arc<ManualClock>, fake: &FakeEngine) -> Ser
     let clock: SharedClock = clock.clone();
     let view = Arc::new(EngineView::new(Arc::clone(&engine), "instance"));
     let store: Arc<dyn Store> = Arc::new(store.clone());
-    let config = Arc::new(ConfigSource::new(Arc::clone(&store), false));
+    let config = Arc::new(ConfigSource::new(Arc::clone(&store)));
     let shutdown = CancellationToken::new();
     let pulls = Arc::new(Pulls::new(
         engine,

@@ -144,7 +144,7 @@ impl Fleet {
             CancellationToken::new(),
         ));
         let parts = Parts {
-            config: Arc::new(ConfigSource::new(Arc::clone(&store), false)),
+            config: Arc::new(ConfigSource::new(Arc::clone(&store))),
             view: Arc::new(EngineView::new(engine, "instance")),
             store,
             pulls,

@@ -47,7 +47,7 @@ impl Tables {
             image_ref: self.specs.get(uid).map(|spec| spec.image_ref.clone()),
             mcp_token_version: config.token_changes + 1,
             config_generation: self.config_generation(),
-            adapter_generation: 1,
+            adapter_generation: self.adapter_generation(),
             facts: config.facts.clone().unwrap_or_default(),
         })
     }

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use schema::adapter::Adapter;
 use schema::agent_config::{ConfigFacts, ConfigRow, UserValues};
 use schema::bell::{Bell, Ringer, bell};
 use schema::clock::SharedClock;
@@ -260,6 +261,15 @@ impl Store for MemoryStore {
 
     async fn config_generation(&self) -> Result<i64, DbError> {
         self.transaction(|tables| Ok(tables.config_generation()))
+            .await
+    }
+
+    async fn adapter(&self) -> Result<(i64, Arc<Adapter>), DbError> {
+        self.transaction(|tables| tables.active_adapter()).await
+    }
+
+    async fn adapter_generation(&self) -> Result<i64, DbError> {
+        self.transaction(|tables| Ok(tables.adapter_generation()))
             .await
     }
 

@@ -1,8 +1,10 @@
 //! The tables, and what the statements of the reconcilers do to them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use schema::adapter::Adapter;
 use schema::config::query::Values;
 use schema::container::{ContainerFacts, ContainerRow, Desired};
 use schema::error::DbError;
@@ -57,6 +59,10 @@ pub(super) struct Tables {
     pub(super) config: Values,
     /// How often configuration changed; its generation is one more.
     pub(super) config_changes: i64,
+    /// The active adapter; none at first, as in an empty database.
+    pub(super) adapter: Option<Arc<Adapter>>,
+    /// How often it changed; its generation is one more.
+    pub(super) adapter_changes: i64,
 }
 
 impl Tables {
@@ -66,6 +72,16 @@ impl Tables {
 
     pub(super) fn config_generation(&self) -> i64 {
         self.config_changes + 1
+    }
+
+    pub(super) fn adapter_generation(&self) -> i64 {
+        self.adapter_changes + 1
+    }
+
+    pub(super) fn active_adapter(&self) -> Result<(i64, Arc<Adapter>), DbError> {
+        let adapter = self.adapter.clone();
+        let adapter = adapter.ok_or(DbError::NotFound("active adapter"))?;
+        Ok((self.adapter_generation(), adapter))
     }
 
     fn has_finalizer(&self, kind: Kind, uid: &Uid, name: &str) -> bool {
@@ -82,6 +98,7 @@ impl Tables {
             generation: object.generation,
             deleted_at: object.deleted_at,
             has_finalizer: self.has_finalizer(Kind::User, uid, "user"),
+            adapter_generation: self.adapter_generation(),
         })
     }
 
@@ -111,7 +128,7 @@ impl Tables {
             deleted_at: object.deleted_at,
             has_finalizer: self.has_finalizer(Kind::Container, uid, "container"),
             config_generation: self.config_generation(),
-            adapter_generation: 1,
+            adapter_generation: self.adapter_generation(),
             files: self.agent_files(uid),
             facts: self.facts.get(uid).cloned().unwrap_or_default(),
         })

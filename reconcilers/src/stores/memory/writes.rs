@@ -1,6 +1,9 @@
 //! What the API writes: each method is one accepted write, or a refusal that changed nothing. They
 //! mean what the functions of `schema` of the same names mean.
 
+use std::sync::Arc;
+
+use schema::adapter::Adapter;
 use schema::config::Changes;
 use schema::config::query::{engine_uid, is_container_input, is_file_input};
 use schema::container::Desired;
@@ -250,6 +253,19 @@ impl MemoryStore {
             }
             Ok(tables.config_generation())
         })
+    }
+
+    /// Puts an adapter into effect and bumps what is made by it.
+    pub fn activate(&self, adapter: Adapter) {
+        {
+            let mut tables = self.tables();
+            tables.adapter = Some(Arc::new(adapter));
+            tables.adapter_changes += 1;
+            for kind in [Kind::User, Kind::Config, Kind::Container] {
+                tables.bump_all(kind);
+            }
+        }
+        self.ring();
     }
 
     /// The generation and the stored status of an object, at once and without being counted.

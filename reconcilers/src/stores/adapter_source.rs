@@ -1,0 +1,48 @@
+//! The active adapter at a generation, read once per change.
+
+use std::sync::Arc;
+
+use schema::adapter::Adapter;
+use schema::adapter::store::AdapterCache;
+use schema::error::DbError;
+
+use super::Store;
+
+/// Reads the active adapter when its generation has changed, and keeps it.
+pub struct AdapterSource {
+    store: Arc<dyn Store>,
+    cache: AdapterCache,
+}
+
+impl std::fmt::Debug for AdapterSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AdapterSource").finish_non_exhaustive()
+    }
+}
+
+impl AdapterSource {
+    /// A source that has read nothing yet.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            cache: AdapterCache::default(),
+        }
+    }
+
+    /// The adapter of `generation` or newer.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn at(&self, generation: i64) -> Result<Arc<Adapter>, DbError> {
+        self.cache.at(generation, self.store.adapter()).await
+    }
+
+    /// The newest adapter there is: one small query, and a read only when it changed.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn newest(&self) -> Result<Arc<Adapter>, DbError> {
+        let generation = self.store.adapter_generation().await?;
+        self.at(generation).await
+    }
+}

@@ -1,0 +1,251 @@
+//! Which packages are known, which of them is in effect, and what is remembered of their source.
+//!
+//! Packages are kept by digest. Kept are the active one, the one before it, and the base: the one that the
+//! service was started with. Whoever switches takes the guard, so that switches happen one after the other.
+
+mod cache;
+mod model;
+
+use sqlx::AnyConnection;
+
+pub use cache::{ActiveAdapter, AdapterCache};
+pub use model::{AdapterFacts, AdapterState, KnownAdapter, Source};
+use model::{RawFacts, RawKnown, RawState};
+
+use super::Adapter;
+use crate::db::Tx;
+use crate::error::DbError;
+use crate::ids::{Kind, Timestamp, Uid};
+use crate::statement::statements;
+use crate::{meta, object};
+
+statements! {
+    /// The state.
+    STATE = "SELECT generation, active, previous, activated_at, refresh_token FROM adapter_state WHERE id = 1";
+    /// How often the active adapter changed.
+    GENERATION = "SELECT generation FROM adapter_state WHERE id = 1";
+    /// The active package, with the generation it belongs to.
+    ACTIVE = "SELECT s.generation, a.files FROM adapter_state s JOIN adapters a ON a.digest = s.active WHERE s.id = 1";
+    /// All packages that are known, without their files.
+    KNOWN = "SELECT a.digest, a.version, a.source, a.added_at, CASE WHEN a.digest = s.active THEN 1 ELSE 0 END AS active, \
+             CASE WHEN a.digest = s.previous THEN 1 ELSE 0 END AS previous \
+             FROM adapters a CROSS JOIN adapter_state s ORDER BY a.added_at DESC, a.digest";
+    /// Keeps a package. One that is there already keeps its files, and is no longer the base when somebody
+    /// brought it.
+    PUT = "INSERT INTO adapters (digest, version, source, files, added_at) VALUES ($1, $2, $3, $4, $5) \
+           ON CONFLICT (digest) DO UPDATE SET source = excluded.source WHERE excluded.source <> 'base'";
+    /// Puts another package into effect.
+    ACTIVATE = "UPDATE adapter_state SET generation = generation + 1, previous = active, active = $1, activated_at = $2 \
+                WHERE id = 1 RETURNING generation";
+    /// Puts another package into effect in the place of the active one.
+    REPLACE = "UPDATE adapter_state SET generation = generation + 1, active = $1, activated_at = $2 WHERE id = 1 RETURNING generation";
+    /// Forgets what is neither in effect, nor was before, nor is the base.
+    PRUNE = "DELETE FROM adapters WHERE source <> 'base' \
+             AND NOT EXISTS (SELECT 1 FROM adapter_state s WHERE s.active = adapters.digest OR s.previous = adapters.digest)";
+    /// Forgets former bases.
+    PRUNE_BASES = "DELETE FROM adapters WHERE source = 'base' AND digest <> $1 \
+                   AND NOT EXISTS (SELECT 1 FROM adapter_state s WHERE s.active = adapters.digest OR s.previous = adapters.digest)";
+    /// A new request to ask the source.
+    REQUEST_REFRESH = "UPDATE adapter_state SET refresh_token = $1 WHERE id = 1";
+    /// What is remembered of the source.
+    FACTS = "SELECT source_url, etag, last_modified, seen_generation, checked_at, refresh_token FROM adapter_facts WHERE id = 1";
+    /// Remembers something else of the source.
+    SAVE_FACTS = "UPDATE adapter_facts SET source_url = $1, etag = $2, last_modified = $3, seen_generation = CAST($4 AS BIGINT), \
+                  checked_at = CAST($5 AS BIGINT), refresh_token = $6 WHERE id = 1";
+}
+
+/// The uid and name of the one adapter object.
+pub const OBJECT_NAME: &str = "active";
+
+/// The uid of the one adapter object.
+pub fn object_uid() -> Uid {
+    Uid::singleton(OBJECT_NAME)
+}
+
+/// What came of putting a package into effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Activated {
+    /// Generation of the active adapter.
+    pub generation: i64,
+    /// Another package is in effect than before.
+    pub changed: bool,
+}
+
+/// Why the active adapter cannot be rolled back.
+pub const NOTHING_BEFORE: &str = "there is no earlier adapter to go back to";
+
+/// Which package is in effect, and what was asked for.
+pub async fn state(connection: &mut AnyConnection) -> Result<AdapterState, DbError> {
+    let raw: RawState = sqlx::query_as(STATE).fetch_one(connection).await?;
+    Ok(raw.into())
+}
+
+/// How often the active adapter changed.
+pub async fn generation(connection: &mut AnyConnection) -> Result<i64, DbError> {
+    let (generation,): (i64,) = sqlx::query_as(GENERATION).fetch_one(connection).await?;
+    Ok(generation)
+}
+
+/// The active adapter, with the generation it belongs to. The package is read off the async threads: it may
+/// be large. Most callers want an [`AdapterCache`].
+pub async fn active(connection: &mut AnyConnection) -> Result<(i64, Adapter), DbError> {
+    let row: Option<(i64, String)> = sqlx::query_as(ACTIVE).fetch_optional(connection).await?;
+    let (generation, files) = row.ok_or(DbError::NotFound("active adapter"))?;
+    let corrupt = |problem: String| DbError::Corrupt(format!("active adapter: {problem}"));
+    let read = tokio::task::spawn_blocking(move || Adapter::from_stored(&files)).await;
+    let adapter = read
+        .map_err(|e| corrupt(e.to_string()))?
+        .map_err(|invalid| corrupt(invalid.brief()))?;
+    Ok((generation, adapter))
+}
+
+/// All packages that are known, newest first.
+pub async fn known(connection: &mut AnyConnection) -> Result<Vec<KnownAdapter>, DbError> {
+    let raws: Vec<RawKnown> = sqlx::query_as(KNOWN).fetch_all(connection).await?;
+    raws.into_iter().map(KnownAdapter::try_from).collect()
+}
+
+/// Takes the switch for the rest of the transaction: whoever decides by what is in effect takes it first.
+pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
+    meta::take_guard(tx, "adapter").await?;
+    Ok(())
+}
+
+async fn put(
+    tx: &mut Tx,
+    adapter: &Adapter,
+    source: Source,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    let files = serde_json::to_string(adapter.files())
+        .map_err(|e| DbError::Corrupt(format!("adapter package: {e}")))?;
+    sqlx::query(PUT)
+        .bind(&adapter.digest)
+        .bind(adapter.index.adapter_version.as_str())
+        .bind(source.as_str())
+        .bind(files)
+        .bind(now.as_millis())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Points to another package. Everything that is made by the adapter is looked at again: whoever waits for
+/// something else comes first.
+async fn switch(
+    tx: &mut Tx,
+    statement: &'static str,
+    digest: &str,
+    now: Timestamp,
+) -> Result<i64, DbError> {
+    let (generation,): (i64,) = sqlx::query_as(statement)
+        .bind(digest)
+        .bind(now.as_millis())
+        .fetch_one(&mut **tx)
+        .await?;
+    sqlx::query(PRUNE).execute(&mut **tx).await?;
+    // Users, too: the package says to whom their directories belong.
+    for kind in [Kind::User, Kind::Config, Kind::Container] {
+        object::bump_all(tx, kind).await?;
+    }
+    match object::bump(tx, Kind::Adapter, &object_uid(), None).await {
+        // Before the first start there is no such object yet.
+        Ok(_) | Err(DbError::NotFound(_)) => Ok(generation),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts a package into effect that somebody brought. Nothing happens when it is in effect already.
+pub async fn activate(
+    tx: &mut Tx,
+    adapter: &Adapter,
+    source: Source,
+    now: Timestamp,
+) -> Result<Activated, DbError> {
+    lock(tx).await?;
+    put(tx, adapter, source, now).await?;
+    let state = state(tx).await?;
+    if state.active.as_ref() == Some(&adapter.digest) {
+        return Ok(Activated {
+            generation: state.generation,
+            changed: false,
+        });
+    }
+    let generation = switch(tx, ACTIVATE, &adapter.digest, now).await?;
+    Ok(Activated {
+        generation,
+        changed: true,
+    })
+}
+
+/// Puts the package into effect that was before. Done twice, it goes back and forth.
+///
+/// # Errors
+/// [`DbError::WrongState`] when there was none.
+pub async fn roll_back(tx: &mut Tx, now: Timestamp) -> Result<i64, DbError> {
+    lock(tx).await?;
+    let state = state(tx).await?;
+    let previous = state.previous.ok_or(DbError::WrongState(NOTHING_BEFORE))?;
+    switch(tx, ACTIVATE, &previous, now).await
+}
+
+/// Makes a package the base: it is in effect as long as nobody brought another one. Returns whether it was put
+/// into effect now.
+pub async fn ensure_base(tx: &mut Tx, adapter: &Adapter, now: Timestamp) -> Result<bool, DbError> {
+    lock(tx).await?;
+    put(tx, adapter, Source::Base, now).await?;
+    let before = state(tx).await?;
+    let known = known(tx).await?;
+    let active = known.iter().find(|known| known.active);
+    let outdated = active
+        .is_none_or(|active| active.source == Source::Base && active.digest != adapter.digest);
+    if outdated {
+        // A former base is not something to go back to: the next start would bring this one again.
+        let statement = match before.previous.as_ref() == Some(&adapter.digest) {
+            true => ACTIVATE,
+            false => REPLACE,
+        };
+        switch(tx, statement, &adapter.digest, now).await?;
+    }
+    sqlx::query(PRUNE_BASES)
+        .bind(&adapter.digest)
+        .execute(&mut **tx)
+        .await?;
+    if object::get(tx, Kind::Adapter, &object_uid())
+        .await?
+        .is_none()
+    {
+        object::insert(tx, Kind::Adapter, &object_uid(), OBJECT_NAME, now).await?;
+    }
+    Ok(outdated)
+}
+
+/// Asks for a look at the source now, known by its token. Returns the generation of the adapter object.
+pub async fn request_refresh(tx: &mut Tx, token: &str) -> Result<crate::ids::Generation, DbError> {
+    let generation = object::bump(tx, Kind::Adapter, &object_uid(), None).await?;
+    sqlx::query(REQUEST_REFRESH)
+        .bind(token)
+        .execute(&mut **tx)
+        .await?;
+    Ok(generation)
+}
+
+/// What the reconciler remembers of the source.
+pub async fn facts(connection: &mut AnyConnection) -> Result<AdapterFacts, DbError> {
+    let raw: RawFacts = sqlx::query_as(FACTS).fetch_one(connection).await?;
+    Ok(raw.into())
+}
+
+/// Saves what the reconciler remembers of the source.
+pub async fn save_facts(tx: &mut Tx, facts: &AdapterFacts) -> Result<(), DbError> {
+    sqlx::query(SAVE_FACTS)
+        .bind(&facts.source_url)
+        .bind(&facts.etag)
+        .bind(&facts.last_modified)
+        .bind(facts.seen_generation)
+        .bind(facts.checked_at.map(Timestamp::as_millis))
+        .bind(&facts.refresh_token)
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
