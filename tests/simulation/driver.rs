@@ -304,22 +304,22 @@ impl World {
                     wanted.token = token;
                 });
             }
-            63..=74 => {
+            63..=79 => {
                 let limit = self.chance.pick(&LIMITS).copied().flatten();
                 let result = store.set_limits(&uid, None, limit);
                 self.wrote(&uid, "limits", result, |wanted| {
                     wanted.own_memory_mb = limit;
                 });
             }
-            75..=80 => self.save(&uid),
-            81..=85 => {
+            80..=83 => self.save(&uid),
+            84..=86 => {
                 let disabled = self.chance.per_mille(400);
                 let result = store.set_disabled(&uid, disabled);
                 self.wrote(&uid, "disable", result, |wanted| {
                     wanted.disabled = disabled;
                 });
             }
-            86..=90 => {
+            87..=90 => {
                 let kind = *self
                     .chance
                     .pick(&[Kind::User, Kind::Container])

@@ -84,6 +84,7 @@ fn what_somebody_waits_for_comes_before_a_change_of_all() {
             world.ground.store.create_user(&new).unwrap();
         }
         // Whoever judges knows nothing of them.
+        world.fake.on_change(|_| {});
         let order: Arc<Mutex<Vec<(Kind, Uid)>>> = Arc::default();
         let heard = Arc::clone(&order);
         world.ground.store.on_change(move |change| {
