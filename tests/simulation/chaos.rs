@@ -59,7 +59,7 @@ impl Profile {
             store_loses_answer: share(30),
             dir_fails: share(30),
             process_ends: share(300),
-            process_refuses: share(100),
+            process_refuses: share(300),
             by_file: share(10) > 5,
             crashes: share(25),
             by_hand: share(40),

@@ -42,7 +42,7 @@ impl World {
     }
 
     /// One accepted write to the container of a user, told to the model.
-    fn wrote(
+    pub fn wrote(
         &self,
         uid: &Uid,
         what: &'static str,
@@ -181,7 +181,7 @@ impl World {
     }
 
     /// Configures one key, as the API does.
-    fn configure(&self, key: &str, value: &Value) {
+    pub fn configure(&self, key: &str, value: &Value) {
         let stored = Config::from_stored(self.ground.store.peek_config());
         let document = json!({ key: value });
         let Ok(patch) = parse_patch(&document) else {
@@ -232,7 +232,7 @@ impl World {
     }
 
     /// A user saves a channel.
-    fn save(&self, uid: &Uid) {
+    pub fn save(&self, uid: &Uid) {
         let token = format!("{:x}", self.chance.next());
         let value = format!("{:x}", self.chance.next());
         let values = [
@@ -304,22 +304,22 @@ impl World {
                     wanted.token = token;
                 });
             }
-            63..=74 => {
+            63..=79 => {
                 let limit = self.chance.pick(&LIMITS).copied().flatten();
                 let result = store.set_limits(&uid, None, limit);
                 self.wrote(&uid, "limits", result, |wanted| {
                     wanted.own_memory_mb = limit;
                 });
             }
-            75..=80 => self.save(&uid),
-            81..=85 => {
+            80..=83 => self.save(&uid),
+            84..=86 => {
                 let disabled = self.chance.per_mille(400);
                 let result = store.set_disabled(&uid, disabled);
                 self.wrote(&uid, "disable", result, |wanted| {
                     wanted.disabled = disabled;
                 });
             }
-            86..=90 => {
+            87..=90 => {
                 let kind = *self
                     .chance
                     .pick(&[Kind::User, Kind::Container])

@@ -15,6 +15,7 @@ mod chaos;
 mod checks;
 mod driver;
 mod end;
+mod files;
 mod hands;
 mod model;
 mod regressions;

@@ -50,7 +50,7 @@ async fn simulate(seed: u64, keep_all: bool) -> Outcome {
 }
 
 async fn chaos(world: &mut World) {
-    let steps = world.chance.between(10, 60);
+    let steps = world.chance.between(20, 80);
     let profile = std::sync::Arc::clone(&world.chaos.profile);
     let mut away = 0_u64;
     // Some begin with a service that has converged, others in the midst of it.

@@ -83,6 +83,7 @@ impl World {
             former: None,
             epoch: 0,
         };
+        world.ground.store.activate(Adapter::clone(&echo()));
         world.connect();
         world
     }

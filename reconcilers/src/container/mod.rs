@@ -18,7 +18,7 @@ mod apply;
 mod names;
 pub mod observe;
 pub mod plan;
-mod profile;
+pub(crate) mod profile;
 pub mod readiness;
 pub mod settings;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schema::agent_config;
 use schema::condition::{self, ConditionType, Reason};
 use schema::config::Config;
 use schema::config::query as config_query;
@@ -157,7 +158,12 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
                 .as_ref()
                 .map(|(rollout, _)| DesiredState::rollout(rollout))
         }
-        Kind::Config | Kind::Adapter => None,
+        Kind::Config => {
+            let config = agent_config::get(&mut connection, &row.uid).await?;
+            world = config.as_ref().map(ObservedState::config);
+            config.as_ref().map(DesiredState::config)
+        }
+        Kind::Adapter => None,
     };
     let awaited = match awaited(kind, &row) {
         Some((kind, uid)) => object::get(&mut connection, kind, &uid).await?,
@@ -180,7 +186,15 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
 fn awaited(kind: Kind, row: &ObjectRow) -> Option<(Kind, Uid)> {
     let ready = condition::find(&row.status.conditions, ConditionType::Ready)?;
     match (kind, ready.reason) {
-        (Kind::Container, Reason::HomeMissing) => Some((Kind::User, row.uid.clone())),
+        (Kind::Container | Kind::Config, Reason::HomeMissing) => {
+            Some((Kind::User, row.uid.clone()))
+        }
+        (Kind::Container, Reason::ConfigPending | Reason::NoMigrationPath) => {
+            Some((Kind::Config, row.uid.clone()))
+        }
+        (Kind::Config, Reason::EngineUnavailable | Reason::NetworkMissing) => {
+            Some((Kind::Engine, config_query::engine_uid()))
+        }
         (Kind::User, Reason::Terminating) => Some((Kind::Container, row.uid.clone())),
         (
             Kind::Container,
@@ -200,8 +214,8 @@ async fn observed(deps: &Deps, kind: Kind, stored: &mut Stored) -> Option<Observ
         (Kind::Container, None) => None,
         (Kind::User, _) => Some(ObservedState::user(&stored.row)),
         (Kind::Engine, _) => Some(ObservedState::engine(deps)),
-        (Kind::Image | Kind::Rollout, _) => stored.world.take(),
-        (Kind::Config | Kind::Adapter, _) => None,
+        (Kind::Image | Kind::Rollout | Kind::Config, _) => stored.world.take(),
+        (Kind::Adapter, _) => None,
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use schema::condition::{self, ConditionStatus, ConditionType};
+use schema::agent_config::ConfigRow;
+use schema::condition::{self, ConditionStatus, ConditionType, Reason};
 use schema::config::Config;
 use schema::container::{ContainerFacts, ContainerRow, Desired};
-use schema::ids::Timestamp;
+use schema::ids::{Generation, Timestamp};
 use schema::image::{DesiredImage, ImageFacts, ImageRow};
 use schema::object::ObjectRow;
 use schema::rollout::{Phase, RolloutRow, RolloutTarget, Wish};
@@ -90,6 +91,19 @@ pub enum DesiredState {
         /// Raised by each resume.
         attempt: i64,
     },
+    /// Of a user's agent files: what they follow from, without values.
+    #[schema(title = "config")]
+    Config {
+        /// Its tag says which agent reads the files; null once the container is gone.
+        #[schema(required = true)]
+        image: Option<String>,
+        /// Raised by each renewal of the user's MCP token.
+        mcp_token_version: i64,
+        /// How often the global configuration changed.
+        configuration_generation: i64,
+        /// How often the active adapter changed.
+        adapter_generation: i64,
+    },
 }
 
 impl DesiredState {
@@ -127,6 +141,15 @@ impl DesiredState {
             pause_on_failure: row.pause_on_failure,
             health_timeout_s: row.health_timeout.as_secs(),
             attempt: row.attempt,
+        }
+    }
+
+    pub(super) fn config(row: &ConfigRow) -> Self {
+        Self::Config {
+            image: row.image_ref.clone(),
+            mcp_token_version: row.mcp_token_version,
+            configuration_generation: row.config_generation,
+            adapter_generation: row.adapter_generation,
         }
     }
 
@@ -185,6 +208,23 @@ pub enum ObservedState {
         finished_at: Option<Timestamp>,
         /// How many users are how far.
         users: BTreeMap<String, usize>,
+    },
+    /// Of a user's agent files: what was written last, without values.
+    #[schema(title = "config")]
+    Config {
+        /// The newest generation that the files were brought to, or refused for.
+        files_generation: Generation,
+        /// Why they were not brought to it.
+        #[schema(required = true)]
+        refused: Option<Reason>,
+        /// The configuration version of the files; null before they were written.
+        #[schema(required = true)]
+        config_version: Option<u32>,
+        /// How many places in the files the service has set.
+        places: usize,
+        /// Another one restarts the agent.
+        #[schema(required = true)]
+        restart_digest: Option<String>,
     },
 }
 
@@ -262,6 +302,21 @@ impl ObservedState {
             message: row.facts.message.clone(),
             finished_at: row.facts.finished_at,
             users,
+        }
+    }
+
+    pub(super) fn config(row: &ConfigRow) -> Self {
+        let applied = row.facts.applied.as_ref();
+        let places = applied.map(|applied| {
+            let managed = &applied.managed;
+            managed.config.values.len() + managed.security.values.len()
+        });
+        Self::Config {
+            files_generation: row.facts.generation,
+            refused: row.facts.refused,
+            config_version: applied.map(|applied| applied.config_version),
+            places: places.unwrap_or(0),
+            restart_digest: row.facts.restart_digest.clone(),
         }
     }
 

@@ -1,1 +1,238 @@
+//! Killed before every step, and with every call failing or losing its answer: the end is the same.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use schema::adapter::Adapter;
+use schema::clock::{ManualClock, SharedClock};
+use schema::condition::{self, ConditionType, Reason};
+use schema::config::{Config, parse_patch};
+use schema::container::Desired;
+use schema::ids::{Timestamp, Uid};
+use schema::user::{NewUser, Source};
+use serde_json::json;
+
+use super::converge::{save, text, yard};
+use crate::config::{ConfigReconciler, Options, Parts, settled};
+use crate::container::tests::support::reason;
+use crate::drivers::docker::fake::FakeEngine;
+use crate::engine::view::EngineView;
+use crate::runtime::{Classify, ErrorClass, Reconciler};
+use crate::stores::memory::{MemoryDataDir, MemoryStore, Pace};
+use crate::stores::{AdapterSource, ConfigSource, DataDir, Store};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_before_every_step_the_end_is_the_same() {
+    for steps in 0.. {
+        let (mut yard, uid) = yard().await;
+        save(&yard, &uid, "s3cret", "one").await;
+        yard.budget = Some(steps);
+        let survived = yard.settle(&uid).await.is_ok();
+        yard.reboot();
+        assert_eq!(reason(yard.settled(&uid).await), Reason::Running, "{steps}");
+        assert!(text(&yard, "security.json").contains("s3cret"), "{steps}");
+        let row = yard.row(&uid).await.unwrap();
+        assert!(!row.files.pending && row.files.refused.is_none(), "{steps}");
+        yard.assert_nothing_to_do(&uid).await;
+        if survived {
+            assert!(steps > 5, "something was killed");
+            return;
+        }
+    }
+}
+
+struct Memory {
+    store: MemoryStore,
+    dir: MemoryDataDir,
+    clock: SharedClock,
+    uid: Uid,
+}
+
+impl Memory {
+    async fn new() -> Self {
+        let store = MemoryStore::default();
+        let echo = Adapter::builtin("echo").unwrap().unwrap();
+        store.activate(echo);
+        let document = json!({
+            "agent": { "channel_list": { "chat": { "enabled": true } } },
+            "container.service_url": "http://yard.example",
+        });
+        let changes = parse_patch(&document)
+            .unwrap()
+            .resolve(&Config::from_stored(store.peek_config()))
+            .unwrap();
+        store.configure(&changes).unwrap();
+        let uid = Uid::from("a".repeat(32));
+        let new = NewUser {
+            uid: uid.clone(),
+            name: "ada".parse().unwrap(),
+            source: Source::Local,
+            password_hash: None,
+            image_ref: "echo:2.0.0".to_owned(),
+            desired: Desired::Running,
+        };
+        store.create_user(&new).unwrap();
+        let dir = MemoryDataDir::default();
+        dir.ensure(&new.name, &uid, None).await.unwrap();
+        let clock: SharedClock = Arc::new(ManualClock::new(Timestamp::from_secs(1)));
+        Self {
+            store,
+            dir,
+            clock,
+            uid,
+        }
+    }
+
+    fn boot(&self) -> ConfigReconciler {
+        let store: Arc<dyn Store> = Arc::new(self.store.clone());
+        let engine = Arc::new(FakeEngine::new(Arc::clone(&self.clock)));
+        let parts = Parts {
+            view: Arc::new(EngineView::new(engine, "instance")),
+            data_dir: Arc::new(self.dir.clone()),
+            config: Arc::new(ConfigSource::new(Arc::clone(&store))),
+            adapters: Arc::new(AdapterSource::new(Arc::clone(&store))),
+            store,
+            settled: settled::channel().0,
+        };
+        let options = Options {
+            service_user: (0, 0),
+            agent_port: 8081,
+            verify_every: Duration::from_secs(600),
+        };
+        ConfigReconciler::new(parts, Arc::clone(&self.clock), options)
+    }
+
+    /// A pass; tells the reason it ends with once nothing is left to do.
+    async fn pass(&self, reconciler: &ConfigReconciler) -> Option<Reason> {
+        reconciler.mark_dirty(&self.uid);
+        let snapshot = match reconciler.observe(&self.uid).await {
+            Ok(snapshot) => snapshot.unwrap(),
+            Err(error) => {
+                assert_eq!(error.class(), ErrorClass::Transient, "{error}");
+                return None;
+            }
+        };
+        let plan = ConfigReconciler::plan(&snapshot, Timestamp::from_secs(1));
+        for action in &plan.actions {
+            if let Err(error) = reconciler.apply(&self.uid, action).await {
+                assert_ne!(error.class(), ErrorClass::Terminal, "{error}");
+                return None;
+            }
+        }
+        let ready = condition::find(&plan.conditions, ConditionType::Ready).unwrap();
+        plan.actions.is_empty().then_some(ready.reason)
+    }
+
+    async fn settle(&self, reconciler: &ConfigReconciler) {
+        for _ in 0..20 {
+            if let Some(reason) = self.pass(reconciler).await {
+                assert_eq!(reason, Reason::Converged);
+                return;
+            }
+        }
+        panic!("no end");
+    }
+
+    fn save(&self, secret: &str) {
+        let values = [
+            ("enabled".to_owned(), json!(true)),
+            ("client_secret".to_owned(), json!(secret)),
+        ];
+        let saved = self
+            .store
+            .save_channel(&self.uid, "chat", &values.into(), secret);
+        saved.unwrap();
+    }
+
+    fn files(&self) -> [Option<Vec<u8>>; 2] {
+        let name = "ada".parse().unwrap();
+        [".agent/config.json", ".agent/security.json"].map(|file| self.dir.peek_file(&name, file))
+    }
+
+    /// From the next call on, the one of this number fails, or takes effect and loses its answer.
+    fn break_call(&self, number: u64, loses_answer: bool) -> Arc<AtomicU64> {
+        let calls = Arc::new(AtomicU64::new(0));
+        let counting = Arc::clone(&calls);
+        let pace = move || {
+            let hit = counting.fetch_add(1, Ordering::Relaxed) == number;
+            Pace {
+                fails: hit && !loses_answer,
+                loses_answer: hit && loses_answer,
+                ..Pace::default()
+            }
+        };
+        let pace = Arc::new(pace);
+        let shared = Arc::clone(&pace);
+        self.store.on_call(move || shared());
+        self.dir.on_call(move || pace());
+        calls
+    }
+}
+
+#[tokio::test]
+async fn every_call_may_fail_or_lose_its_answer_the_end_is_the_same() {
+    for loses_answer in [false, true] {
+        let mut expected = None;
+        for number in 0.. {
+            let memory = Memory::new().await;
+            let reconciler = memory.boot();
+            memory.settle(&reconciler).await;
+            memory.save("s3cret");
+            let calls = memory.break_call(number, loses_answer);
+            memory.settle(&reconciler).await;
+            let last = calls.load(Ordering::Relaxed) <= number;
+            // The service may be started anew at any time, too.
+            memory.settle(&memory.boot()).await;
+            let (row, _) = memory.store.peek_agent_config(&memory.uid).unwrap();
+            assert_eq!(row.facts.generation, row.generation);
+            let mut facts = row.facts;
+            if let Some(applied) = &mut facts.applied {
+                // Which objects were made for the service is not known any more when the files were written
+                // and nothing was remembered; then they stay although nothing is left in them.
+                applied.managed.config.objects.clear();
+                applied.managed.security.objects.clear();
+            }
+            let end = (memory.files(), facts);
+            assert_eq!(
+                expected.get_or_insert_with(|| end.clone()),
+                &end,
+                "call {number}"
+            );
+            if last {
+                assert!(number > 5, "calls were broken");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_read_while_nothing_has_changed() {
+    let memory = Memory::new().await;
+    memory.save("s3cret");
+    let reconciler = memory.boot();
+    memory.settle(&reconciler).await;
+    reconciler.keys().await.unwrap();
+    let calls = memory.break_call(u64::MAX, false);
+    let mut looked = Vec::new();
+    for minute in 0..30_u64 {
+        let before = calls.load(Ordering::Relaxed);
+        let snapshot = reconciler.observe(&memory.uid).await.unwrap().unwrap();
+        let plan = ConfigReconciler::plan(&snapshot, Timestamp::from_secs(1));
+        assert_eq!(plan.actions, []);
+        if calls.load(Ordering::Relaxed) > before {
+            looked.push(minute);
+        }
+        tokio::time::advance(Duration::from_secs(60)).await;
+    }
+    assert!(
+        (2..=3).contains(&looked.len()),
+        "every ten minutes: {looked:?}"
+    );
+    // An operator asks for it.
+    reconciler.look_closely(&memory.uid);
+    let before = calls.load(Ordering::Relaxed);
+    reconciler.observe(&memory.uid).await.unwrap();
+    assert!(calls.load(Ordering::Relaxed) > before);
+}

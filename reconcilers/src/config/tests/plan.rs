@@ -439,3 +439,41 @@ fn the_time_of_a_pass_does_not_matter() {
     let at = |second| ConfigReconciler::plan(&snapshot, Timestamp::from_secs(second));
     assert_eq!(at(1), at(1_000_000));
 }
+
+/// A service killed between the two renames has written the security file only. What comes after is as if
+/// nothing had happened, also where both are migrated on the way.
+#[test]
+fn l44_both_files_are_migrated_even_when_only_one_was_written() {
+    let config = json!({ "channels": { "chat": { "mention_only": true } }, "mine": 1 });
+    let security = json!({ "channels": { "chat": { "own": "k" } } });
+    for tag in ["1.1.0", "2.0.0"] {
+        let found = || {
+            [
+                Some(file(&config.to_string())),
+                Some(file(&security.to_string())),
+            ]
+        };
+        let mut whole = looked(row(tag), seen(json!({}), found()));
+        let first = plan(&whole);
+        apply(&mut whole, &first);
+        let mut half = looked(row(tag), seen(json!({}), found()));
+        let mut cut = plan(&half);
+        cut.actions.truncate(1);
+        let Some(Action::WriteFiles { files, .. }) = cut.actions.first_mut() else {
+            panic!("{cut:?}");
+        };
+        files.truncate(1);
+        apply(&mut half, &cut);
+        let rest = plan(&half);
+        apply(&mut half, &rest);
+        assert_eq!(plan(&half).actions, []);
+        let bytes = |snapshot: &Snapshot| match &snapshot.world {
+            World::Seen(seen) => {
+                let files = [&seen.config_file, &seen.security_file];
+                files.map(|file| file.as_ref().map(|file| file.bytes.clone()))
+            }
+            _ => panic!("looked"),
+        };
+        assert_eq!(bytes(&half), bytes(&whole), "{tag}");
+    }
+}

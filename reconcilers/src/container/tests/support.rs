@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::adapter::{Adapter, store as adapters};
+use schema::adapter::{self, Adapter};
 use schema::agent_config::ConfigFacts;
 use schema::clock::{Clock, ManualClock, SharedClock};
 use schema::condition::{self, Condition, ConditionType, Reason};
@@ -142,7 +142,9 @@ impl Yard {
             .await
             .unwrap();
         let echo = Adapter::builtin("echo").unwrap().unwrap();
-        adapters::ensure_base(&mut tx, &echo, START).await.unwrap();
+        adapter::store::ensure_base(&mut tx, &echo, START)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
         let service = Self::boot(&dir, &db, &key, &clock, &fake, &agent);
         Self {
@@ -442,6 +444,7 @@ impl Yard {
             let mut failed = false;
             let _ = self.service.container.keys().await.unwrap();
             let _ = self.service.user.keys().await.unwrap();
+            let _ = self.service.config.keys().await.unwrap();
             for key in self.service.engine.keys().await.unwrap() {
                 let pass =
                     Self::pass_of(&self.service.engine, &key, now, &mut self.budget, &no_check)

@@ -261,11 +261,9 @@ impl MemoryStore {
             let mut tables = self.tables();
             tables.adapter = Some(adapter.into());
             tables.adapter_changes += 1;
-            let made_by_it = [Kind::User, Kind::Config, Kind::Container];
-            let objects = tables.objects.iter_mut();
-            objects
-                .filter(|((kind, _), o)| made_by_it.contains(kind) && o.deleted_at.is_none())
-                .for_each(|(_, object)| object.generation.0 += 1);
+            for kind in [Kind::User, Kind::Config, Kind::Container] {
+                tables.bump_all(kind);
+            }
         }
         self.ring();
     }

@@ -1,5 +1,6 @@
 mod archive;
 mod ensure;
+mod files;
 mod root;
 mod user_home;
 

@@ -1,0 +1,125 @@
+//! What goes into agents' files, where time and order matter: stories without chaos.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reconcilers::drivers::docker::fake::{Run, Verb};
+use reconcilers::stores::memory::Change;
+use schema::container::Desired;
+use schema::ids::{Kind, Uid};
+use schema::user::{NewUser, Source};
+use serde_json::json;
+
+use crate::long;
+use crate::world::World;
+
+/// Tells a story in time of its own.
+fn told(story: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
+        .block_on(story);
+}
+
+fn quiet_world() -> World {
+    let mut world = World::new(1, false);
+    world.chaos.end();
+    world.prepare();
+    world.publish_late_image();
+    world
+}
+
+#[test]
+fn ten_saves_in_a_second_are_at_most_two_restarts() {
+    told(async {
+        let mut world = quiet_world();
+        // It takes an agent a moment to end.
+        world.fake.on_start(|_| Run {
+            stops_after: Some(Duration::from_secs(1)),
+            ..Run::default()
+        });
+        world.begin(false);
+        let Some(uid) = world.some_uid() else {
+            panic!("somebody was created");
+        };
+        let start = world
+            .ground
+            .store
+            .set_desired(&uid, Desired::Running, false);
+        world.wrote(&uid, "start", start, |wanted| wanted.running = true);
+        world.wait(Duration::from_secs(120)).await;
+        world.fake.reset_calls();
+        for _ in 0..10 {
+            world.save(&uid);
+            world.wait(Duration::from_millis(100)).await;
+        }
+        world.wait(Duration::from_secs(60)).await;
+        let made = world.fake.calls().of(Verb::Create);
+        assert!((1..=2).contains(&made), "{made} restarts");
+        world.check_end();
+        assert_eq!(world.finish().1, None);
+    });
+}
+
+#[test]
+fn what_somebody_waits_for_comes_before_a_change_of_all() {
+    let users: usize = if long() { 10_000 } else { 500 };
+    told(async move {
+        let mut world = quiet_world();
+        let uids: Vec<Uid> = (0..users)
+            .map(|number| Uid::from(format!("{number:032x}")))
+            .collect();
+        for (number, uid) in uids.iter().enumerate() {
+            let new = NewUser {
+                uid: uid.clone(),
+                name: format!("user{number}").parse().unwrap(),
+                source: Source::Local,
+                password_hash: None,
+                image_ref: "echo:1".to_owned(),
+                desired: Desired::Running,
+            };
+            world.ground.store.create_user(&new).unwrap();
+        }
+        // Whoever judges knows nothing of them.
+        world.fake.on_change(|_| {});
+        let order: Arc<Mutex<Vec<(Kind, Uid)>>> = Arc::default();
+        let heard = Arc::clone(&order);
+        world.ground.store.on_change(move |change| {
+            let known = match change {
+                Change::ConfigFacts { uid, .. } => (Kind::Config, uid.clone()),
+                Change::Facts { uid, facts } if facts.ready_at.is_some() => {
+                    (Kind::Container, uid.clone())
+                }
+                _ => return,
+            };
+            heard.lock().unwrap().push(known);
+        });
+        world.begin(false);
+        world.wait(Duration::from_secs(300)).await;
+        order.lock().unwrap().clear();
+        let global = json!({ "channel_list": { "chat": { "enabled": true } }, "own": 1 });
+        world.configure("agent", &global);
+        // The last in every order but that of who waits.
+        let waits = uids.last().unwrap().clone();
+        let values = [("client_id".to_owned(), json!("mine"))];
+        let store = &world.ground.store;
+        store
+            .save_channel(&waits, "chat", &values.into(), "t")
+            .unwrap();
+        world.wait(Duration::from_secs(300)).await;
+        let order = order.lock().unwrap();
+        for kind in [Kind::Config, Kind::Container] {
+            let of_kind: Vec<&Uid> = order
+                .iter()
+                .filter(|(of, _)| *of == kind)
+                .map(|(_, uid)| uid)
+                .collect();
+            assert!(of_kind.len() >= users, "everybody's {kind} followed");
+            let place = of_kind.iter().position(|uid| **uid == waits).unwrap();
+            assert!(place < 10, "{kind}: {place} came before");
+        }
+    });
+}
