@@ -62,7 +62,7 @@ pub async fn adapter(server: &Server, command: AdapterCommand) -> Result<(), Fai
 }
 
 fn field(of: &Value, name: &str) -> String {
-    clean(&of.get(name).map(plain).unwrap_or_default()).into()
+    clean(&of.get(name).map(plain).unwrap_or_default())
 }
 
 async fn show(server: &Server) -> Result<(), Failure> {
