@@ -167,7 +167,8 @@ fn named(failure: Failure, text: &str) -> Failure {
                 "" => file,
                 pointer => format!("{file}#{pointer}"),
             };
-            format!("\n{place} {}", field(problem, "message"))
+            let told = format!("{place} {}", field(problem, "message"));
+            format!("\n{}", told.trim_start())
         })
         .collect();
     if lines.is_empty() {
