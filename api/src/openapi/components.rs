@@ -98,9 +98,21 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
                     "password": {"type": "string", "format": "password", "description": "Its password, told this once"},
                     "problems": {
                         "type": "array",
-                        "items": {"$ref": "#/components/schemas/ConfigProblem"},
-                        "description": "With `invalid_config` and `not_available_yet`: every key that is refused",
+                        "items": {"anyOf": [
+                            {"$ref": "#/components/schemas/ConfigProblem"},
+                            {
+                                "type": "object",
+                                "required": ["file", "pointer", "message"],
+                                "properties": {
+                                    "file": {"type": "string", "description": "The file of the package; empty for the whole"},
+                                    "pointer": {"type": "string", "description": "The place in it, as a JSON pointer"},
+                                    "message": {"type": "string", "description": "A sentence for people"},
+                                },
+                            },
+                        ]},
+                        "description": "With `invalid_config` and `not_available_yet`: every key that is refused; with `invalid_adapter`: what is wrong with the package, 50 at most",
                     },
+                    "problem_count": {"type": "integer", "description": "With `invalid_adapter`: how many problems there are"},
                 },
             }),
         ),
