@@ -62,7 +62,7 @@ pub async fn adapter(server: &Server, command: AdapterCommand) -> Result<(), Fai
 }
 
 fn field(of: &Value, name: &str) -> String {
-    clean(&of.get(name).map(plain).unwrap_or_default()).into()
+    clean(&of.get(name).map(plain).unwrap_or_default())
 }
 
 async fn show(server: &Server) -> Result<(), Failure> {
@@ -167,7 +167,8 @@ fn named(failure: Failure, text: &str) -> Failure {
                 "" => file,
                 pointer => format!("{file}#{pointer}"),
             };
-            format!("\n{place} {}", field(problem, "message"))
+            let told = format!("{place} {}", field(problem, "message"));
+            format!("\n{}", told.trim_start())
         })
         .collect();
     if lines.is_empty() {

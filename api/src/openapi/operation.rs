@@ -111,20 +111,20 @@ fn body(route: &Route, note: &Note, shape: &Shape, schemas: &Map<String, Value>)
         }
         properties.insert(name.clone(), schema);
     }
-    let schema = json!({
+    let mut schema = json!({
         "type": "object",
         "properties": properties,
         "required": shape.fields.get("required").cloned().unwrap_or(json!([])),
     });
-    let example = example::of_request(&schema, schemas);
-    let mut schema = schema;
     if route.body == BodyKind::Upload {
         schema["properties"][FILE] = json!({
             "type": "string",
             "contentMediaType": "application/octet-stream",
+            "example": "the bytes of the file",
         });
         schema["required"] = json!([FILE]);
     }
+    let example = example::of_request(&schema, schemas);
     let shared = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
     if route.csrf() {
         schema["properties"]["csrf_token"] = shared("CsrfTokenField");

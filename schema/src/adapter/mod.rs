@@ -87,7 +87,8 @@ impl fmt::Display for InvalidPackage {
             if !problem.pointer.is_empty() {
                 write!(f, "#{}", problem.pointer)?;
             }
-            write!(f, " {}", problem.message)?;
+            let blank = if problem.file.is_empty() { "" } else { " " };
+            write!(f, "{blank}{}", problem.message)?;
         }
         Ok(())
     }

@@ -188,6 +188,15 @@ impl House {
         ask
     }
 
+    pub(in crate::routes) fn upload(&self, path: &str, file: &[u8]) -> Ask<'_> {
+        let mut ask = self.get(path).method("POST");
+        ask.request = ask
+            .request
+            .header(CONTENT_TYPE, "multipart/form-data; boundary=X")
+            .body(crate::routes::adapter::tests::body(file));
+        ask
+    }
+
     pub(in crate::routes) fn post_json(&self, path: &str, body: &Value) -> Ask<'_> {
         self.post_raw(path, "application/json", &body.to_string())
     }

@@ -6,7 +6,7 @@
 mod channels;
 mod show;
 #[cfg(test)]
-mod tests;
+pub(in crate::routes) mod tests;
 mod upload;
 
 use schema::adapter::store;

@@ -60,22 +60,27 @@ fn zip(files: &Files) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-fn version(version: &str) -> Vec<u8> {
+pub(in crate::routes) fn version(version: &str) -> Vec<u8> {
     let mut documents = echo();
     documents.get_mut("index.json").unwrap()["adapter_version"] = json!(version);
     zip(&hashed(&documents))
 }
 
-async fn upload(fleet: &Fleet, file: &[u8]) -> Answer {
+/// An upload's body; its boundary is `X`.
+pub(in crate::routes) fn body(file: &[u8]) -> Vec<u8> {
     let mut body =
         b"--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.zip\"\r\n\r\n"
             .to_vec();
     body.extend_from_slice(file);
     body.extend_from_slice(b"\r\n--X--\r\n");
+    body
+}
+
+async fn upload(fleet: &Fleet, file: &[u8]) -> Answer {
     let request = warp::test::request()
         .path(UPLOAD)
         .header("content-type", "multipart/form-data; boundary=X")
-        .body(body);
+        .body(body(file));
     fleet.request("POST", request, "root").await
 }
 
@@ -336,7 +341,7 @@ async fn a_refresh_needs_a_source_and_tells_how_it_failed() {
             )
             .await;
         let failed = fleet.post(REFRESH, "").await.fails(status, code);
-        assert_eq!(failed["message"], "so it is");
+        assert_eq!(failed["error"], "so it is");
     }
     let next = fleet
         .object(Kind::Adapter, &uid)

@@ -11,6 +11,7 @@ use crate::auth::session::SessionClaims;
 use crate::routes::accounts::testing::{
     Answer, House, PASSWORD, from_address, from_socket, whole_house,
 };
+use crate::routes::adapter;
 
 const ADDRESS: &str = "192.0.2.9:1000";
 /// In everything that is secret in the requests of these tests.
@@ -65,6 +66,19 @@ impl House {
         };
         if let Some(image) = image {
             schema::image::request_pull(&mut tx, image, "1", None, now)
+                .await
+                .unwrap();
+        }
+        if op == Op::AdapterRefresh {
+            let key = &self.world.deps.master_key;
+            let source = serde_json::json!({"adapter.source_url": "https://example.test/a.zip"});
+            let patch = schema::config::parse_patch(&source).unwrap();
+            let changes = patch.resolve(&schema::config::Config::default()).unwrap();
+            schema::config::query::save(&mut tx, key, &changes, None, crate::testing::BY)
+                .await
+                .unwrap();
+            let echo = schema::adapter::Adapter::builtin("echo").unwrap().unwrap();
+            schema::adapter::store::ensure_base(&mut tx, &echo, now)
                 .await
                 .unwrap();
         }
@@ -241,6 +255,9 @@ fn case(op: Op) -> Case {
         | Op::ImagesRolloutsCancel
         | Op::ImagesRolloutsRollback => (&[("wait", "0")], "rollout/", ""),
         Op::TaskCancel => (&[("task_id", "{migration}"), ("wait", "0")], "rollout/", ""),
+        Op::AdapterRefresh => (&[("wait", "0")], "adapter/active", ""),
+        Op::AdapterUpload => (&[], "adapter/active", "version 7.0, digest "),
+        Op::AdapterRollback => (&[], "adapter/active", "back to version "),
         other => panic!("{other} is a POST without a case here"),
     };
     Case {
@@ -280,10 +297,11 @@ async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
                 value => (*name, value),
             })
             .collect();
-        let ask = house
-            .post(route.path, &form)
-            .with(who, cookie)
-            .context(from_address(ADDRESS));
+        let ask = match route.op {
+            Op::AdapterUpload => house.upload(route.path, &adapter::tests::version("7.0")),
+            _ => house.post(route.path, &form),
+        };
+        let ask = ask.with(who, cookie).context(from_address(ADDRESS));
         let sent = async {
             tokio::select! {
                 answer = ask.send() => answer,
