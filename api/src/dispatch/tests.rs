@@ -90,7 +90,17 @@ async fn l20_every_route_admits_exactly_whom_the_table_says() {
         let mut request = warp::test::request()
             .method(case.route.method().as_str())
             .path(&path);
-        if case.route.post {
+        if case.route.body == BodyKind::Upload {
+            let part = body.replace("csrf_token=", "");
+            let part = format!("Content-Disposition: form-data; name=\"csrf_token\"\r\n\r\n{part}");
+            let parts = match body.is_empty() {
+                true => "--X--\r\n".to_owned(),
+                false => format!("--X\r\n{part}\r\n--X--\r\n"),
+            };
+            request = request
+                .header(CONTENT_TYPE, "multipart/form-data; boundary=X")
+                .body(parts);
+        } else if case.route.post {
             request = request.header(CONTENT_TYPE, FORM).body(body);
         }
         if let Some(name) = name {

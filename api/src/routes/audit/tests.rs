@@ -183,7 +183,7 @@ fn case(op: Op) -> Case {
         Op::ConfigRollback => (
             &[("revision", "1")],
             "config",
-            "to revision 1; changed: image.tag",
+            "to revision 1; changed: agent, image.tag",
         ),
         Op::ConfigApply => (&[("wait", "0")], "config", "task "),
         Op::UsersCreate => (

@@ -111,7 +111,7 @@ fn read_yaml(bytes: &[u8], secrets: bool) -> Result<Value, String> {
 }
 
 /// Applies merge keys (`<<: *alias`): what is written back has no aliases, so there the key would
-/// be a name like any other. What a map says itself wins, then what is merged first.
+/// be a name like any other. Quoted or not: the parser does not tell. What a map says itself wins, then what is merged first.
 fn merged(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(merged).collect(),
