@@ -86,14 +86,18 @@ async fn watch(client: &Client, last_event_id: &str) -> Streamed {
     stream
 }
 
+/// What was there already when the watch began.
+fn was_there(object: &str) -> bool {
+    ["engine/local", "adapter/active"].contains(&object)
+}
+
 /// What a new list says, in the words of the watch.
 async fn listed(client: &Client) -> BTreeMap<String, (i64, i64)> {
     let body = client.get("/api/admin/reconcile/objects").await.expect(200);
     let objects = body["objects"].as_array().unwrap();
     objects
         .iter()
-        // The watch began when this one was there already.
-        .filter(|object| object["object"] != "engine/local")
+        .filter(|object| !was_there(object["object"].as_str().unwrap()))
         .map(|object| {
             let name = object["object"].as_str().unwrap().to_owned();
             let number = |field: &str| object[field].as_i64().unwrap();
@@ -107,7 +111,7 @@ fn known(knowledge: &Knowledge) -> BTreeMap<String, (i64, i64)> {
     let there = knowledge
         .objects
         .iter()
-        .filter(|(name, event)| event["status"] != "deleted" && *name != "engine/local");
+        .filter(|(name, event)| event["status"] != "deleted" && !was_there(name));
     there
         .map(|(name, event)| {
             let number = |field: &str| event[field].as_i64().unwrap();
