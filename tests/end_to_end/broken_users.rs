@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::support::client::ready;
-use crate::support::{Client, Engine, Service, Stage, eventually, seconds};
+use crate::support::{Client, Engine, Service, Stage, eventually, seconds, until};
 
 /// No resync comes to the rescue: what is mended is found by the retry.
 async fn serve(stage: &Stage, engine: &Engine, tag: &str) -> Service {
@@ -54,11 +54,15 @@ async fn told(admin: &Client, object: &str, reason: &str) -> Value {
     body
 }
 
-#[track_caller]
-fn is_planned(body: &Value) {
-    let at = body["next_look_at"].as_str().unwrap_or_default();
-    assert!(at.starts_with("20"), "when: {body}");
-    assert!(body["next"].as_str().unwrap().contains(at), "{body}");
+/// Waits until it says when the next look is: what somebody has just woken is looked at now.
+async fn is_planned(admin: &Client, object: &str) {
+    let what = format!("{object} has a time for its next look");
+    until(&what, seconds(20), async || {
+        let body = admin.object(object).await;
+        let at = body["next_look_at"].as_str().unwrap_or_default();
+        at.starts_with("20") && body["next"].as_str().unwrap().contains(at)
+    })
+    .await;
 }
 
 async fn create(admin: &Client, name: &str) {
@@ -81,7 +85,7 @@ async fn engine_user_without_image_is_told_and_retried() {
     assert!(!failed["remedy"].as_str().unwrap().is_empty(), "{failed}");
 
     let body = told(&admin, "container/ida", "ImageMissing").await;
-    is_planned(&body);
+    is_planned(&admin, "container/ida").await;
     assert!(body["problem"].as_str().unwrap().contains(IMAGE), "{body}");
     let row = admin.user("ida").await.unwrap();
     assert!(ready(&row)["remedy"].is_string(), "{row}");
@@ -105,7 +109,7 @@ async fn engine_user_behind_a_foreign_container_is_told_and_retried() {
     let admin = service.admin().await;
     create(&admin, "fay").await;
     let body = told(&admin, "container/fay", "NameConflict").await;
-    is_planned(&body);
+    is_planned(&admin, "container/fay").await;
     assert!(body["problem"].as_str().unwrap().contains("agentyard-fay"));
     let events = body["events"].as_array().unwrap();
     assert!(
@@ -144,7 +148,7 @@ async fn engine_user_in_a_crash_loop_is_told_and_retried() {
     });
     looping.await;
     let body = told(&admin, "container/cleo", "CrashLoop").await;
-    is_planned(&body);
+    is_planned(&admin, "container/cleo").await;
     assert!(
         body["problem"].as_str().unwrap().contains("exit code"),
         "{body}"
@@ -239,7 +243,7 @@ async fn engine_user_on_a_full_disk_is_told_and_retried() {
     create(&admin, "dora").await;
 
     let body = told(&admin, "user/dora", "StorageFull").await;
-    is_planned(&body);
+    is_planned(&admin, "user/dora").await;
     assert!(body["failures"].as_u64().unwrap() >= 1, "{body}");
     assert!(body["next_attempt_at"].is_string(), "{body}");
     // Her container says for whom it waits.
@@ -274,7 +278,7 @@ async fn engine_user_with_limits_that_the_engine_refuses_is_told_and_retried() {
     assert_eq!(failed["reason"], "InvalidSettings", "{failed}");
 
     let body = told(&admin, "container/lea", "InvalidSettings").await;
-    is_planned(&body);
+    is_planned(&admin, "container/lea").await;
     assert!(body["problem"].as_str().unwrap().contains("CPUs"), "{body}");
     assert_eq!(body["desired"]["cpu_limit"], 1000.0, "{body}");
     assert_ne!(body["observed"]["cpu_limit"], 1000.0, "{body}");

@@ -86,6 +86,21 @@ async fn every_help_has_examples_and_the_first_has_the_exit_codes() {
     for command in commands {
         let lines = match command {
             "audit" => vec!["audit list", "audit verify", "audit export"],
+            "adapter" => vec![
+                "adapter show",
+                "adapter upload",
+                "adapter refresh",
+                "adapter rollback",
+            ],
+            "config" => vec![
+                "config get",
+                "config set",
+                "config unset",
+                "config history",
+                "config rollback",
+                "config schema",
+                "config apply",
+            ],
             "image" => vec!["image pull", "image list", "image delete"],
             "rollout" => vec![
                 "rollout start",
