@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use reconcilers::runtime::{ObjectStatus, StatusStore};
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
 use reconcilers::stores::{DataDir, DbStore, DirtyObserver, LocalDataDir, RolloutStep, Store};
-use schema::agent_config::{self, ConfigFacts};
+use schema::agent_config::{self, ConfigFacts, KeptFiles};
 use schema::clock::{ManualClock, SharedClock};
 use schema::condition::{Condition, Reason};
 use schema::config::history::SavedBy;
@@ -340,7 +340,7 @@ impl Both {
     /// Somebody saves what goes into agents' files, or the reconciler remembers something of them.
     async fn write_agent_config(&self, rng: &mut StdRng, uid: &Uid) {
         let (memory, real) = (&self.memory, &self.real);
-        match rng.random_range(0..4) {
+        match rng.random_range(0..5) {
             0 => {
                 let values = [("token".to_owned(), json!(rng.random_range(0..3)))].into();
                 let written = write!(self, |tx| save_channel(&mut tx, &self.key, uid, &values));
@@ -367,12 +367,31 @@ impl Both {
                     &written,
                 );
             }
+            2 => {
+                let mut file = || {
+                    rng.random_bool(0.7)
+                        .then(|| vec![rng.random(), rng.random()])
+                };
+                let files = KeptFiles {
+                    config: file(),
+                    security: file(),
+                    generation: Generation(rng.random_range(0..5)),
+                    config_version: rng.random_range(1..4),
+                    applied: None,
+                };
+                same(
+                    "kept files",
+                    &memory.keep_files(uid, &files).await,
+                    &real.keep_files(uid, &files).await,
+                );
+            }
             _ => {
                 let facts = ConfigFacts {
                     generation: Generation(rng.random_range(0..5)),
                     refused: rng.random_bool(0.3).then_some(Reason::NoMigrationPath),
                     applied: None,
                     restart_digest: rng.random_bool(0.7).then(|| "digest".to_owned()),
+                    put_back: rng.random_bool(0.3),
                 };
                 same(
                     "config facts",
@@ -642,6 +661,11 @@ impl Both {
                 real.agent_values(uid).await.unwrap(),
             ];
             assert!(values[0] == values[1], "values of {uid}");
+            let kept = [
+                memory.kept_files(uid).await.unwrap(),
+                real.kept_files(uid).await.unwrap(),
+            ];
+            assert!(kept[0] == kept[1], "kept files of {uid}");
             same(
                 "container",
                 &memory.container(uid).await,

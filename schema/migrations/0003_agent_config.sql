@@ -26,12 +26,22 @@ CREATE TABLE cookies (
 
 -- What the config reconciler must remember of a user's files. Written by it only. `generation` is the newest one
 -- of the config object that the files were brought to, or refused for (`refused` says why, as a reason).
+-- `put_back` is 1 while the files are those of before a migration, given back for want of a migration.
 CREATE TABLE config_facts (
     uid            TEXT NOT NULL PRIMARY KEY REFERENCES users (uid) ON DELETE CASCADE,
     generation     BIGINT NOT NULL,
     refused        TEXT,
     applied        TEXT,
-    restart_digest TEXT
+    restart_digest TEXT,
+    put_back       BIGINT NOT NULL DEFAULT 0
+);
+
+-- A user's two files as they were before the last migration to another configuration version, sealed together with
+-- the version and what was remembered of them: what an image of that version gets back when there is no migration.
+-- Apart from the facts, which every scan reads. Written by the config reconciler only.
+CREATE TABLE kept_files (
+    uid    TEXT NOT NULL PRIMARY KEY REFERENCES users (uid) ON DELETE CASCADE,
+    sealed BYTEA NOT NULL
 );
 
 -- Every user's files are an object of their own from now on.

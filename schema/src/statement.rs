@@ -30,6 +30,7 @@ pub(crate) fn like_pattern(search: &str) -> String {
 pub fn all() -> Vec<(&'static str, &'static str)> {
     [
         crate::adapter::store::STATEMENTS,
+        crate::agent_config::kept::STATEMENTS,
         crate::agent_config::query::STATEMENTS,
         crate::audit::query::STATEMENTS,
         crate::change::query::STATEMENTS,

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use schema::adapter::Adapter;
 use schema::adapter::store::{self, Source as Origin};
-use schema::agent_config::{self, UserValues};
+use schema::agent_config::{self, KeptFiles, UserValues};
 use schema::config::history::SavedBy;
 use schema::config::{self, Changes};
 use schema::container::{self, Desired};
-use schema::ids::{Kind, Timestamp, Uid};
+use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object;
 use schema::user::{self, NewUser, Source};
 use secrecy::ExposeSecret;
@@ -24,6 +24,7 @@ on_both_databases!(
     a_save_and_changes_for_everybody_do_not_wait_in_a_circle,
     cookies_are_stored_by_domain,
     l6_the_next_bearer_of_a_name_has_nothing_of_the_last,
+    files_of_before_a_migration_are_kept_sealed_until_the_account_goes,
 );
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -168,6 +169,47 @@ async fn cookies_are_stored_by_domain(fixture: Fixture) {
     );
     let listed = agent_config::list_cookies(&mut connection, &uid).await;
     assert!(listed.unwrap().iter().all(|(_, at)| *at == NOW));
+}
+
+async fn kept(fixture: &Fixture, uid: &Uid) -> Option<KeptFiles> {
+    let mut connection = fixture.db.read().await.unwrap();
+    agent_config::kept_files(&mut connection, &fixture.key, uid)
+        .await
+        .unwrap()
+}
+
+async fn files_of_before_a_migration_are_kept_sealed_until_the_account_goes(fixture: Fixture) {
+    let uid = create(&fixture, "alice").await;
+    let other = create(&fixture, "bob").await;
+    assert_eq!(kept(&fixture, &uid).await, None);
+    // As long as files may be, and in no particular encoding.
+    let long = vec![0xfe; 4 << 20];
+    let files = |config_version| KeptFiles {
+        generation: Generation(3),
+        config_version,
+        applied: None,
+        config: Some(long.clone()),
+        security: Some(b"hunter2".to_vec()),
+    };
+    let keep = async |uid: &Uid, files: &KeptFiles| {
+        let mut tx = fixture.db.begin().await.unwrap();
+        agent_config::keep_files(&mut tx, &fixture.key, uid, files)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+    };
+    keep(&uid, &files(1)).await;
+    keep(&uid, &files(2)).await;
+    assert_eq!(kept(&fixture, &uid).await, Some(files(2)));
+    assert_eq!(kept(&fixture, &other).await, None);
+    let mut tx = fixture.db.begin().await.unwrap();
+    user::delete(&mut tx, &uid, NOW).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(kept(&fixture, &uid).await, None);
+    // A pass that was under way comes too late.
+    keep(&uid, &files(2)).await;
+    keep(&Uid::random(), &files(2)).await;
+    assert_eq!(kept(&fixture, &uid).await, None);
 }
 
 async fn l6_the_next_bearer_of_a_name_has_nothing_of_the_last(fixture: Fixture) {

@@ -485,3 +485,49 @@ async fn engine_everybodys_configuration_is_applied_as_one_task() {
     .await;
     assert_eq!(yard.generation("config/carol").await, before + 1);
 }
+
+#[tokio::test]
+async fn engine_l36_who_crashes_with_migrated_files_is_back_on_the_image_and_the_files_of_before() {
+    let engine = Engine::claim();
+    engine.docker(&["tag", "echo:1", "echo:1.0.0"]);
+    let mut yard = Yard::with(&engine, "echo", json!({})).await;
+    configure(&yard.admin, json!({"image.tag": "1.0.0"})).await;
+    yard.user("alice").await;
+    yard.settled("alice").await;
+    yard.admin.status("alice", "running", seconds(60)).await;
+    assert_eq!(yard.config("alice")["version"], 1);
+    // The agent's own; `bindings` is nothing that version 3 keeps.
+    let own = "cd /root/.agent && \
+               sed '1s/^{/{\"own\": {\"n\": 7}, \"bindings\": [\"x\"],/' config.json >new && \
+               cat new >config.json && rm new && echo '{\"own\": \"k\"}' >security.json";
+    let id = engine.the_running("alice").id;
+    engine.docker(&["exec", &id, "sh", "-c", own]);
+    let read = |name: &str| std::fs::read_to_string(yard.file("alice", name)).unwrap();
+    let files = || [read("config.json"), read("security.json")];
+    let before = files();
+    assert!(before[0].contains("bindings"), "{}", before[0]);
+
+    let words = "rollout start crash --all --health-timeout 60s";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let failed = yard.stage.command().run(&words).await;
+    let said = format!("{}{}", failed.stdout, failed.stderr);
+    assert_eq!(failed.status.code(), Some(1), "{said}");
+    assert!(said.contains("alice: failed: "), "{said}");
+    assert!(said.contains("paused: 0 of 1 done, 1 failed"), "{said}");
+
+    yard.admin.status("alice", "running", seconds(60)).await;
+    yard.settled("alice").await;
+    let running = engine.inspect(&engine.the_running("alice").id);
+    let old = engine.docker(&["image", "inspect", "-f", "{{.Id}}", "echo:1.0.0"]);
+    assert_eq!(running["Image"], *old.trim());
+    assert_eq!(files(), before);
+    let agent = read_by_agent(&engine, "alice");
+    assert_eq!(
+        (&agent["version"], &agent["own"]["n"]),
+        (&json!(1), &json!(7))
+    );
+    let object = yard.admin.object("config/alice").await;
+    let told = object["conditions"][0]["message"].as_str().unwrap();
+    assert!(told.contains("the files of before were put back"), "{told}");
+    assert!(!yard.service.log().contains("bindings"));
+}

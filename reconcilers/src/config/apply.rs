@@ -51,6 +51,7 @@ impl ConfigReconciler {
         // Whatever happens, what was seen is no longer trusted.
         self.looks.again(uid);
         match action {
+            Action::KeepFiles(kept) => Ok(self.store.keep_files(uid, kept).await?),
             Action::WriteFiles { name, files, .. } => {
                 Ok(self.data_dir.write_agent_files(name, uid, files).await?)
             }

@@ -2,7 +2,7 @@
 //! them to say.
 //!
 //! Owns: in users' directories, the places in the agent's files that the adapter makes the service's; the
-//! `config_facts` rows. Who else writes: the agent and its user, in the same files, at any moment.
+//! `config_facts` and `kept_files` rows. Who else writes: the agent and its user, in the same files, at any moment.
 //!
 //! Invariants:
 //! - what the agent or the user wrote for themselves stays; a file that cannot be read is left as it is;
@@ -10,13 +10,16 @@
 //!   is not what was read any more;
 //! - the file that says its version comes last, so that a service killed in between migrates both again;
 //! - files first, then facts: what is remembered was written;
+//! - files of another version are kept before one of them is replaced, and what a migration that was cut short
+//!   has left is never kept in their place;
 //! - never a wrong address: without the network's gateway nothing is written;
 //! - no value leaves this module but into the files: conditions, events and logs name places only.
 //!
-//! Layout: [`observe`] reads, [`plan`] renders and decides, `apply` writes, `looks` remembers when each
+//! Layout: [`observe`] reads, [`plan`] renders and decides (`back`: what is kept, and when it comes back), `apply` writes, `looks` remembers when each
 //! user's files were last looked at, [`settled`] wakes containers that wait for them.
 
 mod apply;
+mod back;
 mod looks;
 pub mod observe;
 pub mod plan;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use schema::adapter::Adapter;
-use schema::agent_config::{ConfigRow, UserValues};
+use schema::agent_config::{ConfigRow, KeptFiles, UserValues};
 use schema::condition::{self, ConditionType, Reason};
 use schema::config::Config;
 use schema::home::{FoundFile, HomeError, HomeState};
@@ -72,6 +72,8 @@ pub struct Seen {
     pub config_file: Option<FoundFile>,
     /// The security file, as it is.
     pub security_file: Option<FoundFile>,
+    /// The files of before the last migration; read only where the image reads another version than they are of.
+    pub kept: Option<KeptFiles>,
 }
 
 impl ConfigReconciler {
@@ -155,7 +157,7 @@ impl ConfigReconciler {
             Err(error) => return Err(error.into()),
         };
         let values = self.store.agent_values(&row.uid).await?;
-        Ok(World::Seen(Box::new(Seen {
+        let mut seen = Seen {
             token: self.store.mcp_token(row),
             adapter,
             config,
@@ -163,7 +165,12 @@ impl ConfigReconciler {
             base_url,
             config_file,
             security_file,
-        })))
+            kept: None,
+        };
+        if seen.needs_migration(row) {
+            seen.kept = self.store.kept_files(&row.uid).await?;
+        }
+        Ok(World::Seen(Box::new(seen)))
     }
 
     /// Where agents reach the service.

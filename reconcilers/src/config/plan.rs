@@ -3,50 +3,70 @@
 use std::fmt;
 use std::time::Duration;
 
-use schema::adapter::{Found, Inputs, McpAccess, RenderError, Rendered};
-use schema::agent_config::{ConfigFacts, ConfigRow, Values};
+use schema::adapter::{Applied, Found, Inputs, McpAccess, RenderError, Rendered};
+use schema::agent_config::{ConfigFacts, ConfigRow, KeptFiles, Values};
 use schema::condition::{Condition, Reason};
 use schema::home::{FoundFile, HomeState, NewFile};
 use schema::ids::UserName;
 use schema::image::ImageReference;
 use serde_json::Value;
 
+use super::back;
 use super::observe::{NoAddress, Seen, Snapshot, World};
 use crate::engine::plan::{NetworkState, foreign_network};
 use crate::engine::view::describe;
 use crate::runtime::{Plan, Requeue};
 
 /// Who may read the files, unless the configuration file says otherwise itself: nobody else.
-const MODE: u32 = 0o600;
+pub(super) const MODE: u32 = 0o600;
 const SOON: Duration = Duration::from_millis(500);
 const LATER: Duration = Duration::from_secs(5);
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
+    /// Keeps the files as they are before a migration; what is in them is never printed.
+    KeepFiles(Box<KeptFiles>),
     /// Replaces the agent's files. The one that says its version comes last.
     WriteFiles {
         /// Name of the user.
         name: UserName,
         /// The files; what is in them is never printed.
         files: Vec<NewFile>,
-        /// Somebody has changed what the service had set.
-        drifted: bool,
+        /// What for, where that has to be told.
+        why: Why,
     },
     /// Remembers what was written, or why nothing was.
     SaveFacts(Box<ConfigFacts>),
 }
 
+/// What files are written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Something else is wished.
+    Wished,
+    /// Somebody has changed what the service had set.
+    Drifted,
+    /// The image reads the version of before, and no migration leads there.
+    PutBack,
+}
+
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::WriteFiles { files, drifted, .. } => {
+            Self::KeepFiles(kept) => write!(
+                f,
+                "keep the files of configuration version {}",
+                kept.config_version
+            ),
+            Self::WriteFiles { files, why, .. } => {
                 let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
                 write!(f, "write {}", names.join(" and "))?;
-                if *drifted {
-                    f.write_str(", where somebody has changed what the service had set")?;
-                }
-                Ok(())
+                f.write_str(match why {
+                    Why::Wished => "",
+                    Why::Drifted => ", where somebody has changed what the service had set",
+                    Why::PutBack => ", as they were before their migration",
+                })
             }
             Self::SaveFacts(facts) => match facts.refused {
                 None => f.write_str("remember what the files say"),
@@ -94,9 +114,10 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
             Requeue::After(SOON),
         ),
         World::Unreadable(problem) => refuse(row, Reason::InvalidUserConfig, problem.clone()),
-        World::Seen(seen) => match render(row, seen) {
+        World::Seen(seen) => match render(row, seen, row.facts.applied.as_ref(), seen.found()) {
             Ok(wanted) => converge(row, seen, wanted),
-            Err(error) => refuse(row, reason_of(&error), describe(&error)),
+            Err(error) => back::put_back(row, seen, &error)
+                .unwrap_or_else(|| refuse(row, reason_of(&error), describe(&error))),
         },
     }
 }
@@ -124,16 +145,27 @@ fn no_address(why: NoAddress) -> Plan<Action> {
 }
 
 /// How the files shall be, and what of the user's has no place in them.
-struct Wanted {
-    rendered: Rendered,
+pub(super) struct Wanted {
+    pub(super) rendered: Rendered,
     not_permitted: Vec<String>,
 }
 
-fn render(row: &ConfigRow, seen: &Seen) -> Result<Wanted, RenderError> {
+/// The tag of the user's image; empty when it has none.
+fn tag(row: &ConfigRow) -> String {
     let reference = row.image_ref.as_deref().unwrap_or_default();
     let reference: Option<ImageReference> = reference.parse().ok();
     let tag = reference.as_ref().and_then(ImageReference::tag);
-    let tag = tag.unwrap_or_default();
+    tag.unwrap_or_default().to_owned()
+}
+
+/// Renders the files that were found, of which `applied` is remembered.
+pub(super) fn render(
+    row: &ConfigRow,
+    seen: &Seen,
+    applied: Option<&Applied>,
+    found: Found<'_>,
+) -> Result<Wanted, RenderError> {
+    let tag = &tag(row);
     let global = |key: &str| seen.config.get(key).unwrap_or(Value::Null);
     let (agent, security) = (global("agent"), global("security"));
     let mut channels = Values::new();
@@ -155,8 +187,8 @@ fn render(row: &ConfigRow, seen: &Seen) -> Result<Wanted, RenderError> {
             base_url: &seen.base_url,
             token: &seen.token,
         },
-        applied: row.facts.applied.as_ref(),
-        found: seen.found(),
+        applied,
+        found,
     })?;
     Ok(Wanted {
         rendered,
@@ -165,7 +197,7 @@ fn render(row: &ConfigRow, seen: &Seen) -> Result<Wanted, RenderError> {
 }
 
 impl Seen {
-    fn found(&self) -> Found<'_> {
+    pub(super) fn found(&self) -> Found<'_> {
         fn bytes(file: Option<&FoundFile>) -> Option<&[u8]> {
             file.map(|file| file.bytes.as_slice())
         }
@@ -173,6 +205,16 @@ impl Seen {
             config: bytes(self.config_file.as_ref()),
             security: bytes(self.security_file.as_ref()),
         }
+    }
+
+    /// Whether the image reads another configuration version than the files are of.
+    pub(super) fn needs_migration(&self, row: &ConfigRow) -> bool {
+        let applied = row.facts.applied.as_ref();
+        let versions = self
+            .adapter
+            .config_versions(&tag(row), applied, self.found());
+        // What cannot be read is refused, and not migrated.
+        versions.is_ok_and(|(from, to)| from != to)
     }
 
     /// Whether somebody has changed what the service had set since it was written for this generation.
@@ -212,18 +254,30 @@ fn converge(row: &ConfigRow, seen: &Seen, wanted: Wanted) -> Plan<Action> {
             expected: found.map(|found| found.stamp),
         });
     }
+    let migrated_from =
+        (rendered.found_version != rendered.config_version).then_some(rendered.found_version);
     let facts = ConfigFacts {
         generation: row.generation,
         refused: None,
         applied: Some(rendered.applied),
         restart_digest: Some(rendered.restart_digest),
+        put_back: row.facts.put_back && migrated_from.is_none(),
     };
     let mut actions = Vec::new();
+    if let Some(version) = migrated_from
+        && (!files.is_empty() || facts != row.facts)
+    {
+        actions.extend(back::keep(row, seen, version));
+    }
     if !files.is_empty() {
         actions.push(Action::WriteFiles {
             name: row.name.clone(),
             files,
-            drifted: seen.has_drifted(row),
+            why: if seen.has_drifted(row) {
+                Why::Drifted
+            } else {
+                Why::Wished
+            },
         });
     }
     if facts != row.facts {
@@ -238,6 +292,7 @@ fn converge(row: &ConfigRow, seen: &Seen, wanted: Wanted) -> Plan<Action> {
         };
     }
     let version = rendered.config_version;
+    let put_back = row.facts.put_back;
     let mut message = format!("the files are as they should be, configuration version {version}");
     for (what, names) in [
         ("this agent version has no place for", &rendered.skipped),
@@ -246,6 +301,11 @@ fn converge(row: &ConfigRow, seen: &Seen, wanted: Wanted) -> Plan<Action> {
         if !names.is_empty() {
             message.push_str(&format!("; {what}: {}", names.join(", ")));
         }
+    }
+    if put_back {
+        message.push_str(
+            "; the files of before were put back, without what was written since their migration",
+        );
     }
     say(
         Condition::ready(Reason::Converged, message),

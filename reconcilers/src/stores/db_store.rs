@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::adapter::{Adapter, store as adapters};
-use schema::agent_config::{self, ConfigFacts, ConfigRow, UserValues};
+use schema::agent_config::{self, ConfigFacts, ConfigRow, KeptFiles, UserValues};
 use schema::clock::SharedClock;
 use schema::config::query::{self as config, Values};
 use schema::container::{self, ContainerFacts, ContainerRow};
@@ -120,6 +120,17 @@ impl Store for DbStore {
 
     fn mcp_token(&self, row: &ConfigRow) -> SecretString {
         row.mcp_token(&self.master_key)
+    }
+
+    async fn keep_files(&self, uid: &Uid, files: &KeptFiles) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        agent_config::keep_files(&mut tx, &self.master_key, uid, files).await?;
+        tx.commit().await
+    }
+
+    async fn kept_files(&self, uid: &Uid) -> Result<Option<KeptFiles>, DbError> {
+        let mut connection = self.db.read().await?;
+        agent_config::kept_files(&mut connection, &self.master_key, uid).await
     }
 
     async fn save_config_facts(&self, uid: &Uid, facts: &ConfigFacts) -> Result<(), DbError> {

@@ -5,9 +5,11 @@
 //! follow from bumps its generation in the same transaction: the user's values, cookies and MCP token, the
 //! container's image, global settings, the adapter.
 
+pub(crate) mod kept;
 mod model;
 pub(crate) mod query;
 
+pub use kept::{KeptFiles, keep_files, kept_files};
 pub(crate) use model::read_reason;
 pub use model::{ConfigFacts, ConfigRow, Cookie, UserValues, Values};
 pub use query::{

@@ -56,6 +56,8 @@ pub struct ConfigFacts {
     pub applied: Option<Applied>,
     /// Digest over what a running agent must be restarted for; `None` before the first time.
     pub restart_digest: Option<String>,
+    /// The files of before a migration were put back, and have not been migrated since.
+    pub put_back: bool,
 }
 
 /// Values by channel and field.
@@ -101,6 +103,7 @@ pub(super) struct RawConfig {
     pub refused: Option<String>,
     pub applied: Option<String>,
     pub restart_digest: Option<String>,
+    pub put_back: Option<i64>,
 }
 
 /// Reads the stored form of a reason.
@@ -132,6 +135,7 @@ impl TryFrom<RawConfig> for ConfigRow {
                 refused: read_reason(raw.refused.as_deref())?,
                 applied,
                 restart_digest: raw.restart_digest,
+                put_back: raw.put_back == Some(1),
             },
         })
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use sqlx::AnyConnection;
 use zeroize::Zeroizing;
 
+use super::kept::FORGET_KEPT;
 use super::model::{ConfigFacts, ConfigRow, Cookie, RawConfig, UserValues, Values};
 use crate::condition::Reason;
 use crate::db::Tx;
@@ -21,7 +22,7 @@ macro_rules! select_config {
     ($rest:literal) => {
         concat!(
             "SELECT o.uid, u.name, o.generation, o.deleted_at, c.image_ref, u.mcp_token_version, g.generation AS config_generation, \
-             a.generation AS adapter_generation, f.generation AS facts_generation, f.refused, f.applied, f.restart_digest \
+             a.generation AS adapter_generation, f.generation AS facts_generation, f.refused, f.applied, f.restart_digest, f.put_back \
              FROM objects o JOIN users u ON u.uid = o.uid CROSS JOIN config_state g CROSS JOIN adapter_state a \
              LEFT JOIN containers c ON c.uid = o.uid LEFT JOIN config_facts f ON f.uid = o.uid \
              WHERE o.kind = 'config' ",
@@ -56,10 +57,11 @@ statements! {
     /// Forgets all of a user's cookies.
     FORGET_COOKIES = "DELETE FROM cookies WHERE uid = $1";
     /// What the reconciler remembers; nothing happens when the account is gone.
-    SAVE_FACTS = "INSERT INTO config_facts (uid, generation, refused, applied, restart_digest) \
-                  SELECT uid, CAST($2 AS BIGINT), $3, $4, $5 FROM users WHERE uid = $1 \
+    SAVE_FACTS = "INSERT INTO config_facts (uid, generation, refused, applied, restart_digest, put_back) \
+                  SELECT uid, CAST($2 AS BIGINT), $3, $4, $5, CAST($6 AS BIGINT) FROM users WHERE uid = $1 \
                   ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation, refused = excluded.refused, \
-                  applied = excluded.applied, restart_digest = excluded.restart_digest \
+                  applied = excluded.applied, restart_digest = excluded.restart_digest, \
+                  put_back = excluded.put_back \
                   WHERE config_facts.generation <= excluded.generation";
     /// The digest that is remembered.
     RESTART_DIGEST = "SELECT restart_digest FROM config_facts WHERE uid = $1";
@@ -75,12 +77,16 @@ fn cookie_context(uid: &Uid, domain: &str) -> String {
     format!("cookies/{uid}/{domain}")
 }
 
-fn open(key: &MasterKey, context: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, DbError> {
+pub(super) fn open(
+    key: &MasterKey,
+    context: &str,
+    sealed: &[u8],
+) -> Result<Zeroizing<Vec<u8>>, DbError> {
     key.open(context, sealed)
         .map_err(|e| DbError::Sealed(format!("{context}: {e}")))
 }
 
-fn seal(key: &MasterKey, context: &str, text: &[u8]) -> Result<Vec<u8>, DbError> {
+pub(super) fn seal(key: &MasterKey, context: &str, text: &[u8]) -> Result<Vec<u8>, DbError> {
     key.seal(context, text)
         .map_err(|e| DbError::Sealed(format!("{context}: {e}")))
 }
@@ -97,7 +103,7 @@ pub(crate) async fn create(
 
 /// Asks for the removal of a user's config object; what the user set is forgotten at once.
 pub(crate) async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<(), DbError> {
-    for statement in [FORGET_CHANNELS, FORGET_COOKIES] {
+    for statement in [FORGET_CHANNELS, FORGET_COOKIES, FORGET_KEPT] {
         sqlx::query(statement)
             .bind(uid.as_str())
             .execute(&mut **tx)
@@ -301,6 +307,7 @@ pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &ConfigFacts) -> Result<b
         .bind(facts.refused.map(Reason::as_str))
         .bind(applied)
         .bind(&facts.restart_digest)
+        .bind(i64::from(facts.put_back))
         .execute(&mut **tx)
         .await?;
     let changed = before.and_then(|(digest,)| digest) != facts.restart_digest;

@@ -269,6 +269,61 @@ async fn a_migration_and_its_image_are_one_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_crashes_with_migrated_files_goes_back_to_the_image_and_the_files_of_before() {
+    let (mut yard, uid) = yard().await;
+    yard.configure("agent", json!({})).await;
+    let old = yard.fake.add_image("echo:1.1.0");
+    let new = yard.fake.add_image("echo:2.0.0");
+    give(&yard, &uid, "docker.io/library/echo:1.1.0", &old).await;
+    yard.settled(&uid).await;
+    // The agent's own, and the user's.
+    let mut config: Value = serde_json::from_str(&text(&yard, "config.json")).unwrap();
+    config["own"] = json!(1);
+    config["bindings"] = json!(["gone in version 3"]);
+    std::fs::write(path(&yard, "config.json"), config.to_string()).unwrap();
+    std::fs::write(path(&yard, "security.json"), "{\"own\": \"k\"}").unwrap();
+    let files = || [text(&yard, "config.json"), text(&yard, "security.json")];
+    let before = files();
+    give(&yard, &uid, "docker.io/library/echo:2.0.0", &new).await;
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert!(!text(&yard, "config.json").contains("bindings"));
+    for _ in 0..4 {
+        yard.clock.advance(std::time::Duration::from_secs(1));
+        yard.fake.hand_exit("agentyard-alice", 1).unwrap();
+        yard.event(&uid);
+        yard.settled(&uid).await;
+    }
+    yard.clock.advance(std::time::Duration::from_secs(1));
+    yard.fake.hand_exit("agentyard-alice", 1).unwrap();
+    yard.event(&uid);
+    yard.pass(&uid).await.unwrap();
+    assert!(yard.row(&uid).await.unwrap().facts.crash_count > 2);
+
+    let at = yard.now();
+    give(&yard, &uid, "docker.io/library/echo:1.1.0", &old).await;
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    let waited = yard.now().since(at);
+    assert!(waited < std::time::Duration::from_secs(5), "{waited:?}");
+    let container = yard.fake.container("agentyard-alice").unwrap().container;
+    assert_eq!(container.image_id, old);
+    assert_eq!(
+        [text(&yard, "config.json"), text(&yard, "security.json")],
+        before
+    );
+    let pass = yard.config_pass(&uid).await.unwrap().unwrap();
+    let said = pass.condition.unwrap();
+    assert!(
+        said.message.contains("the files of before were put back"),
+        "{said:?}"
+    );
+    yard.assert_nothing_to_do(&uid).await;
+    // With the account goes what is kept.
+    assert!(yard.store().kept_files(&uid).await.unwrap().is_some());
+    yard.delete_user(&uid).await;
+    assert_eq!(yard.store().kept_files(&uid).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_user_ends_with_nothing_left() {
     let (mut yard, uid) = yard().await;
     save(&yard, &uid, "s3cret", "one").await;

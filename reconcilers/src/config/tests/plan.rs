@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 use schema::adapter::Adapter;
-use schema::agent_config::{ConfigFacts, ConfigRow, UserValues};
+use schema::agent_config::{ConfigFacts, ConfigRow, KeptFiles, UserValues};
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use schema::config::Config;
 use schema::home::{FoundFile, HomeState, Stamp};
@@ -13,7 +13,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use crate::config::observe::{NoAddress, Seen, Snapshot, World};
-use crate::config::plan::{Action, plan};
+use crate::config::plan::{Action, Why, plan};
 use crate::engine::plan::NetworkState;
 use crate::runtime::{Plan, Requeue};
 
@@ -68,6 +68,7 @@ fn seen(agent: Value, found: [Option<FoundFile>; 2]) -> Seen {
         base_url: "http://10.88.0.1:8081".to_owned(),
         config_file,
         security_file,
+        kept: None,
     }
 }
 
@@ -118,6 +119,12 @@ fn apply(snapshot: &mut Snapshot, plan: &Plan<Action>) -> Vec<String> {
                     });
                     written.push(new.path.clone());
                 }
+            }
+            Action::KeepFiles(kept) => {
+                let World::Seen(seen) = &mut snapshot.world else {
+                    panic!("kept without a look");
+                };
+                seen.kept = Some((**kept).clone());
             }
             Action::SaveFacts(facts) => row.facts = (**facts).clone(),
         }
@@ -440,6 +447,201 @@ fn the_time_of_a_pass_does_not_matter() {
     assert_eq!(at(1), at(1_000_000));
 }
 
+fn kept(snapshot: &Snapshot) -> Option<KeptFiles> {
+    match &snapshot.world {
+        World::Seen(seen) => seen.kept.clone(),
+        _ => panic!("looked"),
+    }
+}
+
+fn bytes(snapshot: &Snapshot) -> [Option<Vec<u8>>; 2] {
+    match &snapshot.world {
+        World::Seen(seen) => {
+            let files = [&seen.config_file, &seen.security_file];
+            files.map(|file| file.as_ref().map(|file| file.bytes.clone()))
+        }
+        _ => panic!("looked"),
+    }
+}
+
+fn image(snapshot: &mut Snapshot, tag: &str) {
+    let mut changed = (*snapshot.row).clone();
+    changed.image_ref = Some(format!("echo:{tag}"));
+    changed.generation.0 += 1;
+    snapshot.row = Arc::new(changed);
+}
+
+/// Files of version 1, as they are with an agent of it: the service's part is in them.
+fn settled_at_version_1() -> Snapshot {
+    let config = json!({ "version": 1, "mine": 1, "bindings": ["gone in version 3"] });
+    let security = json!({ "own": "hunter3", "channels": { "chat": { "own": "k" } } });
+    let files = [
+        Some(file(&config.to_string())),
+        Some(file(&security.to_string())),
+    ];
+    let mut snapshot = looked(row("1.0.0"), seen(json!({}), files));
+    let first = plan(&snapshot);
+    assert!(
+        !first
+            .actions
+            .iter()
+            .any(|a| matches!(a, Action::KeepFiles(_)))
+    );
+    apply(&mut snapshot, &first);
+    snapshot
+}
+
+/// Does what the plan says, killed after so many steps, and once more after the first of the files.
+fn apply_cut(snapshot: &mut Snapshot, plan: &Plan<Action>, steps: usize, half: bool) {
+    let mut cut = plan.clone();
+    cut.actions.truncate(steps);
+    if let Some(Action::WriteFiles { files, .. }) = cut.actions.last_mut()
+        && half
+    {
+        files.truncate(1);
+    }
+    apply(snapshot, &cut);
+}
+
+#[test]
+fn files_come_back_as_they_were_where_no_migration_leads_back() {
+    // Killed anywhere, on the way there and on the way back.
+    for (steps, half) in [(0, false), (1, false), (2, true), (2, false), (3, false)] {
+        let mut snapshot = settled_at_version_1();
+        let before = bytes(&snapshot);
+        let digest = snapshot.row.facts.restart_digest.clone();
+        image(&mut snapshot, "2.0.0");
+        let there = plan(&snapshot);
+        assert_eq!(
+            there.actions.first().map(ToString::to_string).as_deref(),
+            Some("keep the files of configuration version 1")
+        );
+        apply_cut(&mut snapshot, &there, steps, half);
+        let there = plan(&snapshot);
+        apply(&mut snapshot, &there);
+        assert_eq!(plan(&snapshot).actions, []);
+        assert_ne!(snapshot.row.facts.restart_digest, digest);
+        let [config, _] = bytes(&snapshot);
+        assert!(
+            !String::from_utf8(config.unwrap())
+                .unwrap()
+                .contains("bindings")
+        );
+        // What the agent of the new version writes is lost.
+        let World::Seen(seen) = &mut snapshot.world else {
+            panic!("looked");
+        };
+        seen.config_file = Some(file("{\"version\": 3, \"newer\": true}"));
+
+        image(&mut snapshot, "1.0.0");
+        let back = plan(&snapshot);
+        assert!(matches!(
+            back.actions.as_slice(),
+            [
+                Action::WriteFiles {
+                    why: Why::PutBack,
+                    ..
+                },
+                Action::SaveFacts(_)
+            ]
+        ));
+        apply_cut(&mut snapshot, &back, steps.min(1), half);
+        let back = plan(&snapshot);
+        apply(&mut snapshot, &back);
+        let last = plan(&snapshot);
+        assert_eq!(last.actions, []);
+        assert_eq!(ready(&last).status, ConditionStatus::True);
+        assert_eq!(bytes(&snapshot), before, "{steps} {half}");
+        assert_eq!(snapshot.row.facts.restart_digest, digest);
+        // Killed before it was remembered, nobody knows of it any more.
+        if steps == 0 || half {
+            let message = &ready(&last).message;
+            assert!(
+                message.contains("; the files of before were put back"),
+                "{message}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_wished_by_now_is_in_the_files_that_come_back() {
+    let mut snapshot = settled_at_version_1();
+    image(&mut snapshot, "2.0.0");
+    let there = plan(&snapshot);
+    apply(&mut snapshot, &there);
+    let World::Seen(seen) = &mut snapshot.world else {
+        panic!("looked");
+    };
+    seen.token = SecretString::from("ada:beef");
+    image(&mut snapshot, "1.0.0");
+    let back = plan(&snapshot);
+    apply(&mut snapshot, &back);
+    let config = bytes(&snapshot)[0].clone().unwrap();
+    let config = String::from_utf8(config).unwrap();
+    assert!(config.contains("token=ada%3Abeef") && !config.contains("cafe"));
+    assert!(config.contains("gone in version 3"));
+    // The next migration keeps what is there then, and says no more of the files of before.
+    image(&mut snapshot, "2.0.0");
+    let again = plan(&snapshot);
+    apply(&mut snapshot, &again);
+    assert_eq!(kept(&snapshot).unwrap().config.unwrap(), config.as_bytes());
+    let last = plan(&snapshot);
+    assert_eq!(last.actions, []);
+    assert!(!ready(&last).message.contains("before"));
+}
+
+#[test]
+fn a_declared_way_back_wins_and_another_version_is_refused() {
+    let mut snapshot = settled_at_version_1();
+    image(&mut snapshot, "1.1.0");
+    let there = plan(&snapshot);
+    apply(&mut snapshot, &there);
+    let World::Seen(seen) = &mut snapshot.world else {
+        panic!("looked");
+    };
+    let newer = json!({ "version": 2, "newer": true });
+    seen.config_file = Some(file(&newer.to_string()));
+    image(&mut snapshot, "1.0.0");
+    let back = plan(&snapshot);
+    apply(&mut snapshot, &back);
+    let config = bytes(&snapshot)[0].clone().unwrap();
+    let config = String::from_utf8(config).unwrap();
+    assert!(config.contains("newer"), "migrated, not put back: {config}");
+    // Kept are files of version 2 now, and nobody asks for that version.
+    image(&mut snapshot, "1.1.0");
+    let there = plan(&snapshot);
+    apply(&mut snapshot, &there);
+    image(&mut snapshot, "2.0.0");
+    let there = plan(&snapshot);
+    apply(&mut snapshot, &there);
+    assert_eq!(kept(&snapshot).unwrap().config_version, 2);
+    let before = bytes(&snapshot);
+    image(&mut snapshot, "1.0.0");
+    let refused = plan(&snapshot);
+    assert_eq!(ready(&refused).reason, Reason::NoMigrationPath);
+    apply(&mut snapshot, &refused);
+    assert_eq!(bytes(&snapshot), before);
+}
+
+#[test]
+fn a_kept_file_is_never_shown() {
+    let mut snapshot = settled_at_version_1();
+    for tag in ["2.0.0", "1.0.0"] {
+        image(&mut snapshot, tag);
+        let plan = plan(&snapshot);
+        for text in [format!("{plan:?}"), format!("{plan:#?}")] {
+            for secret in ["hunter3", "mine", "cafe"] {
+                assert!(!text.contains(secret), "{text}");
+            }
+        }
+        for action in &plan.actions {
+            assert!(!action.to_string().contains("hunter3"));
+        }
+        apply(&mut snapshot, &plan);
+    }
+}
+
 /// A service killed between the two renames has written the security file only. What comes after is as if
 /// nothing had happened, also where both are migrated on the way.
 #[test]
@@ -458,8 +660,8 @@ fn l44_both_files_are_migrated_even_when_only_one_was_written() {
         apply(&mut whole, &first);
         let mut half = looked(row(tag), seen(json!({}), found()));
         let mut cut = plan(&half);
-        cut.actions.truncate(1);
-        let Some(Action::WriteFiles { files, .. }) = cut.actions.first_mut() else {
+        cut.actions.truncate(2);
+        let Some(Action::WriteFiles { files, .. }) = cut.actions.last_mut() else {
             panic!("{cut:?}");
         };
         files.truncate(1);
@@ -467,13 +669,7 @@ fn l44_both_files_are_migrated_even_when_only_one_was_written() {
         let rest = plan(&half);
         apply(&mut half, &rest);
         assert_eq!(plan(&half).actions, []);
-        let bytes = |snapshot: &Snapshot| match &snapshot.world {
-            World::Seen(seen) => {
-                let files = [&seen.config_file, &seen.security_file];
-                files.map(|file| file.as_ref().map(|file| file.bytes.clone()))
-            }
-            _ => panic!("looked"),
-        };
+        assert_eq!(kept(&half), kept(&whole), "nothing half is kept");
         assert_eq!(bytes(&half), bytes(&whole), "{tag}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schema::agent_config::{ConfigFacts, ConfigRow, UserValues};
+use schema::agent_config::{ConfigFacts, ConfigRow, KeptFiles, UserValues};
 use schema::container::AgentFiles;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Uid};
@@ -19,6 +19,7 @@ pub(super) struct AgentConfig {
     /// How often the user's MCP token was made anew; its version is one more.
     token_changes: i64,
     facts: Option<ConfigFacts>,
+    kept: Option<KeptFiles>,
 }
 
 impl Tables {
@@ -32,6 +33,7 @@ impl Tables {
     pub(super) fn forget_values(&mut self, uid: &Uid) {
         if let Some(config) = self.agent_configs.get_mut(uid) {
             config.values = UserValues::default();
+            config.kept = None;
         }
     }
 
@@ -62,6 +64,20 @@ impl Tables {
         config
             .map(|config| config.values.clone())
             .unwrap_or_default()
+    }
+
+    /// Nothing happens when the user is gone or going.
+    pub(super) fn keep_files(&mut self, uid: &Uid, files: &KeptFiles) {
+        let object = self.object(Kind::Config, uid);
+        if object.is_some_and(|object| object.deleted_at.is_none())
+            && let Some(config) = self.agent_configs.get_mut(uid)
+        {
+            config.kept = Some(files.clone());
+        }
+    }
+
+    pub(super) fn kept_files(&self, uid: &Uid) -> Option<KeptFiles> {
+        self.agent_configs.get(uid)?.kept.clone()
     }
 
     /// How the files are, as the container's row tells it.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
-use schema::agent_config::{ConfigFacts, ConfigRow, UserValues};
+use schema::agent_config::{ConfigFacts, ConfigRow, KeptFiles, UserValues};
 use schema::bell::{Bell, Ringer, bell};
 use schema::clock::SharedClock;
 use schema::config::query::Values;
@@ -236,6 +236,18 @@ impl Store for MemoryStore {
         // Nobody checks it, but another version must be another token.
         let version = row.mcp_token_version;
         SecretString::from(format!("{}:{}{version:08x}", row.name, row.uid))
+    }
+
+    async fn keep_files(&self, uid: &Uid, files: &KeptFiles) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            tables.keep_files(uid, files);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn kept_files(&self, uid: &Uid) -> Result<Option<KeptFiles>, DbError> {
+        self.transaction(|tables| Ok(tables.kept_files(uid))).await
     }
 
     async fn save_config_facts(&self, uid: &Uid, facts: &ConfigFacts) -> Result<(), DbError> {

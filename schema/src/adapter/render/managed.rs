@@ -99,7 +99,25 @@ fn walk(value: &Value, path: &SettingPath, visit: &mut impl FnMut(&SettingPath, 
 pub(super) fn digest<'a>(
     entries: impl Iterator<Item = (Storage, &'a SettingPath, &'a Value)>,
 ) -> String {
-    let mut hash = Sha256::new();
+    digest_after(Sha256::new(), entries)
+}
+
+/// Digest over what a running agent must be restarted for. Of another configuration version it is always another
+/// one: what a container has read of one version is nothing for an agent of another.
+pub(super) fn restart_digest<'a>(
+    config_version: u32,
+    entries: impl Iterator<Item = (Storage, &'a SettingPath, &'a Value)>,
+) -> String {
+    digest_after(
+        Sha256::new().chain_update(format!("{config_version}\n")),
+        entries,
+    )
+}
+
+fn digest_after<'a>(
+    mut hash: Sha256,
+    entries: impl Iterator<Item = (Storage, &'a SettingPath, &'a Value)>,
+) -> String {
     for (storage, path, value) in entries {
         // As one JSON value, so that no two lists of entries give the same text.
         let entry = serde_json::json!([storage, path, canonical(value)]);

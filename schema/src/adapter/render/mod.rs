@@ -69,7 +69,8 @@ impl Adapter {
         let skipped = self.set_channels(inputs.channels, agent_version, &mut config, &mut security);
         self.set_mcp_servers(&inputs.mcp, &mut config);
         let cookies = SettingPath::dotted(&self.index.agent.cookies_path);
-        let restart_digest = managed::digest(
+        let restart_digest = managed::restart_digest(
+            target,
             entries(&config, &security)
                 .iter()
                 .filter(|(storage, path, _)| *storage == Storage::Config || !path.is_in(&cookies))
@@ -92,6 +93,7 @@ impl Adapter {
         let agent = &self.index.agent;
         Ok(Rendered {
             agent_version: agent_version.version,
+            found_version: from,
             config_version: target,
             config: finish(
                 &agent.config_file,
@@ -113,6 +115,21 @@ impl Adapter {
             restart_digest,
             skipped,
         })
+    }
+
+    /// The configuration versions of the files as they are, and as an image with this tag reads them.
+    ///
+    /// # Errors
+    /// [`RenderError::InvalidUserConfig`].
+    pub fn config_versions(
+        &self,
+        image_tag: &str,
+        applied: Option<&Applied>,
+        found: Found<'_>,
+    ) -> Result<(u32, u32), RenderError> {
+        let target = self.resolve_agent_version(image_tag).config_version;
+        let found = self.read(found)?;
+        Ok((self.version_of(&found, applied, target), target))
     }
 
     /// Whether something that the service had set is not so any more. What the user or the agent

@@ -69,6 +69,8 @@ pub struct Applied {
 pub struct Rendered {
     /// The agent version that the image is treated as.
     pub agent_version: Version,
+    /// The configuration version that the files were found in; when it is another one, they were migrated.
+    pub found_version: u32,
     /// The configuration version of the files.
     pub config_version: u32,
     /// The configuration file.
@@ -77,8 +79,8 @@ pub struct Rendered {
     pub security: RenderedFile,
     /// To be kept once the files are written.
     pub applied: Applied,
-    /// Digest over what a running agent must be restarted for: global settings, channels, MCP
-    /// servers, the workspace; neither cookies nor anything of the user's or the agent's own.
+    /// Digest over what a running agent must be restarted for: the configuration version, global
+    /// settings, channels, MCP servers, the workspace; neither cookies nor anything of the user's or the agent's own.
     pub restart_digest: String,
     /// The user's values that this agent version has no place for, as `channel` or
     /// `channel.field`. They are kept where they are stored, and written when it has one.
