@@ -51,6 +51,20 @@ impl Running<'_> {
                 ..facts.clone()
             })));
         }
+        if self.row.files.refused == Some(Reason::NoMigrationPath)
+            && let Some(blocked) = self.blocked()
+        {
+            // That may last: what is there goes on with its old image.
+            return match base.state {
+                ContainerState::Running | ContainerState::Exited | ContainerState::Created => {
+                    self.keep_on(base, blocked)
+                }
+                ContainerState::Paused
+                | ContainerState::Dead
+                | ContainerState::Restarting
+                | ContainerState::Removing => blocked,
+            };
+        }
         if fresh || base.state != ContainerState::Running {
             if let Some(blocked) = self.blocked() {
                 return blocked;
@@ -90,6 +104,15 @@ impl Running<'_> {
 
     /// The replacement has failed: the previous container is kept going until the next attempt.
     pub(super) fn keep_previous(&self, base: &Container, left: Duration) -> Plan<Action> {
+        let failed = Condition::not_ready(
+            Reason::ReplacementFailed,
+            "the replacement did not become ready; the previous container runs",
+        );
+        self.keep_on(base, say(failed, Requeue::After(left)))
+    }
+
+    /// The container in use is not what it should be and goes on all the same; `said`, while it runs.
+    fn keep_on(&self, base: &Container, said: Plan<Action>) -> Plan<Action> {
         match base.state {
             ContainerState::Running => {}
             ContainerState::Exited => return self.exited(base),
@@ -110,13 +133,7 @@ impl Running<'_> {
                 );
             }
         }
-        say(
-            Condition::not_ready(
-                Reason::ReplacementFailed,
-                "the replacement did not become ready; the previous container runs",
-            ),
-            Requeue::After(left),
-        )
+        said
     }
 
     /// The old container is aside: the new one takes over, or the old one comes back.
