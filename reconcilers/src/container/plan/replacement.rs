@@ -16,6 +16,8 @@ use crate::runtime::{Plan, Requeue};
 
 const FIRST_RETRY_OF_REPLACEMENT: Duration = Duration::from_secs(5 * 60);
 const LONGEST_RETRY_OF_REPLACEMENT: Duration = Duration::from_secs(60 * 60);
+/// Who saves again and again is answered by one restart for all of that, not by one for each.
+const REST: Duration = Duration::from_secs(2);
 
 impl Running<'_> {
     /// The container is not what it should be.
@@ -69,6 +71,16 @@ impl Running<'_> {
             if let Some(blocked) = self.blocked() {
                 return blocked;
             }
+            let only_afresh = !debugging && !by_hand && label(LABEL_SPEC_DIGEST) == wanted_digest;
+            if only_afresh && let Some(left) = self.rest_of(base) {
+                return say(
+                    Condition::not_ready(
+                        Reason::Progressing,
+                        "the container was started a moment ago, and is replaced in a moment",
+                    ),
+                    Requeue::After(left),
+                );
+            }
             let mut actions = vec![Action::SaveFacts(Box::new(forgotten(&self.row.facts)))];
             actions.extend(next.map(remove));
             if base.state == ContainerState::Running {
@@ -100,6 +112,15 @@ impl Running<'_> {
             }
         }
         act(actions, "replacing the container")
+    }
+
+    /// What is left of the rest that a container has after its start before the same is made afresh.
+    fn rest_of(&self, base: &Container) -> Option<Duration> {
+        let details = self.seen.details.get(&base.id);
+        let started_at = details.map_or(self.row.facts.started_at, |d| d.started_at);
+        let at = started_at.unwrap_or(base.created_at);
+        // Of a clock that was set back nobody knows how long that is.
+        (at <= self.now).then(|| self.left_of(at, REST)).flatten()
     }
 
     /// The replacement has failed: the previous container is kept going until the next attempt.
