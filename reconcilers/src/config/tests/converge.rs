@@ -162,6 +162,61 @@ async fn what_runs_runs_on_until_the_files_are_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_files_whose_passes_are_switched_off() {
+    let (mut yard, uid) = yard().await;
+    yard.settled(&uid).await;
+    let before = made(&yard);
+    for (paused, expected) in [(true, Reason::Running), (false, Reason::ConfigPending)] {
+        let mut tx = yard.db.begin().await.unwrap();
+        object::set_paused(&mut tx, Kind::Config, &uid, paused, None)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        yard.clock.advance(Duration::from_secs(60));
+        save(&yard, &uid, "s3cret", &format!("paused-{paused}")).await;
+        let mut last = None;
+        for _ in 0..8 {
+            // The files' own passes are left out, as the pause leaves them out.
+            let pass = yard.pass(&uid).await.unwrap().unwrap();
+            assert!(pass.error.is_none(), "{:?}", pass.error);
+            last = pass.condition;
+        }
+        assert_eq!(reason(last), expected);
+    }
+    assert_ne!(
+        made(&yard),
+        before,
+        "it went on with the files as they were"
+    );
+    assert!(!path(&yard, "security.json").exists());
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert!(text(&yard, "security.json").contains("s3cret"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_engine_nothing_new_is_said_of_files_that_were_written() {
+    let (mut yard, uid) = yard().await;
+    yard.settled(&uid).await;
+    let said = yard.config_pass(&uid).await.unwrap().unwrap();
+    let said = said.condition.unwrap();
+    assert_eq!(said.reason, Reason::Converged);
+    // A service that has just been started, and no engine.
+    yard.reboot();
+    let pass = yard.config_pass(&uid).await.unwrap().unwrap();
+    assert_eq!((pass.acted, pass.requeue), (0, Requeue::AtResync));
+    let condition = pass.condition.unwrap();
+    assert_eq!(
+        (condition.reason, condition.status),
+        (said.reason, said.status)
+    );
+    save(&yard, &uid, "s3cret", "one").await;
+    let pass = yard.config_pass(&uid).await.unwrap().unwrap();
+    assert_eq!(reason(pass.condition), Reason::EngineUnavailable);
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert!(text(&yard, "security.json").contains("s3cret"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_somebody_changed_is_set_right_and_what_the_agent_wrote_stays() {
     let (mut yard, uid) = yard().await;
     save(&yard, &uid, "s3cret", "one").await;
