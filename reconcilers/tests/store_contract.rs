@@ -23,6 +23,7 @@ use schema::error::DbError;
 use schema::home::{FoundFile, HomeError, NewFile};
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::image::{self, DesiredImage, ImageFacts};
+use schema::meta;
 use schema::object;
 use schema::rollout::{
     self, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, TargetState,
@@ -141,6 +142,13 @@ impl Both {
         both
     }
 
+    /// How often whoever changes many rows at once has taken its turn.
+    async fn turns_of_bulk(&self) -> i64 {
+        let mut tx = self.db.begin().await.unwrap();
+        // Never committed: asking is no turn.
+        meta::take_guard(&mut tx, "bulk").await.unwrap()
+    }
+
     /// Somebody writes something, anything.
     async fn write(&self, rng: &mut StdRng, uids: &mut Vec<Uid>) {
         let number: u32 = rng.random_range(0..28);
@@ -194,10 +202,12 @@ impl Both {
             7 => {
                 let kind = if flag { Kind::User } else { Kind::Container };
                 let paused = rng.random_bool(0.5);
-                let real = write!(self, |tx| object::set_paused(
-                    &mut tx, kind, &uid, paused, None
-                ));
-                same("pause", &memory.set_paused(kind, &uid, paused), &real);
+                for kind in [kind, Kind::Config] {
+                    let real = write!(self, |tx| object::set_paused(
+                        &mut tx, kind, &uid, paused, None
+                    ));
+                    same("pause", &memory.set_paused(kind, &uid, paused), &real);
+                }
             }
             8 => {
                 let name = if rng.random_bool(0.3) {
@@ -532,10 +542,15 @@ impl Both {
             }
             6 | 7 => {
                 let batch = [user, uids[rng.random_range(0..uids.len())].clone()];
+                let turns = self.turns_of_bulk().await;
+                let moved = real.move_targets(step, &batch, &image, limit).await;
+                // PostgreSQL locks rows in no order of ours: it takes turns with changes of all.
+                let taken = self.turns_of_bulk().await - turns;
+                assert_eq!(taken, i64::from(moved.is_ok()));
                 same(
                     "move",
                     &memory.move_targets(step, &batch, &image, limit).await,
-                    &real.move_targets(step, &batch, &image, limit).await,
+                    &moved,
                 );
             }
             8 | 9 => {

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use reconcilers::drivers::docker::fake::{Run, Verb};
+use reconcilers::drivers::docker::fake::Verb;
 use reconcilers::stores::memory::Change;
 use schema::container::Desired;
 use schema::ids::{Kind, Uid};
@@ -36,11 +36,6 @@ fn quiet_world() -> World {
 fn ten_saves_in_a_second_are_at_most_two_restarts() {
     told(async {
         let mut world = quiet_world();
-        // It takes an agent a moment to end.
-        world.fake.on_start(|_| Run {
-            stops_after: Some(Duration::from_secs(1)),
-            ..Run::default()
-        });
         world.begin(false);
         let Some(uid) = world.some_uid() else {
             panic!("somebody was created");

@@ -8,6 +8,9 @@ use std::time::Duration;
 use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
+/// What is said of files that this run of the service has not looked at yet.
+const NEVER: &str = "nothing has changed since the files were last looked at";
+
 #[derive(Debug)]
 struct Look {
     due: Instant,
@@ -42,6 +45,14 @@ impl Looks {
         let looks = self.lock();
         let look = looks.get(uid)?;
         (look.due > Instant::now()).then(|| Arc::clone(&look.said))
+    }
+
+    /// What was said last, however long ago.
+    pub(super) fn last_said(&self, uid: &Uid) -> Arc<str> {
+        let looks = self.lock();
+        looks
+            .get(uid)
+            .map_or_else(|| Arc::from(NEVER), |look| Arc::clone(&look.said))
     }
 
     /// The files were looked at, and nothing was to be done.

@@ -119,6 +119,9 @@ impl ConfigReconciler {
         if runtime::is_dry_run() {
             return;
         }
+        if matches!(snapshot.world, World::Unchanged(_)) {
+            return;
+        }
         let looked = matches!(snapshot.world, World::Seen(_) | World::Unreadable(_));
         let plan = plan::plan(snapshot);
         let ready = condition::find(&plan.conditions, ConditionType::Ready);
@@ -137,6 +140,10 @@ impl ConfigReconciler {
         let config = self.config.at(row.config_generation).await?;
         let base_url = match self.base_url(&config) {
             Ok(base_url) => base_url,
+            // That is told of the engine already, and for these files nothing follows from it.
+            Err(_) if !has_news(row) => {
+                return Ok(World::Unchanged(self.looks.last_said(&row.uid)));
+            }
             Err(unknown) => return Ok(World::NoAddress(unknown)),
         };
         let adapter = self.adapters.at(row.adapter_generation).await?;
@@ -186,9 +193,7 @@ impl ConfigReconciler {
             (NetworkState::AsWanted, Some(gateway)) => {
                 Ok(format!("http://{gateway}:{}", self.options.agent_port))
             }
-            (NetworkState::Missing, _) if self.view.connection() != Connection::Up => {
-                Err(NoAddress::EngineUnavailable)
-            }
+            (_, _) if self.view.connection() != Connection::Up => Err(NoAddress::EngineUnavailable),
             (NetworkState::AsWanted, None) => Err(NoAddress::Network(NetworkState::Missing)),
             (state, _) => Err(NoAddress::Network(state)),
         }
@@ -209,6 +214,9 @@ fn has_news(row: &ConfigRow) -> bool {
 pub(super) fn is_unreadable(error: &HomeError) -> bool {
     matches!(
         error,
-        HomeError::NotRegular { .. } | HomeError::TooLarge { .. } | HomeError::UnsafePath { .. }
+        HomeError::NotRegular { .. }
+            | HomeError::TooLarge { .. }
+            | HomeError::UnsafePath { .. }
+            | HomeError::Forbidden { .. }
     )
 }

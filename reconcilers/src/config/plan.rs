@@ -168,30 +168,37 @@ pub(super) fn render(
     let tag = &tag(row);
     let global = |key: &str| seen.config.get(key).unwrap_or(Value::Null);
     let (agent, security) = (global("agent"), global("security"));
+    let render = |channels: &Values| {
+        seen.adapter.render(&Inputs {
+            image_tag: tag,
+            agent: &agent,
+            security: &security,
+            channels,
+            cookies: &seen.values.cookies,
+            mcp: McpAccess {
+                base_url: &seen.base_url,
+                token: &seen.token,
+            },
+            applied,
+            found,
+        })
+    };
     let mut channels = Values::new();
     let mut not_permitted = Vec::new();
     for (channel, values) in &seen.values.channels {
-        if seen.adapter.permits_channel(tag, &agent, channel)? {
-            channels.insert(channel.clone(), values.clone());
-        } else {
-            not_permitted.push(channel.clone());
+        match seen.adapter.permits_channel(tag, &agent, channel) {
+            Ok(true) => {
+                channels.insert(channel.clone(), values.clone());
+            }
+            Ok(false) => not_permitted.push(channel.clone()),
+            // What is wrong with the user's own files says more: a container must not read them then.
+            Err(global) => {
+                return Err(render(&Values::new()).err().unwrap_or(global));
+            }
         }
     }
-    let rendered = seen.adapter.render(&Inputs {
-        image_tag: tag,
-        agent: &agent,
-        security: &security,
-        channels: &channels,
-        cookies: &seen.values.cookies,
-        mcp: McpAccess {
-            base_url: &seen.base_url,
-            token: &seen.token,
-        },
-        applied,
-        found,
-    })?;
     Ok(Wanted {
-        rendered,
+        rendered: render(&channels)?,
         not_permitted,
     })
 }

@@ -232,6 +232,8 @@ impl Store for DbStore {
         health_timeout: Duration,
     ) -> Result<(), DbError> {
         let mut tx = self.begin_step(step).await?;
+        // Several users' rows, in no order of a change of all: the two would wait for each other.
+        meta::take_guard(&mut tx, "bulk").await?;
         for user in users {
             let (rollout, now) = (step.rollout, step.now);
             rollout::move_target(&mut tx, rollout, user, image, health_timeout, now).await?;

@@ -61,7 +61,9 @@ pub(crate) fn classify_home(error: &HomeError) -> (ErrorClass, Reason) {
         | HomeError::NotRegular { .. }
         | HomeError::TooLarge { .. } => (ErrorClass::Terminal, Reason::HomeConflict),
         HomeError::Changed { .. } => (ErrorClass::Conflict, Reason::Retrying),
-        HomeError::CopyDiffers { .. } => (ErrorClass::Transient, Reason::Retrying),
+        HomeError::Forbidden { .. } | HomeError::CopyDiffers { .. } => {
+            (ErrorClass::Transient, Reason::Retrying)
+        }
         HomeError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
             (ErrorClass::Transient, Reason::StorageFull)
         }

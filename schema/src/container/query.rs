@@ -18,7 +18,7 @@ macro_rules! select_container {
         concat!(
             "SELECT c.uid, u.name, u.disabled, c.desired, c.restart_token, c.debug, c.image_ref AS spec_image_ref, c.image_id AS spec_image_id, c.image_digest AS spec_image_digest, c.health_timeout_ms, c.cpu_limit, c.memory_limit_mb, \
              o.generation, o.deleted_at, z.name AS finalizer, g.generation AS config_generation, a.generation AS adapter_generation, \
-             k.generation AS files_wanted, y.generation AS files_at, y.refused AS files_refused, y.restart_digest AS files_digest, \
+             CASE WHEN k.paused = 0 THEN k.generation END AS files_wanted, y.generation AS files_at, y.refused AS files_refused, y.restart_digest AS files_digest, \
              f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.ready_at, f.crash_count, f.crash_token, f.last_exit_at, f.last_exit_code, \
              f.failed_digest, f.failed_at, f.failed_count \
              FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \

@@ -30,6 +30,12 @@ pub enum HomeError {
         /// The path inside the user's directory.
         path: String,
     },
+    /// A file that its owner, the agent, lets nobody read, so not a service that is not root.
+    #[error("{path:?} may not be read")]
+    Forbidden {
+        /// The path inside the user's directory.
+        path: String,
+    },
     /// A file is not what its writer has read: somebody else has written it meanwhile. Reading it again
     /// helps.
     #[error("{path:?} has been changed meanwhile")]

@@ -2,16 +2,20 @@
 //! and several at a time.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::beneath;
 use super::error::HomeError;
-use super::user_home::{TemporaryFile, UserHome, not_regular, unsafe_path};
+use super::user_home::{TemporaryFile, UserHome, is_temporary, not_regular, unsafe_path};
 use crate::fault;
+
+/// So many entries of a directory are looked at for what was left there.
+const MOST_LOOKED_AT: usize = 10_000;
 
 /// Which state of a file was read: another write leaves another stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,13 +89,24 @@ impl UserHome {
     /// there.
     ///
     /// # Errors
-    /// As [`UserHome::read`].
+    /// [`HomeError::Forbidden`] when its permissions are in the way. Otherwise as [`UserHome::read`].
     pub fn read_stamped(
         &self,
         relative: impl AsRef<Path>,
         limit: u64,
     ) -> Result<Option<FoundFile>, HomeError> {
-        let Some((bytes, stat)) = self.read_with_stat(relative.as_ref(), limit)? else {
+        let relative = relative.as_ref();
+        let found = self
+            .read_with_stat(relative, limit)
+            .map_err(|error| match error {
+                HomeError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+                    HomeError::Forbidden {
+                        path: relative.display().to_string(),
+                    }
+                }
+                error => error,
+            })?;
+        let Some((bytes, stat)) = found else {
             return Ok(None);
         };
         Ok(Some(FoundFile {
@@ -103,7 +118,8 @@ impl UserHome {
 
     /// Replaces files, each as [`UserHome::write_atomic`] does. The new versions of all are on the disk before
     /// the first takes its place, and none does when one of the files is not what its writer read: so what
-    /// the agent wrote meanwhile is not lost. Directories that are missing are made.
+    /// the agent wrote meanwhile is not lost. Directories that are missing are made. New versions that a
+    /// writer which was killed has left in `directory` are removed.
     ///
     /// # Errors
     /// [`HomeError::Changed`] when a file is not what was expected; those before it in the list may have
@@ -112,6 +128,13 @@ impl UserHome {
         let mut parents = Vec::with_capacity(files.len());
         for file in files {
             parents.push(self.parent_of(&Path::new(directory).join(&file.path))?);
+        }
+        let parent_names = files.iter().map(|file| Path::new(&file.path).parent());
+        for (parent, name) in parents.iter().zip(parent_names) {
+            if name == Some(Path::new("")) {
+                sweep(parent);
+                break;
+            }
         }
         let mut prepared = Vec::with_capacity(files.len());
         for (file, parent) in files.iter().zip(&parents) {
@@ -177,6 +200,25 @@ impl UserHome {
         self.give_to_owner(&made)?;
         rustix::fs::fsync(above)?;
         Ok(made)
+    }
+}
+
+/// Removes what a writer that was killed has left. That may fail: nothing depends on it.
+fn sweep(directory: &OwnedFd) {
+    let Ok(entries) = Dir::read_from(directory) else {
+        return;
+    };
+    // An agent may have filled its directory.
+    let names = entries.take(MOST_LOOKED_AT).map_while(Result::ok);
+    let left: Vec<_> = names
+        .filter(|entry| is_temporary(entry.file_name().to_bytes()))
+        .collect();
+    for entry in left {
+        let name = entry.file_name();
+        let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        if stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile) {
+            let _ = rustix::fs::unlinkat(directory, name, AtFlags::empty());
+        }
     }
 }
 

@@ -221,6 +221,20 @@ pub(super) fn not_regular(relative: &Path) -> HomeError {
     }
 }
 
+const PREFIX: &str = ".agentyard-";
+const SUFFIX: &str = ".tmp";
+
+/// Whether a name is one that [`TemporaryFile`] gives.
+pub(super) fn is_temporary(name: &[u8]) -> bool {
+    let middle = name
+        .strip_prefix(PREFIX.as_bytes())
+        .and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));
+    middle.is_some_and(|middle| {
+        let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        middle.len() == 32 && middle.iter().all(is_hex)
+    })
+}
+
 /// A new file in a directory of the agent's, removed again unless it was renamed.
 pub(super) struct TemporaryFile<'a> {
     pub(super) parent: BorrowedFd<'a>,
@@ -231,7 +245,7 @@ pub(super) struct TemporaryFile<'a> {
 impl<'a> TemporaryFile<'a> {
     fn create(parent: BorrowedFd<'a>) -> io::Result<Self> {
         // A random name: the agent cannot have planted anything there, and EXCL would notice.
-        let name = format!(".agentyard-{}.tmp", uuid::Uuid::new_v4().simple());
+        let name = format!("{PREFIX}{}{SUFFIX}", uuid::Uuid::new_v4().simple());
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::openat(parent, name.as_str(), flags, Mode::RUSR | Mode::WUSR)?;

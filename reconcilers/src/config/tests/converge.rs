@@ -1,6 +1,7 @@
 //! Files and containers together: a real database, a real data directory, the engine in memory.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use schema::agent_config;
 use schema::condition::Reason;
@@ -11,10 +12,11 @@ use schema::rollout::{self, ImageChoice, NewRollout, RolloutKind};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
+use crate::container::plan::crash_delay;
 use crate::container::settings::LABEL_CONFIG_DIGEST;
 use crate::container::tests::support::{Files, Yard, reason};
 use crate::drivers::docker::fake::Verb;
-use crate::runtime::Reconciler;
+use crate::runtime::{Reconciler, Requeue};
 use crate::stores::Store;
 
 pub async fn yard() -> (Yard, Uid) {
@@ -160,6 +162,61 @@ async fn what_runs_runs_on_until_the_files_are_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_files_whose_passes_are_switched_off() {
+    let (mut yard, uid) = yard().await;
+    yard.settled(&uid).await;
+    let before = made(&yard);
+    for (paused, expected) in [(true, Reason::Running), (false, Reason::ConfigPending)] {
+        let mut tx = yard.db.begin().await.unwrap();
+        object::set_paused(&mut tx, Kind::Config, &uid, paused, None)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        yard.clock.advance(Duration::from_secs(60));
+        save(&yard, &uid, "s3cret", &format!("paused-{paused}")).await;
+        let mut last = None;
+        for _ in 0..8 {
+            // The files' own passes are left out, as the pause leaves them out.
+            let pass = yard.pass(&uid).await.unwrap().unwrap();
+            assert!(pass.error.is_none(), "{:?}", pass.error);
+            last = pass.condition;
+        }
+        assert_eq!(reason(last), expected);
+    }
+    assert_ne!(
+        made(&yard),
+        before,
+        "it went on with the files as they were"
+    );
+    assert!(!path(&yard, "security.json").exists());
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert!(text(&yard, "security.json").contains("s3cret"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_engine_nothing_new_is_said_of_files_that_were_written() {
+    let (mut yard, uid) = yard().await;
+    yard.settled(&uid).await;
+    let said = yard.config_pass(&uid).await.unwrap().unwrap();
+    let said = said.condition.unwrap();
+    assert_eq!(said.reason, Reason::Converged);
+    // A service that has just been started, and no engine.
+    yard.reboot();
+    let pass = yard.config_pass(&uid).await.unwrap().unwrap();
+    assert_eq!((pass.acted, pass.requeue), (0, Requeue::AtResync));
+    let condition = pass.condition.unwrap();
+    assert_eq!(
+        (condition.reason, condition.status),
+        (said.reason, said.status)
+    );
+    save(&yard, &uid, "s3cret", "one").await;
+    let pass = yard.config_pass(&uid).await.unwrap().unwrap();
+    assert_eq!(reason(pass.condition), Reason::EngineUnavailable);
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert!(text(&yard, "security.json").contains("s3cret"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_somebody_changed_is_set_right_and_what_the_agent_wrote_stays() {
     let (mut yard, uid) = yard().await;
     save(&yard, &uid, "s3cret", "one").await;
@@ -248,6 +305,60 @@ async fn without_a_migration_the_old_container_runs_on() {
     assert_eq!(made(&yard), before);
     assert_eq!(yard.fake.running().len(), 1);
     assert_eq!(text(&yard, "config.json"), files, "nothing is overwritten");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_migration_the_old_container_is_started_again_and_its_ends_are_counted() {
+    let (mut yard, uid) = yard().await;
+    yard.configure("agent", json!({})).await;
+    yard.settled(&uid).await;
+    let before = made(&yard);
+    let old = yard.fake.add_image("echo:1.1.0");
+    give(&yard, &uid, "docker.io/library/echo:1.1.0", &old).await;
+    assert_eq!(reason(yard.settled(&uid).await), Reason::NoMigrationPath);
+    for fresh in [false, true] {
+        if fresh {
+            yard.restart(&uid, "by-a-person").await;
+        }
+        for count in 1..=4 {
+            yard.clock.advance(Duration::from_secs(1));
+            yard.fake.hand_exit("agentyard-alice", 3).unwrap();
+            yard.event(&uid);
+            let (ended, reasons) = (yard.now(), started_again(&mut yard, &uid).await);
+            assert!(yard.now().since(ended) >= crash_delay(count), "{count}");
+            let expected = match count {
+                1 => None,
+                2 => Some(&Reason::Exited),
+                _ => Some(&Reason::CrashLoop),
+            };
+            assert_eq!(reasons.first(), expected, "{count}");
+            assert_eq!(yard.row(&uid).await.unwrap().facts.crash_count, count);
+            assert_eq!(reason(yard.settled(&uid).await), Reason::NoMigrationPath);
+            assert_eq!(made(&yard), before, "the very container");
+            let facts = yard.row(&uid).await.unwrap().facts;
+            assert_eq!(facts.engine_id, before, "what runs is known");
+        }
+    }
+}
+
+/// Passes for the container until it runs again; tells for what reasons they waited.
+async fn started_again(yard: &mut Yard, uid: &Uid) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    for _ in 0..20 {
+        let pass = yard.pass(uid).await.unwrap().unwrap();
+        assert!(pass.error.is_none(), "{:?}", pass.error);
+        if !yard.fake.running().is_empty() {
+            return reasons;
+        }
+        if pass.acted == 0 {
+            reasons.push(reason(pass.condition));
+            let Requeue::After(pause) = pass.requeue else {
+                panic!("nobody starts it: {reasons:?}");
+            };
+            yard.clock.advance(pause);
+        }
+    }
+    panic!("it never runs: {reasons:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,11 +4,13 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use schema::condition::Reason;
+use schema::home::HomeError;
 use schema::ids::Uid;
 use serde_json::Value;
 
 use super::converge::{path, save, text, yard};
-use crate::config::plan;
+use crate::config::observe::is_unreadable;
+use crate::config::{ConfigError, plan};
 use crate::container::tests::support::{Yard, reason};
 use crate::runtime::{Classify, ErrorClass, Reconciler};
 
@@ -208,4 +210,22 @@ async fn a_directory_that_the_agent_removed_is_made_again() {
     );
     assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
     assert!(text(&yard, "security.json").contains("s3cret"));
+}
+
+/// Root reads what its owner may not, so the error is made up here; `schema` has its test of what gives it.
+#[test]
+fn l25_a_file_that_nobody_may_read_is_for_its_user_to_mend() {
+    let error = HomeError::Forbidden {
+        path: ".agent/config.json".to_owned(),
+    };
+    assert!(is_unreadable(&error));
+    assert!(error.to_string().contains(".agent/config.json"), "{error}");
+    let error = ConfigError::from(error);
+    assert_eq!(error.reason(), Reason::InvalidUserConfig);
+    let broken = HomeError::Io {
+        action: "opening",
+        path: "config.json".into(),
+        source: std::io::ErrorKind::PermissionDenied.into(),
+    };
+    assert!(!is_unreadable(&broken), "of another place than the agent's");
 }

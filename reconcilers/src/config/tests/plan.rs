@@ -258,6 +258,13 @@ fn what_this_agent_has_no_place_for_is_named_and_never_its_value() {
     "config.json is not a map of settings"
 )]
 #[case::downgrade("1.1.0", json!({}), Some("{\"version\": 3}"), Reason::NoMigrationPath, "cannot be migrated: ")]
+#[case::downgrade_with_values_that_no_older_version_permits(
+    "1.1.0",
+    permitted(),
+    Some("{\"version\": 3}"),
+    Reason::NoMigrationPath,
+    "cannot be migrated: "
+)]
 #[case::global_version(
     "1.0.0",
     permitted(),

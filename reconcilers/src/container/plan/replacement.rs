@@ -16,6 +16,8 @@ use crate::runtime::{Plan, Requeue};
 
 const FIRST_RETRY_OF_REPLACEMENT: Duration = Duration::from_secs(5 * 60);
 const LONGEST_RETRY_OF_REPLACEMENT: Duration = Duration::from_secs(60 * 60);
+/// Who saves again and again is answered by one restart for all of that, not by one for each.
+const REST: Duration = Duration::from_secs(2);
 
 impl Running<'_> {
     /// The container is not what it should be.
@@ -51,9 +53,33 @@ impl Running<'_> {
                 ..facts.clone()
             })));
         }
+        if self.row.files.refused == Some(Reason::NoMigrationPath)
+            && let Some(blocked) = self.blocked()
+        {
+            // That may last: what is there goes on with its old image.
+            return match base.state {
+                ContainerState::Running | ContainerState::Exited | ContainerState::Created => {
+                    self.keep_on(base, blocked)
+                }
+                ContainerState::Paused
+                | ContainerState::Dead
+                | ContainerState::Restarting
+                | ContainerState::Removing => blocked,
+            };
+        }
         if fresh || base.state != ContainerState::Running {
             if let Some(blocked) = self.blocked() {
                 return blocked;
+            }
+            let only_afresh = !debugging && !by_hand && label(LABEL_SPEC_DIGEST) == wanted_digest;
+            if only_afresh && let Some(left) = self.rest_of(base) {
+                return say(
+                    Condition::not_ready(
+                        Reason::Progressing,
+                        "the container was started a moment ago, and is replaced in a moment",
+                    ),
+                    Requeue::After(left),
+                );
             }
             let mut actions = vec![Action::SaveFacts(Box::new(forgotten(&self.row.facts)))];
             actions.extend(next.map(remove));
@@ -88,8 +114,26 @@ impl Running<'_> {
         act(actions, "replacing the container")
     }
 
+    /// What is left of the rest that a container has after its start before the same is made afresh.
+    fn rest_of(&self, base: &Container) -> Option<Duration> {
+        let details = self.seen.details.get(&base.id);
+        let started_at = details.map_or(self.row.facts.started_at, |d| d.started_at);
+        let at = started_at.unwrap_or(base.created_at);
+        // Of a clock that was set back nobody knows how long that is.
+        (at <= self.now).then(|| self.left_of(at, REST)).flatten()
+    }
+
     /// The replacement has failed: the previous container is kept going until the next attempt.
     pub(super) fn keep_previous(&self, base: &Container, left: Duration) -> Plan<Action> {
+        let failed = Condition::not_ready(
+            Reason::ReplacementFailed,
+            "the replacement did not become ready; the previous container runs",
+        );
+        self.keep_on(base, say(failed, Requeue::After(left)))
+    }
+
+    /// The container in use is not what it should be and goes on all the same; `said`, while it runs.
+    fn keep_on(&self, base: &Container, said: Plan<Action>) -> Plan<Action> {
         match base.state {
             ContainerState::Running => {}
             ContainerState::Exited => return self.exited(base),
@@ -110,13 +154,7 @@ impl Running<'_> {
                 );
             }
         }
-        say(
-            Condition::not_ready(
-                Reason::ReplacementFailed,
-                "the replacement did not become ready; the previous container runs",
-            ),
-            Requeue::After(left),
-        )
+        said
     }
 
     /// The old container is aside: the new one takes over, or the old one comes back.

@@ -15,6 +15,7 @@ use crate::drivers::docker::{
     ContainerSettings, ContainerState, EngineError, LABEL_OWNER, LABEL_UID, NetworkSettings,
 };
 use crate::engine::view::NETWORK;
+use crate::runtime::Requeue;
 
 #[tokio::test]
 async fn a_new_user_gets_exactly_one_ready_container() {
@@ -177,6 +178,58 @@ async fn l32_a_crash_loop_is_slowed_down_named_and_forgiven_by_a_restart() {
         0,
         "so do ten minutes"
     );
+}
+
+#[tokio::test]
+async fn ten_restarts_in_a_second_are_at_most_two_containers() {
+    let mut yard = Yard::new().await;
+    let uid = yard.create_user("alice").await;
+    yard.settled(&uid).await;
+    // Even of agents that end as soon as they are started.
+    for ends_at_once in [false, true] {
+        yard.clock.advance(Duration::from_secs(60));
+        yard.fake.reset_calls();
+        for number in 0..10 {
+            let token = format!("{ends_at_once}-{number}");
+            yard.restart(&uid, &token).await;
+            for _ in 0..6 {
+                let pass = yard.pass(&uid).await.unwrap().unwrap();
+                assert!(pass.error.is_none(), "{:?}", pass.error);
+            }
+            if ends_at_once && !yard.fake.running().is_empty() {
+                yard.fake.hand_exit("agentyard-alice", 1).unwrap();
+                yard.event(&uid);
+            }
+            yard.clock.advance(Duration::from_millis(100));
+        }
+        assert_eq!(yard.fake.calls().of(Verb::Create), 1);
+        let pass = yard.pass(&uid).await.unwrap().unwrap();
+        assert_eq!(
+            (pass.acted, reason(pass.condition)),
+            (0, Reason::Progressing)
+        );
+        let started = yard.now().minus(Duration::from_secs(1));
+        let Requeue::After(left) = pass.requeue else {
+            panic!("nobody looks again");
+        };
+        yard.clock.advance(left);
+        assert_eq!(yard.now().since(started), Duration::from_secs(2));
+        assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+        assert_eq!(yard.fake.calls().of(Verb::Create), 2);
+    }
+}
+
+#[tokio::test]
+async fn another_image_or_other_limits_wait_for_no_rest() {
+    let mut yard = Yard::new().await;
+    let uid = yard.create_user("alice").await;
+    yard.settled(&uid).await;
+    let now = yard.now();
+    yard.restart(&uid, "with-the-limit").await;
+    yard.set_limit(&uid, 300).await;
+    let pass = yard.pass(&uid).await.unwrap().unwrap();
+    assert!(pass.acted > 0);
+    assert_eq!(yard.now(), now);
 }
 
 #[test]

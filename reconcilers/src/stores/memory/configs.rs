@@ -82,7 +82,8 @@ impl Tables {
 
     /// How the files are, as the container's row tells it.
     pub(super) fn agent_files(&self, uid: &Uid) -> AgentFiles {
-        let wanted = self.object(Kind::Config, uid).map(|o| o.generation);
+        let config = self.object(Kind::Config, uid).filter(|o| !o.paused);
+        let wanted = config.map(|config| config.generation);
         let facts = self.agent_configs.get(uid).and_then(|c| c.facts.clone());
         let facts = facts.unwrap_or_default();
         AgentFiles {

@@ -162,6 +162,70 @@ fn l25_files_are_not_written_through_links_or_over_what_is_no_file() {
     }
 }
 
+/// Root may read everything; without these capabilities it is as anybody else.
+fn without_privileges<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let mut sets = capabilities(None).unwrap();
+            sets.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+            set_capabilities(None, sets).unwrap();
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+#[test]
+fn l25_a_file_that_nobody_may_read_is_told_from_a_broken_disk() {
+    let world = World::new();
+    let home = home(&world);
+    home.write_files(AGENT_DIR, &new_files(&home, "kept"))
+        .unwrap();
+    let path = world.users("alice/.agent/config.json");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    let result = without_privileges(|| home.read_stamped(".agent/config.json", 99));
+    let Err(HomeError::Forbidden { path: named }) = &result else {
+        panic!("{result:?}");
+    };
+    assert_eq!(named, ".agent/config.json");
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0, "left alone");
+}
+
+#[test]
+fn what_a_killed_writer_left_goes_with_the_next_write_and_nothing_else() {
+    let world = World::new();
+    let home = home(&world);
+    let agent = world.users("alice/.agent");
+    let hex = "0123456789abcdef0123456789abcdef";
+    let left = format!(".agentyard-{hex}.tmp");
+    let others = [
+        format!(".agentyard-{hex}0.tmp"),
+        format!(".agentyard-{}.tmp", hex.to_uppercase()),
+        format!("agentyard-{hex}.tmp"),
+        format!(".agentyard-{hex}.tmp.kept"),
+        format!("folder/{left}"),
+    ];
+    fs::create_dir(agent.join("folder")).unwrap();
+    for name in others.iter().chain([&left]) {
+        fs::write(agent.join(name), "text").unwrap();
+    }
+    let linked = format!(".agentyard-{}.tmp", hex.replace('0', "1"));
+    std::os::unix::fs::symlink(agent.join(&others[0]), agent.join(&linked)).unwrap();
+    let folder = format!(".agentyard-{}.tmp", hex.replace('0', "2"));
+    fs::create_dir(agent.join(&folder)).unwrap();
+    fs::write(world.users("alice").join(&left), "text").unwrap();
+
+    home.write_files(AGENT_DIR, &new_files(&home, "new"))
+        .unwrap();
+    assert_eq!(texts(&world), both("new"));
+    assert!(!agent.join(&left).exists());
+    for name in others.iter().chain([&linked, &folder]) {
+        assert!(agent.join(name).exists(), "{name}");
+    }
+    assert!(world.users("alice").join(&left).exists());
+}
+
 #[test]
 fn a_directory_that_is_gone_is_made_again() {
     let world = World::new();
