@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use schema::adapter::{Adapter, store as adapters};
 use schema::config::history::{self, KEPT, Past, SavedBy};
 use schema::config::{Changes, MASK, query as config};
 use schema::ids::Timestamp;
@@ -12,6 +13,7 @@ use support::{Fixture, on_both_databases};
 
 on_both_databases!(
     l21_history_tells_who_changed_what_but_no_secret,
+    l21_history_hides_what_the_adapter_in_effect_stores_as_secret,
     the_past_is_known_as_long_as_the_history_reaches,
     history_is_bounded,
 );
@@ -81,6 +83,24 @@ async fn l21_history_tells_who_changed_what_but_no_secret(fixture: Fixture) {
         let (_, total) = history::list(&mut connection, search, 10, 0).await.unwrap();
         assert_eq!(total, expected, "{search}");
     }
+}
+
+async fn l21_history_hides_what_the_adapter_in_effect_stores_as_secret(fixture: Fixture) {
+    let adapter = Adapter::builtin("picoclaw").unwrap().unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    adapters::ensure_base(&mut tx, &adapter, NOW).await.unwrap();
+    tx.commit().await.unwrap();
+    let mqtt = |user: &str| {
+        let settings = json!({"username": user, "broker": "visible"});
+        Some(json!({"channel_list": {"mqtt": {"settings": settings}}}))
+    };
+    save(&fixture, &[("agent", mqtt("hunter2"))]).await;
+    save(&fixture, &[("agent", mqtt("hunter3"))]).await;
+    let mut connection = fixture.db.read().await.unwrap();
+    let (revisions, _) = history::list(&mut connection, "", 10, 0).await.unwrap();
+    let text = serde_json::to_string(&revisions).unwrap();
+    assert!(!text.contains("hunter"), "{text}");
+    assert!(text.contains("visible"), "{text}");
 }
 
 async fn the_past_is_known_as_long_as_the_history_reaches(fixture: Fixture) {
