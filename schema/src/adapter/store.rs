@@ -263,6 +263,8 @@ pub async fn request_refresh(
     token: &str,
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
+    // Whoever switches changes the state before the object: the guard keeps the two apart.
+    lock(tx).await?;
     let generation = object::bump(tx, Kind::Adapter, &object_uid(), expected).await?;
     sqlx::query(REQUEST_REFRESH)
         .bind(token)
