@@ -111,6 +111,25 @@ pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
     Ok(())
 }
 
+/// The generation of the adapter object. With `expected`, whoever switches learns that it is another one before
+/// anything happens. Takes the switch.
+///
+/// # Errors
+/// [`DbError::StaleGeneration`].
+pub async fn object_generation(
+    tx: &mut Tx,
+    expected: Option<Generation>,
+) -> Result<Generation, DbError> {
+    lock(tx).await?;
+    let object = object::get(tx, Kind::Adapter, &object_uid()).await?;
+    // Before the first start there is no such object yet.
+    let actual = object.map_or(Generation(0), |object| object.generation);
+    match expected {
+        Some(expected) if expected != actual => Err(DbError::StaleGeneration { actual: actual.0 }),
+        _ => Ok(actual),
+    }
+}
+
 async fn put(
     tx: &mut Tx,
     adapter: &Adapter,
