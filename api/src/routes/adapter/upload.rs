@@ -1,5 +1,7 @@
 //! Uploads of adapter packages.
 
+use std::sync::Arc;
+
 use schema::adapter::store::{self, Source};
 use schema::adapter::{Adapter, InvalidPackage};
 use serde_json::{Map, json};
@@ -36,13 +38,14 @@ pub async fn upload(
         });
     }
     // What is read of a package takes many times its size: one at a time.
-    let turn = deps
-        .adapter_check
-        .acquire()
-        .await
-        .map_err(ApiError::internal)?;
-    let read = tokio::task::spawn_blocking(move || Adapter::from_zip(&file)).await;
-    drop(turn);
+    let turn = Arc::clone(&deps.adapter_check).acquire_owned().await;
+    let turn = turn.map_err(ApiError::internal)?;
+    let read = tokio::task::spawn_blocking(move || {
+        // Kept to the end also when the client is gone.
+        let _turn = turn;
+        Adapter::from_zip(&file)
+    })
+    .await;
     let adapter = read.map_err(ApiError::internal)?.map_err(refused)?;
     let version = adapter.index.adapter_version.to_string();
     let mut tx = input.meta.begin(&deps).await?;
