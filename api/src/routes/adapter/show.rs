@@ -1,5 +1,7 @@
 //! Which adapter is in effect, and what it declares.
 
+use std::sync::Arc;
+
 use schema::adapter::store::{self, KnownAdapter, Source};
 use schema::adapter::{Adapter, AgentVersion};
 use schema::ids::{Generation, Kind, Timestamp};
@@ -101,9 +103,12 @@ pub async fn show(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
     let state = store::state(&mut snapshot).await?;
     let known = store::known(&mut snapshot).await?;
     let object = object::get(&mut snapshot, Kind::Adapter, &store::object_uid()).await?;
+    let mut adapter = deps.adapter.current_in(&mut snapshot).await?;
+    if state.active.as_ref() != Some(&adapter.digest) {
+        // What is kept is newer than this moment.
+        adapter = Arc::new(store::active(&mut snapshot).await?.1);
+    }
     drop(snapshot);
-    // A newer one may be in effect by now; then that one is told.
-    let adapter = deps.adapter.current().await?;
     let of_it = known.iter().find(|known| known.digest == adapter.digest);
     let index = &adapter.index;
     let mut versions = Vec::new();
