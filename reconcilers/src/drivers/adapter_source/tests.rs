@@ -19,7 +19,9 @@ struct Server {
 }
 
 impl Server {
-    async fn new(script: impl Fn(&str, &str) -> Scripted + Send + Sync + 'static) -> Self {
+    async fn new(
+        script: impl Fn(&str, &str) -> Scripted + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let host = listener.local_addr().unwrap().to_string();
         let url = format!("http://{host}/adapter.zip?token=hunter2");
@@ -162,6 +164,8 @@ async fn redirects_are_followed_in_the_same_scheme_and_not_for_ever() {
     .await;
     let answer = server.ask(&Validators::default()).await.unwrap();
     assert!(matches!(answer, Answer::Package { bytes, .. } if bytes == b"zip"));
+    let there = server.asked.lock().unwrap()[1].clone();
+    assert!(!there.contains("hunter2"), "{there}");
     for target in ["https", "ftp", "file"] {
         let server = Server::new(move |host, _| {
             let there = ("location", format!("{target}://{host}/new.zip"));
