@@ -15,6 +15,8 @@ type Scripted = Option<(u16, Vec<(&'static str, String)>, Vec<u8>)>;
 
 struct Server {
     url: String,
+    /// How long it has.
+    whole: Duration,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -56,13 +58,14 @@ impl Server {
                 let _ = stream.write_all(&body).await;
             }
         });
-        Self { url, asked }
+        let whole = Duration::from_secs(10);
+        Self { url, whole, asked }
     }
 
     async fn ask(&self, known: &Validators) -> Result<Answer, SourceError> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let limits = Limits {
-            whole: Duration::from_millis(500),
+            whole: self.whole,
             bytes: 1000,
         };
         let source = HttpSource::new(limits).unwrap();
@@ -131,7 +134,8 @@ async fn another_status_is_no_package(#[case] status: u16) {
 
 #[tokio::test]
 async fn a_source_that_hangs_is_left() {
-    let silent = Server::new(|_, _| None).await;
+    let mut silent = Server::new(|_, _| None).await;
+    silent.whole = Duration::from_millis(500);
     assert!(matches!(silent.refuses().await, SourceError::Timeout));
 }
 
