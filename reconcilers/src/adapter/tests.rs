@@ -20,8 +20,8 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use super::*;
-use crate::drivers::adapter_source::Validators;
 use crate::drivers::adapter_source::fake::FakeSource;
+use crate::drivers::adapter_source::Validators;
 use crate::runtime::Requeue;
 use crate::stores::{DbStore, Store};
 
@@ -366,6 +366,41 @@ async fn what_somebody_left_comes_back_only_when_it_is_asked_for() {
     assert_eq!(yard.active().await, "2.0");
     // Who asks gets it anew after somebody left it, so it must not be skipped.
     assert_eq!(yard.source.asked()[3].1, Validators::default());
+}
+
+#[tokio::test]
+async fn what_was_not_newer_comes_into_effect_when_somebody_goes_back_behind_it() {
+    let yard = Yard::new().await;
+    yard.configure(json!({"adapter.source_url": URL})).await;
+    yard.upload("3.0").await;
+    yard.source.then(gives(zip("2.0"), Some("\"two\"")));
+    yard.settle().await;
+    assert_eq!(yard.active().await, "3.0");
+    yard.roll_back().await;
+    yard.clock.advance(DAY);
+    yard.source.then(gives(zip("2.0"), Some("\"two\"")));
+    yard.settle().await;
+    assert_eq!(yard.active().await, "2.0");
+    // It was asked for all of it, since what it has is newer now.
+    assert_eq!(yard.source.asked()[1].1, Validators::default());
+}
+
+#[tokio::test]
+async fn what_somebody_left_for_several_others_stays_left_and_a_newer_one_comes() {
+    let yard = Yard::new().await;
+    yard.configure(json!({"adapter.source_url": URL})).await;
+    yard.source.then(gives(zip("2.0"), None));
+    yard.settle().await;
+    yard.upload("1.0").await;
+    yard.upload("1.1").await;
+    yard.clock.advance(DAY);
+    yard.source.then(gives(zip("2.0"), None));
+    yard.settle().await;
+    assert_eq!(yard.active().await, "1.1");
+    yard.clock.advance(DAY);
+    yard.source.then(gives(zip("2.1"), None));
+    yard.settle().await;
+    assert_eq!(yard.active().await, "2.1");
 }
 
 #[tokio::test]
