@@ -11,17 +11,17 @@ use tokio_util::task::TaskTracker;
 use super::*;
 
 /// What is answered: status, headers and body; `None` hangs.
-type Scripted = Option<(u16, Vec<(&'static str, String)>, Vec<u8>)>;
+pub(crate) type Scripted = Option<(u16, Vec<(&'static str, String)>, Vec<u8>)>;
 
-struct Server {
-    url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     /// How long it has.
     whole: Duration,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    async fn new(
+    pub(crate) async fn new(
         script: impl Fn(&str, &str) -> Scripted + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
