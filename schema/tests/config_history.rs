@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use schema::adapter::{Adapter, store as adapters};
-use schema::config::history::{self, KEPT, Past, SavedBy};
+use schema::config::history::{self, KEPT, KEPT_BYTES, Past, SavedBy};
 use schema::config::{Changes, MASK, query as config};
 use schema::ids::Timestamp;
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ on_both_databases!(
     l21_history_hides_what_the_adapter_in_effect_stores_as_secret,
     the_past_is_known_as_long_as_the_history_reaches,
     history_is_bounded,
+    history_is_bounded_by_bytes,
 );
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -144,4 +145,19 @@ async fn history_is_bounded(fixture: Fixture) {
     assert_eq!((total, page[0].revision), (KEPT, 7));
     assert!(matches!(at(&fixture, 6).await, Past::Known(_)));
     assert_eq!(at(&fixture, 5).await, Past::Forgotten);
+}
+
+async fn history_is_bounded_by_bytes(fixture: Fixture) {
+    // Old and new value: each save but the first has twice this.
+    let large = usize::try_from(KEPT_BYTES / 8).unwrap();
+    for n in 0..6 {
+        let text = n.to_string().repeat(large);
+        save(&fixture, &[("agent", Some(json!({ "text": text })))]).await;
+    }
+    let mut connection = fixture.db.read().await.unwrap();
+    let (_, total) = history::list(&mut connection, "", 1, 0).await.unwrap();
+    // Four of them are just more than fits.
+    assert_eq!(total, 3);
+    assert!(matches!(at(&fixture, 4).await, Past::Known(_)));
+    assert_eq!(at(&fixture, 3).await, Past::Forgotten);
 }

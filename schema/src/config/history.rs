@@ -17,12 +17,18 @@ use crate::statement::{like_pattern, statements};
 
 /// Revisions that are kept; each save forgets what is older.
 pub const KEPT: i64 = 1000;
+/// Bytes of changes that are kept; each save forgets what is older, but never itself.
+pub const KEPT_BYTES: i64 = 64 * 1024 * 1024;
 
 statements! {
     /// Records what a save changed.
     INSERT = "INSERT INTO config_history (revision, at, actor, keys, changes) VALUES ($1, $2, $3, $4, $5)";
     /// Forgets what is too old.
     PRUNE = "DELETE FROM config_history WHERE revision <= $1";
+    /// Forgets what is too much.
+    PRUNE_BYTES = "DELETE FROM config_history WHERE revision < $1 AND revision <= (SELECT max(sums.revision) FROM \
+                   (SELECT revision, sum(octet_length(changes)) OVER (ORDER BY revision DESC) AS bytes FROM config_history) sums \
+                   WHERE sums.bytes > $2)";
     /// One page, newest first; `$1` is a LIKE pattern on actor and keys.
     LIST = "SELECT revision, at, actor, changes FROM config_history WHERE lower(actor) LIKE $1 ESCAPE '!' OR keys LIKE $1 ESCAPE '!' \
             ORDER BY revision DESC LIMIT $2 OFFSET $3";
@@ -145,6 +151,11 @@ pub(super) async fn record(
         .await?;
     sqlx::query(PRUNE)
         .bind(revision.saturating_sub(KEPT))
+        .execute(&mut **tx)
+        .await?;
+    sqlx::query(PRUNE_BYTES)
+        .bind(revision)
+        .bind(KEPT_BYTES)
         .execute(&mut **tx)
         .await?;
     Ok(())
