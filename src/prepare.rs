@@ -120,6 +120,8 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
         audit::install(&mut tx, &trail).await?;
     }
     let session_secret = meta::ensure_session_secret(&mut tx, &master_key).await?;
+    // Before the adapter, as whoever saves the configuration does.
+    config::lock(&mut tx).await?;
     let adapter = meta::ensure(&mut tx, "adapter", &settings.adapter).await?;
     ensure_adapter(&mut tx, adapter, now).await?;
     let engine = config::engine_uid();
@@ -191,14 +193,13 @@ fn about(superadmin: bool, set: &[String]) -> Option<About> {
     Some(about.detail(format!("changed: {}", set.join(", "))))
 }
 
-/// Gives keys a value that have none yet; returns which.
+/// Gives keys a value that have none yet; returns which. The caller holds the configuration.
 async fn set_missing(
     tx: &mut Tx,
     master_key: &MasterKey,
     wanted: Vec<(String, Value)>,
     by: SavedBy<'_>,
 ) -> Result<Vec<String>, PrepareError> {
-    config::lock(tx).await?;
     let (stored, _) = config::load(tx, master_key).await?;
     let present = Config::from_stored(stored);
     let mut set = Vec::new();

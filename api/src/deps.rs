@@ -39,7 +39,7 @@ pub struct Dependencies {
     /// The right to verify the audit trail: one at a time, since it reads all of it.
     pub audit_check: Semaphore,
     /// The right to read an uploaded adapter package: one at a time, since that takes many times its size.
-    pub adapter_check: Semaphore,
+    pub adapter_check: Arc<Semaphore>,
     /// Seals and opens secrets at rest.
     pub master_key: Arc<MasterKey>,
     /// The adapter in effect.

@@ -1,5 +1,5 @@
 //! What has to be forgotten now and then: sessions that are too old, old events, objects that were
-//! purged long ago, and old entries of the audit trail.
+//! purged long ago, tasks that ended long ago, and old entries of the audit trail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,9 @@ use schema::audit::Writer;
 use schema::clock::SharedClock;
 use schema::db::Db;
 use schema::error::DbError;
+use schema::ids::Timestamp;
 use schema::secrets::MasterKey;
-use schema::{change, event, session};
+use schema::{change, event, operation, session};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::session::VALIDITY;
@@ -22,6 +23,9 @@ const INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// How long watchers can be told of a purged object, from when its removal was asked for. Whoever has
 /// been away for longer must list again.
 const HISTORY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How long tasks are told of; the newest of them are kept longer.
+const TASKS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Forgets what is too old, every hour until `shutdown`. Several replicas may do so at once.
 pub async fn run(
@@ -62,20 +66,36 @@ async fn round(
     };
     let purged = change::prune(&mut tx, change::KEPT, now.minus(HISTORY)).await?;
     tx.commit().await?;
+    let tasks = prune_tasks(db, now.minus(TASKS)).await?;
     let audit = match config.audit_retention() {
         Some(retention) => writer.prune(now.minus(retention)).await?,
         None => 0,
     };
-    if sessions + events + purged + audit > 0 {
+    if sessions + events + purged + tasks + audit > 0 {
         tracing::info!(
             sessions,
             events,
             purged,
+            tasks,
             audit,
-            "removed old sessions, events, traces of purged objects and audit entries"
+            "removed old sessions, events, traces of purged objects, tasks and audit entries"
         );
     }
     Ok(())
+}
+
+/// A few in each transaction, so that nobody waits long for it.
+async fn prune_tasks(db: &Db, oldest: Timestamp) -> Result<u64, DbError> {
+    let mut pruned = 0;
+    loop {
+        let mut tx = db.begin().await?;
+        let batch = operation::prune(&mut tx, oldest).await?;
+        tx.commit().await?;
+        pruned += batch;
+        if batch < operation::BATCH {
+            return Ok(pruned);
+        }
+    }
 }
 
 #[cfg(test)]

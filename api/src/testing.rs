@@ -212,7 +212,7 @@ pub(crate) async fn world() -> World {
         clock: clock.clone(),
         writer: Writer::new(db.clone(), &master_key, clock.clone()),
         audit_check: Semaphore::new(1),
-        adapter_check: Semaphore::new(1),
+        adapter_check: Arc::new(Semaphore::new(1)),
         db: db.reader(),
         master_key,
         adapter: ActiveAdapter::new(db.reader()),

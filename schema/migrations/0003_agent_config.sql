@@ -80,6 +80,7 @@ CREATE TABLE adapter_facts (
     last_modified TEXT,
     seen_generation BIGINT,
     offered       TEXT,
+    installed     TEXT,
     invalid       TEXT,
     checked_at    BIGINT,
     refresh_token TEXT NOT NULL DEFAULT ''

@@ -25,6 +25,7 @@ on_both_databases!(
     statements_and_rows_tell_the_same_of_a_target,
     a_cancelled_operation_keeps_what_became_of_its_objects,
     a_bulk_change_waits_behind_one_of_a_single_object,
+    only_old_operations_that_have_ended_are_forgotten,
 );
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -282,4 +283,55 @@ async fn a_bulk_change_waits_behind_one_of_a_single_object(fixture: Fixture) {
     dirty.sort_by(|a, b| a.uid.cmp(&b.uid));
     let lanes: Vec<_> = dirty.iter().map(|object| object.bulk).collect();
     assert_eq!(lanes, [false, true], "whoever waits comes first");
+}
+
+async fn only_old_operations_that_have_ended_are_forgotten(fixture: Fixture) {
+    const DAY: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+    populate(&fixture, "u", 2).await;
+    let mut tx = fixture.db.begin().await.unwrap();
+    let target = |name: &str, generation| {
+        let uid = Uid::from(name.to_owned());
+        vec![(Kind::Config, uid, name.to_owned(), Generation(generation))]
+    };
+    saw(&mut tx, "u00000", 1, refused()).await;
+    let under_way = target("u00001", 1);
+    let waits = operation::create(&mut tx, "x", "admin", &under_way, NOW);
+    let waits = waits.await.unwrap();
+    let seen = target("u00000", 1);
+    let ended = operation::create(&mut tx, "x", "admin", &seen, NOW);
+    let ended = ended.await.unwrap();
+    let rollout = operation::create(&mut tx, "upgrade", "admin", &[], NOW);
+    let rollout = rollout.await.unwrap();
+    sqlx::query(AssertSqlSafe(format!(
+        "INSERT INTO rollouts (uid, type, reference, source, max_unavailable, pause_on_failure, health_timeout_ms, wish) \
+         VALUES ('{rollout}', 'upgrade', 'r', 'registry', 1, 1, 1, 'run')"
+    )))
+    .execute(&mut *tx)
+    .await
+    .unwrap();
+    let mut newer = async |many: i64| {
+        for _ in 0..many {
+            operation::create(&mut tx, "x", "admin", &[], NOW.plus(DAY))
+                .await
+                .unwrap();
+        }
+        let young = operation::prune(&mut tx, NOW).await.unwrap();
+        let old = operation::prune(&mut tx, NOW.plus(2 * DAY)).await.unwrap();
+        (young, old)
+    };
+    assert_eq!(newer(operation::KEPT - 3).await, (0, 0), "among the newest");
+    assert_eq!(newer(3).await, (0, 1));
+    assert_eq!(newer(12).await, (0, operation::BATCH));
+    assert_eq!(newer(0).await, (0, 2));
+    for (id, stays) in [(waits, true), (ended.clone(), false), (rollout, true)] {
+        let found = operation::get(&mut tx, &id).await.unwrap();
+        assert_eq!(found.is_some(), stays);
+    }
+    let (targets,): (i64,) = sqlx::query_as(AssertSqlSafe(format!(
+        "SELECT count(*) FROM operation_targets WHERE operation_id = '{ended}'"
+    )))
+    .fetch_one(&mut *tx)
+    .await
+    .unwrap();
+    assert_eq!(targets, 0);
 }

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use schema::config::history::{self, KEPT, Past, SavedBy};
+use schema::adapter::{Adapter, store as adapters};
+use schema::config::history::{self, KEPT, KEPT_BYTES, Past, SavedBy};
 use schema::config::{Changes, MASK, query as config};
 use schema::ids::Timestamp;
 use serde_json::{Value, json};
@@ -12,8 +13,10 @@ use support::{Fixture, on_both_databases};
 
 on_both_databases!(
     l21_history_tells_who_changed_what_but_no_secret,
+    l21_history_hides_what_the_adapter_in_effect_stores_as_secret,
     the_past_is_known_as_long_as_the_history_reaches,
     history_is_bounded,
+    history_is_bounded_by_bytes,
 );
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -83,6 +86,24 @@ async fn l21_history_tells_who_changed_what_but_no_secret(fixture: Fixture) {
     }
 }
 
+async fn l21_history_hides_what_the_adapter_in_effect_stores_as_secret(fixture: Fixture) {
+    let adapter = Adapter::builtin("picoclaw").unwrap().unwrap();
+    let mut tx = fixture.db.begin().await.unwrap();
+    adapters::ensure_base(&mut tx, &adapter, NOW).await.unwrap();
+    tx.commit().await.unwrap();
+    let mqtt = |user: &str| {
+        let settings = json!({"username": user, "broker": "visible"});
+        Some(json!({"channel_list": {"mqtt": {"settings": settings}}}))
+    };
+    save(&fixture, &[("agent", mqtt("hunter2"))]).await;
+    save(&fixture, &[("agent", mqtt("hunter3"))]).await;
+    let mut connection = fixture.db.read().await.unwrap();
+    let (revisions, _) = history::list(&mut connection, "", 10, 0).await.unwrap();
+    let text = serde_json::to_string(&revisions).unwrap();
+    assert!(!text.contains("hunter"), "{text}");
+    assert!(text.contains("visible"), "{text}");
+}
+
 async fn the_past_is_known_as_long_as_the_history_reaches(fixture: Fixture) {
     for n in 0..50 {
         save(&fixture, &[("image.tag", Some(json!(format!("t{n}"))))]).await;
@@ -124,4 +145,19 @@ async fn history_is_bounded(fixture: Fixture) {
     assert_eq!((total, page[0].revision), (KEPT, 7));
     assert!(matches!(at(&fixture, 6).await, Past::Known(_)));
     assert_eq!(at(&fixture, 5).await, Past::Forgotten);
+}
+
+async fn history_is_bounded_by_bytes(fixture: Fixture) {
+    // Old and new value: each save but the first has twice this.
+    let large = usize::try_from(KEPT_BYTES / 8).unwrap();
+    for n in 0..6 {
+        let text = n.to_string().repeat(large);
+        save(&fixture, &[("agent", Some(json!({ "text": text })))]).await;
+    }
+    let mut connection = fixture.db.read().await.unwrap();
+    let (_, total) = history::list(&mut connection, "", 1, 0).await.unwrap();
+    // Four of them are just more than fits.
+    assert_eq!(total, 3);
+    assert!(matches!(at(&fixture, 4).await, Past::Known(_)));
+    assert_eq!(at(&fixture, 3).await, Past::Forgotten);
 }

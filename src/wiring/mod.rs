@@ -327,7 +327,7 @@ pub async fn build(
             Arc::clone(&clock),
         ),
         audit_check: Semaphore::new(1),
-        adapter_check: Semaphore::new(1),
+        adapter_check: Arc::new(Semaphore::new(1)),
         master_key: Arc::clone(&prepared.master_key),
         adapter: ActiveAdapter::new(prepared.db.reader()),
         status_ticks: tick.subscribe(),

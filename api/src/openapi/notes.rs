@@ -514,15 +514,17 @@ pub(super) fn of(op: Op) -> Note {
         ]),
         Op::AdapterUpload => note(
             Adapter,
-            "Any version may be uploaded, also an older one. It stays in effect when the service is started again.",
+            "Any version may be uploaded, also an older one. It stays in effect when the service is started again. `if_generation` compares with `generation` of the reading.",
         )
+        .guarded()
         .fails(&[
             Failure(422, "invalid_adapter", "the package is not valid; `problems` names files and places"),
         ]),
         Op::AdapterRollback => note(
             Adapter,
-            "Done twice, it goes back and forth.",
+            "Done twice, it goes back and forth. `if_generation` compares with `generation` of the reading.",
         )
+        .guarded()
         .fails(&[Failure(409, "wrong_state", "there is no earlier adapter")]),
         Op::AdapterList => note(
             Adapter,

@@ -101,7 +101,7 @@ fn notes_and_types_agree() {
         let waits = example.get("state").is_some();
         assert_eq!(note.waits != notes::Waits::No, waits, "{}", route.op);
         assert!(
-            !note.guarded || route.body == BodyKind::Fields,
+            !note.guarded || route.body != BodyKind::None,
             "{}",
             route.op
         );

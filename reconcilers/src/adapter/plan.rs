@@ -114,8 +114,9 @@ fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
 
 fn fetch(snapshot: &Snapshot, same_source: bool, asked_for: bool) -> Plan<Action> {
     let (state, facts) = (&snapshot.row.state, &snapshot.row.facts);
-    // Who asks may want back what was left for the one in effect: then the source must give it again.
-    let may_skip = same_source && (!asked_for || facts.seen_generation == Some(state.generation));
+    // What was not newer than the one in effect then may be newer than the one now, and who asks may want back what
+    // was left for it: then the source must give it again.
+    let may_skip = same_source && facts.seen_generation == Some(state.generation);
     let known = Validators {
         etag: facts.etag.clone().filter(|_| may_skip),
         last_modified: facts.last_modified.clone().filter(|_| may_skip),

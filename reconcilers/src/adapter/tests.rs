@@ -1,7 +1,7 @@
 //! Passes by hand, on a real database and a source that says what it is told to.
 
 use std::io::{Cursor, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use schema::adapter::Adapter;
@@ -20,8 +20,9 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use super::*;
-use crate::drivers::adapter_source::Validators;
 use crate::drivers::adapter_source::fake::FakeSource;
+use crate::drivers::adapter_source::tests::Server;
+use crate::drivers::adapter_source::{HttpSource, Limits, Validators};
 use crate::runtime::Requeue;
 use crate::stores::{DbStore, Store};
 
@@ -97,12 +98,21 @@ impl Yard {
         clock: &Arc<ManualClock>,
         source: &FakeSource,
     ) -> AdapterReconciler {
+        Self::with(db, key, clock, Arc::new(source.clone()))
+    }
+
+    fn with(
+        db: &Db,
+        key: &Arc<MasterKey>,
+        clock: &Arc<ManualClock>,
+        source: Arc<dyn PackageSource>,
+    ) -> AdapterReconciler {
         let store: Arc<dyn Store> = Arc::new(DbStore::new(db.clone(), Arc::clone(key)));
         AdapterReconciler::new(
             AdapterRows(db.clone()),
             Arc::new(ConfigSource::new(Arc::clone(&store))),
             Arc::new(AdapterSource::new(store)),
-            Arc::new(source.clone()),
+            source,
             clock.clone(),
         )
     }
@@ -369,6 +379,41 @@ async fn what_somebody_left_comes_back_only_when_it_is_asked_for() {
 }
 
 #[tokio::test]
+async fn what_was_not_newer_comes_into_effect_when_somebody_goes_back_behind_it() {
+    let yard = Yard::new().await;
+    yard.configure(json!({"adapter.source_url": URL})).await;
+    yard.upload("3.0").await;
+    yard.source.then(gives(zip("2.0"), Some("\"two\"")));
+    yard.settle().await;
+    assert_eq!(yard.active().await, "3.0");
+    yard.roll_back().await;
+    yard.clock.advance(DAY);
+    yard.source.then(gives(zip("2.0"), Some("\"two\"")));
+    yard.settle().await;
+    assert_eq!(yard.active().await, "2.0");
+    // It was asked for all of it, since what it has is newer now.
+    assert_eq!(yard.source.asked()[1].1, Validators::default());
+}
+
+#[tokio::test]
+async fn what_somebody_left_for_several_others_stays_left_and_a_newer_one_comes() {
+    let yard = Yard::new().await;
+    yard.configure(json!({"adapter.source_url": URL})).await;
+    yard.source.then(gives(zip("2.0"), None));
+    yard.settle().await;
+    yard.upload("1.0").await;
+    yard.upload("1.1").await;
+    yard.clock.advance(DAY);
+    yard.source.then(gives(zip("2.0"), None));
+    yard.settle().await;
+    assert_eq!(yard.active().await, "1.1");
+    yard.clock.advance(DAY);
+    yard.source.then(gives(zip("2.1"), None));
+    yard.settle().await;
+    assert_eq!(yard.active().await, "2.1");
+}
+
+#[tokio::test]
 async fn another_source_is_asked_at_once_and_never_when_that_is_switched_off() {
     let yard = Yard::new().await;
     yard.configure(json!({"adapter.source_url": URL})).await;
@@ -424,4 +469,46 @@ async fn an_upload_during_a_fetch_is_compared_with_what_comes() {
     assert_eq!(yard.active().await, "3.0");
     yard.settle().await;
     assert_eq!(yard.active().await, "3.0");
+}
+
+#[tokio::test]
+async fn over_real_sockets_only_a_newer_valid_package_comes_into_effect() {
+    let mut yard = Yard::new().await;
+    let given = Arc::new(Mutex::new(zip("2.0")));
+    let bytes = Arc::clone(&given);
+    let server = Server::new(move |host, path| match path {
+        "/elsewhere" => {
+            let there = ("location", format!("https://{host}/adapter.zip"));
+            Some((302, vec![there], Vec::new()))
+        }
+        _ => Some((200, Vec::new(), bytes.lock().unwrap().clone())),
+    })
+    .await;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let source = Arc::new(HttpSource::new(Limits::default()).unwrap());
+    yard.reconciler = Yard::with(&yard.db, &yard.key, &yard.clock, source);
+    yard.configure(json!({"adapter.source_url": server.url}))
+        .await;
+    yard.settle().await;
+    assert_eq!(yard.active().await, "2.0");
+    let before = yard.state().await.generation;
+    yard.ask("same").await;
+    let (said, _) = yard.settle().await;
+    assert_eq!(said.reason, Reason::Converged);
+    *given.lock().unwrap() = b"no zip at all".to_vec();
+    yard.ask("broken").await;
+    let (said, _) = yard.settle().await;
+    assert_eq!(said.reason, Reason::AdapterInvalid);
+    let elsewhere = server.url.replace("/adapter.zip", "/elsewhere");
+    let elsewhere = elsewhere.split('?').next().unwrap();
+    yard.configure(json!({"adapter.source_url": elsewhere}))
+        .await;
+    let plan = yard.plan().await;
+    let error = yard.step(&plan.actions[0]).await.unwrap_err();
+    assert!(
+        matches!(error, AdapterError::Source(SourceError::Redirect)),
+        "{error:?}"
+    );
+    assert_eq!(yard.state().await.generation, before);
+    assert_eq!(yard.active().await, "2.0");
 }

@@ -21,6 +21,7 @@ mod path;
 mod reader;
 mod render;
 mod rules;
+mod secret_paths;
 mod settings;
 mod shape;
 pub mod store;
@@ -35,6 +36,7 @@ mod version;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -50,6 +52,7 @@ pub use render::{
     Applied, Found, Inputs, ManagedFile, ManagedPaths, McpAccess, RenderError, Rendered,
     RenderedFile,
 };
+pub use secret_paths::SecretPaths;
 pub use ui_schema::{Field, FieldType, Page, PageKey, Section, Storage, UiSchema};
 pub use version::{AdapterVersion, Version};
 
@@ -127,6 +130,8 @@ pub struct Adapter {
     pub ui_schemas: BTreeMap<u32, UiSchema>,
     /// The migrations between configuration versions.
     pub migrations: Vec<Migration>,
+    /// Which global settings are secrets.
+    pub secret_paths: Arc<SecretPaths>,
     /// SHA-256 over paths and contents, as 64 hex digits: equal packages have equal digests,
     /// however they were packed.
     pub digest: String,
@@ -192,6 +197,11 @@ impl Adapter {
         });
         match read {
             Some((index, settings)) if problems.is_empty() => Ok(Self {
+                secret_paths: Arc::new(SecretPaths::of(
+                    &index.agent,
+                    &settings.config_schemas,
+                    &settings.ui_schemas,
+                )),
                 index,
                 config_schemas: settings.config_schemas,
                 ui_schemas: settings.ui_schemas,

@@ -49,6 +49,10 @@ statements! {
     REQUEST_REFRESH = "UPDATE adapter_state SET refresh_token = $1 WHERE id = 1";
     /// What is remembered of the source.
     FACTS = "SELECT source_url, etag, last_modified, seen_generation, offered, invalid, checked_at, refresh_token FROM adapter_facts WHERE id = 1";
+    /// Digest of the package of a source that came into effect last.
+    INSTALLED = "SELECT installed FROM adapter_facts WHERE id = 1";
+    /// Another one did.
+    SET_INSTALLED = "UPDATE adapter_facts SET installed = $1 WHERE id = 1";
     /// Remembers something else of the source.
     SAVE_FACTS = "UPDATE adapter_facts SET source_url = $1, etag = $2, last_modified = $3, seen_generation = CAST($4 AS BIGINT), \
                   checked_at = CAST($5 AS BIGINT), refresh_token = $6, offered = $7, invalid = $8 WHERE id = 1";
@@ -109,6 +113,25 @@ pub async fn known(connection: &mut AnyConnection) -> Result<Vec<KnownAdapter>, 
 pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
     meta::take_guard(tx, "adapter").await?;
     Ok(())
+}
+
+/// The generation of the adapter object. With `expected`, whoever switches learns that it is another one before
+/// anything happens. Takes the switch.
+///
+/// # Errors
+/// [`DbError::StaleGeneration`].
+pub async fn object_generation(
+    tx: &mut Tx,
+    expected: Option<Generation>,
+) -> Result<Generation, DbError> {
+    lock(tx).await?;
+    let object = object::get(tx, Kind::Adapter, &object_uid()).await?;
+    // Before the first start there is no such object yet.
+    let actual = object.map_or(Generation(0), |object| object.generation);
+    match expected {
+        Some(expected) if expected != actual => Err(DbError::StaleGeneration { actual: actual.0 }),
+        _ => Ok(actual),
+    }
 }
 
 async fn put(
@@ -207,11 +230,18 @@ pub async fn install(
     if in_effect.is_some_and(|in_effect| adapter.index.adapter_version <= in_effect) {
         return Ok(Installed::NotNewer);
     }
-    let left = |known: &KnownAdapter| known.previous && known.digest == adapter.digest;
-    if !asked_for && known.iter().any(left) {
+    let previous = |known: &KnownAdapter| known.previous && known.digest == adapter.digest;
+    // It may have been left long ago, for several others.
+    let (installed,): (Option<String>,) = sqlx::query_as(INSTALLED).fetch_one(&mut **tx).await?;
+    let left = installed.as_ref() == Some(&adapter.digest) || known.iter().any(previous);
+    if left && !asked_for {
         return Ok(Installed::LeftBefore);
     }
     activate(tx, adapter, Source::Refresh, now).await?;
+    sqlx::query(SET_INSTALLED)
+        .bind(&adapter.digest)
+        .execute(&mut **tx)
+        .await?;
     Ok(Installed::Newer)
 }
 
@@ -263,6 +293,8 @@ pub async fn request_refresh(
     token: &str,
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
+    // Whoever switches changes the state before the object: the guard keeps the two apart.
+    lock(tx).await?;
     let generation = object::bump(tx, Kind::Adapter, &object_uid(), expected).await?;
     sqlx::query(REQUEST_REFRESH)
         .bind(token)

@@ -52,6 +52,8 @@ statements! {
     /// Sets a user's cookies of one domain.
     PUT_COOKIE = "INSERT INTO cookies (uid, domain, sealed, updated_at) VALUES ($1, $2, $3, $4) \
                   ON CONFLICT (uid, domain) DO UPDATE SET sealed = excluded.sealed, updated_at = excluded.updated_at";
+    /// Whether a user has cookies of one domain.
+    HAS_COOKIE = "SELECT count(*) FROM cookies WHERE uid = $1 AND domain = $2";
     /// Forgets a user's cookies of one domain.
     DELETE_COOKIE = "DELETE FROM cookies WHERE uid = $1 AND domain = $2";
     /// Forgets all of a user's cookies.
@@ -103,16 +105,18 @@ pub(crate) async fn create(
 
 /// Asks for the removal of a user's config object; what the user set is forgotten at once.
 pub(crate) async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<(), DbError> {
+    // The object comes first, as wherever what a user has set changes.
+    match object::delete(tx, Kind::Config, uid, now).await {
+        Ok(_) | Err(DbError::NotFound(_)) => {}
+        Err(error) => return Err(error),
+    }
     for statement in [FORGET_CHANNELS, FORGET_COOKIES, FORGET_KEPT] {
         sqlx::query(statement)
             .bind(uid.as_str())
             .execute(&mut **tx)
             .await?;
     }
-    match object::delete(tx, Kind::Config, uid, now).await {
-        Ok(_) | Err(DbError::NotFound(_)) => Ok(()),
-        Err(error) => Err(error),
-    }
+    Ok(())
 }
 
 /// Removes a deleted user's config object. It has nothing to clean up beside the user's directory, so nobody
@@ -272,21 +276,28 @@ pub async fn set_cookies(
     Ok(generation)
 }
 
-/// Forgets a user's cookies of one domain. `None` when there were none.
+/// Forgets a user's cookies of one domain. `None` when there were none; then nothing is changed, or the caller
+/// leaves the transaction, because another one was faster.
 pub async fn delete_cookies(
     tx: &mut Tx,
     uid: &Uid,
     domain: &str,
 ) -> Result<Option<Generation>, DbError> {
+    let (there,): (i64,) = sqlx::query_as(HAS_COOKIE)
+        .bind(uid.as_str())
+        .bind(domain)
+        .fetch_one(&mut **tx)
+        .await?;
+    if there == 0 {
+        return Ok(None);
+    }
+    let generation = object::bump(tx, Kind::Config, uid, None).await?;
     let result = sqlx::query(DELETE_COOKIE)
         .bind(uid.as_str())
         .bind(domain)
         .execute(&mut **tx)
         .await?;
-    if result.rows_affected() == 0 {
-        return Ok(None);
-    }
-    object::bump(tx, Kind::Config, uid, None).await.map(Some)
+    Ok((result.rows_affected() > 0).then_some(generation))
 }
 
 /// Saves what the reconciler remembers, and bumps the container when what a running agent must be restarted

@@ -4,11 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::Config;
 use super::registry::{KEYS, KeyDef, ValueType};
+use crate::adapter::SecretPaths;
 
 /// What is shown instead of a secret that is set, and what leaves it unchanged when sent back.
 pub const MASK: &str = "********";
 
-/// In the agent's configuration, texts under names with one of these in them are not shown.
+/// In the agent's configuration, texts under names with one of these in them are not shown, whatever the adapter
+/// says: it may come later than they do.
 const SECRET_NAMES: &[&str] = &[
     "password",
     "passwd",
@@ -18,6 +20,10 @@ const SECRET_NAMES: &[&str] = &[
     "apikey",
     "access_key",
     "private_key",
+    "encrypt_key",
+    "encryption_key",
+    "webhooks",
+    "webhook_url",
     "credential",
     "authorization",
     "cookie",
@@ -32,12 +38,17 @@ enum Secrets {
 
 impl Config {
     /// All keys as nested JSON. With `masked`, no secret is in it: a secret that is set shows as
-    /// [`MASK`], one that is not as an empty text.
+    /// [`MASK`], one that is not as an empty text. What of `agent` is secret says the adapter that
+    /// the configuration was [settled](crate::adapter::store::ActiveAdapter::settle) with.
     pub fn to_document(&self, masked: bool) -> Value {
         let mut document = Map::new();
         for def in KEYS {
             let value = self.value(def);
-            let shown = if masked { mask(def, value) } else { value };
+            let shown = if masked {
+                mask(def, value, self.secret_paths())
+            } else {
+                value
+            };
             insert(&mut document, def.key, shown);
         }
         Value::Object(document)
@@ -45,11 +56,17 @@ impl Config {
 }
 
 /// The value as it may be shown to an administrator and kept in the history.
-pub(super) fn mask(def: &KeyDef, value: Value) -> Value {
+pub(super) fn mask(def: &KeyDef, value: Value, paths: &SecretPaths) -> Value {
     match (def.value_type, def.key) {
         (ValueType::Secret, _) => mask_leaf(value),
-        (ValueType::Object, "security") => mask_tree(value, Secrets::All),
-        (ValueType::Object, _) => mask_tree(value, Secrets::ByName),
+        (ValueType::Object, "security") => mask_all(value),
+        (ValueType::Object, "agent") => {
+            Masking { paths }.tree(value, Secrets::ByName, &mut Vec::new())
+        }
+        (ValueType::Object, _) => {
+            let paths = &SecretPaths::default();
+            Masking { paths }.tree(value, Secrets::ByName, &mut Vec::new())
+        }
         _ => value,
     }
 }
@@ -62,35 +79,56 @@ fn mask_leaf(value: Value) -> Value {
     }
 }
 
-fn mask_tree(value: Value, secrets: Secrets) -> Value {
-    match value {
-        Value::Object(entries) => Value::Object(
-            entries
-                .into_iter()
-                .map(|(name, value)| {
-                    let value = match secrets {
-                        Secrets::ByName if !is_secret_name(&name) => {
-                            mask_tree(value, Secrets::ByName)
-                        }
-                        // Settings such as "max_tokens" are no secrets; texts and what is in a
-                        // group of that name are.
-                        Secrets::ByName if value.is_number() || value.is_boolean() => value,
-                        _ => mask_tree(value, Secrets::All),
-                    };
-                    (name, value)
-                })
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(
-            items
-                .into_iter()
-                .map(|item| mask_tree(item, secrets))
-                .collect(),
-        ),
-        leaf => match secrets {
-            Secrets::All => mask_leaf(leaf),
-            Secrets::ByName => leaf,
-        },
+fn mask_all(value: Value) -> Value {
+    let paths = &SecretPaths::default();
+    Masking { paths }.tree(value, Secrets::All, &mut Vec::new())
+}
+
+struct Masking<'a> {
+    paths: &'a SecretPaths,
+}
+
+impl Masking<'_> {
+    fn tree(&self, value: Value, secrets: Secrets, place: &mut Vec<String>) -> Value {
+        match value {
+            Value::Object(entries) => {
+                let mut masked = Map::new();
+                for (name, value) in entries {
+                    place.push(name);
+                    let value = self.member(value, secrets, place);
+                    if let Some(name) = place.pop() {
+                        masked.insert(name, value);
+                    }
+                }
+                Value::Object(masked)
+            }
+            Value::Array(items) => Value::Array(
+                items
+                    .into_iter()
+                    .map(|item| self.tree(item, secrets, place))
+                    .collect(),
+            ),
+            leaf => match secrets {
+                Secrets::All => mask_leaf(leaf),
+                Secrets::ByName => leaf,
+            },
+        }
+    }
+
+    fn member(&self, value: Value, around: Secrets, place: &mut Vec<String>) -> Value {
+        let secrets = match self.paths.is_secret(place) {
+            Some(true) => Secrets::All,
+            Some(false) => Secrets::ByName,
+            None => around,
+        };
+        let by_name = place.last().is_some_and(|name| is_secret_name(name));
+        match secrets {
+            // Settings such as "max_tokens" are no secrets; texts and what is in a group of that name are.
+            Secrets::ByName if by_name && !value.is_number() && !value.is_boolean() => {
+                mask_all(value)
+            }
+            secrets => self.tree(value, secrets, place),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cidr::{IpCidr, Ipv4Cidr};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::registry::{KeyDef, find, parse_duration};
 use super::{Changes, Problem, ProblemCode, document};
+use crate::adapter::SecretPaths;
 use crate::image::ImageReference;
 
 /// The capabilities that an agent gets by default when it runs as its image's own user.
@@ -62,6 +64,7 @@ pub struct Config {
     stored: BTreeMap<&'static str, Value>,
     problems: Vec<Problem>,
     run_as_image: bool,
+    secret_paths: Arc<SecretPaths>,
 }
 
 impl fmt::Debug for Config {
@@ -69,7 +72,10 @@ impl fmt::Debug for Config {
         let mut map = f.debug_map();
         for (key, value) in &self.stored {
             if let Some(def) = find(key) {
-                map.entry(key, &document::mask(def, value.clone()).to_string());
+                map.entry(
+                    key,
+                    &document::mask(def, value.clone(), &self.secret_paths).to_string(),
+                );
             }
         }
         map.finish()
@@ -107,6 +113,18 @@ impl Config {
         self
     }
 
+    /// Tells which places of `agent` the active adapter stores as secrets: they are not shown, besides
+    /// what names tell.
+    #[must_use]
+    pub fn with_secret_paths(mut self, secret_paths: Arc<SecretPaths>) -> Self {
+        self.secret_paths = secret_paths;
+        self
+    }
+
+    pub(super) fn secret_paths(&self) -> &SecretPaths {
+        &self.secret_paths
+    }
+
     /// Stored values that do not count.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
@@ -136,7 +154,7 @@ impl Config {
 
     /// The value in effect as it may be shown and kept in the history; `None` when there is no such key.
     pub fn get_masked(&self, key: &str) -> Option<Value> {
-        find(key).map(|def| document::mask(def, self.value(def)))
+        find(key).map(|def| document::mask(def, self.value(def), &self.secret_paths))
     }
 
     pub(super) fn value(&self, def: &KeyDef) -> Value {

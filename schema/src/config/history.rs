@@ -1,6 +1,7 @@
 //! What every save changed. Secrets are never kept: values are as documents show them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,6 +9,7 @@ use sqlx::{AnyConnection, FromRow};
 
 use super::query::{Values, generation};
 use super::{Changes, document, find};
+use crate::adapter::{SecretPaths, store as adapters};
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::Timestamp;
@@ -15,12 +17,18 @@ use crate::statement::{like_pattern, statements};
 
 /// Revisions that are kept; each save forgets what is older.
 pub const KEPT: i64 = 1000;
+/// Bytes of changes that are kept; each save forgets what is older, but never itself.
+pub const KEPT_BYTES: i64 = 64 * 1024 * 1024;
 
 statements! {
     /// Records what a save changed.
     INSERT = "INSERT INTO config_history (revision, at, actor, keys, changes) VALUES ($1, $2, $3, $4, $5)";
     /// Forgets what is too old.
     PRUNE = "DELETE FROM config_history WHERE revision <= $1";
+    /// Forgets what is too much.
+    PRUNE_BYTES = "DELETE FROM config_history WHERE revision < $1 AND revision <= (SELECT max(sums.revision) FROM \
+                   (SELECT revision, sum(octet_length(changes)) OVER (ORDER BY revision DESC) AS bytes FROM config_history) sums \
+                   WHERE sums.bytes > $2)";
     /// One page, newest first; `$1` is a LIKE pattern on actor and keys.
     LIST = "SELECT revision, at, actor, changes FROM config_history WHERE lower(actor) LIKE $1 ESCAPE '!' OR keys LIKE $1 ESCAPE '!' \
             ORDER BY revision DESC LIMIT $2 OFFSET $3";
@@ -93,6 +101,19 @@ impl TryFrom<RawRevision> for Revision {
     }
 }
 
+/// What the active adapter stores as secrets. It is read only for what it matters to.
+async fn secret_paths(tx: &mut Tx, changes: &Changes) -> Result<Arc<SecretPaths>, DbError> {
+    if !changes.0.contains_key("agent") {
+        return Ok(Arc::default());
+    }
+    match adapters::active(tx).await {
+        Ok((_, adapter)) => Ok(adapter.secret_paths),
+        // Before the first start there is none.
+        Err(DbError::NotFound(_)) => Ok(Arc::default()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Records what a save changed, and forgets what is too old.
 pub(super) async fn record(
     tx: &mut Tx,
@@ -101,12 +122,15 @@ pub(super) async fn record(
     changes: &Changes,
     by: SavedBy<'_>,
 ) -> Result<(), DbError> {
+    let paths = secret_paths(tx, changes).await?;
     let mut list = Vec::with_capacity(changes.0.len());
     for (key, new) in &changes.0 {
         // What is not in the registry is not known to be no secret.
         let Some(def) = find(key) else { continue };
         let shown = |value: Option<&Value>| {
-            value.map_or(Value::Null, |value| document::mask(def, value.clone()))
+            value.map_or(Value::Null, |value| {
+                document::mask(def, value.clone(), &paths)
+            })
         };
         list.push(Changed {
             key: (*key).to_owned(),
@@ -127,6 +151,11 @@ pub(super) async fn record(
         .await?;
     sqlx::query(PRUNE)
         .bind(revision.saturating_sub(KEPT))
+        .execute(&mut **tx)
+        .await?;
+    sqlx::query(PRUNE_BYTES)
+        .bind(revision)
+        .bind(KEPT_BYTES)
         .execute(&mut **tx)
         .await?;
     Ok(())

@@ -106,7 +106,7 @@ pub const KEYS: &[KeyDef] = &[
     key("adapter.refresh_interval", INTERVAL, t("24h"), "Adapter refresh interval",
         "How often adapter.source_url is asked for a newer adapter package; 0 = never."),
     key("adapter.source_url", Text(rules::source_url), t(""), "Adapter source",
-        "Where newer adapter packages are fetched from; empty = nowhere."),
+        "Where newer adapter packages are fetched from; empty = nowhere. Shown to administrators, so it must hold no secret."),
     key("agent", Object, EmptyObject, "Agent configuration",
         "Merged into every agent's configuration file. Replaced as a whole."),
     key("archive.retention", INTERVAL, t("0"), "Archive retention",

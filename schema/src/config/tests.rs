@@ -408,6 +408,42 @@ fn l21_nothing_that_can_be_printed_shows_a_secret() {
 }
 
 #[test]
+fn l21_what_the_adapter_stores_as_secret_is_masked_in_every_version_and_channel() {
+    let adapter = crate::adapter::Adapter::builtin("picoclaw")
+        .unwrap()
+        .unwrap();
+    let agent = json!({
+        "channels": {
+            "feishu": {"app_id": "visible1", "encrypt_key": "hunter2"},
+            "irc": {"user": "visible2"},
+            "line": {"webhook_path": "visible3"},
+            "own": {"Verification_Token": "hunter2"},
+        },
+        "channel_list": {
+            "mqtt": {"enabled": true, "settings": {"username": "hunter2", "broker": "visible4"}},
+            "own": {"type": "mqtt", "settings": {"Username": "hunter2"}},
+            "teams_webhook": {"settings": {"webhooks": {"default": {"url": "hunter2"}}}},
+        },
+        "model_list": [{"model_name": "visible5", "api_keys": ["hunter2"]}],
+        "agents": {"defaults": {"model_name": "visible6", "max_tokens": 7}},
+    });
+    let config = stored(json!({ "agent": agent })).with_secret_paths(adapter.secret_paths);
+    let shown = config.to_document(true);
+    let text = shown.to_string() + &format!("{config:?}");
+    assert!(!text.contains("hunter2"), "{text}");
+    for number in 1..=6 {
+        assert!(
+            text.contains(&format!("visible{number}")),
+            "{number}: {text}"
+        );
+    }
+    assert_eq!(shown["agent"]["channel_list"]["mqtt"]["enabled"], true);
+    assert_eq!(shown["agent"]["agents"]["defaults"]["max_tokens"], 7);
+    // Sent back as it was shown it stands for what is stored.
+    assert!(save(&config, &shown).unwrap().is_empty());
+}
+
+#[test]
 fn stored_values_that_no_longer_fit_do_not_count() {
     let values = BTreeMap::from([
         ("image.tag".to_owned(), json!("a b")),

@@ -5,4 +5,4 @@ mod model;
 pub(crate) mod query;
 
 pub use model::{CANCELLED, Count, Operation, Progress, Target, TargetState};
-pub use query::{cancel, count, create, create_for_all, get, list, targets};
+pub use query::{BATCH, KEPT, cancel, count, create, create_for_all, get, list, prune, targets};

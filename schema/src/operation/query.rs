@@ -61,6 +61,15 @@ statements! {
     );
     /// How many users of a rollout are how far, and when the last of them got there.
     ROLLOUT_STATES = "SELECT state, count(*) AS objects, max(coalesce(finished_at, moved_at)) AS since FROM rollout_targets WHERE rollout_uid = $1 GROUP BY state";
+    /// Forgets some of the oldest operations that have ended: whose every object was seen with what was asked for, or is gone.
+    /// Those that rollouts belong to stay, since one can go back to before them.
+    PRUNE = "DELETE FROM operations WHERE id IN (SELECT p.id FROM operations p WHERE p.created_at < $1 \
+             AND p.id NOT IN (SELECT id FROM operations ORDER BY created_at DESC, id DESC LIMIT $2) \
+             AND NOT EXISTS (SELECT 1 FROM rollouts r WHERE r.uid = p.id) \
+             AND NOT EXISTS (SELECT 1 FROM operation_targets t JOIN objects o ON o.kind = t.kind AND o.uid = t.uid \
+             LEFT JOIN object_status s ON s.kind = t.kind AND s.uid = t.uid \
+             WHERE t.operation_id = p.id AND t.outcome IS NULL AND coalesce(s.observed_generation, 0) < t.generation) \
+             ORDER BY p.created_at, p.id LIMIT $3)";
     /// Users of a rollout with their states, those that need a person first.
     ROLLOUT_TARGETS = "SELECT name, state, message, moved_at, finished_at FROM rollout_targets WHERE rollout_uid = $1 \
                        ORDER BY CASE state WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 0 WHEN 'moving' THEN 2 WHEN 'putting_back' THEN 2 \
@@ -164,6 +173,23 @@ pub async fn list(
         .fetch_all(connection)
         .await?;
     Ok((raws.into_iter().map(Operation::from).collect(), total))
+}
+
+/// Operations that are kept however old they are.
+pub const KEPT: i64 = 1000;
+/// Most operations forgotten in one transaction: each may have been over everybody.
+pub const BATCH: u64 = 10;
+
+/// Forgets a batch of ended operations that were asked for before `oldest` and are not among the newest [`KEPT`].
+/// Returns how many; fewer than [`BATCH`] when there are no more.
+pub async fn prune(tx: &mut Tx, oldest: Timestamp) -> Result<u64, DbError> {
+    let result = sqlx::query(PRUNE)
+        .bind(oldest.as_millis())
+        .bind(KEPT)
+        .bind(i64::try_from(BATCH).unwrap_or(i64::MAX))
+        .execute(&mut **tx)
+        .await?;
+    Ok(result.rows_affected())
 }
 
 /// A state, how many objects have it, and when the last of them came into it.

@@ -12,7 +12,7 @@ mod upload;
 use schema::adapter::store;
 use schema::audit::About;
 use schema::config::{Config, query as config};
-use schema::ids::Kind;
+use schema::ids::{Generation, Kind};
 use serde::Serialize;
 use serde_json::Map;
 use utoipa::ToSchema;
@@ -94,19 +94,30 @@ pub struct InEffect {
     digest: String,
     /// Another package is in effect than before.
     changed: bool,
+    /// What was changed.
+    #[schema(example = "adapter/active")]
+    object: String,
+    /// Its generation after it. The switch is done when it is answered: there is nothing to wait for.
+    generation: Generation,
+}
+
+fn object_name() -> String {
+    format!("{}/{}", Kind::Adapter, store::OBJECT_NAME)
 }
 
 /// `POST /api/admin/migration-rules/rollback`: the package that was before is in effect again.
 ///
 /// # Errors
-/// 409 `wrong_state` when there was none.
+/// 409 `wrong_state` when there was none, 412 for a stale `if_generation`.
 pub async fn roll_back(
     Superadmin(actor): Superadmin,
     input: Input<Nothing>,
     deps: Deps,
 ) -> Result<Answer<InEffect>, ApiError> {
     let mut tx = input.meta.begin(&deps).await?;
+    store::object_generation(&mut tx, input.if_generation).await?;
     store::roll_back(&mut tx, deps.clock.now()).await?;
+    let generation = store::object_generation(&mut tx, None).await?;
     let known = store::known(&mut tx).await?;
     let active = known.into_iter().find(|known| known.active);
     let active = active.ok_or_else(|| ApiError::internal("no adapter is in effect"))?;
@@ -121,6 +132,8 @@ pub async fn roll_back(
             adapter_version: active.version,
             digest: active.digest,
             changed: true,
+            object: object_name(),
+            generation,
         },
     ))
 }

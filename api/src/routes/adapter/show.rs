@@ -1,8 +1,11 @@
 //! Which adapter is in effect, and what it declares.
 
+use std::sync::Arc;
+
 use schema::adapter::store::{self, KnownAdapter, Source};
 use schema::adapter::{Adapter, AgentVersion};
-use schema::ids::Timestamp;
+use schema::ids::{Generation, Kind, Timestamp};
+use schema::object;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -44,8 +47,8 @@ pub struct Rules {
     digest: String,
     /// Since when it is in effect.
     updated_at: Option<Timestamp>,
-    /// How often another one came into effect.
-    generation: i64,
+    /// What `if_generation` of an upload, a refresh and a rollback compares with: grows with each of them.
+    generation: Generation,
 }
 
 /// What is declared of one version of the agent.
@@ -99,9 +102,13 @@ pub async fn show(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
     let mut snapshot = deps.db.snapshot().await?;
     let state = store::state(&mut snapshot).await?;
     let known = store::known(&mut snapshot).await?;
+    let object = object::get(&mut snapshot, Kind::Adapter, &store::object_uid()).await?;
+    let mut adapter = deps.adapter.current_in(&mut snapshot).await?;
+    if state.active.as_ref() != Some(&adapter.digest) {
+        // What is kept is newer than this moment.
+        adapter = Arc::new(store::active(&mut snapshot).await?.1);
+    }
     drop(snapshot);
-    // A newer one may be in effect by now; then that one is told.
-    let adapter = deps.adapter.current().await?;
     let of_it = known.iter().find(|known| known.digest == adapter.digest);
     let index = &adapter.index;
     let mut versions = Vec::new();
@@ -120,7 +127,7 @@ pub async fn show(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
         source: of_it.map_or(Source::Upload, |known| known.source),
         digest: adapter.digest.clone(),
         updated_at: state.activated_at,
-        generation: state.generation,
+        generation: object.map_or(Generation(0), |object| object.generation),
     };
     Ok(Answer::ok("", Shown { rules }))
 }

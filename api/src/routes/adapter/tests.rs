@@ -246,6 +246,34 @@ async fn any_version_may_be_uploaded_and_the_same_again_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_switch_tells_its_generation_and_refuses_one_that_was_decided_on_another() {
+    let fleet = fleet().await;
+    let uploaded = upload(&fleet, &version("9.0")).await.is(200);
+    assert_eq!(uploaded["object"], "adapter/active");
+    let generation = uploaded["generation"].as_i64().unwrap();
+    assert_eq!(active(&fleet).await["generation"], generation);
+    let stale = format!("if_generation={}", generation - 1);
+    fleet
+        .post(ROLLBACK, &stale)
+        .await
+        .fails(412, "stale_generation");
+    let field = "--X\r\nContent-Disposition: form-data; name=\"if_generation\"\r\n\r\n1\r\n";
+    let request = warp::test::request()
+        .path(UPLOAD)
+        .header("content-type", "multipart/form-data; boundary=X")
+        .body([field.as_bytes(), &body(&version("9.1"))].concat());
+    fleet
+        .request("POST", request, "root")
+        .await
+        .fails(412, "stale_generation");
+    assert_eq!(active(&fleet).await["adapter_version"], "9.0");
+    let fresh = format!("if_generation={generation}");
+    let back = fleet.post(ROLLBACK, &fresh).await.is(200);
+    assert_eq!(back["generation"], generation + 1);
+    assert_eq!(active(&fleet).await["generation"], generation + 1);
+}
+
+#[tokio::test]
 async fn rolling_back_twice_goes_back_and_forth() {
     let fleet = fleet().await;
     fleet.post(ROLLBACK, "").await.fails(409, "wrong_state");

@@ -1,10 +1,12 @@
 //! Uploads of adapter packages.
 
+use std::sync::Arc;
+
 use schema::adapter::store::{self, Source};
 use schema::adapter::{Adapter, InvalidPackage};
 use serde_json::{Map, json};
 
-use super::{InEffect, about};
+use super::{InEffect, about, object_name};
 use crate::access::ADAPTER_LIMIT;
 use crate::answer::Answer;
 use crate::deps::Deps;
@@ -20,7 +22,8 @@ const LONGEST: usize = 500;
 /// `POST /api/admin/migration-rules/upload`: the zip in `file` is in effect from now on.
 ///
 /// # Errors
-/// 400 without a file, 413 for one of more than 16 MiB, 422 `invalid_adapter` with every problem's file and place.
+/// 400 without a file, 413 for one of more than 16 MiB, 422 `invalid_adapter` with every problem's file and place,
+/// 412 for a stale `if_generation`.
 pub async fn upload(
     Superadmin(actor): Superadmin,
     input: Input<Nothing>,
@@ -35,18 +38,21 @@ pub async fn upload(
         });
     }
     // What is read of a package takes many times its size: one at a time.
-    let turn = deps
-        .adapter_check
-        .acquire()
-        .await
-        .map_err(ApiError::internal)?;
-    let read = tokio::task::spawn_blocking(move || Adapter::from_zip(&file)).await;
-    drop(turn);
+    let turn = Arc::clone(&deps.adapter_check).acquire_owned().await;
+    let turn = turn.map_err(ApiError::internal)?;
+    let read = tokio::task::spawn_blocking(move || {
+        // Kept to the end also when the client is gone.
+        let _turn = turn;
+        Adapter::from_zip(&file)
+    })
+    .await;
     let adapter = read.map_err(ApiError::internal)?.map_err(refused)?;
     let version = adapter.index.adapter_version.to_string();
     let mut tx = input.meta.begin(&deps).await?;
     let now = deps.clock.now();
+    store::object_generation(&mut tx, input.if_generation).await?;
     let activated = store::activate(&mut tx, &adapter, Source::Upload, now).await?;
+    let generation = store::object_generation(&mut tx, None).await?;
     let detail = format!("version {version}, digest {}", adapter.digest);
     tx.commit(about().detail(detail)).await?;
     tracing::info!(%actor, version, digest = adapter.digest, changed = activated.changed, "an adapter was uploaded");
@@ -61,6 +67,8 @@ pub async fn upload(
             adapter_version: version,
             digest: adapter.digest,
             changed: activated.changed,
+            object: object_name(),
+            generation,
         },
     ))
 }

@@ -16,17 +16,21 @@ use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
 use crate::routes::page::{Page, Window, search};
 use schema::audit::About;
 
+/// Most saves of one page: each may have changed megabytes.
+const LONGEST_PAGE: u32 = 50;
+
 /// What every save changed.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ConfigHistory)]
 pub struct Listing {
-    /// Newest first; the newest 1,000 are kept.
+    /// Newest first; the newest 1,000 are kept, and no more than 64 MiB of them.
     history: Vec<Revision>,
     #[serde(flatten)]
     page: Page,
 }
 
-/// `GET /api/admin/config/history`: who changed what and when, newest first, secrets masked. Always one page.
+/// `GET /api/admin/config/history`: who changed what and when, newest first, secrets masked. Always one page, of at
+/// most 50.
 ///
 /// # Errors
 /// Only when the database fails.
@@ -40,7 +44,9 @@ pub async fn list(
         page_size: DEFAULT_PAGE_SIZE,
         search: String::new(),
     };
-    let paging = Some(input.paging.as_ref().unwrap_or(&first));
+    let mut paging = input.paging.unwrap_or(first);
+    paging.page_size = paging.page_size.min(LONGEST_PAGE);
+    let paging = Some(&paging);
     let (history, total) = read(&deps, paging).await?;
     let page = Page::of(paging, total);
     Ok(Answer::ok(
@@ -103,8 +109,9 @@ fn patch(past: Past, revision: i64) -> Result<Patch, ApiError> {
             return Err(ApiError::Conflict {
                 code: "history_too_short",
                 message: format!(
-                    "the history does not reach back to revision {revision}; only the newest {} changes are kept",
-                    history::KEPT
+                    "the history does not reach back to revision {revision}; only the newest {} changes are kept, and no more than {} MiB of them",
+                    history::KEPT,
+                    history::KEPT_BYTES >> 20
                 ),
             });
         }

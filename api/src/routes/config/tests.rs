@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use schema::adapter::Adapter;
+use schema::adapter::store::{self, Source};
 use schema::container::ContainerFacts;
 use schema::ids::Kind;
 use schema::{object, user};
@@ -9,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::routes::accounts::testing::{Answer, House, house};
+use crate::testing::NOW;
 
 mod apply;
 mod history;
@@ -59,6 +62,29 @@ impl Admin {
             .unwrap();
         values.get(key).cloned()
     }
+}
+
+#[tokio::test]
+async fn l21_what_the_active_adapter_stores_as_secret_is_not_shown() {
+    let admin = admin().await;
+    let picoclaw = Adapter::builtin("picoclaw").unwrap().unwrap();
+    let mut tx = admin.house.world.db.begin().await.unwrap();
+    store::activate(&mut tx, &picoclaw, Source::Upload, NOW)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let settings = json!({"username": "hunter2", "broker": "visible"});
+    let agent = json!({"channel_list": {"mqtt": {"settings": settings}}});
+    let saved = admin.save(&json!({ "agent": agent })).await;
+    assert_eq!(saved.status, 200, "{}", saved.text);
+    for path in [PATH, "/api/admin/config/history"] {
+        let shown = admin.house.get(path).with("root", &admin.cookie);
+        let shown = shown.send().await;
+        assert!(!shown.text.contains("hunter2"), "{}", shown.text);
+        assert!(shown.text.contains("visible"), "{}", shown.text);
+    }
+    let shown = admin.read().await.body;
+    assert_eq!(admin.save(&shown).await.body["changed"], json!([]));
 }
 
 #[tokio::test]

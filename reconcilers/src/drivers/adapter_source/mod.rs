@@ -6,7 +6,7 @@
 pub mod fake;
 mod real;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use async_trait::async_trait;
 

@@ -50,6 +50,8 @@ impl HttpSource {
         let client = Client::builder()
             .connect_timeout(limits.whole)
             .timeout(limits.whole)
+            // Where a redirect leads to is not told the query.
+            .referer(false)
             .redirect(Policy::custom(|attempt| {
                 let previous = attempt.previous().last();
                 let same = previous.is_some_and(|from| from.scheme() == attempt.url().scheme());

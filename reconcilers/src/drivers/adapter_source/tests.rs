@@ -11,15 +11,19 @@ use tokio_util::task::TaskTracker;
 use super::*;
 
 /// What is answered: status, headers and body; `None` hangs.
-type Scripted = Option<(u16, Vec<(&'static str, String)>, Vec<u8>)>;
+pub(crate) type Scripted = Option<(u16, Vec<(&'static str, String)>, Vec<u8>)>;
 
-struct Server {
-    url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
+    /// How long it has.
+    whole: Duration,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    async fn new(script: impl Fn(&str, &str) -> Scripted + Send + Sync + 'static) -> Self {
+    pub(crate) async fn new(
+        script: impl Fn(&str, &str) -> Scripted + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let host = listener.local_addr().unwrap().to_string();
         let url = format!("http://{host}/adapter.zip?token=hunter2");
@@ -54,13 +58,14 @@ impl Server {
                 let _ = stream.write_all(&body).await;
             }
         });
-        Self { url, asked }
+        let whole = Duration::from_secs(10);
+        Self { url, whole, asked }
     }
 
     async fn ask(&self, known: &Validators) -> Result<Answer, SourceError> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let limits = Limits {
-            whole: Duration::from_millis(500),
+            whole: self.whole,
             bytes: 1000,
         };
         let source = HttpSource::new(limits).unwrap();
@@ -129,7 +134,8 @@ async fn another_status_is_no_package(#[case] status: u16) {
 
 #[tokio::test]
 async fn a_source_that_hangs_is_left() {
-    let silent = Server::new(|_, _| None).await;
+    let mut silent = Server::new(|_, _| None).await;
+    silent.whole = Duration::from_millis(500);
     assert!(matches!(silent.refuses().await, SourceError::Timeout));
 }
 
@@ -162,6 +168,8 @@ async fn redirects_are_followed_in_the_same_scheme_and_not_for_ever() {
     .await;
     let answer = server.ask(&Validators::default()).await.unwrap();
     assert!(matches!(answer, Answer::Package { bytes, .. } if bytes == b"zip"));
+    let there = server.asked.lock().unwrap()[1].clone();
+    assert!(!there.contains("hunter2"), "{there}");
     for target in ["https", "ftp", "file"] {
         let server = Server::new(move |host, _| {
             let there = ("location", format!("{target}://{host}/new.zip"));

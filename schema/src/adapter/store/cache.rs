@@ -81,7 +81,7 @@ impl ActiveAdapter {
         self.cache.at(generation, read).await
     }
 
-    /// The configuration with the defaults that the active adapter decides.
+    /// The configuration with what the active adapter decides: defaults, and which settings are secret.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -90,7 +90,9 @@ impl ActiveAdapter {
         connection: &mut AnyConnection,
         config: Config,
     ) -> Result<Config, DbError> {
-        let run_as = self.current_in(connection).await?.index.agent.run_as;
-        Ok(config.with_run_as_image(run_as == RunAs::Image))
+        let adapter = self.current_in(connection).await?;
+        Ok(config
+            .with_run_as_image(adapter.index.agent.run_as == RunAs::Image)
+            .with_secret_paths(Arc::clone(&adapter.secret_paths)))
     }
 }
