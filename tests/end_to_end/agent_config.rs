@@ -536,4 +536,7 @@ async fn engine_l36_who_crashes_with_migrated_files_is_back_on_the_image_and_the
     let told = object["conditions"][0]["message"].as_str().unwrap();
     assert!(told.contains("the files of before were put back"), "{told}");
     assert!(!yard.service.log().contains("bindings"));
+    yard.service.kill9().await;
+    engine.docker(&["rm", "-f", "agentyard-alice"]);
+    engine.docker(&["rmi", "echo:1.0.0"]);
 }

@@ -9,7 +9,8 @@ pub async fn an_image_is_found_by_reference_and_id<S: Stage>(stage: &S) {
     let engine = stage.engine();
     let image = engine.image("echo:1").await.unwrap().unwrap();
     assert!(image.id.starts_with("sha256:"), "{image:?}");
-    assert_eq!(image.repo_tags, ["echo:1"]);
+    // Another test may have tagged it besides.
+    assert!(image.repo_tags.iter().any(|tag| tag == "echo:1"));
     assert!(image.size > 0);
     assert_eq!(engine.image(&image.id).await.unwrap(), Some(image.clone()));
     let other = engine.image("echo:2").await.unwrap().unwrap();
