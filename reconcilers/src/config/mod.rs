@@ -36,7 +36,7 @@ use schema::ids::{Generation, Kind, Timestamp, Uid};
 
 use crate::engine::view::EngineView;
 use crate::runtime::{Plan, Reconciler, StatusStore};
-use crate::stores::{AdapterSource, Cache, ConfigSource, DataDir, DirtyObserver, Store};
+use crate::stores::{AdapterSource, Cache, ConfigSource, DataDir, Store};
 
 pub use apply::ConfigError;
 pub use plan::Action;
@@ -114,17 +114,11 @@ impl ConfigReconciler {
 
     /// The status store of agents' configurations; it tells this reconciler which rows to read anew.
     pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
-        struct Marks(Arc<Cache<ConfigRow>>);
-        impl DirtyObserver for Marks {
-            fn dirty(&self, uid: &Uid) {
-                self.0.mark(uid);
-            }
-        }
         self.store.statuses(
             Kind::Config,
             Self::NAME,
             Arc::clone(&self.clock),
-            Arc::new(Marks(Arc::clone(&self.desired))),
+            Arc::<Cache<_>>::clone(&self.desired),
         )
     }
 

@@ -37,7 +37,7 @@ use crate::engine::data_dir::DataDirProbe;
 use crate::engine::view::EngineView;
 use crate::image::pulls::Pulls;
 use crate::runtime::{Plan, Reconciler, StatusStore, WorldEvent, WorldEvents};
-use crate::stores::{Cache, ConfigSource, DataDir, DirtyObserver, Store};
+use crate::stores::{Cache, ConfigSource, DataDir, Store};
 
 pub use apply::ContainerError;
 pub(crate) use apply::classify_engine;
@@ -135,17 +135,11 @@ impl ContainerReconciler {
 
     /// The status store of containers; it tells this reconciler which rows to read anew.
     pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
-        struct Marks(Arc<Cache<ContainerRow>>);
-        impl DirtyObserver for Marks {
-            fn dirty(&self, uid: &Uid) {
-                self.0.mark(uid);
-            }
-        }
         self.store.statuses(
             Kind::Container,
             Self::NAME,
             Arc::clone(&self.clock),
-            Arc::new(Marks(Arc::clone(&self.desired))),
+            Arc::<Cache<_>>::clone(&self.desired),
         )
     }
 }

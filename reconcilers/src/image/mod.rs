@@ -37,7 +37,7 @@ use self::pulls::Pulls;
 use crate::drivers::docker::RegistryCredentials;
 use crate::engine::view::EngineView;
 use crate::runtime::{Plan, Reconciler, StatusStore, WorldEvent, WorldEvents};
-use crate::stores::{Cache, ConfigSource, DirtyObserver, Store};
+use crate::stores::{Cache, ConfigSource, Store};
 
 pub use apply::ImageError;
 pub use plan::Action;
@@ -97,17 +97,11 @@ impl ImageReconciler {
 
     /// The status store of images; it tells this reconciler which rows to read anew.
     pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
-        struct Marks(Arc<Cache<ImageRow>>);
-        impl DirtyObserver for Marks {
-            fn dirty(&self, uid: &Uid) {
-                self.0.mark(uid);
-            }
-        }
         self.store.statuses(
             Kind::Image,
             Self::NAME,
             Arc::clone(&self.clock),
-            Arc::new(Marks(Arc::clone(&self.desired))),
+            Arc::<Cache<_>>::clone(&self.desired),
         )
     }
 

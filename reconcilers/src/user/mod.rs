@@ -21,7 +21,7 @@ use schema::user;
 
 use crate::container::Agents;
 use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, StatusStore};
-use crate::stores::{Cache, DataDir, DirtyObserver, Marks as ScanMarks, Store};
+use crate::stores::{Cache, DataDir, Marks as ScanMarks, Store};
 
 pub use plan::{Action, Snapshot};
 
@@ -108,17 +108,11 @@ impl UserReconciler {
 
     /// The status store of users; it tells this reconciler which rows to read anew.
     pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
-        struct Marks(Arc<Cache<user::UserRow>>);
-        impl DirtyObserver for Marks {
-            fn dirty(&self, uid: &Uid) {
-                self.0.mark(uid);
-            }
-        }
         self.store.statuses(
             Kind::User,
             Self::NAME,
             Arc::clone(&self.clock),
-            Arc::new(Marks(Arc::clone(&self.desired))),
+            Arc::<Cache<_>>::clone(&self.desired),
         )
     }
 
