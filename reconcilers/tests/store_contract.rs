@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use reconcilers::runtime::{ObjectStatus, StatusStore};
+use reconcilers::runtime::{Look, ObjectStatus, StatusStore};
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
 use reconcilers::stores::{DataDir, DbStore, DirtyObserver, LocalDataDir, RolloutStep, Store};
 use schema::agent_config::{self, ConfigFacts, KeptFiles};
@@ -54,6 +54,8 @@ struct Both {
     key: Arc<MasterKey>,
     statuses: [(Kind, Statuses, Statuses); 6],
     rollouts: std::sync::Mutex<Vec<Uid>>,
+    /// What was found when both were last looked at.
+    looks: std::sync::Mutex<BTreeMap<Kind, (Look<Uid>, Look<Uid>)>>,
     _dir: tempfile::TempDir,
 }
 
@@ -127,6 +129,7 @@ impl Both {
             key,
             statuses,
             rollouts: std::sync::Mutex::default(),
+            looks: std::sync::Mutex::default(),
             _dir: dir,
         };
         both.memory.create_engine();
@@ -600,6 +603,29 @@ impl Both {
         );
     }
 
+    /// Both find the same at first, and later whatever has a new generation since.
+    async fn compare_looks(&self, kind: Kind, memory: &Statuses, real: &Statuses) {
+        let before = self.looks.lock().unwrap().remove(&kind);
+        let [mut one, mut other] = [
+            memory.look(None).await.unwrap(),
+            real.look(None).await.unwrap(),
+        ];
+        one.dirty.sort();
+        other.dirty.sort();
+        assert_eq!(one.dirty, other.dirty, "dirty keys of {kind}");
+        if let Some((first, second)) = before {
+            let known: BTreeSet<_> = first.dirty.into_iter().collect();
+            let new: BTreeSet<_> = one.dirty.iter().filter(|d| !known.contains(d)).collect();
+            for (store, since) in [(memory, first.through), (real, second.through)] {
+                let later = store.look(Some(since)).await.unwrap().dirty;
+                let later: BTreeSet<_> = later.iter().collect();
+                assert!(later.is_superset(&new), "{kind}: {later:?}, not {new:?}");
+                assert!(later.iter().all(|dirty| one.dirty.contains(dirty)));
+            }
+        }
+        self.looks.lock().unwrap().insert(kind, (one, other));
+    }
+
     /// Everything that can be asked is answered the same.
     async fn compare(&self, uids: &[Uid]) {
         let (memory, real) = (&self.memory, &self.real);
@@ -648,13 +674,7 @@ impl Both {
             &real.config_generation().await,
         );
         for (kind, memory, real) in &self.statuses {
-            let [mut one, mut other] = [
-                memory.dirty_keys().await.unwrap(),
-                real.dirty_keys().await.unwrap(),
-            ];
-            one.sort();
-            other.sort();
-            assert_eq!(one, other, "dirty keys of {kind}");
+            self.compare_looks(*kind, memory, real).await;
             let [mut one, mut other] = [
                 memory.load_all().await.unwrap(),
                 real.load_all().await.unwrap(),

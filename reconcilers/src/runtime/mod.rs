@@ -207,18 +207,28 @@ pub struct Dirty<K> {
     pub bulk: bool,
 }
 
+/// What a look at the store has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look<K> {
+    /// The dirty keys.
+    pub dirty: Vec<Dirty<K>>,
+    /// The version of changes through which that holds: where the next look may begin.
+    pub through: i64,
+}
+
 /// Where the runtime keeps statuses and events of one reconciler's objects.
 ///
 /// The runtime reads in bulk only: [`load_all`](Self::load_all) once per leadership,
-/// [`dirty_keys`](Self::dirty_keys) and [`paused`](Self::paused) at each bell or poll. It asks for a
+/// [`look`](Self::look) and [`paused`](Self::paused) at each bell or poll. It asks for a
 /// single key only after a save of that key was refused.
 #[async_trait]
 pub trait StatusStore<K: Eq + Hash>: Send + Sync + 'static {
-    /// Keys with `generation > observed_generation`.
+    /// Keys with `generation > observed_generation`: all of them, or those of what has changed since the version
+    /// that an earlier look ended with. A key that was found is not found again before it changes again.
     ///
     /// The generation is what lets the queue tell a new change, which cuts a back-off short, from
     /// one that it has already tried and failed at.
-    async fn dirty_keys(&self) -> Result<Vec<Dirty<K>>, StoreError>;
+    async fn look(&self, since: Option<i64>) -> Result<Look<K>, StoreError>;
     /// Every stored status of this reconciler's objects, in one query.
     async fn load_all(&self) -> Result<Vec<(K, ObjectStatus)>, StoreError>;
     /// The stored status; the default when there is none yet.

@@ -130,6 +130,8 @@ impl<R: Reconciler> Core<R> {
 
     /// Asks the store what has changed: at each ring, and every few seconds in case one was lost.
     pub(super) async fn bell_loop(self: Arc<Self>, mut bell: Bell) {
+        // How far this leadership has seen.
+        let mut seen: Option<(Epoch, i64)> = None;
         loop {
             let epoch = self.leadership.acquired().await;
             if *self.primed.borrow() != Some(epoch) {
@@ -143,8 +145,12 @@ impl<R: Reconciler> Core<R> {
                 );
                 self.wake_resync.notify_one();
             }
-            let result = self.look().await;
+            let since = seen.filter(|(by, _)| *by == epoch);
+            let result = self.look(since.map(|(_, version)| version)).await;
             self.note_store(&result);
+            if let Ok(through) = result {
+                seen = Some((epoch, through));
+            }
             let closed = self.bell_closed.load(Ordering::Relaxed);
             tokio::select! {
                 biased;
@@ -160,17 +166,19 @@ impl<R: Reconciler> Core<R> {
         }
     }
 
-    async fn look(&self) -> Result<(), StoreError> {
+    /// Queues what is dirty of what has changed since; tells how far it has seen.
+    async fn look(&self, since: Option<i64>) -> Result<i64, StoreError> {
         let pauses = self.in_store(self.store.paused()).await?;
         self.change_pauses(pauses);
-        for dirty in self.in_store(self.store.dirty_keys()).await? {
+        let look = self.in_store(self.store.look(since)).await?;
+        for dirty in look.dirty {
             let wake = Wake::Generation {
                 generation: dirty.generation,
                 bulk: dirty.bulk,
             };
             self.queue.add(&dirty.key, wake);
         }
-        Ok(())
+        Ok(look.through)
     }
 
     /// Takes over what is paused; an object that was paused or resumed is looked at, and so is
@@ -232,7 +240,7 @@ impl<R: Reconciler> Core<R> {
         std::future::pending().await
     }
 
-    fn note_store(&self, result: &Result<(), StoreError>) {
+    fn note_store<T>(&self, result: &Result<T, StoreError>) {
         let error = result.as_ref().err().map(|error| chain(error));
         if error.is_some() {
             self.pulse.excused();

@@ -11,7 +11,7 @@ use schema::event;
 use schema::ids::{Epoch, Kind, Uid};
 use schema::object::{self, StatusRow};
 
-use crate::runtime::{Dirty, ObjectStatus, PauseState, StatusStore, StoreError};
+use crate::runtime::{Dirty, Look, ObjectStatus, PauseState, StatusStore, StoreError};
 
 /// Told which keys are dirty, so that it reads their rows anew.
 pub trait DirtyObserver: Send + Sync {
@@ -72,9 +72,9 @@ fn status(row: object::ObjectRow) -> (Uid, ObjectStatus) {
 
 #[async_trait]
 impl StatusStore<Uid> for DbStatusStore {
-    async fn dirty_keys(&self) -> Result<Vec<Dirty<Uid>>, StoreError> {
+    async fn look(&self, since: Option<i64>) -> Result<Look<Uid>, StoreError> {
         let mut connection = self.db.read().await.map_err(failed)?;
-        let dirty = object::dirty(&mut connection, self.kind)
+        let (dirty, through) = object::dirty_since(&mut connection, self.kind, since)
             .await
             .map_err(failed)?;
         for object in &dirty {
@@ -85,7 +85,10 @@ impl StatusStore<Uid> for DbStatusStore {
             generation: object.generation,
             bulk: object.bulk,
         });
-        Ok(dirty.collect())
+        Ok(Look {
+            dirty: dirty.collect(),
+            through,
+        })
     }
 
     async fn load_all(&self) -> Result<Vec<(Uid, ObjectStatus)>, StoreError> {

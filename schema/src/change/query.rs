@@ -31,6 +31,8 @@ statements! {
                    last_generation = excluded.last_generation, deleted_at = excluded.deleted_at";
     /// The newest version, the newest one that was forgotten, and whose history it is.
     STATE = "SELECT s.version, s.floor, coalesce(m.value, '') AS instance FROM change_state s LEFT JOIN meta m ON m.name = 'instance_id' WHERE s.id = 1";
+    /// The newest version.
+    NEWEST = "SELECT version FROM change_state WHERE id = 1";
     /// Objects that changed after a version, as they are now; empty `$2` = every kind, empty `$3` = every name.
     AFTER = "SELECT c.version, c.kind, c.uid, c.name, c.last_generation, o.generation, o.deleted_at, s.observed_generation, s.conditions, \
              u.disabled, k.desired, ko.generation AS container_generation, \
@@ -117,6 +119,12 @@ struct State {
 
 async fn state(connection: &mut AnyConnection) -> Result<State, DbError> {
     Ok(sqlx::query_as(STATE).fetch_one(connection).await?)
+}
+
+/// The newest version.
+pub(crate) async fn newest(connection: &mut AnyConnection) -> Result<i64, DbError> {
+    let (version,): (i64,) = sqlx::query_as(NEWEST).fetch_one(connection).await?;
+    Ok(version)
 }
 
 /// Where the history stands: everything that this connection can see has happened until then.

@@ -5,7 +5,7 @@ pub(crate) mod query;
 
 pub use model::{ObjectRow, ReadyCount, StatusRow};
 pub use query::{
-    Dirty, add_finalizer, bump, bump_all, bump_in_bulk, delete, dirty, finalizers, find_by_name,
-    get, insert, list, paused_reconcilers, paused_uids, purge_if_finalized, ready_counts,
-    remove_finalizer, save_status, set_paused, set_reconciler_paused, statuses, uids,
+    Dirty, add_finalizer, bump, bump_all, bump_in_bulk, delete, dirty, dirty_since, finalizers,
+    find_by_name, get, insert, list, paused_reconcilers, paused_uids, purge_if_finalized,
+    ready_counts, remove_finalizer, save_status, set_paused, set_reconciler_paused, statuses, uids,
 };

@@ -3,7 +3,7 @@
 use sqlx::AnyConnection;
 
 use super::model::{ObjectRow, RawObject, ReadyCount, StatusRow};
-use crate::change::pending::Gone;
+use crate::change::{self, pending::Gone};
 use crate::condition::{self, Condition, ConditionType};
 use crate::db::Tx;
 use crate::error::DbError;
@@ -45,6 +45,12 @@ statements! {
     /// Objects whose newest desired state no pass has observed yet.
     DIRTY = "SELECT o.uid, o.generation, CASE WHEN o.bulk_generation = o.generation THEN 1 ELSE 0 END AS bulk FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid \
              WHERE o.kind = $1 AND o.generation > coalesce(s.observed_generation, 0)";
+    /// The same of objects that changed after a version. The kind is compared in a way that no index answers: what
+    /// has changed is little, and all of a kind is much.
+    DIRTY_SINCE = "SELECT o.uid, o.generation, CASE WHEN o.bulk_generation = o.generation THEN 1 ELSE 0 END AS bulk FROM changes c \
+                   JOIN objects o ON o.kind = c.kind AND o.uid = c.uid \
+                   LEFT JOIN object_status s ON s.kind = c.kind AND s.uid = c.uid \
+                   WHERE c.version > $2 AND c.kind || '' = $1 AND o.generation > coalesce(s.observed_generation, 0)";
     /// One more change of desired state.
     BUMP = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
     /// The same, only if the caller saw the newest.
@@ -211,18 +217,50 @@ pub struct Dirty {
     pub bulk: bool,
 }
 
+type RawDirty = (String, i64, i64);
+
+impl From<RawDirty> for Dirty {
+    fn from((uid, generation, bulk): RawDirty) -> Self {
+        Self {
+            uid: Uid::from(uid),
+            generation: Generation(generation),
+            bulk: bulk != 0,
+        }
+    }
+}
+
 /// Objects whose newest desired state no pass has observed yet.
 pub async fn dirty(connection: &mut AnyConnection, kind: Kind) -> Result<Vec<Dirty>, DbError> {
-    let rows: Vec<(String, i64, i64)> = sqlx::query_as(DIRTY)
+    let rows: Vec<RawDirty> = sqlx::query_as(DIRTY)
         .bind(kind.as_str())
         .fetch_all(connection)
         .await?;
-    let dirty = |(uid, generation, bulk)| Dirty {
-        uid: Uid::from(uid),
-        generation: Generation(generation),
-        bulk: bulk != 0,
+    Ok(rows.into_iter().map(Dirty::from).collect())
+}
+
+/// The same, and the version of changes through which it holds. With `since`, of what has changed after that
+/// version only; the whole when the history was put back to before it.
+pub async fn dirty_since(
+    connection: &mut AnyConnection,
+    kind: Kind,
+    since: Option<i64>,
+) -> Result<(Vec<Dirty>, i64), DbError> {
+    // Read first: what is committed in between is found by the next look again, and never missed. Versions
+    // are committed in their order, since a transaction holds their row from taking one until its end.
+    let through = change::query::newest(connection).await?;
+    let dirty = match since {
+        Some(since) if since == through => Vec::new(),
+        Some(since) if since < through => {
+            let rows: Vec<RawDirty> = sqlx::query_as(DIRTY_SINCE)
+                .bind(kind.as_str())
+                .bind(since)
+                .fetch_all(connection)
+                .await?;
+            rows.into_iter().map(Dirty::from).collect()
+        }
+        _ => dirty(connection, kind).await?,
     };
-    Ok(rows.into_iter().map(dirty).collect())
+    Ok((dirty, through))
 }
 
 /// One more change of desired state; with `expected`, only if that is still the generation.

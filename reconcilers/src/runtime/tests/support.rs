@@ -19,8 +19,8 @@ use crate::runtime::leader::Leadership;
 use crate::runtime::summary::{ReconcilerHandle, StatusTick, Summary};
 use crate::runtime::supervise::Supervisor;
 use crate::runtime::{
-    Classify, Dirty, ErrorClass, ObjectStatus, PauseState, Plan, Reconciler, Requeue, StatusStore,
-    StoreError, file_lock,
+    Classify, Dirty, ErrorClass, Look, ObjectStatus, PauseState, Plan, Reconciler, Requeue,
+    StatusStore, StoreError, file_lock,
 };
 use schema::bell::{Ringer, bell};
 
@@ -344,11 +344,12 @@ impl MemoryStore {
 
 #[async_trait]
 impl StatusStore<Uid> for MemoryStore {
-    async fn dirty_keys(&self) -> Result<Vec<Dirty<Uid>>, StoreError> {
+    /// Everything each time: whoever finds a key again must not mind.
+    async fn look(&self, _since: Option<i64>) -> Result<Look<Uid>, StoreError> {
         self.check()?;
         let world = self.world.state();
         let state = self.state();
-        Ok(world
+        let dirty = world
             .things
             .iter()
             .filter(|(key, thing)| {
@@ -363,7 +364,8 @@ impl StatusStore<Uid> for MemoryStore {
                 generation: Generation(thing.generation),
                 bulk: thing.bulk,
             })
-            .collect())
+            .collect();
+        Ok(Look { dirty, through: 0 })
     }
 
     async fn load_all(&self) -> Result<Vec<(Uid, ObjectStatus)>, StoreError> {

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::MemoryStore;
 use super::tables::Tables;
-use super::writes::insert;
 
 /// What goes into one user's files, and what is remembered of them.
 #[derive(Debug, Default)]
@@ -24,7 +23,7 @@ pub(super) struct AgentConfig {
 
 impl Tables {
     pub(super) fn create_config(&mut self, uid: &Uid) {
-        insert(self, Kind::Config, uid);
+        self.create(Kind::Config, uid);
         self.agent_configs
             .insert(uid.clone(), AgentConfig::default());
     }
@@ -82,8 +81,11 @@ impl Tables {
 
     /// How the files are, as the container's row tells it.
     pub(super) fn agent_files(&self, uid: &Uid) -> AgentFiles {
-        let config = self.object(Kind::Config, uid).filter(|o| !o.paused);
-        let wanted = config.map(|config| config.generation);
+        let config = self.object(Kind::Config, uid);
+        let is_paused = self.paused.contains(&(Kind::Config, uid.clone()));
+        let wanted = config
+            .map(|config| config.generation)
+            .filter(|_| !is_paused);
         let facts = self.agent_configs.get(uid).and_then(|c| c.facts.clone());
         let facts = facts.unwrap_or_default();
         AgentFiles {

@@ -4,7 +4,7 @@ use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::image::{DesiredImage, ImageFacts, ImageRow, ImageUse};
 
-use super::tables::{Object, Tables};
+use super::tables::Tables;
 use super::{Change, MemoryStore};
 
 /// Whoever cleans up after an image: its reconciler.
@@ -125,14 +125,8 @@ impl Tables {
             pull_token: token.to_owned(),
             facts: ImageFacts::default(),
         };
-        let object = Object {
-            generation: Generation(1),
-            bulk_generation: Generation(0),
-            paused: false,
-            deleted_at: None,
-        };
         self.images.insert(uid.clone(), spec);
-        self.objects.insert((Kind::Image, uid.clone()), object);
+        self.create(Kind::Image, uid);
     }
 
     fn change_image(&mut self, uid: &Uid, change: impl FnOnce(&mut ImageSpec)) {

@@ -13,7 +13,6 @@ use schema::rollout::{
 
 use super::MemoryStore;
 use super::tables::Tables;
-use super::writes::insert;
 use crate::stores::RolloutStep;
 
 /// A rollout with its users; their containers and its generation are read from where they are.
@@ -295,7 +294,7 @@ impl MemoryStore {
                 container: None,
             });
             let targets = targets.collect();
-            insert(tables, Kind::Rollout, uid);
+            tables.create(Kind::Rollout, uid);
             tables
                 .rollouts
                 .insert(uid.clone(), Rollout { row, targets });

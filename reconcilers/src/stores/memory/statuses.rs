@@ -7,9 +7,9 @@ use schema::condition::Reason;
 use schema::ids::{Epoch, Kind, Uid};
 use schema::object::StatusRow;
 
-use super::tables::{Object, Tables};
+use super::tables::Tables;
 use super::{Change, MemoryStore, away, delayed};
-use crate::runtime::{Dirty, ObjectStatus, PauseState, StatusStore, StoreError};
+use crate::runtime::{Dirty, Look, ObjectStatus, PauseState, StatusStore, StoreError};
 use crate::stores::DirtyObserver;
 
 pub(super) struct MemoryStatuses {
@@ -19,14 +19,14 @@ pub(super) struct MemoryStatuses {
     pub(super) observer: Arc<dyn DirtyObserver>,
 }
 
-fn status(object: &Object, row: Option<&StatusRow>) -> ObjectStatus {
+fn status(paused: bool, row: Option<&StatusRow>) -> ObjectStatus {
     let row = row.cloned().unwrap_or_default();
     ObjectStatus {
         observed_generation: row.observed_generation,
         conditions: row.conditions,
         failures: row.failures,
         next_attempt_at: row.next_attempt_at,
-        paused: object.paused,
+        paused,
     }
 }
 
@@ -40,9 +40,9 @@ impl MemoryStatuses {
         let objects = tables.objects.iter();
         objects
             .filter(|((kind, _), _)| *kind == self.kind)
-            .map(|(key, object)| {
+            .map(|(key, _)| {
                 let row = tables.statuses.get(key).map(|(row, _)| row);
-                (key.1.clone(), status(object, row))
+                (key.1.clone(), status(tables.paused.contains(key), row))
             })
             .collect()
     }
@@ -50,25 +50,31 @@ impl MemoryStatuses {
 
 #[async_trait]
 impl StatusStore<Uid> for MemoryStatuses {
-    async fn dirty_keys(&self) -> Result<Vec<Dirty<Uid>>, StoreError> {
-        let dirty = self
+    async fn look(&self, since: Option<i64>) -> Result<Look<Uid>, StoreError> {
+        let look = self
             .call(|tables| {
-                let all = self.of_kind(tables).into_iter();
-                all.filter_map(|(uid, status)| {
-                    let object = tables.object(self.kind, &uid)?;
-                    (object.generation > status.observed_generation).then_some(Dirty {
-                        key: uid,
+                let changes = tables.changes_of(self.kind, since.unwrap_or_default());
+                let dirty = changes.filter_map(|uid| {
+                    let key = (self.kind, uid.clone());
+                    let object = tables.objects.get(&key)?;
+                    let status = tables.statuses.get(&key);
+                    let observed = status.map(|(row, _)| row.observed_generation);
+                    (object.generation > observed.unwrap_or_default()).then(|| Dirty {
+                        key: uid.clone(),
                         generation: object.generation,
                         bulk: object.bulk_generation == object.generation,
                     })
-                })
-                .collect::<Vec<_>>()
+                });
+                Look {
+                    dirty: dirty.collect(),
+                    through: tables.version,
+                }
             })
             .await?;
-        for object in &dirty {
+        for object in &look.dirty {
             self.observer.dirty(&object.key);
         }
-        Ok(dirty)
+        Ok(look)
     }
 
     async fn load_all(&self) -> Result<Vec<(Uid, ObjectStatus)>, StoreError> {
@@ -77,11 +83,12 @@ impl StatusStore<Uid> for MemoryStatuses {
 
     async fn load(&self, key: &Uid) -> Result<ObjectStatus, StoreError> {
         self.call(|tables| {
-            let row = tables.statuses.get(&(self.kind, key.clone()));
-            tables
-                .object(self.kind, key)
-                .map(|object| status(object, row.map(|(row, _)| row)))
-                .unwrap_or_default()
+            let key = (self.kind, key.clone());
+            if !tables.objects.contains_key(&key) {
+                return ObjectStatus::default();
+            }
+            let row = tables.statuses.get(&key).map(|(row, _)| row);
+            status(tables.paused.contains(&key), row)
         })
         .await
     }
@@ -139,12 +146,7 @@ impl StatusStore<Uid> for MemoryStatuses {
                 .paused_reconcilers
                 .iter()
                 .any(|name| name == "*" || name == self.reconciler),
-            keys: tables
-                .objects
-                .iter()
-                .filter(|((kind, _), object)| *kind == self.kind && object.paused)
-                .map(|((_, uid), _)| uid.clone())
-                .collect(),
+            keys: tables.paused_of(self.kind),
         })
         .await
     }

@@ -1,6 +1,6 @@
 //! The tables, and what the statements of the reconcilers do to them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +20,9 @@ use super::rollouts::Rollout;
 pub(super) struct Object {
     pub(super) generation: Generation,
     pub(super) bulk_generation: Generation,
-    pub(super) paused: bool,
     pub(super) deleted_at: Option<Timestamp>,
+    /// The version of its newest generation.
+    version: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -46,6 +47,11 @@ pub(super) struct Spec {
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) objects: BTreeMap<(Kind, Uid), Object>,
+    /// Objects in the order in which their newest generations came.
+    changes: BTreeMap<i64, (Kind, Uid)>,
+    /// The version of the newest change.
+    pub(super) version: i64,
+    pub(super) paused: BTreeSet<(Kind, Uid)>,
     pub(super) statuses: BTreeMap<(Kind, Uid), (StatusRow, Epoch)>,
     finalizers: BTreeSet<(Kind, Uid, String)>,
     pub(super) accounts: BTreeMap<Uid, Account>,
@@ -68,6 +74,45 @@ pub(super) struct Tables {
 impl Tables {
     pub(super) fn object(&self, kind: Kind, uid: &Uid) -> Option<&Object> {
         self.objects.get(&(kind, uid.clone()))
+    }
+
+    /// A new object.
+    pub(super) fn create(&mut self, kind: Kind, uid: &Uid) {
+        self.version += 1;
+        let object = Object {
+            generation: Generation(1),
+            bulk_generation: Generation(0),
+            deleted_at: None,
+            version: self.version,
+        };
+        let key = (kind, uid.clone());
+        self.changes.insert(self.version, key.clone());
+        self.objects.insert(key, object);
+    }
+
+    /// One more generation.
+    pub(super) fn raise(&mut self, key: &(Kind, Uid)) -> Result<Generation, DbError> {
+        let object = self
+            .objects
+            .get_mut(key)
+            .ok_or(DbError::NotFound("object"))?;
+        object.generation.0 += 1;
+        self.changes.remove(&object.version);
+        self.version += 1;
+        object.version = self.version;
+        self.changes.insert(self.version, key.clone());
+        Ok(object.generation)
+    }
+
+    /// What has changed after a version.
+    pub(super) fn changes_of(&self, kind: Kind, since: i64) -> impl Iterator<Item = &Uid> {
+        let changes = self.changes.range(since + 1..);
+        changes.filter_map(move |(_, (of, uid))| (*of == kind).then_some(uid))
+    }
+
+    pub(super) fn paused_of(&self, kind: Kind) -> HashSet<Uid> {
+        let paused = self.paused.iter().filter(|(of, _)| *of == kind);
+        paused.map(|(_, uid)| uid.clone()).collect()
     }
 
     pub(super) fn config_generation(&self) -> i64 {
@@ -160,8 +205,12 @@ impl Tables {
     }
 
     pub(super) fn remove_object(&mut self, kind: Kind, uid: &Uid) {
-        self.objects.remove(&(kind, uid.clone()));
-        self.statuses.remove(&(kind, uid.clone()));
+        let key = (kind, uid.clone());
+        if let Some(object) = self.objects.remove(&key) {
+            self.changes.remove(&object.version);
+        }
+        self.statuses.remove(&key);
+        self.paused.remove(&key);
     }
 
     pub(super) fn purge_container(&mut self, uid: &Uid, finalizer: &str) -> bool {
@@ -220,13 +269,11 @@ impl Tables {
 
     /// One more change of desired state.
     pub(super) fn bump(&mut self, kind: Kind, uid: &Uid) -> Result<Generation, DbError> {
-        let object = self
-            .objects
-            .get_mut(&(kind, uid.clone()))
-            .filter(|object| object.deleted_at.is_none())
-            .ok_or(DbError::NotFound("object"))?;
-        object.generation.0 += 1;
-        Ok(object.generation)
+        let object = self.object(kind, uid);
+        if object.is_none_or(|object| object.deleted_at.is_some()) {
+            return Err(DbError::NotFound("object"));
+        }
+        self.raise(&(kind, uid.clone()))
     }
 
     /// One more change of desired state of all of a kind, each as part of a change of many.

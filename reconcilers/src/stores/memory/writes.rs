@@ -13,17 +13,7 @@ use schema::object::StatusRow;
 use schema::user::NewUser;
 
 use super::MemoryStore;
-use super::tables::{Account, Object, Spec, Tables};
-
-pub(super) fn insert(tables: &mut Tables, kind: Kind, uid: &Uid) {
-    let object = Object {
-        generation: Generation(1),
-        bulk_generation: Generation(0),
-        paused: false,
-        deleted_at: None,
-    };
-    tables.objects.insert((kind, uid.clone()), object);
-}
+use super::tables::{Account, Spec, Tables};
 
 fn delete(
     tables: &mut Tables,
@@ -52,7 +42,7 @@ impl MemoryStore {
 
     /// Records the one engine.
     pub fn create_engine(&self) {
-        insert(&mut self.tables(), Kind::Engine, &engine_uid());
+        self.tables().create(Kind::Engine, &engine_uid());
         self.ring();
     }
 
@@ -93,8 +83,8 @@ impl MemoryStore {
             };
             tables.accounts.insert(new.uid.clone(), account);
             tables.specs.insert(new.uid.clone(), spec);
-            insert(tables, Kind::User, &new.uid);
-            insert(tables, Kind::Container, &new.uid);
+            tables.create(Kind::User, &new.uid);
+            tables.create(Kind::Container, &new.uid);
             tables.create_config(&new.uid);
             Ok(Generation(1))
         })
@@ -201,13 +191,14 @@ impl MemoryStore {
     /// When the object is gone.
     pub fn set_paused(&self, kind: Kind, uid: &Uid, paused: bool) -> Result<Generation, DbError> {
         self.write(|tables| {
-            let object = tables
-                .objects
-                .get_mut(&(kind, uid.clone()))
-                .ok_or(DbError::NotFound("object"))?;
-            object.paused = paused;
-            object.generation.0 += 1;
-            Ok(object.generation)
+            let key = (kind, uid.clone());
+            let generation = tables.raise(&key)?;
+            if paused {
+                tables.paused.insert(key);
+            } else {
+                tables.paused.remove(&key);
+            }
+            Ok(generation)
         })
     }
 
