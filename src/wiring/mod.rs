@@ -1,6 +1,7 @@
 //! Builds the service from its parts and hands every task to the supervisor.
 
 mod agent_listener;
+mod controllers;
 pub mod health;
 mod ports;
 
@@ -36,7 +37,7 @@ use reconcilers::rollout::{self, RolloutReconciler};
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::{Supervisor, TaskError};
-use reconcilers::runtime::{Context, Controller, Settings as ControllerSettings};
+use reconcilers::runtime::{Context, Settings as ControllerSettings};
 use reconcilers::stores::{
     AdapterRows, AdapterSource, ConfigSource, DataDir, DbStore, LeaseRow, LocalDataDir, Store,
 };
@@ -50,6 +51,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
+use self::controllers::Controllers;
 use self::health::Health;
 use crate::prepare::Prepared;
 use crate::settings::{AgentListen, Settings};
@@ -149,12 +151,16 @@ pub async fn build(
         tasks.clone(),
         shutdown.clone(),
     ));
-    let controller_settings = ControllerSettings {
-        resync: settings.resync,
-        ..ControllerSettings::default()
+    let mut controllers = Controllers {
+        supervisor: &mut supervisor,
+        context,
+        settings: ControllerSettings {
+            resync: settings.resync,
+            ..ControllerSettings::default()
+        },
+        handles: Vec::new(),
     };
 
-    let mut handles = Vec::new();
     let engine_reconciler = EngineReconciler::new(
         Arc::clone(&store),
         Arc::clone(&view),
@@ -162,15 +168,11 @@ pub async fn build(
         Arc::clone(&probe),
     );
     let statuses = engine_reconciler.status_store(Arc::clone(&clock));
-    let controller = Controller::new(
+    controllers.run_with(
         engine_reconciler,
         statuses,
         view.connection_events(schema::config::query::engine_uid()),
-        context.clone(),
-        controller_settings.clone(),
     );
-    handles.push(controller.handle());
-    controller.spawn(&mut supervisor);
 
     let users = UserReconciler::new(
         Arc::clone(&store),
@@ -180,15 +182,7 @@ pub async fn build(
         Arc::clone(&clock),
     );
     let statuses = users.status_store();
-    let controller = Controller::new(
-        users,
-        statuses,
-        Box::pin(futures::stream::pending()),
-        context.clone(),
-        controller_settings.clone(),
-    );
-    handles.push(controller.handle());
-    controller.spawn(&mut supervisor);
+    controllers.run(users, statuses);
 
     let images = ImageReconciler::new(
         Arc::clone(&store),
@@ -198,15 +192,7 @@ pub async fn build(
         Arc::clone(&clock),
     );
     let (statuses, events) = (images.status_store(), images.events());
-    let controller = Controller::new(
-        images,
-        statuses,
-        events,
-        context.clone(),
-        controller_settings.clone(),
-    );
-    handles.push(controller.handle());
-    controller.spawn(&mut supervisor);
+    controllers.run_with(images, statuses, events);
 
     let rollouts = RolloutReconciler::new(
         rollout::Parts {
@@ -219,15 +205,7 @@ pub async fn build(
     );
     let statuses = rollouts.status_store();
     let events = rollouts.events(prepared.db.changes());
-    let controller = Controller::new(
-        rollouts,
-        statuses,
-        events,
-        context.clone(),
-        controller_settings.clone(),
-    );
-    handles.push(controller.handle());
-    controller.spawn(&mut supervisor);
+    controllers.run_with(rollouts, statuses, events);
 
     let adapter = AdapterReconciler::new(
         AdapterRows(prepared.db.clone()),
@@ -237,15 +215,7 @@ pub async fn build(
         Arc::clone(&clock),
     );
     let statuses = adapter.status_store();
-    let controller = Controller::new(
-        adapter,
-        statuses,
-        Box::pin(futures::stream::pending()),
-        context.clone(),
-        controller_settings.clone(),
-    );
-    handles.push(controller.handle());
-    controller.spawn(&mut supervisor);
+    controllers.run(adapter, statuses);
 
     let (settled, files) = config::settled::channel();
     let configs = ConfigReconciler::new(
@@ -265,15 +235,7 @@ pub async fn build(
         },
     );
     let statuses = configs.status_store();
-    let controller = Controller::new(
-        configs,
-        statuses,
-        Box::pin(futures::stream::pending()),
-        context.clone(),
-        controller_settings.clone(),
-    );
-    handles.push(controller.handle());
-    controller.spawn(&mut supervisor);
+    controllers.run(configs, statuses);
 
     let containers = ContainerReconciler::new(
         Parts {
@@ -294,9 +256,8 @@ pub async fn build(
         },
     );
     let (statuses, events) = (containers.status_store(), containers.events(files));
-    let controller = Controller::new(containers, statuses, events, context, controller_settings);
-    handles.push(controller.handle());
-    controller.spawn(&mut supervisor);
+    controllers.run_with(containers, statuses, events);
+    let handles = controllers.handles;
 
     // The first answers already obey the stored configuration.
     let (stored, generation) =
