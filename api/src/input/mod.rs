@@ -103,6 +103,17 @@ pub struct Paging {
     pub search: String,
 }
 
+/// The first page of a list of which there is always one.
+impl Default for Paging {
+    fn default() -> Self {
+        Self {
+            page: 1,
+            page_size: DEFAULT_PAGE_SIZE,
+            search: String::new(),
+        }
+    }
+}
+
 /// No parameters at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, utoipa::ToSchema)]
 pub struct Nothing {}

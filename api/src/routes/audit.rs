@@ -17,7 +17,7 @@ use crate::answer::{Answer, JsonLines};
 use crate::deps::Deps;
 use crate::dispatch::{Binder, Superadmin};
 use crate::error::{ApiError, chain};
-use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
+use crate::input::{Input, Nothing, Paging};
 
 /// Binds them.
 #[must_use]
@@ -81,12 +81,8 @@ pub async fn list(
     input: Input<Wanted>,
     deps: Deps,
 ) -> Result<Answer<Entries>, ApiError> {
-    let first = Paging {
-        page: 1,
-        page_size: DEFAULT_PAGE_SIZE,
-        search: String::new(),
-    };
-    let paging = Some(input.paging.as_ref().unwrap_or(&first));
+    let paging = input.paging.unwrap_or_default();
+    let paging = Some(&paging);
     let filter = filter(input.params, search(paging))?;
     let (entries, total) = read(&deps, &filter, paging).await?;
     let page = Page::of(paging, total);

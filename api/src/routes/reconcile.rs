@@ -369,9 +369,8 @@ pub async fn events(
 /// The first page of this size.
 fn first(page_size: i64) -> Paging {
     Paging {
-        page: 1,
         page_size: u32::try_from(page_size).unwrap_or(1),
-        search: String::new(),
+        ..Paging::default()
     }
 }
 

@@ -18,7 +18,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::explain::Explained;
-use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
+use crate::input::{Input, Nothing, Paging};
 use crate::wait::{Change, State};
 
 /// Objects shown of one operation in the list, those that need a person first.
@@ -166,12 +166,8 @@ pub async fn list(
     input: Input<Nothing>,
     deps: Deps,
 ) -> Result<Answer<Tasks>, ApiError> {
-    let first = Paging {
-        page: 1,
-        page_size: DEFAULT_PAGE_SIZE,
-        search: String::new(),
-    };
-    let paging = Some(input.paging.as_ref().unwrap_or(&first));
+    let paging = input.paging.unwrap_or_default();
+    let paging = Some(&paging);
     let (tasks, total) = read(&deps, paging).await?;
     let page = Page::of(paging, total);
     Ok(Answer::ok(

@@ -12,7 +12,7 @@ use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
+use crate::input::{Input, Nothing, Paging};
 use crate::routes::page::{Page, Window, search};
 use schema::audit::About;
 
@@ -39,12 +39,7 @@ pub async fn list(
     input: Input<Nothing>,
     deps: Deps,
 ) -> Result<Answer<Listing>, ApiError> {
-    let first = Paging {
-        page: 1,
-        page_size: DEFAULT_PAGE_SIZE,
-        search: String::new(),
-    };
-    let mut paging = input.paging.unwrap_or(first);
+    let mut paging = input.paging.unwrap_or_default();
     paging.page_size = paging.page_size.min(LONGEST_PAGE);
     let paging = Some(&paging);
     let (history, total) = read(&deps, paging).await?;

@@ -11,7 +11,7 @@ use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::input::{DEFAULT_PAGE_SIZE, Input, Nothing, Paging};
+use crate::input::{Input, Nothing, Paging};
 use crate::routes::page::{Page, Window, cut, search};
 
 /// A rollout.
@@ -91,12 +91,8 @@ pub async fn list(
     input: Input<Nothing>,
     deps: Deps,
 ) -> Result<Answer<Listing>, ApiError> {
-    let first = Paging {
-        page: 1,
-        page_size: DEFAULT_PAGE_SIZE,
-        search: String::new(),
-    };
-    let paging = Some(input.paging.as_ref().unwrap_or(&first));
+    let paging = input.paging.unwrap_or_default();
+    let paging = Some(&paging);
     let (rollouts, total) = read(&deps, paging).await?;
     let page = Page::of(paging, total);
     let listing = Listing { rollouts, page };
