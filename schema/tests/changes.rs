@@ -13,7 +13,7 @@ use schema::db::{Backend, Db, Tx};
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid};
 use schema::meta;
 use schema::object::{self, StatusRow};
-use schema::user::{self, NewUser, Source};
+use schema::user;
 
 mod support;
 use support::{Fixture, on_both_databases};
@@ -32,22 +32,6 @@ on_both_databases!(
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
 const LIMIT: u16 = 1000;
-
-async fn create(fixture: &Fixture, name: &str) -> Uid {
-    let uid = Uid::random();
-    let new = NewUser {
-        uid: uid.clone(),
-        name: name.parse().unwrap(),
-        source: Source::Local,
-        password_hash: None,
-        image_ref: "echo:1".to_owned(),
-        desired: Desired::Running,
-    };
-    let mut tx = fixture.db.begin().await.unwrap();
-    user::create(&mut tx, &new, NOW).await.unwrap();
-    tx.commit().await.unwrap();
-    uid
-}
 
 async fn position(fixture: &Fixture) -> Position {
     let mut connection = fixture.db.snapshot().await.unwrap();
@@ -92,7 +76,7 @@ async fn saw(tx: &mut Tx, kind: Kind, uid: &Uid, generation: i64, said: Conditio
 
 async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
     let mut since = position(&fixture).await;
-    let uid = create(&fixture, "alice").await;
+    let uid = support::user(&fixture, "alice").await;
     let mut expect = async |what: &str, expected: &[(&str, i64, &str)]| {
         let changes = changes(&fixture, &since).await;
         assert_eq!(told(&changes), expected, "{what}");
@@ -188,7 +172,7 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
 }
 
 async fn what_is_rolled_back_or_says_nothing_new_is_no_change(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await;
+    let uid = support::user(&fixture, "alice").await;
     let since = position(&fixture).await;
     let mut tx = fixture.db.begin().await.unwrap();
     container::set_desired(&mut tx, &uid, Desired::Stopped, false, None)
@@ -210,7 +194,7 @@ async fn what_is_rolled_back_or_says_nothing_new_is_no_change(fixture: Fixture) 
 
 async fn a_change_is_the_present_state_of_its_object(fixture: Fixture) {
     let since = position(&fixture).await;
-    let uid = create(&fixture, "alice").await;
+    let uid = support::user(&fixture, "alice").await;
     let mut tx = fixture.db.begin().await.unwrap();
     object::insert(&mut tx, Kind::Engine, &config::engine_uid(), "local", NOW)
         .await
@@ -309,9 +293,9 @@ const BY: SavedBy<'static> = SavedBy {
 };
 
 async fn one_statement_changes_all_of_a_kind(fixture: Fixture) {
-    let alice = create(&fixture, "alice").await;
-    create(&fixture, "bob").await;
-    let gone = create(&fixture, "carol").await;
+    let alice = support::user(&fixture, "alice").await;
+    support::user(&fixture, "bob").await;
+    let gone = support::user(&fixture, "carol").await;
     let since = position(&fixture).await;
     let mut tx = fixture.db.begin().await.unwrap();
     user::delete(&mut tx, &gone, NOW).await.unwrap();
@@ -346,7 +330,7 @@ async fn one_statement_changes_all_of_a_kind(fixture: Fixture) {
 async fn changes_come_in_pages_and_by_object(fixture: Fixture) {
     let since = position(&fixture).await;
     for name in ["Alice", "bob", "carol"] {
-        create(&fixture, name).await;
+        support::user(&fixture, name).await;
     }
     let (mut at, mut seen, mut pages) = (since.clone(), Vec::new(), 0);
     loop {
@@ -420,7 +404,7 @@ async fn prune(fixture: &Fixture, kept: i64, oldest: Timestamp) -> u64 {
 async fn purged_objects_are_told_until_they_are_forgotten(fixture: Fixture) {
     let begin = position(&fixture).await;
     for (name, day) in [("alice", 0), ("bob", 1), ("carol", 2)] {
-        let uid = create(&fixture, name).await;
+        let uid = support::user(&fixture, name).await;
         purge(&fixture, &uid, NOW.plus(Duration::from_secs(day * 86_400))).await;
     }
     let all = changes(&fixture, &begin).await;
@@ -430,7 +414,7 @@ async fn purged_objects_are_told_until_they_are_forgotten(fixture: Fixture) {
         (all[0].ready.as_str(), all[0].reason.as_str()),
         ("False", "")
     );
-    create(&fixture, "dave").await;
+    support::user(&fixture, "dave").await;
     assert_eq!(
         prune(&fixture, 9, NOW).await,
         0,
@@ -470,7 +454,7 @@ async fn a_position_of_elsewhere_or_of_the_future_has_no_history(fixture: Fixtur
     let mut tx = fixture.db.begin().await.unwrap();
     let (instance, _) = meta::ensure_instance_id(&mut tx).await.unwrap();
     tx.commit().await.unwrap();
-    create(&fixture, "alice").await;
+    support::user(&fixture, "alice").await;
     let present = position(&fixture).await;
     assert_eq!(present.instance, instance);
     let elsewhere = Position {
@@ -487,7 +471,7 @@ async fn a_position_of_elsewhere_or_of_the_future_has_no_history(fixture: Fixtur
 async fn versions_become_visible_in_their_order(fixture: Fixture) {
     let mut uids = Vec::new();
     for n in 0..4 {
-        uids.push(create(&fixture, &format!("user{n}")).await);
+        uids.push(support::user(&fixture, &format!("user{n}")).await);
     }
     let begin = position(&fixture).await;
     const ROUNDS: usize = 25;
@@ -554,7 +538,7 @@ async fn transactions_that_change_the_same_objects_do_not_block_each_other_for_e
 ) {
     let mut uids = Vec::new();
     for n in 0..3 {
-        uids.push(create(&fixture, &format!("user{n}")).await);
+        uids.push(support::user(&fixture, &format!("user{n}")).await);
     }
     let write = async |n: usize| {
         for round in 0..10 {

@@ -9,10 +9,10 @@ use schema::adapter::store::{self, Source as Origin};
 use schema::agent_config::{self, KeptFiles, UserValues};
 use schema::config::history::SavedBy;
 use schema::config::{self, Changes};
-use schema::container::{self, Desired};
+use schema::container;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object;
-use schema::user::{self, NewUser, Source};
+use schema::user;
 use secrecy::ExposeSecret;
 use serde_json::json;
 
@@ -28,22 +28,6 @@ on_both_databases!(
 );
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
-
-async fn create(fixture: &Fixture, name: &str) -> Uid {
-    let uid = Uid::random();
-    let new = NewUser {
-        uid: uid.clone(),
-        name: name.parse().unwrap(),
-        source: Source::Local,
-        password_hash: None,
-        image_ref: "echo:1".to_owned(),
-        desired: Desired::Running,
-    };
-    let mut tx = fixture.db.begin().await.unwrap();
-    user::create(&mut tx, &new, NOW).await.unwrap();
-    tx.commit().await.unwrap();
-    uid
-}
 
 /// What a save does: container and files first, so that another one waits, then what was there.
 async fn save(fixture: &Fixture, uid: &Uid, field: &str) {
@@ -70,7 +54,7 @@ async fn stored(fixture: &Fixture, uid: &Uid) -> UserValues {
 }
 
 async fn saves_of_one_channel_at_once_lose_nothing(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await;
+    let uid = support::user(&fixture, "alice").await;
     let fields: Vec<String> = (0..20).map(|at| format!("f{at}")).collect();
     let saves = async |fields: &[String]| {
         for field in fields {
@@ -95,9 +79,9 @@ async fn saves_of_one_channel_at_once_lose_nothing(fixture: Fixture) {
 
 /// Whoever changes containers and files takes the container first.
 async fn a_save_and_changes_for_everybody_do_not_wait_in_a_circle(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await;
+    let uid = support::user(&fixture, "alice").await;
     for at in 0..20 {
-        create(&fixture, &format!("u{at}")).await;
+        support::user(&fixture, &format!("u{at}")).await;
     }
     let saving = async {
         for at in 0..60 {
@@ -139,8 +123,8 @@ async fn a_save_and_changes_for_everybody_do_not_wait_in_a_circle(fixture: Fixtu
 }
 
 async fn cookies_are_stored_by_domain(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await;
-    let other = create(&fixture, "bob").await;
+    let uid = support::user(&fixture, "alice").await;
+    let other = support::user(&fixture, "bob").await;
     let mut tx = fixture.db.begin().await.unwrap();
     for (uid, domain, value) in [
         (&uid, "example.com", "a=1"),
@@ -179,8 +163,8 @@ async fn kept(fixture: &Fixture, uid: &Uid) -> Option<KeptFiles> {
 }
 
 async fn files_of_before_a_migration_are_kept_sealed_until_the_account_goes(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await;
-    let other = create(&fixture, "bob").await;
+    let uid = support::user(&fixture, "alice").await;
+    let other = support::user(&fixture, "bob").await;
     assert_eq!(kept(&fixture, &uid).await, None);
     // As long as files may be, and in no particular encoding.
     let long = vec![0xfe; 4 << 20];
@@ -213,7 +197,7 @@ async fn files_of_before_a_migration_are_kept_sealed_until_the_account_goes(fixt
 }
 
 async fn l6_the_next_bearer_of_a_name_has_nothing_of_the_last(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await;
+    let uid = support::user(&fixture, "alice").await;
     save(&fixture, &uid, "client_id").await;
     let mut tx = fixture.db.begin().await.unwrap();
     let value = "a=1".into();
@@ -229,6 +213,6 @@ async fn l6_the_next_bearer_of_a_name_has_nothing_of_the_last(fixture: Fixture) 
     assert!(container::purge(&mut tx, &uid).await.unwrap());
     assert!(user::purge(&mut tx, &uid).await.unwrap());
     tx.commit().await.unwrap();
-    let next = create(&fixture, "alice").await;
+    let next = support::user(&fixture, "alice").await;
     assert!(stored(&fixture, &next).await == UserValues::default());
 }
