@@ -247,12 +247,13 @@ impl Tx {
         self.ring = true;
     }
 
-    /// Marks that an object is created here, or that watchers are to be told something new of it.
+    /// Marks that an object is created or changed here. Watchers are told of it, and reconcilers look at nothing
+    /// else: without it a new generation waits for the next full pass.
     pub(crate) fn changed(&mut self, kind: Kind, uid: &Uid) {
         self.pending.changed(kind, uid);
     }
 
-    /// Marks that watchers are to be told something new of all objects of a kind.
+    /// Marks that all objects of a kind are changed here.
     pub(crate) fn all_changed(&mut self, kind: Kind) {
         self.pending.all_changed(kind);
     }

@@ -63,8 +63,18 @@ struct Memory {
     under_way: HashSet<Uid>,
     /// Ended rollouts whose end was looked at; nothing of them changes until they are dirty.
     ended: HashSet<Uid>,
+    /// How often anything was found dirty.
+    marks: u64,
     /// The attempt for which this process has asked for a pull.
     asked: HashMap<Uid, i64>,
+}
+
+impl Memory {
+    /// A rollout is dirty: it is looked at again, even if it had ended.
+    fn mark(&mut self, uid: &Uid) {
+        self.ended.remove(uid);
+        self.marks += 1;
+    }
 }
 
 /// What the rollout reconciler works with.
@@ -99,7 +109,7 @@ impl RolloutReconciler {
         struct Marks(Arc<Mutex<Memory>>);
         impl DirtyObserver for Marks {
             fn dirty(&self, uid: &Uid) {
-                lock(&self.0).ended.remove(uid);
+                lock(&self.0).mark(uid);
             }
         }
         self.parts.store.statuses(

@@ -95,9 +95,13 @@ pub(super) fn needs_from_the_engine(target: &RolloutTarget) -> Option<&str> {
 
 impl RolloutReconciler {
     pub(super) async fn observe_one(&self, uid: &Uid) -> Result<Option<Snapshot>, RolloutError> {
-        if !runtime::is_dry_run() && lock(&self.memory).ended.contains(uid) {
-            return Ok(None);
-        }
+        let marks = {
+            let memory = lock(&self.memory);
+            if !runtime::is_dry_run() && memory.ended.contains(uid) {
+                return Ok(None);
+            }
+            memory.marks
+        };
         let Some((row, targets)) = self.parts.store.rollout(uid).await? else {
             let mut memory = lock(&self.memory);
             memory.under_way.remove(uid);
@@ -109,7 +113,10 @@ impl RolloutReconciler {
             let mut memory = lock(&self.memory);
             if ended {
                 memory.asked.remove(uid);
-                memory.ended.insert(uid.clone());
+                // What was read may be older than a mark of meanwhile, which is not made again.
+                if memory.marks == marks {
+                    memory.ended.insert(uid.clone());
+                }
             }
             // One that stands still or pulls would read all its users at every commit for nothing.
             if !ended && targets.iter().any(|target| target.state.is_under_way()) {

@@ -139,6 +139,8 @@ impl<R: Reconciler> Core<R> {
                 continue;
             }
             if bell.listen() {
+                // Whatever interrupted it may have put the history back, too.
+                seen = None;
                 tracing::info!(
                     reconciler = R::NAME,
                     "the bell was interrupted; looking at everything"

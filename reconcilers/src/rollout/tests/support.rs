@@ -322,8 +322,6 @@ impl Fleet {
 
     /// What the dirty observer does when an ended rollout is wanted again.
     pub fn wanted_again(&self) {
-        super::super::lock(&self.reconciler.memory)
-            .ended
-            .remove(&self.rollout);
+        super::super::lock(&self.reconciler.memory).mark(&self.rollout);
     }
 }

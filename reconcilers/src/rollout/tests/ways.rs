@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use schema::condition::{ConditionStatus, Reason};
 use schema::container::{ContainerFacts, Desired};
-use schema::rollout::{NewRollout, Phase, TargetState};
+use schema::rollout::{NewRollout, Phase, TargetState, Wish};
 
 use super::support::{Answer, Fleet, NEW, OLD, OLD_ID, upgrade};
+use crate::runtime::Reconciler;
 use crate::stores::Store;
+use crate::stores::memory::Pace;
 
 async fn fleet(users: usize, stopped: &[usize], most: u32) -> (Fleet, String) {
     let fleet = Fleet::new(users, stopped, &upgrade(most)).await;
@@ -275,6 +277,28 @@ async fn l36_rolled_back_after_its_end_everybody_has_the_image_of_before() {
     assert_eq!(states[..5], [TargetState::RolledBack; 5]);
     assert_eq!(states[5], TargetState::Skipped);
     assert_eq!(fleet.state().await.0.facts.phase, Phase::RolledBack);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rolled_back_during_the_last_look_at_its_end_it_is_looked_at_again() {
+    let (mut fleet, _) = fleet(2, &[], 1).await;
+    fleet.settled().await;
+    // As after a start, which remembers nothing.
+    fleet.wanted_again();
+    fleet.store.on_call(|| Pace {
+        after: Duration::from_secs(1),
+        ..Pace::default()
+    });
+    let rolled_back = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        fleet.store.roll_back_rollout(&fleet.rollout).unwrap();
+        fleet.wanted_again();
+    };
+    let (seen, ()) = tokio::join!(fleet.reconciler.observe(&fleet.rollout), rolled_back);
+    let finished = seen.unwrap().unwrap().row.facts.finished_at;
+    assert!(finished.is_some(), "it was read before");
+    let again = fleet.reconciler.observe(&fleet.rollout).await.unwrap();
+    assert_eq!(again.map(|again| again.row.wish), Some(Wish::Rollback));
 }
 
 #[tokio::test(start_paused = true)]

@@ -48,12 +48,39 @@ async fn a_closed_bell_leaves_the_poll() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_look_goes_on_where_the_last_one_that_was_answered_ended() {
+    let rig = rested(settings()).await;
+    rig.store.state().looks.clear();
+    rig.store.looks_broken.store(true, SeqCst);
+    pass_time(5.0).await;
+    rig.world.change("a", 2);
+    pass_time(5.0).await;
+    rig.store.looks_broken.store(false, SeqCst);
+    rig.until_ready("a").await;
+    pass_time(5.0).await;
+    let looks = rig.store.state().looks.clone();
+    let since: Vec<i64> = looks.iter().map(|since| since.unwrap()).collect();
+    let first = since[0];
+    let repeated = since.iter().filter(|since| **since == first).count();
+    assert!(
+        repeated > 1,
+        "what was not answered is asked again: {since:?}"
+    );
+    let rest = &since[repeated..];
+    let counted: Vec<i64> = (1..).map(|n| first + n).take(rest.len()).collect();
+    assert!(rest.len() > 1 && rest == counted, "{since:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_interrupted_bell_leads_to_a_full_pass() {
     let rig = rested(settings()).await;
     let listings = rig.world.state().listings.len();
+    let looks = rig.store.state().looks.len();
+    assert!(rig.store.state().looks[1..].iter().all(Option::is_some));
     rig.ringer.as_ref().unwrap().reconnected();
     pass_time(0.1).await;
     assert_eq!(rig.world.state().listings.len(), listings + 1);
+    assert_eq!(rig.store.state().looks[looks..], [None], "a full look, too");
 }
 
 #[tokio::test(start_paused = true)]

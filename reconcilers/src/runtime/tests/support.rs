@@ -286,6 +286,11 @@ pub struct StoreState {
     pub events: Vec<(Uid, Reason, String, String)>,
     /// Each save, in order.
     pub history: Vec<ObjectStatus>,
+    /// Since when each look was asked for.
+    pub looks: Vec<Option<i64>>,
+    version: i64,
+    /// The generations that looks have found, and the versions of their changes.
+    versions: HashMap<Uid, (i64, i64)>,
 }
 
 /// Statuses in memory; the generations come from the world.
@@ -297,6 +302,7 @@ pub struct MemoryStore {
     pub bulk_loads: AtomicU64,
     pub broken: AtomicBool,
     pub saves_broken: AtomicBool,
+    pub looks_broken: AtomicBool,
     pub refusing: AtomicBool,
 }
 
@@ -310,6 +316,7 @@ impl MemoryStore {
             bulk_loads: AtomicU64::new(0),
             broken: AtomicBool::new(false),
             saves_broken: AtomicBool::new(false),
+            looks_broken: AtomicBool::new(false),
             refusing: AtomicBool::new(false),
         })
     }
@@ -344,11 +351,24 @@ impl MemoryStore {
 
 #[async_trait]
 impl StatusStore<Uid> for MemoryStore {
-    /// Everything each time: whoever finds a key again must not mind.
-    async fn look(&self, _since: Option<i64>) -> Result<Look<Uid>, StoreError> {
+    /// What changed between two looks has the version of the second.
+    async fn look(&self, since: Option<i64>) -> Result<Look<Uid>, StoreError> {
+        self.state().looks.push(since);
         self.check()?;
+        if self.looks_broken.load(SeqCst) {
+            return Err(StoreError("looks are scripted to fail".into()));
+        }
         let world = self.world.state();
-        let state = self.state();
+        let mut state = self.state();
+        let state = &mut *state;
+        state.version += 1;
+        for (key, thing) in &world.things {
+            let known = state.versions.get(key).map(|(generation, _)| *generation);
+            if known != Some(thing.generation) {
+                let version = (thing.generation, state.version);
+                state.versions.insert(key.clone(), version);
+            }
+        }
         let dirty = world
             .things
             .iter()
@@ -357,7 +377,8 @@ impl StatusStore<Uid> for MemoryStore {
                     .statuses
                     .get(*key)
                     .map_or(0, |s| s.observed_generation.0);
-                thing.generation > seen
+                let (_, version) = state.versions[*key];
+                thing.generation > seen && since.is_none_or(|since| version > since)
             })
             .map(|(key, thing)| Dirty {
                 key: key.clone(),
@@ -365,7 +386,8 @@ impl StatusStore<Uid> for MemoryStore {
                 bulk: thing.bulk,
             })
             .collect();
-        Ok(Look { dirty, through: 0 })
+        let through = state.version;
+        Ok(Look { dirty, through })
     }
 
     async fn load_all(&self) -> Result<Vec<(Uid, ObjectStatus)>, StoreError> {

@@ -24,8 +24,8 @@ use tokio::time::Instant;
 
 use super::{
     Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
-    EngineInfo, EngineStream, Image, LABEL_OWNER, LABEL_UID, LogChunk, LogOptions, Network,
-    NetworkSettings, PullEvent, RegistryCredentials, Stats,
+    EngineInfo, EngineStream, Image, LogChunk, LogOptions, Network, NetworkSettings, PullEvent,
+    RegistryCredentials, Stats,
 };
 use script::Script;
 pub use script::{
@@ -265,13 +265,8 @@ impl ContainerEngine for FakeEngine {
     }
 
     async fn list(&self, owner: &str, uid: Option<&str>) -> Result<Vec<Container>, EngineError> {
-        self.call(Verb::List, async {
-            Ok(self.world().listing(|container| {
-                let label = |name| container.labels.get(name).map(String::as_str);
-                label(LABEL_OWNER) == Some(owner) && (uid.is_none() || label(LABEL_UID) == uid)
-            }))
-        })
-        .await
+        self.call(Verb::List, async { Ok(self.world().listing(owner, uid)) })
+            .await
     }
 
     async fn inspect(&self, id_or_name: &str) -> Result<Option<ContainerDetails>, EngineError> {

@@ -7,6 +7,7 @@ use schema::clock::ManualClock;
 
 use super::*;
 use crate::drivers::docker::ContainerState;
+use crate::drivers::docker::{LABEL_OWNER, LABEL_UID};
 
 fn engine() -> FakeEngine {
     let clock = ManualClock::new(Timestamp::from_secs(1_000));

@@ -1,6 +1,6 @@
 //! The state of the fake and its rules, without time or faults of their own.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use schema::ids::Timestamp;
@@ -46,6 +46,8 @@ pub(super) struct OwnedEvent {
 pub(super) struct World {
     pub(super) containers: BTreeMap<String, FakeContainer>,
     names: BTreeMap<String, String>,
+    /// Ids by the user they are labelled with: somebody may have very many, and look for one.
+    users: BTreeMap<String, BTreeSet<String>>,
     pub(super) networks: BTreeMap<String, FakeNetwork>,
     pub(super) images: BTreeMap<String, Image>,
     pub(super) registry: BTreeMap<String, Image>,
@@ -97,16 +99,24 @@ impl World {
         self.containers.values()
     }
 
-    /// What a listing shows of the wanted containers. Only they are copied.
-    pub(super) fn listing(&self, wanted: impl Fn(&Container) -> bool) -> Vec<Container> {
-        let wanted = |container: &&Container| wanted(container);
-        match &self.listed {
-            Some(listed) => listed.iter().filter(wanted).cloned().collect(),
-            None => {
-                let now = self.containers().map(|c| &c.details.container);
-                now.filter(wanted).cloned().collect()
-            }
+    /// What a listing shows of an owner's containers, or of those of one user.
+    pub(super) fn listing(&self, owner: &str, uid: Option<&str>) -> Vec<Container> {
+        let wanted = |container: &&Container| {
+            let label = |name| container.labels.get(name).map(String::as_str);
+            label(LABEL_OWNER) == Some(owner) && (uid.is_none() || label(LABEL_UID) == uid)
+        };
+        if let Some(listed) = &self.listed {
+            return listed.iter().filter(wanted).cloned().collect();
         }
+        let now: Box<dyn Iterator<Item = &FakeContainer>> = match uid {
+            None => Box::new(self.containers()),
+            Some(uid) => {
+                let ids = self.users.get(uid).into_iter().flatten();
+                Box::new(ids.filter_map(|id| self.containers.get(id)))
+            }
+        };
+        let now = now.map(|c| &c.details.container);
+        now.filter(wanted).cloned().collect()
     }
 
     // --- events
@@ -230,6 +240,12 @@ impl World {
             deviations: Vec::new(),
         };
         self.names.insert(name.to_owned(), id.clone());
+        if let Some(uid) = details.container.labels.get(LABEL_UID) {
+            self.users
+                .entry(uid.clone())
+                .or_default()
+                .insert(id.clone());
+        }
         self.containers.insert(
             id.clone(),
             FakeContainer {
@@ -337,9 +353,13 @@ impl World {
         };
         let id = container.details.container.id.clone();
         let name = container.details.container.name.clone();
+        let uid = container.details.container.labels.get(LABEL_UID).cloned();
         self.end(&id, now, 137, false);
         self.emit(&id, "destroy");
         self.names.remove(&name);
+        if let Some(ids) = uid.and_then(|uid| self.users.get_mut(&uid)) {
+            ids.remove(&id);
+        }
         self.containers.remove(&id);
     }
 
