@@ -17,6 +17,7 @@ mod registry;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adapter;
 mod agent_config;
 mod audit;
 mod broken_users;
