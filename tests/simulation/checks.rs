@@ -375,7 +375,8 @@ impl Monitor {
             let (now, asked) = (self.now, wanted.at);
             let counts = |run: &Run| {
                 run.ended.is_none_or(|ended| {
-                    let asked_to_end = |stop: &Timestamp| (run.since..=ended).contains(stop);
+                    // Nobody obeys at once: who ended at the very moment did so by itself.
+                    let asked_to_end = |stop: &Timestamp| (run.since..ended).contains(stop);
                     let obeyed = ended < asked && stops.iter().any(asked_to_end);
                     !obeyed && now.since(ended) <= LATEST_FOUND
                 })
@@ -484,7 +485,8 @@ mod tests {
         assert!(too_early.unwrap().contains("does not"));
         // Started again before it was stopped.
         assert_eq!(judge(&[(1, true), (15, false), (18, true)], 30), None);
-        // It ended by itself, which is found out by a listing.
+        // It ended by itself, which is found out by a listing; also when it was to stop just then.
+        assert_eq!(judge(&[(1, true), (20, false), (25, true)], 30), None);
         assert_eq!(judge(&[(1, true)], 30), None);
         assert!(judge(&[(1, true)], 1000).is_some());
     }
