@@ -45,6 +45,8 @@ impl DirtyObserver for Nobody {
 }
 
 type Statuses = Arc<dyn StatusStore<Uid>>;
+/// What a look at memory has found, and one at the database.
+type Looks = (Look<Uid>, Look<Uid>);
 
 /// The same in memory and in a database.
 struct Both {
@@ -55,7 +57,7 @@ struct Both {
     statuses: [(Kind, Statuses, Statuses); 6],
     rollouts: std::sync::Mutex<Vec<Uid>>,
     /// What was found when both were last looked at.
-    looks: std::sync::Mutex<BTreeMap<Kind, (Look<Uid>, Look<Uid>)>>,
+    looks: std::sync::Mutex<BTreeMap<Kind, Looks>>,
     _dir: tempfile::TempDir,
 }
 

@@ -138,6 +138,7 @@ async fn engine_an_uploaded_adapter_replaces_a_container_only_when_it_asks_for_a
 /// What a source answers at `/adapter.zip`.
 type Offer = Arc<Mutex<(StatusCode, Vec<u8>)>>;
 
+#[allow(clippy::disallowed_methods)] // It ends with the test.
 fn serve(offer: &Offer) -> SocketAddr {
     let offer = Arc::clone(offer);
     let route = warp::path!("adapter.zip").map(move || {
