@@ -150,7 +150,7 @@ impl Reconciler for ConfigReconciler {
     }
 
     fn plan(snapshot: &observe::Snapshot, _now: Timestamp) -> Plan<Action> {
-        plan::plan(snapshot)
+        snapshot.plan().clone()
     }
 
     fn describe(action: &Action) -> String {

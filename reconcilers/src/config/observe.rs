@@ -3,7 +3,7 @@
 //! In a no-op pass that is the cached row alone: the files are looked at when something has changed, at the
 //! start of the service, when an operator asks for it, and once in a while.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use schema::adapter::Adapter;
 use schema::agent_config::{ConfigRow, KeptFiles, UserValues};
@@ -13,11 +13,11 @@ use schema::home::{FoundFile, HomeError, HomeState};
 use schema::ids::Uid;
 use secrecy::SecretString;
 
-use super::{ConfigError, ConfigReconciler, plan};
+use super::{Action, ConfigError, ConfigReconciler, plan};
 use crate::container::profile;
 use crate::engine::plan::NetworkState;
 use crate::engine::view::Connection;
-use crate::runtime;
+use crate::runtime::{self, Plan};
 use crate::stores::Marks;
 
 /// The longest file that is read. What the renderer takes is a little less, and it says so.
@@ -29,6 +29,24 @@ pub struct Snapshot {
     pub row: Arc<ConfigRow>,
     /// What is there.
     pub world: World,
+    /// What follows from both, once somebody has asked: rendering is most of the work of a pass.
+    plan: OnceLock<Plan<Action>>,
+}
+
+impl Snapshot {
+    /// What is desired, and what is there.
+    pub fn new(row: Arc<ConfigRow>, world: World) -> Self {
+        Self {
+            row,
+            world,
+            plan: OnceLock::new(),
+        }
+    }
+
+    /// The plan for it, which is made once.
+    pub fn plan(&self) -> &Plan<Action> {
+        self.plan.get_or_init(|| plan::plan(self))
+    }
 }
 
 /// What is there.
@@ -106,10 +124,10 @@ impl ConfigReconciler {
             && !has_news(&row)
         {
             let world = World::Unchanged(said);
-            return Ok(Some(Snapshot { row, world }));
+            return Ok(Some(Snapshot::new(row, world)));
         }
         let world = self.look(&row).await?;
-        let snapshot = Snapshot { row, world };
+        let snapshot = Snapshot::new(row, world);
         self.note(uid, &snapshot);
         Ok(Some(snapshot))
     }
@@ -123,7 +141,7 @@ impl ConfigReconciler {
             return;
         }
         let looked = matches!(snapshot.world, World::Seen(_) | World::Unreadable(_));
-        let plan = plan::plan(snapshot);
+        let plan = snapshot.plan();
         let ready = condition::find(&plan.conditions, ConditionType::Ready);
         match ready {
             Some(ready) if looked && plan.actions.is_empty() => {

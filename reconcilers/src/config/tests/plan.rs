@@ -77,10 +77,7 @@ fn permitted() -> Value {
 }
 
 fn snapshot(row: ConfigRow, world: World) -> Snapshot {
-    Snapshot {
-        row: Arc::new(row),
-        world,
-    }
+    Snapshot::new(Arc::new(row), world)
 }
 
 fn looked(row: ConfigRow, seen: Seen) -> Snapshot {
