@@ -59,7 +59,7 @@ impl Change {
     /// A change of what a user's agent is configured with.
     pub fn of_config(user: &User, generation: Generation) -> Self {
         Self {
-            kind: Kind::Config,
+            kind: Kind::AgentConfig,
             ..Self::of_container(user, generation)
         }
     }
@@ -532,7 +532,7 @@ async fn look_for_removal(deps: &Deps, deleted: &Change) -> Result<Settled, DbEr
         | Kind::Engine
         | Kind::Image
         | Kind::Rollout
-        | Kind::Config
+        | Kind::AgentConfig
         | Kind::Adapter => None,
     };
     let paused = object::paused_reconcilers(&mut connection).await?;

@@ -1,7 +1,7 @@
 //! Reconcilers: loops that compare desired state in the database with the real world and converge.
 
 pub mod adapter;
-pub mod config;
+pub mod agent_config;
 pub mod container;
 pub mod drivers;
 pub mod engine;

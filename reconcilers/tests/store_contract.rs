@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use reconcilers::runtime::{Look, ObjectStatus, StatusStore};
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
 use reconcilers::stores::{DataDir, DbStore, DirtyObserver, LocalDataDir, RolloutStep, Store};
-use schema::agent_config::{self, ConfigFacts, KeptFiles};
+use schema::agent_config::{self, AgentConfigFacts, KeptFiles};
 use schema::clock::{ManualClock, SharedClock};
 use schema::condition::{Condition, Reason};
 use schema::config::history::SavedBy;
@@ -96,7 +96,7 @@ async fn save_channel(
     uid: &Uid,
     values: &BTreeMap<String, Value>,
 ) -> Result<Generation, DbError> {
-    object::bump(tx, Kind::Config, uid, None).await?;
+    object::bump(tx, Kind::AgentConfig, uid, None).await?;
     agent_config::set_channel_values(tx, key, uid, "echo", values, NOW).await?;
     container::request_fresh(tx, uid, "t").await
 }
@@ -116,7 +116,7 @@ impl Both {
             (Kind::Engine, "engine"),
             (Kind::Image, "image"),
             (Kind::Rollout, "rollout"),
-            (Kind::Config, "config"),
+            (Kind::AgentConfig, "config"),
         ]
         .map(|(kind, name)| {
             let of = |store: &dyn Store| {
@@ -207,7 +207,7 @@ impl Both {
             7 => {
                 let kind = if flag { Kind::User } else { Kind::Container };
                 let paused = rng.random_bool(0.5);
-                for kind in [kind, Kind::Config] {
+                for kind in [kind, Kind::AgentConfig] {
                     let real = write!(self, |tx| object::set_paused(
                         &mut tx, kind, &uid, paused, None
                     ));
@@ -401,7 +401,7 @@ impl Both {
                 );
             }
             _ => {
-                let facts = ConfigFacts {
+                let facts = AgentConfigFacts {
                     generation: Generation(rng.random_range(0..5)),
                     refused: rng.random_bool(0.3).then_some(Reason::NoMigrationPath),
                     applied: None,

@@ -261,7 +261,7 @@ impl Reason {
                 "Look at the failed users; start another rollout for them, or roll this one back."
             }
             Self::ConfigPending => {
-                "Wait; the config reconciler writes the files. If it stays so, look at config/<name>."
+                "Wait; the agent-config reconciler writes the files. If it stays so, look at agent-config/<name>."
             }
             Self::InvalidUserConfig => {
                 "Correct or remove the file that the message names, inside the container; then force a pass with retry."

@@ -103,8 +103,8 @@ pub struct Epoch(pub i64);
     strum::VariantArray,
     utoipa::ToSchema,
 )]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 #[schema(as = ObjectKind, example = "container")]
 pub enum Kind {
     /// An ordinary user: the account's directory.
@@ -118,7 +118,7 @@ pub enum Kind {
     /// A move of users from their images to another one.
     Rollout,
     /// A user's agent configuration: the agent's own files.
-    Config,
+    AgentConfig,
     /// The adapter package: how agents are run and configured.
     Adapter,
 }

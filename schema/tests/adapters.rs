@@ -214,7 +214,7 @@ async fn another_adapter_bumps_all_that_is_made_by_it(fixture: Fixture) {
     };
     let adapter = store::object_uid();
     let kinds = [
-        (Kind::Config, &uid),
+        (Kind::AgentConfig, &uid),
         (Kind::Container, &uid),
         (Kind::User, &uid),
         (Kind::Adapter, &adapter),

@@ -53,7 +53,7 @@ async fn populate(fixture: &Fixture, prefix: &str, users: usize) {
     for n in 0..users {
         let name = format!("{prefix}{n:05}");
         let uid = Uid::from(name.clone());
-        object::insert(&mut tx, Kind::Config, &uid, &name, NOW)
+        object::insert(&mut tx, Kind::AgentConfig, &uid, &name, NOW)
             .await
             .unwrap();
     }
@@ -61,8 +61,9 @@ async fn populate(fixture: &Fixture, prefix: &str, users: usize) {
 }
 
 async fn apply(tx: &mut Tx) -> (Operation, u64) {
-    object::bump_all(tx, Kind::Config).await.unwrap();
-    let created = operation::create_for_all(tx, "config_apply", "root", Kind::Config, NOW).await;
+    object::bump_all(tx, Kind::AgentConfig).await.unwrap();
+    let created =
+        operation::create_for_all(tx, "config_apply", "root", Kind::AgentConfig, NOW).await;
     let (id, total) = created.unwrap();
     let operation = operation::get(tx, &id).await.unwrap().unwrap();
     (operation, total)
@@ -75,7 +76,7 @@ async fn saw(tx: &mut Tx, uid: &str, generation: i64, condition: Condition) {
         ..StatusRow::default()
     };
     let uid = Uid::from(uid.to_owned());
-    let saved = object::save_status(tx, Kind::Config, &uid, &status, Epoch(1)).await;
+    let saved = object::save_status(tx, Kind::AgentConfig, &uid, &status, Epoch(1)).await;
     assert!(saved.unwrap());
 }
 
@@ -136,11 +137,11 @@ async fn l41_progress_is_counted_and_only_the_most_urgent_are_read(fixture: Fixt
     .await;
     saw(&mut tx, "u00003", 2, refused()).await;
     let gone = Uid::from("u00004".to_owned());
-    object::delete(&mut tx, Kind::Config, &gone, NOW)
+    object::delete(&mut tx, Kind::AgentConfig, &gone, NOW)
         .await
         .unwrap();
     assert!(
-        object::purge_if_finalized(&mut tx, Kind::Config, &gone)
+        object::purge_if_finalized(&mut tx, Kind::AgentConfig, &gone)
             .await
             .unwrap()
     );
@@ -153,7 +154,7 @@ async fn l41_progress_is_counted_and_only_the_most_urgent_are_read(fixture: Fixt
     );
     let urgent = operation::targets(&mut tx, &operation, 2).await.unwrap();
     let names: Vec<_> = urgent.iter().map(|target| &*target.object).collect();
-    assert_eq!(names, ["config/u00003", "config/u00002"]);
+    assert_eq!(names, ["agent-config/u00003", "agent-config/u00002"]);
     assert_eq!(urgent[0].message, "config.json is no JSON");
 }
 
@@ -258,13 +259,13 @@ async fn a_cancelled_operation_keeps_what_became_of_its_objects(fixture: Fixture
             .unwrap()
     };
     let cancelled = (TargetState::Failed, CANCELLED.to_owned());
-    assert_eq!(of("config/u00002"), cancelled);
-    assert_eq!(of("config/u00003"), cancelled);
-    assert_eq!(of("config/u00000").0, TargetState::Done);
-    assert_eq!(of("config/u00001").1, "config.json is no JSON");
+    assert_eq!(of("agent-config/u00002"), cancelled);
+    assert_eq!(of("agent-config/u00003"), cancelled);
+    assert_eq!(of("agent-config/u00000").0, TargetState::Done);
+    assert_eq!(of("agent-config/u00001").1, "config.json is no JSON");
     let again = operation::cancel(&mut tx, &operation, NOW).await;
     assert!(matches!(again, Err(schema::error::DbError::WrongState(_))));
-    let dirty = object::dirty(&mut tx, Kind::Config).await.unwrap();
+    let dirty = object::dirty(&mut tx, Kind::AgentConfig).await.unwrap();
     assert_eq!(dirty.len(), 1, "what is not seen yet is still wanted");
 }
 
@@ -275,11 +276,11 @@ async fn a_bulk_change_waits_behind_one_of_a_single_object(fixture: Fixture) {
         saw(&mut tx, uid, 1, ready(1)).await;
     }
     let one = Uid::from("u00000".to_owned());
-    object::bump(&mut tx, Kind::Config, &one, None)
+    object::bump(&mut tx, Kind::AgentConfig, &one, None)
         .await
         .unwrap();
     apply(&mut tx).await;
-    let mut dirty = object::dirty(&mut tx, Kind::Config).await.unwrap();
+    let mut dirty = object::dirty(&mut tx, Kind::AgentConfig).await.unwrap();
     dirty.sort_by(|a, b| a.uid.cmp(&b.uid));
     let lanes: Vec<_> = dirty.iter().map(|object| object.bulk).collect();
     assert_eq!(lanes, [false, true], "whoever waits comes first");
@@ -291,7 +292,12 @@ async fn only_old_operations_that_have_ended_are_forgotten(fixture: Fixture) {
     let mut tx = fixture.db.begin().await.unwrap();
     let target = |name: &str, generation| {
         let uid = Uid::from(name.to_owned());
-        vec![(Kind::Config, uid, name.to_owned(), Generation(generation))]
+        vec![(
+            Kind::AgentConfig,
+            uid,
+            name.to_owned(),
+            Generation(generation),
+        )]
     };
     saw(&mut tx, "u00000", 1, refused()).await;
     let under_way = target("u00001", 1);

@@ -94,7 +94,7 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
     let created = [
         ("container/alice", 1, "starting"),
         ("user/alice", 1, "starting"),
-        ("config/alice", 1, "unknown"),
+        ("agent-config/alice", 1, "unknown"),
     ];
     expect("created", &created).await;
     let mut bell = fixture.db.changes();
@@ -155,7 +155,7 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
         &[
             ("container/alice", 6, "deleting"),
             ("user/alice", 2, "deleting"),
-            ("config/alice", 2, "unknown"),
+            ("agent-config/alice", 2, "unknown"),
         ],
     )
     .await;
@@ -167,7 +167,10 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
     let mut tx = fixture.db.begin().await.unwrap();
     assert!(user::purge(&mut tx, &uid).await.unwrap());
     tx.commit().await.unwrap();
-    let purged = [("user/alice", 2, "deleted"), ("config/alice", 2, "deleted")];
+    let purged = [
+        ("user/alice", 2, "deleted"),
+        ("agent-config/alice", 2, "deleted"),
+    ];
     expect("user purged", &purged).await;
 }
 
@@ -244,7 +247,7 @@ async fn a_change_is_the_present_state_of_its_object(fixture: Fixture) {
         assert_eq!(
             words,
             [
-                ("config/alice", 1, "unknown"),
+                ("agent-config/alice", 1, "unknown"),
                 ("container/alice", 1, word),
                 ("engine/local", 1, engine),
                 ("user/alice", 1, word)
@@ -314,7 +317,7 @@ async fn one_statement_changes_all_of_a_kind(fixture: Fixture) {
     assert_eq!(
         told,
         [
-            ("config/carol", 2, "unknown"),
+            ("agent-config/carol", 2, "unknown"),
             ("container/alice", 3, "stopping"),
             ("container/bob", 2, "starting"),
             ("container/carol", 2, "deleting"),

@@ -33,7 +33,7 @@ const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
 async fn save(fixture: &Fixture, uid: &Uid, field: &str) {
     let mut tx = fixture.db.begin().await.unwrap();
     container::request_fresh(&mut tx, uid, field).await.unwrap();
-    object::bump(&mut tx, Kind::Config, uid, None)
+    object::bump(&mut tx, Kind::AgentConfig, uid, None)
         .await
         .unwrap();
     let mut values = agent_config::channel_values(&mut tx, &fixture.key, uid, "chat")
@@ -71,7 +71,7 @@ async fn saves_of_one_channel_at_once_lose_nothing(fixture: Fixture) {
         .collect();
     assert_eq!(stored(&fixture, &uid).await.channels["chat"], expected);
     let mut connection = fixture.db.read().await.unwrap();
-    for kind in [Kind::Config, Kind::Container] {
+    for kind in [Kind::AgentConfig, Kind::Container] {
         let object = object::get(&mut connection, kind, &uid).await.unwrap();
         assert_eq!(object.unwrap().generation.0, 21, "{kind}");
     }

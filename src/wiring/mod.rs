@@ -23,7 +23,7 @@ use api::settings::WebSettings;
 use api::tag_cache::TagCache;
 use api::watch::WatchHub;
 use reconcilers::adapter::AdapterReconciler;
-use reconcilers::config::{self, ConfigReconciler};
+use reconcilers::agent_config::{self, AgentConfigReconciler};
 use reconcilers::container::{AdapterAgents, Agents, ContainerReconciler, Options, Parts};
 use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
@@ -217,9 +217,9 @@ pub async fn build(
     let statuses = adapter.status_store();
     controllers.run(adapter, statuses);
 
-    let (settled, files) = config::settled::channel();
-    let configs = ConfigReconciler::new(
-        config::Parts {
+    let (settled, files) = agent_config::settled::channel();
+    let configs = AgentConfigReconciler::new(
+        agent_config::Parts {
             store: Arc::clone(&store),
             view: Arc::clone(&view),
             data_dir: Arc::clone(&data_dir),
@@ -228,7 +228,7 @@ pub async fn build(
             settled,
         },
         Arc::clone(&clock),
-        config::Options {
+        agent_config::Options {
             service_user,
             agent_port: agent_listener::port(settings.agent_listen),
             verify_every: settings.verify.unwrap_or(VERIFY_EVERY),

@@ -71,10 +71,10 @@ impl Yard {
     /// Waits until everything that was wanted of a user's agent has been seen to.
     async fn settled(&self, user: &str) {
         until(
-            &format!("config/{user} is settled"),
+            &format!("agent-config/{user} is settled"),
             seconds(30),
             async || {
-                let object = self.admin.object(&format!("config/{user}")).await;
+                let object = self.admin.object(&format!("agent-config/{user}")).await;
                 object["generation"] == object["observed_generation"]
                     && object["conditions"][0]["status"] == "True"
             },
@@ -130,7 +130,7 @@ async fn engine_saving_a_channel_restarts_that_users_container_once_and_nobody_e
 
     let values = json!({"enabled": true, "client_id": "4711", "client_secret": "0815-secret"});
     let answer = save(&alice, "chat", values.clone()).await;
-    assert_eq!(answer["object"], "config/alice", "{answer}");
+    assert_eq!(answer["object"], "agent-config/alice", "{answer}");
     assert_eq!(starts(&engine.happened("alice", &since)), 1, "once");
     assert_ne!(engine.the_running("alice").id, before.id);
     // The agent has read it, as text although it looks like a number, and where its version wants it.
@@ -244,7 +244,7 @@ async fn engine_cookies_and_what_the_agent_writes_restart_nothing() {
     // The agent writes its own, as agents do: the whole file anew.
     let script = "cd /root/.agent && sed 's/^{/{\"agents_own\": {\"n\": 7},/' config.json >new && cat new >config.json && rm new";
     engine.docker(&["exec", &id, "sh", "-c", script]);
-    yard.admin.retry("config/alice").await;
+    yard.admin.retry("agent-config/alice").await;
     yard.settled("alice").await;
     let form = [("domain", "shop.example"), ("wait", "30")];
     alice
@@ -372,7 +372,7 @@ async fn engine_l25_links_that_the_agent_plants_lead_nowhere() {
         std::fs::read_to_string(&host).unwrap(),
         r#"{"host": "must not be read"}"#
     );
-    let object = yard.admin.object("config/alice").await;
+    let object = yard.admin.object("agent-config/alice").await;
     assert_eq!(
         object["conditions"][0]["reason"], "InvalidUserConfig",
         "{object}"
@@ -382,7 +382,7 @@ async fn engine_l25_links_that_the_agent_plants_lead_nowhere() {
     yard.admin.status("alice", "running", seconds(60)).await;
     let id = engine.the_running("alice").id;
     engine.docker(&["exec", &id, "rm", "/root/.agent/config.json"]);
-    yard.admin.retry("config/alice").await;
+    yard.admin.retry("agent-config/alice").await;
     yard.settled("alice").await;
     assert_eq!(
         yard.config("alice")["channel_list"]["chat"]["settings"]["client_id"],
@@ -478,7 +478,7 @@ async fn engine_everybodys_configuration_is_applied_as_one_task() {
         yard.user(user).await;
         yard.settled(user).await;
     }
-    let before = yard.generation("config/carol").await;
+    let before = yard.generation("agent-config/carol").await;
     let started = yard.admin.post("/api/admin/config/apply", &[]).await;
     let started = started.json();
     assert_eq!(started["total"], 3, "{started}");
@@ -489,7 +489,7 @@ async fn engine_everybodys_configuration_is_applied_as_one_task() {
         status["done"] == 3 && status["finished_at"].is_string()
     })
     .await;
-    assert_eq!(yard.generation("config/carol").await, before + 1);
+    assert_eq!(yard.generation("agent-config/carol").await, before + 1);
 }
 
 #[tokio::test]
@@ -532,7 +532,7 @@ async fn engine_l36_who_crashes_with_migrated_files_is_back_on_the_image_and_the
         (&agent["version"], &agent["own"]["n"]),
         (&json!(1), &json!(7))
     );
-    let object = yard.admin.object("config/alice").await;
+    let object = yard.admin.object("agent-config/alice").await;
     let told = object["conditions"][0]["message"].as_str().unwrap();
     assert!(told.contains("the files of before were put back"), "{told}");
     assert!(!yard.service.log().contains("bindings"));

@@ -231,7 +231,7 @@ impl Monitor {
                 );
                 self.line(&text);
             }
-            Change::ConfigFacts { uid, facts, bumped } => {
+            Change::AgentConfigFacts { uid, facts, bumped } => {
                 let text = format!(
                     "    files {uid}: generation {} refused {:?} bumped {bumped:?}",
                     facts.generation, facts.refused

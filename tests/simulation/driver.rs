@@ -172,7 +172,7 @@ impl World {
                 | Kind::Engine
                 | Kind::Image
                 | Kind::Rollout
-                | Kind::Config
+                | Kind::AgentConfig
                 | Kind::Adapter => {
                     account.user_generation += 1;
                 }

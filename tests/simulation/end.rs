@@ -50,7 +50,7 @@ impl World {
     }
 
     fn check_gone(&self, uid: &Uid, account: &Account) -> Result<(), String> {
-        for kind in [Kind::User, Kind::Container, Kind::Config] {
+        for kind in [Kind::User, Kind::Container, Kind::AgentConfig] {
             if self.ground.store.peek(kind, uid).is_some() {
                 return Err(format!("I4: deleted, but {kind} is still there"));
             }
@@ -128,7 +128,7 @@ impl World {
         let (generation, status) = self
             .ground
             .store
-            .peek(Kind::Config, uid)
+            .peek(Kind::AgentConfig, uid)
             .ok_or("I2: the files' row is gone")?;
         let ready = find(&status.conditions, ConditionType::Ready);
         if status.observed_generation != generation

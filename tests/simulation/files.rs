@@ -102,7 +102,7 @@ fn before_a_change_of_all(users: usize, running: usize) {
         let heard = Arc::clone(&order);
         world.ground.store.on_change(move |change| {
             let known = match change {
-                Change::ConfigFacts { uid, .. } => (Kind::Config, uid.clone()),
+                Change::AgentConfigFacts { uid, .. } => (Kind::AgentConfig, uid.clone()),
                 Change::Facts { uid, facts } if facts.ready_at.is_some() => {
                     (Kind::Container, uid.clone())
                 }
@@ -124,7 +124,7 @@ fn before_a_change_of_all(users: usize, running: usize) {
             .unwrap();
         world.wait(Duration::from_secs(300)).await;
         let order = order.lock().unwrap();
-        for (kind, all) in [(Kind::Config, users), (Kind::Container, running)] {
+        for (kind, all) in [(Kind::AgentConfig, users), (Kind::Container, running)] {
             let of_kind: Vec<&Uid> = order
                 .iter()
                 .filter(|(of, _)| *of == kind)

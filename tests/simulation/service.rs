@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reconcilers::config::{self, ConfigReconciler};
+use reconcilers::agent_config::{self, AgentConfigReconciler};
 use reconcilers::container::settings::{AgentProfile, Readiness, RunAs};
 use reconcilers::container::{Agents, ContainerReconciler, Options, Parts};
 use reconcilers::drivers::docker::ContainerEngine;
@@ -110,9 +110,9 @@ impl Process {
         let silence = Box::pin(futures::stream::pending());
         Controller::new(users, statuses, silence, context(), settings(2)).spawn(&mut supervisor);
 
-        let (settled, files) = config::settled::channel();
-        let configs = ConfigReconciler::new(
-            config::Parts {
+        let (settled, files) = agent_config::settled::channel();
+        let configs = AgentConfigReconciler::new(
+            agent_config::Parts {
                 store: Arc::clone(&store),
                 view: Arc::clone(&view),
                 data_dir: Arc::clone(&dir),
@@ -121,7 +121,7 @@ impl Process {
                 settled,
             },
             Arc::clone(&clock),
-            config::Options {
+            agent_config::Options {
                 service_user: (0, 0),
                 agent_port: 8081,
                 verify_every: Duration::from_secs(150),

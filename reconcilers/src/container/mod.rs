@@ -32,7 +32,7 @@ use schema::clock::SharedClock;
 use schema::container::ContainerRow;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
-use crate::config::settled::Hearer;
+use crate::agent_config::settled::Hearer;
 use crate::engine::data_dir::DataDirProbe;
 use crate::engine::view::EngineView;
 use crate::image::pulls::Pulls;

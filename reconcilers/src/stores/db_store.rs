@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::adapter::{Adapter, store as adapters};
-use schema::agent_config::{self, ConfigFacts, ConfigRow, KeptFiles, UserValues};
+use schema::agent_config::{self, AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::clock::SharedClock;
 use schema::config::query::{self as config, Values};
 use schema::container::{self, ContainerFacts, ContainerRow};
@@ -103,12 +103,12 @@ impl Store for DbStore {
         tx.commit().await
     }
 
-    async fn agent_configs(&self) -> Result<Vec<ConfigRow>, DbError> {
+    async fn agent_configs(&self) -> Result<Vec<AgentConfigRow>, DbError> {
         let mut connection = self.db.read().await?;
         agent_config::all(&mut connection).await
     }
 
-    async fn agent_config(&self, uid: &Uid) -> Result<Option<ConfigRow>, DbError> {
+    async fn agent_config(&self, uid: &Uid) -> Result<Option<AgentConfigRow>, DbError> {
         let mut connection = self.db.read().await?;
         agent_config::get(&mut connection, uid).await
     }
@@ -118,7 +118,7 @@ impl Store for DbStore {
         agent_config::values(&mut connection, &self.master_key, uid).await
     }
 
-    fn mcp_token(&self, row: &ConfigRow) -> SecretString {
+    fn mcp_token(&self, row: &AgentConfigRow) -> SecretString {
         row.mcp_token(&self.master_key)
     }
 
@@ -133,7 +133,7 @@ impl Store for DbStore {
         agent_config::kept_files(&mut connection, &self.master_key, uid).await
     }
 
-    async fn save_config_facts(&self, uid: &Uid, facts: &ConfigFacts) -> Result<(), DbError> {
+    async fn save_config_facts(&self, uid: &Uid, facts: &AgentConfigFacts) -> Result<(), DbError> {
         let mut tx = self.db.begin().await?;
         agent_config::save_facts(&mut tx, uid, facts).await?;
         tx.commit().await

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
-use schema::agent_config::{ConfigFacts, ConfigRow, KeptFiles, UserValues};
+use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::clock::SharedClock;
 use schema::config::query::Values;
 use schema::container::{ContainerFacts, ContainerRow};
@@ -66,21 +66,21 @@ pub trait Store: Send + Sync + 'static {
     /// How often the active adapter changed.
     async fn adapter_generation(&self) -> Result<i64, DbError>;
     /// All users' agent configurations, in one scan, ordered by uid.
-    async fn agent_configs(&self) -> Result<Vec<ConfigRow>, DbError>;
+    async fn agent_configs(&self) -> Result<Vec<AgentConfigRow>, DbError>;
     /// One user's.
-    async fn agent_config(&self, uid: &Uid) -> Result<Option<ConfigRow>, DbError>;
+    async fn agent_config(&self, uid: &Uid) -> Result<Option<AgentConfigRow>, DbError>;
     /// What a user has set, opened.
     async fn agent_values(&self, uid: &Uid) -> Result<UserValues, DbError>;
     /// The MCP token that goes into a user's files.
-    fn mcp_token(&self, row: &ConfigRow) -> SecretString;
+    fn mcp_token(&self, row: &AgentConfigRow) -> SecretString;
     /// Keeps a user's files as they are before a migration, in place of what was kept; nothing happens when
     /// the user is gone or going.
     async fn keep_files(&self, uid: &Uid, files: &KeptFiles) -> Result<(), DbError>;
     /// A user's files as they were before the last migration, opened.
     async fn kept_files(&self, uid: &Uid) -> Result<Option<KeptFiles>, DbError>;
-    /// Saves what the config reconciler remembers, and bumps the container when what a running agent must
+    /// Saves what the agent-config reconciler remembers, and bumps the container when what a running agent must
     /// be restarted for has changed; nothing happens when the user is gone.
-    async fn save_config_facts(&self, uid: &Uid, facts: &ConfigFacts) -> Result<(), DbError>;
+    async fn save_config_facts(&self, uid: &Uid, facts: &AgentConfigFacts) -> Result<(), DbError>;
     /// The statuses of one kind of object; its dirty keys are told to `observer`.
     fn statuses(
         &self,

@@ -170,7 +170,7 @@ async fn switch(
     // Users, too: the package says to whom their directories belong.
     // A container comes before its files wherever both are changed, or two transactions could wait for each
     // other.
-    for kind in [Kind::User, Kind::Container, Kind::Config] {
+    for kind in [Kind::User, Kind::Container, Kind::AgentConfig] {
         object::bump_all(tx, kind).await?;
     }
     match object::bump(tx, Kind::Adapter, &object_uid(), None).await {

@@ -17,7 +17,7 @@ use crate::statement::statements;
 statements! {
     /// Keeps them, in place of others. Nothing happens when the account is gone or going.
     KEEP = "INSERT INTO kept_files (uid, sealed) \
-            SELECT uid, $2 FROM objects WHERE kind = 'config' AND uid = $1 AND deleted_at IS NULL \
+            SELECT uid, $2 FROM objects WHERE kind = 'agent-config' AND uid = $1 AND deleted_at IS NULL \
             ON CONFLICT (uid) DO UPDATE SET sealed = excluded.sealed";
     /// Reads them.
     KEPT = "SELECT sealed FROM kept_files WHERE uid = $1";
@@ -28,7 +28,7 @@ statements! {
 /// Both files as they were before they were migrated. They hold secrets, so they cannot be printed.
 #[derive(Clone, PartialEq)]
 pub struct KeptFiles {
-    /// The generation of the config object for which they were migrated.
+    /// The generation of the agent-config object for which they were migrated.
     pub generation: Generation,
     /// The configuration version they are of.
     pub config_version: u32,

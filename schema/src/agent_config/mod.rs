@@ -1,5 +1,5 @@
 //! What goes into a user's agent files beside the global configuration: the values of channels, cookies, and
-//! what the config reconciler remembers.
+//! what the agent-config reconciler remembers.
 //!
 //! Each ordinary user has one object of kind `config`, made and removed with the account. Whatever its files
 //! follow from bumps its generation in the same transaction: the user's values, cookies and MCP token, the
@@ -11,7 +11,7 @@ pub(crate) mod query;
 
 pub use kept::{KeptFiles, keep_files, kept_files};
 pub(crate) use model::read_reason;
-pub use model::{ConfigFacts, ConfigRow, Cookie, UserValues, Values};
+pub use model::{AgentConfigFacts, AgentConfigRow, Cookie, UserValues, Values};
 pub use query::{
     all, channel_values, cookies, delete_cookies, get, list_cookies, save_facts,
     set_channel_values, set_cookies, values,

@@ -13,14 +13,14 @@ use crate::error::DbError;
 use crate::ids::{Generation, Timestamp, Uid, UserName};
 use crate::secrets::MasterKey;
 
-/// Everything the config reconciler needs from the database about one user, but the user's own values.
+/// Everything the agent-config reconciler needs from the database about one user, but the user's own values.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ConfigRow {
+pub struct AgentConfigRow {
     /// Identity of the user.
     pub uid: Uid,
     /// Name of the user.
     pub name: UserName,
-    /// Generation of the config object.
+    /// Generation of the agent-config object.
     pub generation: Generation,
     /// Its removal was asked for.
     pub deleted_at: Option<Timestamp>,
@@ -34,10 +34,10 @@ pub struct ConfigRow {
     /// Generation of the active adapter at the time of reading.
     pub adapter_generation: i64,
     /// What the reconciler remembers.
-    pub facts: ConfigFacts,
+    pub facts: AgentConfigFacts,
 }
 
-impl ConfigRow {
+impl AgentConfigRow {
     /// The user's MCP token, as it goes into the files: the user's name, and what proves it.
     pub fn mcp_token(&self, key: &MasterKey) -> SecretString {
         let secret = key.mcp_token(&self.uid, self.mcp_token_version);
@@ -45,9 +45,9 @@ impl ConfigRow {
     }
 }
 
-/// What the config reconciler remembers between passes.
+/// What the agent-config reconciler remembers between passes.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct ConfigFacts {
+pub struct AgentConfigFacts {
     /// The newest generation that the files were brought to, or refused for.
     pub generation: Generation,
     /// Why the files were not brought to it; `None` when they were.
@@ -115,7 +115,7 @@ pub(crate) fn read_reason(text: Option<&str>) -> Result<Option<Reason>, DbError>
     .transpose()
 }
 
-impl TryFrom<RawConfig> for ConfigRow {
+impl TryFrom<RawConfig> for AgentConfigRow {
     type Error = DbError;
 
     fn try_from(raw: RawConfig) -> Result<Self, DbError> {
@@ -130,7 +130,7 @@ impl TryFrom<RawConfig> for ConfigRow {
             mcp_token_version: raw.mcp_token_version,
             config_generation: raw.config_generation,
             adapter_generation: raw.adapter_generation,
-            facts: ConfigFacts {
+            facts: AgentConfigFacts {
                 generation: Generation(raw.facts_generation.unwrap_or(0)),
                 refused: read_reason(raw.refused.as_deref())?,
                 applied,

@@ -8,7 +8,7 @@ use sqlx::AnyConnection;
 use zeroize::Zeroizing;
 
 use super::kept::FORGET_KEPT;
-use super::model::{ConfigFacts, ConfigRow, Cookie, RawConfig, UserValues, Values};
+use super::model::{AgentConfigFacts, AgentConfigRow, Cookie, RawConfig, UserValues, Values};
 use crate::condition::Reason;
 use crate::db::Tx;
 use crate::error::DbError;
@@ -24,8 +24,8 @@ macro_rules! select_config {
             "SELECT o.uid, u.name, o.generation, o.deleted_at, c.image_ref, u.mcp_token_version, g.generation AS config_generation, \
              a.generation AS adapter_generation, f.generation AS facts_generation, f.refused, f.applied, f.restart_digest, f.put_back \
              FROM objects o JOIN users u ON u.uid = o.uid CROSS JOIN config_state g CROSS JOIN adapter_state a \
-             LEFT JOIN containers c ON c.uid = o.uid LEFT JOIN config_facts f ON f.uid = o.uid \
-             WHERE o.kind = 'config' ",
+             LEFT JOIN containers c ON c.uid = o.uid LEFT JOIN agent_config_facts f ON f.uid = o.uid \
+             WHERE o.kind = 'agent-config' ",
             $rest
         )
     };
@@ -59,16 +59,16 @@ statements! {
     /// Forgets all of a user's cookies.
     FORGET_COOKIES = "DELETE FROM cookies WHERE uid = $1";
     /// What the reconciler remembers; nothing happens when the account is gone.
-    SAVE_FACTS = "INSERT INTO config_facts (uid, generation, refused, applied, restart_digest, put_back) \
+    SAVE_FACTS = "INSERT INTO agent_config_facts (uid, generation, refused, applied, restart_digest, put_back) \
                   SELECT uid, CAST($2 AS BIGINT), $3, $4, $5, CAST($6 AS BIGINT) FROM users WHERE uid = $1 \
                   ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation, refused = excluded.refused, \
                   applied = excluded.applied, restart_digest = excluded.restart_digest, \
                   put_back = excluded.put_back \
-                  WHERE config_facts.generation <= excluded.generation";
+                  WHERE agent_config_facts.generation <= excluded.generation";
     /// The digest that is remembered.
-    RESTART_DIGEST = "SELECT restart_digest FROM config_facts WHERE uid = $1";
+    RESTART_DIGEST = "SELECT restart_digest FROM agent_config_facts WHERE uid = $1";
     /// Whether the files were last changed together with many others'.
-    IN_BULK = "SELECT CASE WHEN bulk_generation = generation THEN 1 ELSE 0 END FROM objects WHERE kind = 'config' AND uid = $1";
+    IN_BULK = "SELECT CASE WHEN bulk_generation = generation THEN 1 ELSE 0 END FROM objects WHERE kind = 'agent-config' AND uid = $1";
 }
 
 fn channel_context(uid: &Uid, channel: &str) -> String {
@@ -93,20 +93,20 @@ pub(super) fn seal(key: &MasterKey, context: &str, text: &[u8]) -> Result<Vec<u8
         .map_err(|e| DbError::Sealed(format!("{context}: {e}")))
 }
 
-/// Records a user's config object. Called by [`crate::user::create`].
+/// Records a user's agent-config object. Called by [`crate::user::create`].
 pub(crate) async fn create(
     tx: &mut Tx,
     uid: &Uid,
     name: &str,
     now: Timestamp,
 ) -> Result<Generation, DbError> {
-    object::insert(tx, Kind::Config, uid, name, now).await
+    object::insert(tx, Kind::AgentConfig, uid, name, now).await
 }
 
-/// Asks for the removal of a user's config object; what the user set is forgotten at once.
+/// Asks for the removal of a user's agent-config object; what the user set is forgotten at once.
 pub(crate) async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<(), DbError> {
     // The object comes first, as wherever what a user has set changes.
-    match object::delete(tx, Kind::Config, uid, now).await {
+    match object::delete(tx, Kind::AgentConfig, uid, now).await {
         Ok(_) | Err(DbError::NotFound(_)) => {}
         Err(error) => return Err(error),
     }
@@ -119,25 +119,28 @@ pub(crate) async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<(),
     Ok(())
 }
 
-/// Removes a deleted user's config object. It has nothing to clean up beside the user's directory, so nobody
+/// Removes a deleted user's agent-config object. It has nothing to clean up beside the user's directory, so nobody
 /// waits for it.
 pub(crate) async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
-    object::purge_if_finalized(tx, Kind::Config, uid).await
+    object::purge_if_finalized(tx, Kind::AgentConfig, uid).await
 }
 
 /// Reads one user's.
-pub async fn get(connection: &mut AnyConnection, uid: &Uid) -> Result<Option<ConfigRow>, DbError> {
+pub async fn get(
+    connection: &mut AnyConnection,
+    uid: &Uid,
+) -> Result<Option<AgentConfigRow>, DbError> {
     let raw: Option<RawConfig> = sqlx::query_as(GET)
         .bind(uid.as_str())
         .fetch_optional(connection)
         .await?;
-    raw.map(ConfigRow::try_from).transpose()
+    raw.map(AgentConfigRow::try_from).transpose()
 }
 
 /// Reads all, in one scan.
-pub async fn all(connection: &mut AnyConnection) -> Result<Vec<ConfigRow>, DbError> {
+pub async fn all(connection: &mut AnyConnection) -> Result<Vec<AgentConfigRow>, DbError> {
     let raws: Vec<RawConfig> = sqlx::query_as(ALL).fetch_all(connection).await?;
-    raws.into_iter().map(ConfigRow::try_from).collect()
+    raws.into_iter().map(AgentConfigRow::try_from).collect()
 }
 
 fn channel(
@@ -194,7 +197,7 @@ pub async fn channel_values(
 }
 
 /// Sets what a user has set for one channel, as a whole. Whoever changes a part reads it in the same
-/// transaction, after [`object::bump`] has taken the user's config object.
+/// transaction, after [`object::bump`] has taken the user's agent-config object.
 pub async fn set_channel_values(
     tx: &mut Tx,
     key: &MasterKey,
@@ -255,7 +258,7 @@ pub async fn list_cookies(
     Ok(rows.into_iter().map(dated).collect())
 }
 
-/// Stores a user's cookies of one domain and bumps the config object. Returns its generation.
+/// Stores a user's cookies of one domain and bumps the agent-config object. Returns its generation.
 pub async fn set_cookies(
     tx: &mut Tx,
     key: &MasterKey,
@@ -264,7 +267,7 @@ pub async fn set_cookies(
     value: &SecretString,
     now: Timestamp,
 ) -> Result<Generation, DbError> {
-    let generation = object::bump(tx, Kind::Config, uid, None).await?;
+    let generation = object::bump(tx, Kind::AgentConfig, uid, None).await?;
     let context = cookie_context(uid, domain);
     sqlx::query(PUT_COOKIE)
         .bind(uid.as_str())
@@ -291,7 +294,7 @@ pub async fn delete_cookies(
     if there == 0 {
         return Ok(None);
     }
-    let generation = object::bump(tx, Kind::Config, uid, None).await?;
+    let generation = object::bump(tx, Kind::AgentConfig, uid, None).await?;
     let result = sqlx::query(DELETE_COOKIE)
         .bind(uid.as_str())
         .bind(domain)
@@ -303,7 +306,7 @@ pub async fn delete_cookies(
 /// Saves what the reconciler remembers, and bumps the container when what a running agent must be restarted
 /// for has changed, in the same transaction. Nothing happens when the account is gone. Returns whether the
 /// container was bumped.
-pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &ConfigFacts) -> Result<bool, DbError> {
+pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &AgentConfigFacts) -> Result<bool, DbError> {
     let before: Option<(Option<String>,)> = sqlx::query_as(RESTART_DIGEST)
         .bind(uid.as_str())
         .fetch_optional(&mut **tx)

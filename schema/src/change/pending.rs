@@ -69,9 +69,12 @@ pub(crate) fn companion(kind: Kind) -> Option<Kind> {
     match kind {
         // A user's status word is that of its container.
         Kind::Container => Some(Kind::User),
-        Kind::User | Kind::Engine | Kind::Image | Kind::Rollout | Kind::Config | Kind::Adapter => {
-            None
-        }
+        Kind::User
+        | Kind::Engine
+        | Kind::Image
+        | Kind::Rollout
+        | Kind::AgentConfig
+        | Kind::Adapter => None,
     }
 }
 

@@ -140,7 +140,7 @@ pub async fn save(
         object::bump_all(tx, Kind::Container).await?;
     }
     if changes.have(Effect::Files) {
-        object::bump_all(tx, Kind::Config).await?;
+        object::bump_all(tx, Kind::AgentConfig).await?;
     }
     if changes.have(Effect::Adapter) {
         match object::bump(tx, Kind::Adapter, &adapters::object_uid(), None).await {

@@ -89,7 +89,7 @@ pub struct ContainerRow {
 /// How a user's agent files are, as the container reconciler has to know it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentFiles {
-    /// The config reconciler has not looked at the newest generation yet, and is going to: nobody has
+    /// The agent-config reconciler has not looked at the newest generation yet, and is going to: nobody has
     /// paused it for this user.
     pub pending: bool,
     /// Why they were not brought to it.

@@ -23,7 +23,7 @@ macro_rules! select_container {
              f.failed_digest, f.failed_at, f.failed_count \
              FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
              CROSS JOIN config_state g CROSS JOIN adapter_state a \
-             LEFT JOIN objects k ON k.kind = 'config' AND k.uid = c.uid LEFT JOIN config_facts y ON y.uid = c.uid \
+             LEFT JOIN objects k ON k.kind = 'agent-config' AND k.uid = c.uid LEFT JOIN agent_config_facts y ON y.uid = c.uid \
              LEFT JOIN finalizers z ON z.kind = 'container' AND z.uid = c.uid AND z.name = 'container' \
              LEFT JOIN container_facts f ON f.uid = c.uid ",
             $rest
@@ -176,7 +176,7 @@ pub(crate) async fn set_image(
     health_timeout: Option<Duration>,
 ) -> Result<Generation, DbError> {
     let generation = object::bump_in_bulk(tx, Kind::Container, uid).await?;
-    match object::bump_in_bulk(tx, Kind::Config, uid).await {
+    match object::bump_in_bulk(tx, Kind::AgentConfig, uid).await {
         Ok(_) | Err(DbError::NotFound(_)) => {}
         Err(error) => return Err(error),
     }

@@ -158,11 +158,11 @@ pub static KINDS: &[KindInfo] = &[
         &["rollout"],
     ),
     object(
-        "config",
-        "configs",
-        &["cfg"],
-        "/api/admin/reconcile/objects?reconciler=config",
-        &["config"],
+        "agent-config",
+        "agent-configs",
+        &["ac"],
+        "/api/admin/reconcile/objects?reconciler=agent-config",
+        &["agent-config"],
     ),
     object(
         "adapter",
@@ -185,7 +185,7 @@ pub static KINDS: &[KindInfo] = &[
             "engine",
             "image",
             "rollout",
-            "config",
+            "agent-config",
             "adapter",
         ]),
         columns: &[

@@ -224,7 +224,7 @@ async fn any_version_may_be_uploaded_and_the_same_again_changes_nothing() {
         let answer = upload(&fleet, &version(uploaded)).await.is(200);
         assert_eq!(answer["adapter_version"], uploaded);
         assert_eq!(answer["changed"], changed, "{answer}");
-        for kind in [Kind::Config, Kind::Container] {
+        for kind in [Kind::AgentConfig, Kind::Container] {
             let object = fleet.object(kind, &alice).await.unwrap();
             assert_eq!(object.generation.0, generation, "{kind}");
         }

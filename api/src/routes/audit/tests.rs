@@ -146,7 +146,7 @@ fn case(op: Op) -> Case {
                 ("client_secret", CANARY),
                 ("wait", "0"),
             ],
-            "config/alice",
+            "agent-config/alice",
             "channel chat: client_id, client_secret, enabled",
         ),
         Op::OwnFieldsSave => (
@@ -155,7 +155,7 @@ fn case(op: Op) -> Case {
                 ("values", r#"{"client_secret":"canary-hunter2"}"#),
                 ("wait", "0"),
             ],
-            "config/alice",
+            "agent-config/alice",
             "channel chat: client_secret",
         ),
         Op::CookiesSave => (
@@ -164,12 +164,12 @@ fn case(op: Op) -> Case {
                 ("cookies", "a=canary-hunter2"),
                 ("wait", "0"),
             ],
-            "config/alice",
+            "agent-config/alice",
             "cookies of example.com",
         ),
         Op::CookiesDelete => (
             &[("domain", "example.com"), ("wait", "0")],
-            "config/alice",
+            "agent-config/alice",
             "cookies of example.com",
         ),
         Op::ConfigSave => (

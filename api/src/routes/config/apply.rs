@@ -39,7 +39,7 @@ pub struct Applied {
     state: State,
     /// One user's files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "config/alice")]
+    #[schema(example = "agent-config/alice")]
     object: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<Generation>,
@@ -109,11 +109,13 @@ async fn one(
 ) -> Result<Answer<Applied>, ApiError> {
     let mut tx = input.meta.begin(deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
-    let generation = object::bump(&mut tx, Kind::Config, &user.uid, input.if_generation).await?;
-    tx.commit(About::object(Kind::Config, &user.name)).await?;
+    let generation =
+        object::bump(&mut tx, Kind::AgentConfig, &user.uid, input.if_generation).await?;
+    tx.commit(About::object(Kind::AgentConfig, &user.name))
+        .await?;
     tracing::info!(%actor, user = %user.name, "configuration applied");
     let change = Change {
-        kind: Kind::Config,
+        kind: Kind::AgentConfig,
         uid: user.uid,
         name: user.name.to_string(),
         generation,
@@ -135,11 +137,11 @@ async fn all(
     }
     let now = deps.clock.now();
     let mut tx = input.meta.begin(deps).await?;
-    if object::bump_all(&mut tx, Kind::Config).await? == 0 {
+    if object::bump_all(&mut tx, Kind::AgentConfig).await? == 0 {
         return Ok(nobody());
     }
     let by = actor.to_string();
-    let created = operation::create_for_all(&mut tx, OPERATION, &by, Kind::Config, now).await;
+    let created = operation::create_for_all(&mut tx, OPERATION, &by, Kind::AgentConfig, now).await;
     let (task, total) = created?;
     let about = About::whole("config").detail(format!("task {task}: {total} users"));
     tx.commit(about).await?;

@@ -158,7 +158,7 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
                 .as_ref()
                 .map(|(rollout, _)| DesiredState::rollout(rollout))
         }
-        Kind::Config => {
+        Kind::AgentConfig => {
             let config = agent_config::get(&mut connection, &row.uid).await?;
             world = config.as_ref().map(ObservedState::config);
             config.as_ref().map(DesiredState::config)
@@ -186,13 +186,13 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
 fn awaited(kind: Kind, row: &ObjectRow) -> Option<(Kind, Uid)> {
     let ready = condition::find(&row.status.conditions, ConditionType::Ready)?;
     match (kind, ready.reason) {
-        (Kind::Container | Kind::Config, Reason::HomeMissing) => {
+        (Kind::Container | Kind::AgentConfig, Reason::HomeMissing) => {
             Some((Kind::User, row.uid.clone()))
         }
         (Kind::Container, Reason::ConfigPending | Reason::NoMigrationPath) => {
-            Some((Kind::Config, row.uid.clone()))
+            Some((Kind::AgentConfig, row.uid.clone()))
         }
-        (Kind::Config, Reason::EngineUnavailable | Reason::NetworkMissing) => {
+        (Kind::AgentConfig, Reason::EngineUnavailable | Reason::NetworkMissing) => {
             Some((Kind::Engine, config_query::engine_uid()))
         }
         (Kind::User, Reason::Terminating) => Some((Kind::Container, row.uid.clone())),
@@ -214,7 +214,7 @@ async fn observed(deps: &Deps, kind: Kind, stored: &mut Stored) -> Option<Observ
         (Kind::Container, None) => None,
         (Kind::User, _) => Some(ObservedState::user(&stored.row)),
         (Kind::Engine, _) => Some(ObservedState::engine(deps)),
-        (Kind::Image | Kind::Rollout | Kind::Config, _) => stored.world.take(),
+        (Kind::Image | Kind::Rollout | Kind::AgentConfig, _) => stored.world.take(),
         (Kind::Adapter, _) => None,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use schema::agent_config::ConfigRow;
+use schema::agent_config::AgentConfigRow;
 use schema::condition::{self, ConditionStatus, ConditionType, Reason};
 use schema::config::Config;
 use schema::container::{ContainerFacts, ContainerRow, Desired};
@@ -92,7 +92,7 @@ pub enum DesiredState {
         attempt: i64,
     },
     /// Of a user's agent files: what they follow from, without values.
-    #[schema(title = "config")]
+    #[schema(title = "agent-config")]
     Config {
         /// Its tag says which agent reads the files; null once the container is gone.
         #[schema(required = true)]
@@ -144,7 +144,7 @@ impl DesiredState {
         }
     }
 
-    pub(super) fn config(row: &ConfigRow) -> Self {
+    pub(super) fn config(row: &AgentConfigRow) -> Self {
         Self::Config {
             image: row.image_ref.clone(),
             mcp_token_version: row.mcp_token_version,
@@ -210,7 +210,7 @@ pub enum ObservedState {
         users: BTreeMap<String, usize>,
     },
     /// Of a user's agent files: what was written last, without values.
-    #[schema(title = "config")]
+    #[schema(title = "agent-config")]
     Config {
         /// The newest generation that the files were brought to, or refused for.
         files_generation: Generation,
@@ -305,7 +305,7 @@ impl ObservedState {
         }
     }
 
-    pub(super) fn config(row: &ConfigRow) -> Self {
+    pub(super) fn config(row: &AgentConfigRow) -> Self {
         let applied = row.facts.applied.as_ref();
         let places = applied.map(|applied| {
             let managed = &applied.managed;

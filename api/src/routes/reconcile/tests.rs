@@ -153,8 +153,8 @@ async fn l60_objects_are_filtered_and_paged() {
     assert_eq!(
         objects_of(&all),
         [
-            "config/alice",
-            "config/bob",
+            "agent-config/alice",
+            "agent-config/bob",
             "container/alice",
             "container/bob",
             "user/alice",
@@ -167,7 +167,7 @@ async fn l60_objects_are_filtered_and_paged() {
     assert_eq!(condition["remedy"], Reason::ImageMissing.remedy());
     assert_eq!(
         objects_of(&list("ready=unknown&search=BO").await.is(200)),
-        ["config/bob", "container/bob", "user/bob"]
+        ["agent-config/bob", "container/bob", "user/bob"]
     );
     let last = list("page=9&page_size=3").await.is(200);
     assert_eq!(

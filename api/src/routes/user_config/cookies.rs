@@ -67,7 +67,7 @@ pub async fn save(
 }
 
 fn about(user: &User, domain: &CookieDomain) -> About {
-    About::object(Kind::Config, &user.name).detail(format!("cookies of {domain}"))
+    About::object(Kind::AgentConfig, &user.name).detail(format!("cookies of {domain}"))
 }
 
 async fn find(tx: &mut Audited, account: &Account) -> Result<User, ApiError> {
@@ -149,7 +149,7 @@ pub async fn list(
 ) -> Result<Answer<Domains>, ApiError> {
     let uid = &session.account.uid;
     let mut snapshot = deps.db.snapshot().await?;
-    let object = object::get(&mut snapshot, Kind::Config, uid).await?;
+    let object = object::get(&mut snapshot, Kind::AgentConfig, uid).await?;
     let object = object.ok_or_else(|| ApiError::not_found("your account"))?;
     let rows = agent_config::list_cookies(&mut snapshot, uid).await?;
     let stored = rows

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schema::adapter::{Adapter, PageKey, RenderError, Section, UiSchema};
-use schema::agent_config::{self, ConfigRow, UserValues};
+use schema::agent_config::{self, AgentConfigRow, UserValues};
 use schema::config::{self, Config};
 use schema::ids::Generation;
 use schema::image::ImageReference;
@@ -154,7 +154,7 @@ impl Own {
 ///
 /// # Errors
 /// 404.
-pub(super) fn present(row: Option<ConfigRow>) -> Result<ConfigRow, ApiError> {
+pub(super) fn present(row: Option<AgentConfigRow>) -> Result<AgentConfigRow, ApiError> {
     row.filter(|row| row.deleted_at.is_none())
         .ok_or_else(|| ApiError::not_found("your account"))
 }

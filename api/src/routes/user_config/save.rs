@@ -52,7 +52,7 @@ pub(super) async fn save_channel(
     // both are changed, or two transactions could wait for each other.
     let token = Uuid::new_v4().to_string();
     let restarted = container::request_fresh(&mut tx, uid, &token).await?;
-    let saved = object::bump(&mut tx, Kind::Config, uid, expected).await?;
+    let saved = object::bump(&mut tx, Kind::AgentConfig, uid, expected).await?;
 
     let row = present(agent_config::get(&mut tx, uid).await?)?;
     let (stored, _) = config::query::load(&mut tx, key).await?;
@@ -67,7 +67,7 @@ pub(super) async fn save_channel(
     merge(&mut values, changes);
     let now = deps.clock.now();
     agent_config::set_channel_values(&mut tx, key, uid, &section.key, &values, now).await?;
-    let about = About::object(Kind::Config, &user.name);
+    let about = About::object(Kind::AgentConfig, &user.name);
     tx.commit(about.detail(&detail)).await?;
     tracing::info!(user = %user.name, detail, "agent configuration saved");
 

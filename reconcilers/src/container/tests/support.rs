@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schema::adapter::{self, Adapter};
-use schema::agent_config::ConfigFacts;
+use schema::agent_config::AgentConfigFacts;
 use schema::clock::{Clock, ManualClock, SharedClock};
 use schema::condition::{self, Condition, ConditionType, Reason};
 use schema::config::history::SavedBy;
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{self as agent_files, ConfigReconciler};
+use crate::agent_config::{self as agent_files, AgentConfigReconciler};
 use crate::container::settings::{AgentProfile, Readiness, RunAs};
 use crate::container::{Agents, ContainerReconciler, Options, Parts};
 use crate::drivers::docker::ContainerEngine;
@@ -47,7 +47,7 @@ pub struct Service {
     pub engine: EngineReconciler,
     pub user: UserReconciler,
     pub container: ContainerReconciler,
-    pub config: ConfigReconciler,
+    pub config: AgentConfigReconciler,
 }
 
 /// Who writes the agent's files.
@@ -55,7 +55,7 @@ pub struct Service {
 pub enum Files {
     /// Nobody: they count as written as soon as they are wished.
     Settled,
-    /// The config reconciler.
+    /// The agent-config reconciler.
     Reconciled,
 }
 
@@ -222,7 +222,7 @@ impl Yard {
         Service {
             engine: EngineReconciler::new(Arc::clone(&store), Arc::clone(&view), source, probe),
             user: UserReconciler::new(store, data_dir, agents, (0, 0), Arc::clone(&clock)),
-            config: ConfigReconciler::new(config_parts, Arc::clone(&clock), config_options),
+            config: AgentConfigReconciler::new(config_parts, Arc::clone(&clock), config_options),
             container: ContainerReconciler::new(parts, clock, options),
             view,
         }
@@ -333,7 +333,7 @@ impl Yard {
         };
         if row.facts.generation < row.generation {
             let generation = row.generation;
-            let facts = ConfigFacts {
+            let facts = AgentConfigFacts {
                 generation,
                 ..row.facts
             };

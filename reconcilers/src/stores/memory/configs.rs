@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schema::agent_config::{ConfigFacts, ConfigRow, KeptFiles, UserValues};
+use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::container::AgentFiles;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Uid};
@@ -17,13 +17,13 @@ pub(super) struct AgentConfig {
     values: UserValues,
     /// How often the user's MCP token was made anew; its version is one more.
     token_changes: i64,
-    facts: Option<ConfigFacts>,
+    facts: Option<AgentConfigFacts>,
     kept: Option<KeptFiles>,
 }
 
 impl Tables {
     pub(super) fn create_config(&mut self, uid: &Uid) {
-        self.create(Kind::Config, uid);
+        self.create(Kind::AgentConfig, uid);
         self.agent_configs
             .insert(uid.clone(), AgentConfig::default());
     }
@@ -36,11 +36,11 @@ impl Tables {
         }
     }
 
-    pub(super) fn config_row(&self, uid: &Uid) -> Option<ConfigRow> {
-        let object = self.object(Kind::Config, uid)?;
+    pub(super) fn config_row(&self, uid: &Uid) -> Option<AgentConfigRow> {
+        let object = self.object(Kind::AgentConfig, uid)?;
         let account = self.accounts.get(uid)?;
         let config = self.agent_configs.get(uid)?;
-        Some(ConfigRow {
+        Some(AgentConfigRow {
             uid: uid.clone(),
             name: account.name.clone(),
             generation: object.generation,
@@ -53,7 +53,7 @@ impl Tables {
         })
     }
 
-    pub(super) fn config_rows(&self) -> Vec<ConfigRow> {
+    pub(super) fn config_rows(&self) -> Vec<AgentConfigRow> {
         let uids = self.agent_configs.keys();
         uids.filter_map(|uid| self.config_row(uid)).collect()
     }
@@ -67,7 +67,7 @@ impl Tables {
 
     /// Nothing happens when the user is gone or going.
     pub(super) fn keep_files(&mut self, uid: &Uid, files: &KeptFiles) {
-        let object = self.object(Kind::Config, uid);
+        let object = self.object(Kind::AgentConfig, uid);
         if object.is_some_and(|object| object.deleted_at.is_none())
             && let Some(config) = self.agent_configs.get_mut(uid)
         {
@@ -81,8 +81,8 @@ impl Tables {
 
     /// How the files are, as the container's row tells it.
     pub(super) fn agent_files(&self, uid: &Uid) -> AgentFiles {
-        let config = self.object(Kind::Config, uid);
-        let is_paused = self.paused.contains(&(Kind::Config, uid.clone()));
+        let config = self.object(Kind::AgentConfig, uid);
+        let is_paused = self.paused.contains(&(Kind::AgentConfig, uid.clone()));
         let wanted = config
             .map(|config| config.generation)
             .filter(|_| !is_paused);
@@ -99,7 +99,7 @@ impl Tables {
     pub(super) fn save_config_facts(
         &mut self,
         uid: &Uid,
-        facts: &ConfigFacts,
+        facts: &AgentConfigFacts,
     ) -> Result<Option<Generation>, DbError> {
         let Some(config) = self.agent_configs.get_mut(uid) else {
             return Ok(None);
@@ -113,7 +113,7 @@ impl Tables {
             return Ok(None);
         }
         let in_bulk = self
-            .object(Kind::Config, uid)
+            .object(Kind::AgentConfig, uid)
             .is_some_and(|object| object.bulk_generation == object.generation);
         let bumped = if in_bulk {
             self.bump_in_bulk(Kind::Container, uid)
@@ -132,7 +132,7 @@ impl Tables {
         uid: &Uid,
         change: impl FnOnce(&mut AgentConfig),
     ) -> Result<Generation, DbError> {
-        let generation = self.bump(Kind::Config, uid)?;
+        let generation = self.bump(Kind::AgentConfig, uid)?;
         if let Some(config) = self.agent_configs.get_mut(uid) {
             change(config);
         }
@@ -185,7 +185,7 @@ impl MemoryStore {
     }
 
     /// The agent's configuration of a user, at once.
-    pub fn peek_agent_config(&self, uid: &Uid) -> Option<(ConfigRow, UserValues)> {
+    pub fn peek_agent_config(&self, uid: &Uid) -> Option<(AgentConfigRow, UserValues)> {
         let tables = self.tables();
         Some((tables.config_row(uid)?, tables.user_values(uid)))
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
-use schema::agent_config::{ConfigFacts, ConfigRow, KeptFiles, UserValues};
+use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::bell::{Bell, Ringer, bell};
 use schema::clock::SharedClock;
 use schema::config::query::Values;
@@ -220,11 +220,11 @@ impl Store for MemoryStore {
         .await
     }
 
-    async fn agent_configs(&self) -> Result<Vec<ConfigRow>, DbError> {
+    async fn agent_configs(&self) -> Result<Vec<AgentConfigRow>, DbError> {
         self.transaction(|tables| Ok(tables.config_rows())).await
     }
 
-    async fn agent_config(&self, uid: &Uid) -> Result<Option<ConfigRow>, DbError> {
+    async fn agent_config(&self, uid: &Uid) -> Result<Option<AgentConfigRow>, DbError> {
         self.transaction(|tables| Ok(tables.config_row(uid))).await
     }
 
@@ -232,7 +232,7 @@ impl Store for MemoryStore {
         self.transaction(|tables| Ok(tables.user_values(uid))).await
     }
 
-    fn mcp_token(&self, row: &ConfigRow) -> SecretString {
+    fn mcp_token(&self, row: &AgentConfigRow) -> SecretString {
         // Nobody checks it, but another version must be another token.
         let version = row.mcp_token_version;
         SecretString::from(format!("{}:{}{version:08x}", row.name, row.uid))
@@ -250,10 +250,10 @@ impl Store for MemoryStore {
         self.transaction(|tables| Ok(tables.kept_files(uid))).await
     }
 
-    async fn save_config_facts(&self, uid: &Uid, facts: &ConfigFacts) -> Result<(), DbError> {
+    async fn save_config_facts(&self, uid: &Uid, facts: &AgentConfigFacts) -> Result<(), DbError> {
         let save = |tables: &mut Tables| {
             let bumped = tables.save_config_facts(uid, facts)?;
-            self.tell(&Change::ConfigFacts {
+            self.tell(&Change::AgentConfigFacts {
                 uid: uid.clone(),
                 facts: facts.clone(),
                 bumped,

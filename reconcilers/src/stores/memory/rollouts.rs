@@ -96,7 +96,7 @@ impl Tables {
         health_timeout: Option<Duration>,
     ) -> Result<Generation, DbError> {
         let generation = self.bump_in_bulk(Kind::Container, user)?;
-        match self.bump_in_bulk(Kind::Config, user) {
+        match self.bump_in_bulk(Kind::AgentConfig, user) {
             Ok(_) | Err(DbError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::agent_config::ConfigFacts;
+use schema::agent_config::AgentConfigFacts;
 use schema::container::ContainerFacts;
 use schema::ids::{Epoch, Generation, Kind, Uid};
 use schema::object::StatusRow;
@@ -48,11 +48,11 @@ pub enum Change {
         facts: ContainerFacts,
     },
     /// What is remembered of a user's agent files was saved.
-    ConfigFacts {
+    AgentConfigFacts {
         /// The user.
         uid: Uid,
         /// What is remembered.
-        facts: ConfigFacts,
+        facts: AgentConfigFacts,
         /// The generation that the container got by it, if it is to be restarted.
         bumped: Option<Generation>,
     },

@@ -234,7 +234,7 @@ impl Tables {
             return Err(DbError::Corrupt("the container refers to it".to_owned()));
         }
         self.remove_object(Kind::User, uid);
-        self.remove_object(Kind::Config, uid);
+        self.remove_object(Kind::AgentConfig, uid);
         self.agent_configs.remove(uid);
         self.accounts.remove(uid);
         Ok(true)

@@ -174,7 +174,7 @@ impl MemoryStore {
     pub fn delete_user(&self, uid: &Uid, now: Timestamp) -> Result<Generation, DbError> {
         self.write(|tables| {
             let generation = delete(tables, Kind::User, uid, now)?;
-            for kind in [Kind::Container, Kind::Config] {
+            for kind in [Kind::Container, Kind::AgentConfig] {
                 match delete(tables, kind, uid, now) {
                     Ok(_) | Err(DbError::NotFound(_)) => {}
                     Err(error) => return Err(error),
@@ -234,7 +234,7 @@ impl MemoryStore {
                 tables.bump_all(Kind::Container);
             }
             if changes.0.keys().any(|key| is_file_input(key)) {
-                tables.bump_all(Kind::Config);
+                tables.bump_all(Kind::AgentConfig);
             }
             if changes.0.contains_key("container.network_subnet") {
                 match tables.bump(Kind::Engine, &engine_uid()) {
@@ -252,7 +252,7 @@ impl MemoryStore {
             let mut tables = self.tables();
             tables.adapter = Some(adapter.into());
             tables.adapter_changes += 1;
-            for kind in [Kind::User, Kind::Config, Kind::Container] {
+            for kind in [Kind::User, Kind::AgentConfig, Kind::Container] {
                 tables.bump_all(kind);
             }
         }

@@ -29,7 +29,9 @@ impl Admin {
     /// Config objects that wait, and whether they can wait longer.
     async fn dirty(&self) -> Vec<(Uid, i64, bool)> {
         let mut connection = self.house.world.deps.db.read().await.unwrap();
-        let dirty = object::dirty(&mut connection, Kind::Config).await.unwrap();
+        let dirty = object::dirty(&mut connection, Kind::AgentConfig)
+            .await
+            .unwrap();
         let told = dirty.into_iter().map(|d| (d.uid, d.generation.0, d.bulk));
         told.collect()
     }
@@ -46,7 +48,7 @@ impl Admin {
         };
         let mut tx = self.house.tx().await;
         let epoch = schema::ids::Epoch(1);
-        object::save_status(&mut tx, Kind::Config, uid, &status, epoch)
+        object::save_status(&mut tx, Kind::AgentConfig, uid, &status, epoch)
             .await
             .unwrap();
         tx.commit().await.unwrap();
@@ -62,7 +64,7 @@ async fn one_user_is_accepted_then_converged() {
     assert_eq!(answer.status, 202, "{answer:?}");
     assert_eq!(
         (&answer.body["object"], &answer.body["generation"]),
-        (&json!("config/alice"), &json!(2))
+        (&json!("agent-config/alice"), &json!(2))
     );
     assert_eq!(answer.body["state"], "pending");
     let mine = admin.dirty().await.into_iter().find(|d| d.0 == uid);
@@ -169,7 +171,7 @@ async fn l41_a_task_that_is_cancelled_has_ended_and_the_wish_stays() {
     assert!(status["finished_at"].is_string());
     let tasks = admin.get("/api/admin/tasks").await;
     let result = &tasks["tasks"][0]["results"][0];
-    assert_eq!(result["object"], "config/bob");
+    assert_eq!(result["object"], "agent-config/bob");
     assert_eq!(result["message"], schema::operation::CANCELLED);
     assert_eq!(admin.dirty().await.len(), 1, "it still is wanted");
     let again = admin

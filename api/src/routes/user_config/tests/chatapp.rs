@@ -14,7 +14,7 @@ async fn the_secret_goes_in_and_never_comes_out() {
     let form = [("client_id", "ding1"), ("client_secret", "canary")];
     let saved = desk.post(CHATAPP, &form).await;
     assert_eq!(saved.status, 202, "{saved:?}");
-    assert_eq!(saved.body["object"], "config/alice");
+    assert_eq!(saved.body["object"], "agent-config/alice");
     assert_eq!(saved.body["generation"], desk.marks().await.0);
     let answer = desk.get(CHATAPP).await;
     assert_eq!(answer.body["client_id"], "ding1");

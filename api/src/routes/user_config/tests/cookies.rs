@@ -19,7 +19,7 @@ async fn cookies_go_in_by_domain_and_only_domains_come_out() {
     let form = [("domain", ".Example.com"), ("cookies", "sid=canary; b=2")];
     let answer = desk.post(COOKIES, &form).await;
     assert_eq!(answer.status, 202, "{answer:?}");
-    assert_eq!(answer.body["object"], "config/alice");
+    assert_eq!(answer.body["object"], "agent-config/alice");
     let after = desk.marks().await;
     assert_eq!(after.0, before.0 + 1, "the files follow");
     assert_eq!(

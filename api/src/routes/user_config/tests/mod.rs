@@ -118,7 +118,7 @@ impl Desk {
         let mut connection = self.house.world.deps.db.read().await.unwrap();
         let row = container::get(&mut connection, &uid).await.unwrap();
         let row = row.unwrap();
-        let files = object::get(&mut connection, Kind::Config, &uid).await;
+        let files = object::get(&mut connection, Kind::AgentConfig, &uid).await;
         let files = files.unwrap().unwrap().generation;
         (files.0, row.generation.0, row.restart_token)
     }

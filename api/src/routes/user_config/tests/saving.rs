@@ -19,7 +19,7 @@ async fn a_save_bumps_files_and_container_once_each_also_when_nothing_is_differe
         assert_ne!(after.2, before.2, "another restart token");
         assert_eq!(
             (&body["object"], &body["state"]),
-            (&json!("config/alice"), &json!("pending"))
+            (&json!("agent-config/alice"), &json!("pending"))
         );
         assert_eq!(body["generation"], after.0);
         before = after;
@@ -42,17 +42,17 @@ async fn a_stopped_container_stays_stopped() {
 #[tokio::test]
 async fn a_save_has_converged_when_files_and_container_have() {
     let desk = open_desk().await;
+    let (files, container, _) = desk.marks().await;
     let save = async {
         let ask = desk.house.post_json(FIELDS, &values());
         ask.with("alice", &desk.alice).send().await
     };
     let world = async {
-        let (files, container, _) = desk.marks().await;
         while desk.marks().await.1 == container {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(desk.marks().await.0, files + 1);
-        desk.saw(Kind::Config, ready()).await;
+        desk.saw(Kind::AgentConfig, ready()).await;
         // The files alone are not all of it.
         tokio::time::sleep(Duration::from_millis(300)).await;
         desk.saw(Kind::Container, ready()).await;
@@ -61,7 +61,7 @@ async fn a_save_has_converged_when_files_and_container_have() {
     let (answer, ()) = tokio::join!(save, world);
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.body["state"], "converged");
-    assert_eq!(answer.body["object"], "config/alice");
+    assert_eq!(answer.body["object"], "agent-config/alice");
     assert!(began.elapsed() >= Duration::from_millis(300));
 }
 
@@ -70,13 +70,13 @@ async fn the_failure_of_files_and_that_of_the_container_are_told_as_their_own() 
     let desk = open_desk().await;
     for (kind, reason, status, code) in [
         (
-            Kind::Config,
+            Kind::AgentConfig,
             Reason::InvalidUserConfig,
             409,
             "invalid_user_config",
         ),
         (
-            Kind::Config,
+            Kind::AgentConfig,
             Reason::NoMigrationPath,
             422,
             "no_migration_path",
@@ -93,8 +93,8 @@ async fn the_failure_of_files_and_that_of_the_container_are_told_as_their_own() 
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             let other = match kind {
-                Kind::Config => Kind::Container,
-                _ => Kind::Config,
+                Kind::AgentConfig => Kind::Container,
+                _ => Kind::AgentConfig,
             };
             desk.saw(other, ready()).await;
             desk.saw(kind, Condition::not_ready(reason, "it is so"))

@@ -79,7 +79,7 @@ async fn users_see_and_change_their_own_only() {
         .with("bob", &bob)
         .send()
         .await;
-    assert_eq!(saved.body["object"], "config/bob", "{saved:?}");
+    assert_eq!(saved.body["object"], "agent-config/bob", "{saved:?}");
     assert_eq!(desk.stored().await.channels["chat"]["client_id"], "alices");
 }
 
@@ -232,7 +232,7 @@ fn whatever_is_sent_nothing_breaks_and_no_secret_comes_back() {
         for path in [
             "/api/admin/audit/export",
             "/api/admin/events",
-            "/api/admin/reconcile/objects/config/alice",
+            "/api/admin/reconcile/objects/agent-config/alice",
         ] {
             let answer = desk.house.get(path).with("root", &desk.root).send().await;
             assert_eq!(answer.status, 200, "{path}: {answer:?}");

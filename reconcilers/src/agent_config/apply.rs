@@ -6,7 +6,7 @@ use schema::home::HomeError;
 use schema::ids::Uid;
 
 use super::observe::is_unreadable;
-use super::{Action, ConfigReconciler};
+use super::{Action, AgentConfigReconciler};
 use crate::runtime::{Classify, ErrorClass};
 use crate::user::classify_home;
 
@@ -46,7 +46,7 @@ impl Classify for ConfigError {
     }
 }
 
-impl ConfigReconciler {
+impl AgentConfigReconciler {
     pub(super) async fn apply_one(&self, uid: &Uid, action: &Action) -> Result<(), ConfigError> {
         // Whatever happens, what was seen is no longer trusted.
         self.looks.again(uid);

@@ -2,7 +2,7 @@
 //! no migration that leads there. Pure.
 
 use schema::adapter::{Found, RenderError, RenderedFile};
-use schema::agent_config::{ConfigFacts, ConfigRow, KeptFiles};
+use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles};
 use schema::condition::{Condition, Reason};
 use schema::home::{FoundFile, NewFile};
 
@@ -11,7 +11,7 @@ use super::plan::{Action, MODE, Wanted, Why, render};
 use crate::runtime::{Plan, Requeue};
 
 /// Keeps the files as they are, of `config_version`, before they are migrated.
-pub(super) fn keep(row: &ConfigRow, seen: &Seen, config_version: u32) -> Option<Action> {
+pub(super) fn keep(row: &AgentConfigRow, seen: &Seen, config_version: u32) -> Option<Action> {
     let bytes = |file: &Option<FoundFile>| file.as_ref().map(|found| found.bytes.clone());
     let files = KeptFiles {
         generation: row.generation,
@@ -31,7 +31,11 @@ pub(super) fn keep(row: &ConfigRow, seen: &Seen, config_version: u32) -> Option<
 
 /// The files of before, if they are of the version that the image reads. A migration that leads there is always
 /// better, because it loses nothing; so this is asked only when there is none.
-pub(super) fn put_back(row: &ConfigRow, seen: &Seen, error: &RenderError) -> Option<Plan<Action>> {
+pub(super) fn put_back(
+    row: &AgentConfigRow,
+    seen: &Seen,
+    error: &RenderError,
+) -> Option<Plan<Action>> {
     let RenderError::NoMigrationPath(missing) = error else {
         return None;
     };
@@ -62,7 +66,7 @@ pub(super) fn put_back(row: &ConfigRow, seen: &Seen, error: &RenderError) -> Opt
     );
     // The mark of the version is in the configuration file: it comes last.
     let files: Vec<NewFile> = security.into_iter().chain(config).collect();
-    let facts = ConfigFacts {
+    let facts = AgentConfigFacts {
         generation: row.generation,
         refused: None,
         applied: Some(rendered.applied),

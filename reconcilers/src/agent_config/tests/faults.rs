@@ -14,7 +14,7 @@ use schema::user::{NewUser, Source};
 use serde_json::json;
 
 use super::converge::{save, text, yard};
-use crate::config::{ConfigReconciler, Options, Parts, settled};
+use crate::agent_config::{AgentConfigReconciler, Options, Parts, settled};
 use crate::container::tests::support::reason;
 use crate::drivers::docker::fake::FakeEngine;
 use crate::engine::view::EngineView;
@@ -84,7 +84,7 @@ impl Memory {
         }
     }
 
-    fn boot(&self) -> ConfigReconciler {
+    fn boot(&self) -> AgentConfigReconciler {
         let store: Arc<dyn Store> = Arc::new(self.store.clone());
         let engine = Arc::new(FakeEngine::new(Arc::clone(&self.clock)));
         let parts = Parts {
@@ -100,11 +100,11 @@ impl Memory {
             agent_port: 8081,
             verify_every: Duration::from_secs(600),
         };
-        ConfigReconciler::new(parts, Arc::clone(&self.clock), options)
+        AgentConfigReconciler::new(parts, Arc::clone(&self.clock), options)
     }
 
     /// A pass; tells the reason it ends with once nothing is left to do.
-    async fn pass(&self, reconciler: &ConfigReconciler) -> Option<Reason> {
+    async fn pass(&self, reconciler: &AgentConfigReconciler) -> Option<Reason> {
         reconciler.mark_dirty(&self.uid);
         let snapshot = match reconciler.observe(&self.uid).await {
             Ok(snapshot) => snapshot.unwrap(),
@@ -113,7 +113,7 @@ impl Memory {
                 return None;
             }
         };
-        let plan = ConfigReconciler::plan(&snapshot, Timestamp::from_secs(1));
+        let plan = AgentConfigReconciler::plan(&snapshot, Timestamp::from_secs(1));
         for action in &plan.actions {
             if let Err(error) = reconciler.apply(&self.uid, action).await {
                 assert_ne!(error.class(), ErrorClass::Terminal, "{error}");
@@ -124,7 +124,7 @@ impl Memory {
         plan.actions.is_empty().then_some(ready.reason)
     }
 
-    async fn settle(&self, reconciler: &ConfigReconciler) {
+    async fn settle(&self, reconciler: &AgentConfigReconciler) {
         for _ in 0..20 {
             if let Some(reason) = self.pass(reconciler).await {
                 assert_eq!(reason, Reason::Converged);
@@ -219,7 +219,7 @@ async fn nothing_is_read_while_nothing_has_changed() {
     for minute in 0..30_u64 {
         let before = calls.load(Ordering::Relaxed);
         let snapshot = reconciler.observe(&memory.uid).await.unwrap().unwrap();
-        let plan = ConfigReconciler::plan(&snapshot, Timestamp::from_secs(1));
+        let plan = AgentConfigReconciler::plan(&snapshot, Timestamp::from_secs(1));
         assert_eq!(plan.actions, []);
         if calls.load(Ordering::Relaxed) > before {
             looked.push(minute);

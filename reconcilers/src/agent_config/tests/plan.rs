@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 use schema::adapter::Adapter;
-use schema::agent_config::{ConfigFacts, ConfigRow, KeptFiles, UserValues};
+use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use schema::config::Config;
 use schema::home::{FoundFile, HomeState, Stamp};
@@ -12,8 +12,8 @@ use schema::ids::{Generation, Timestamp, Uid};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use crate::config::observe::{NoAddress, Seen, Snapshot, World};
-use crate::config::plan::{Action, Why, plan};
+use crate::agent_config::observe::{NoAddress, Seen, Snapshot, World};
+use crate::agent_config::plan::{Action, Why, plan};
 use crate::engine::plan::NetworkState;
 use crate::runtime::{Plan, Requeue};
 
@@ -22,8 +22,8 @@ static ECHO: LazyLock<Arc<Adapter>> =
 const TOKEN: &str = "ada:cafe";
 const SECRET: &str = "hunter2-client-secret";
 
-fn row(tag: &str) -> ConfigRow {
-    ConfigRow {
+fn row(tag: &str) -> AgentConfigRow {
+    AgentConfigRow {
         uid: Uid::from("a".repeat(32)),
         name: "ada".parse().unwrap(),
         generation: Generation(3),
@@ -32,7 +32,7 @@ fn row(tag: &str) -> ConfigRow {
         mcp_token_version: 1,
         config_generation: 1,
         adapter_generation: 1,
-        facts: ConfigFacts::default(),
+        facts: AgentConfigFacts::default(),
     }
 }
 
@@ -76,11 +76,11 @@ fn permitted() -> Value {
     json!({ "version": 3, "channel_list": { "chat": { "enabled": true } } })
 }
 
-fn snapshot(row: ConfigRow, world: World) -> Snapshot {
+fn snapshot(row: AgentConfigRow, world: World) -> Snapshot {
     Snapshot::new(Arc::new(row), world)
 }
 
-fn looked(row: ConfigRow, seen: Seen) -> Snapshot {
+fn looked(row: AgentConfigRow, seen: Seen) -> Snapshot {
     snapshot(row, World::Seen(Box::new(seen)))
 }
 
@@ -444,10 +444,10 @@ proptest! {
 
 #[test]
 fn the_time_of_a_pass_does_not_matter() {
-    use crate::config::ConfigReconciler;
+    use crate::agent_config::AgentConfigReconciler;
     use crate::runtime::Reconciler;
     let snapshot = looked(row("2.0.0"), seen(permitted(), [None, None]));
-    let at = |second| ConfigReconciler::plan(&snapshot, Timestamp::from_secs(second));
+    let at = |second| AgentConfigReconciler::plan(&snapshot, Timestamp::from_secs(second));
     assert_eq!(at(1), at(1_000_000));
 }
 

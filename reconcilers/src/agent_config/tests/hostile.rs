@@ -9,8 +9,8 @@ use schema::ids::Uid;
 use serde_json::Value;
 
 use super::converge::{path, save, text, yard};
-use crate::config::observe::is_unreadable;
-use crate::config::{ConfigError, plan};
+use crate::agent_config::observe::is_unreadable;
+use crate::agent_config::{ConfigError, plan};
 use crate::container::tests::support::{Yard, reason};
 use crate::runtime::{Classify, ErrorClass, Reconciler};
 

@@ -6,14 +6,14 @@
 use std::sync::{Arc, OnceLock};
 
 use schema::adapter::Adapter;
-use schema::agent_config::{ConfigRow, KeptFiles, UserValues};
+use schema::agent_config::{AgentConfigRow, KeptFiles, UserValues};
 use schema::condition::{self, ConditionType, Reason};
 use schema::config::Config;
 use schema::home::{FoundFile, HomeError, HomeState};
 use schema::ids::Uid;
 use secrecy::SecretString;
 
-use super::{Action, ConfigError, ConfigReconciler, plan};
+use super::{Action, AgentConfigReconciler, ConfigError, plan};
 use crate::container::profile;
 use crate::engine::plan::NetworkState;
 use crate::engine::view::Connection;
@@ -26,7 +26,7 @@ pub const LIMIT: u64 = 5 << 20;
 /// Desired and observed state of one user's files. It holds secrets, so it cannot be printed.
 pub struct Snapshot {
     /// What is desired.
-    pub row: Arc<ConfigRow>,
+    pub row: Arc<AgentConfigRow>,
     /// What is there.
     pub world: World,
     /// What follows from both, once somebody has asked: rendering is most of the work of a pass.
@@ -35,7 +35,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// What is desired, and what is there.
-    pub fn new(row: Arc<ConfigRow>, world: World) -> Self {
+    pub fn new(row: Arc<AgentConfigRow>, world: World) -> Self {
         Self {
             row,
             world,
@@ -94,7 +94,7 @@ pub struct Seen {
     pub kept: Option<KeptFiles>,
 }
 
-impl ConfigReconciler {
+impl AgentConfigReconciler {
     /// One scan of the database.
     pub(super) async fn observe_keys(&self) -> Result<Vec<Uid>, ConfigError> {
         let ticket = self.desired.begin();
@@ -105,7 +105,7 @@ impl ConfigReconciler {
         Ok(keys)
     }
 
-    async fn row(&self, uid: &Uid) -> Result<Option<Arc<ConfigRow>>, ConfigError> {
+    async fn row(&self, uid: &Uid) -> Result<Option<Arc<AgentConfigRow>>, ConfigError> {
         if let Some(row) = self.desired.get(uid) {
             return Ok(row);
         }
@@ -151,7 +151,7 @@ impl ConfigReconciler {
         }
     }
 
-    async fn look(&self, row: &ConfigRow) -> Result<World, ConfigError> {
+    async fn look(&self, row: &AgentConfigRow) -> Result<World, ConfigError> {
         if row.deleted_at.is_some() || row.image_ref.is_none() {
             return Ok(World::Going);
         }
@@ -219,7 +219,7 @@ impl ConfigReconciler {
 }
 
 /// Whether there is a reason to look now.
-fn has_news(row: &ConfigRow) -> bool {
+fn has_news(row: &AgentConfigRow) -> bool {
     let facts = &row.facts;
     facts.generation < row.generation
         || row.deleted_at.is_some()

@@ -1,8 +1,8 @@
-//! The config reconciler: the agent's two files say what the user, the administrator and the service want
+//! The agent-config reconciler: the agent's two files say what the user, the administrator and the service want
 //! them to say.
 //!
 //! Owns: in users' directories, the places in the agent's files that the adapter makes the service's; the
-//! `config_facts` and `kept_files` rows. Who else writes: the agent and its user, in the same files, at any moment.
+//! `agent_config_facts` and `kept_files` rows. Who else writes: the agent and its user, in the same files, at any moment.
 //!
 //! Invariants:
 //! - what the agent or the user wrote for themselves stays; a file that cannot be read is left as it is;
@@ -30,7 +30,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::agent_config::ConfigRow;
+use schema::agent_config::AgentConfigRow;
 use schema::clock::SharedClock;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
@@ -41,15 +41,15 @@ use crate::stores::{AdapterSource, Cache, ConfigSource, DataDir, Store};
 pub use apply::ConfigError;
 pub use plan::Action;
 
-/// What the config reconciler works with.
-pub struct ConfigReconciler {
+/// What the agent-config reconciler works with.
+pub struct AgentConfigReconciler {
     store: Arc<dyn Store>,
     view: Arc<EngineView>,
     data_dir: Arc<dyn DataDir>,
     config: Arc<ConfigSource>,
     adapters: Arc<AdapterSource>,
     clock: SharedClock,
-    desired: Arc<Cache<ConfigRow>>,
+    desired: Arc<Cache<AgentConfigRow>>,
     looks: looks::Looks,
     settled: settled::Settled,
     options: Options,
@@ -66,7 +66,7 @@ pub struct Options {
     pub verify_every: Duration,
 }
 
-/// The parts a [`ConfigReconciler`] is made of.
+/// The parts a [`AgentConfigReconciler`] is made of.
 pub struct Parts {
     /// The database.
     pub store: Arc<dyn Store>,
@@ -88,13 +88,14 @@ impl std::fmt::Debug for Parts {
     }
 }
 
-impl std::fmt::Debug for ConfigReconciler {
+impl std::fmt::Debug for AgentConfigReconciler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ConfigReconciler").finish_non_exhaustive()
+        f.debug_struct("AgentConfigReconciler")
+            .finish_non_exhaustive()
     }
 }
 
-impl ConfigReconciler {
+impl AgentConfigReconciler {
     /// Puts the parts together.
     pub fn new(parts: Parts, clock: SharedClock, options: Options) -> Self {
         let looks = looks::Looks::new(options.verify_every, clock.now());
@@ -115,7 +116,7 @@ impl ConfigReconciler {
     /// The status store of agents' configurations; it tells this reconciler which rows to read anew.
     pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
         self.store.statuses(
-            Kind::Config,
+            Kind::AgentConfig,
             Self::NAME,
             Arc::clone(&self.clock),
             Arc::<Cache<_>>::clone(&self.desired),
@@ -129,8 +130,8 @@ impl ConfigReconciler {
     }
 }
 
-impl Reconciler for ConfigReconciler {
-    const NAME: &'static str = "config";
+impl Reconciler for AgentConfigReconciler {
+    const NAME: &'static str = "agent-config";
     const RESYNC: Duration = Duration::from_secs(60);
     type Key = Uid;
     type Snapshot = observe::Snapshot;

@@ -37,7 +37,7 @@ pub async fn save(yard: &Yard, uid: &Uid, secret: &str, token: &str) {
     ];
     let mut tx = yard.db.begin().await.unwrap();
     container::request_fresh(&mut tx, uid, token).await.unwrap();
-    object::bump(&mut tx, Kind::Config, uid, None)
+    object::bump(&mut tx, Kind::AgentConfig, uid, None)
         .await
         .unwrap();
     let now = yard.now();
@@ -168,7 +168,7 @@ async fn nobody_waits_for_files_whose_passes_are_switched_off() {
     let before = made(&yard);
     for (paused, expected) in [(true, Reason::Running), (false, Reason::ConfigPending)] {
         let mut tx = yard.db.begin().await.unwrap();
-        object::set_paused(&mut tx, Kind::Config, &uid, paused, None)
+        object::set_paused(&mut tx, Kind::AgentConfig, &uid, paused, None)
             .await
             .unwrap();
         tx.commit().await.unwrap();

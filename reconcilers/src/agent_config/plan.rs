@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use schema::adapter::{Applied, Found, Inputs, McpAccess, RenderError, Rendered};
-use schema::agent_config::{ConfigFacts, ConfigRow, KeptFiles, Values};
+use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, Values};
 use schema::condition::{Condition, Reason};
 use schema::home::{FoundFile, HomeState, NewFile};
 use schema::ids::UserName;
@@ -37,7 +37,7 @@ pub enum Action {
         why: Why,
     },
     /// Remembers what was written, or why nothing was.
-    SaveFacts(Box<ConfigFacts>),
+    SaveFacts(Box<AgentConfigFacts>),
 }
 
 /// What files are written for.
@@ -151,7 +151,7 @@ pub(super) struct Wanted {
 }
 
 /// The tag of the user's image; empty when it has none.
-fn tag(row: &ConfigRow) -> String {
+fn tag(row: &AgentConfigRow) -> String {
     let reference = row.image_ref.as_deref().unwrap_or_default();
     let reference: Option<ImageReference> = reference.parse().ok();
     let tag = reference.as_ref().and_then(ImageReference::tag);
@@ -160,7 +160,7 @@ fn tag(row: &ConfigRow) -> String {
 
 /// Renders the files that were found, of which `applied` is remembered.
 pub(super) fn render(
-    row: &ConfigRow,
+    row: &AgentConfigRow,
     seen: &Seen,
     applied: Option<&Applied>,
     found: Found<'_>,
@@ -215,7 +215,7 @@ impl Seen {
     }
 
     /// Whether the image reads another configuration version than the files are of.
-    pub(super) fn needs_migration(&self, row: &ConfigRow) -> bool {
+    pub(super) fn needs_migration(&self, row: &AgentConfigRow) -> bool {
         let applied = row.facts.applied.as_ref();
         let versions = self
             .adapter
@@ -225,7 +225,7 @@ impl Seen {
     }
 
     /// Whether somebody has changed what the service had set since it was written for this generation.
-    fn has_drifted(&self, row: &ConfigRow) -> bool {
+    fn has_drifted(&self, row: &AgentConfigRow) -> bool {
         row.facts.generation == row.generation
             && row.facts.applied.as_ref().is_some_and(|applied| {
                 // What cannot be read was refused before.
@@ -236,7 +236,7 @@ impl Seen {
     }
 }
 
-fn converge(row: &ConfigRow, seen: &Seen, wanted: Wanted) -> Plan<Action> {
+fn converge(row: &AgentConfigRow, seen: &Seen, wanted: Wanted) -> Plan<Action> {
     let Wanted {
         rendered,
         not_permitted,
@@ -263,7 +263,7 @@ fn converge(row: &ConfigRow, seen: &Seen, wanted: Wanted) -> Plan<Action> {
     }
     let migrated_from =
         (rendered.found_version != rendered.config_version).then_some(rendered.found_version);
-    let facts = ConfigFacts {
+    let facts = AgentConfigFacts {
         generation: row.generation,
         refused: None,
         applied: Some(rendered.applied),
@@ -321,8 +321,8 @@ fn converge(row: &ConfigRow, seen: &Seen, wanted: Wanted) -> Plan<Action> {
 }
 
 /// Nothing is written; whoever waits for the files is told.
-fn refuse(row: &ConfigRow, reason: Reason, message: String) -> Plan<Action> {
-    let facts = ConfigFacts {
+fn refuse(row: &AgentConfigRow, reason: Reason, message: String) -> Plan<Action> {
+    let facts = AgentConfigFacts {
         generation: row.generation,
         refused: Some(reason),
         ..row.facts.clone()
