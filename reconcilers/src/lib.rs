@@ -7,7 +7,11 @@ pub mod drivers;
 pub mod engine;
 pub mod fault;
 pub mod image;
+pub mod register;
 pub mod rollout;
 pub mod runtime;
+pub mod shared;
 pub mod stores;
+#[cfg(test)]
+mod testing;
 pub mod user;

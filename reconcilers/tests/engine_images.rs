@@ -15,6 +15,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, RegistryCredentials};
 use reconcilers::image::pulls::{CANCELLED, PullReport, Pulls, Update};
+use reconcilers::runtime::Waits;
 use schema::clock::SystemClock;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +31,7 @@ fn pulls() -> Arc<Pulls> {
     Arc::new(Pulls::new(
         Arc::new(engine()),
         Arc::new(SystemClock),
+        Waits::default(),
         TaskTracker::new(),
         CancellationToken::new(),
     ))

@@ -8,28 +8,35 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use reconcilers::agent_config::AgentConfigStore;
+use reconcilers::container::ContainerStore;
+use reconcilers::engine::EngineStore;
+use reconcilers::image::ImageStore;
+use reconcilers::rollout::{RolloutStep, RolloutStore};
+use reconcilers::runtime::Objects;
 use reconcilers::runtime::{Look, ObjectStatus, StatusStore};
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
-use reconcilers::stores::{DataDir, DbStore, DirtyObserver, LocalDataDir, RolloutStep, Store};
-use schema::agent_config::{self, AgentConfigFacts, KeptFiles};
+use reconcilers::stores::{ConfigStore, DataDir, Database, LocalDataDir, Rows};
+use reconcilers::user::UserStore;
+use schema::agent_config::{self, AgentConfigFacts, AgentConfigRow, KeptFiles};
 use schema::clock::{ManualClock, SharedClock};
 use schema::condition::{Condition, Reason};
 use schema::config::history::SavedBy;
 use schema::config::query as config;
 use schema::config::{Config, parse_patch};
-use schema::container::{self, ContainerFacts, Desired};
+use schema::container::{self, ContainerFacts, ContainerRow, Desired};
 use schema::db::{Backend, Db, Tx};
 use schema::error::DbError;
 use schema::home::{FoundFile, HomeError, NewFile};
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
-use schema::image::{self, DesiredImage, ImageFacts};
+use schema::image::{self, DesiredImage, ImageFacts, ImageRow};
 use schema::meta;
 use schema::object;
 use schema::rollout::{
     self, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, TargetState,
 };
 use schema::secrets::MasterKey;
-use schema::user::{self, NewUser, Source};
+use schema::user::{self, NewUser, Source, UserRow};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
@@ -38,12 +45,6 @@ const STORIES: u64 = 6;
 const NAMES: [&str; 3] = ["ada", "Bob", "bob"];
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-struct Nobody;
-
-impl DirtyObserver for Nobody {
-    fn dirty(&self, _uid: &Uid) {}
-}
-
 type Statuses = Arc<dyn StatusStore<Uid>>;
 /// What a look at memory has found, and one at the database.
 type Looks = (Look<Uid>, Look<Uid>);
@@ -51,7 +52,7 @@ type Looks = (Look<Uid>, Look<Uid>);
 /// The same in memory and in a database.
 struct Both {
     memory: MemoryStore,
-    real: DbStore,
+    real: Database,
     db: Db,
     key: Arc<MasterKey>,
     statuses: [(Kind, Statuses, Statuses); 6],
@@ -107,21 +108,19 @@ impl Both {
         let key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
         let backend = Backend::Sqlite(dir.path().join("agentyard.db"));
         let db = Db::open(backend).await.unwrap();
-        let real = DbStore::new(db.clone(), Arc::clone(&key));
-        let memory = MemoryStore::default();
         let clock: SharedClock = Arc::new(ManualClock::new(NOW));
+        let real = Database::new(db.clone(), Arc::clone(&key), clock);
+        let memory = MemoryStore::default();
         let statuses = [
             (Kind::User, "user"),
             (Kind::Container, "container"),
             (Kind::Engine, "engine"),
             (Kind::Image, "image"),
             (Kind::Rollout, "rollout"),
-            (Kind::AgentConfig, "config"),
+            (Kind::AgentConfig, "agent-config"),
         ]
         .map(|(kind, name)| {
-            let of = |store: &dyn Store| {
-                store.statuses(kind, name, Arc::clone(&clock), Arc::new(Nobody))
-            };
+            let of = |store: &dyn Objects| store.statuses(kind, name);
             (kind, of(&memory), of(&real))
         });
         let both = Self {
@@ -228,23 +227,26 @@ impl Both {
             }
             9 => self.configure(rng).await,
             10 | 11 => {
-                for (kind, name) in [(Kind::User, "user"), (Kind::Container, "container")] {
-                    same(
-                        "finalizer",
-                        &memory.add_finalizer(kind, &uid, name).await,
-                        &self.real.add_finalizer(kind, &uid, name).await,
-                    );
-                }
+                same(
+                    "finalizer",
+                    &memory.add_user_finalizer(&uid).await,
+                    &self.real.add_user_finalizer(&uid).await,
+                );
+                same(
+                    "finalizer",
+                    &memory.add_container_finalizer(&uid).await,
+                    &self.real.add_container_finalizer(&uid).await,
+                );
             }
             12 => same(
                 "purge container",
-                &memory.purge_container(&uid, "container").await,
-                &self.real.purge_container(&uid, "container").await,
+                &memory.purge_container(&uid).await,
+                &self.real.purge_container(&uid).await,
             ),
             13 => same(
                 "purge user",
-                &memory.purge_user(&uid, "user").await,
-                &self.real.purge_user(&uid, "user").await,
+                &memory.purge_user(&uid).await,
+                &self.real.purge_user(&uid).await,
             ),
             14 => {
                 let image = rng.random_bool(0.5).then(|| "sha256:old".to_owned());
@@ -259,8 +261,8 @@ impl Both {
                 };
                 same(
                     "facts",
-                    &memory.save_facts(&uid, &facts).await,
-                    &self.real.save_facts(&uid, &facts).await,
+                    &memory.save_container_facts(&uid, &facts).await,
+                    &self.real.save_container_facts(&uid, &facts).await,
                 );
             }
             15 => self.save_status(rng, &uid, now).await,
@@ -274,8 +276,9 @@ impl Both {
     async fn write_image(&self, rng: &mut StdRng, uids: &mut Vec<Uid>, now: Timestamp) {
         let reference = ["r.example/a:1", "docker.io/library/echo:1"][rng.random_range(0..2)];
         let memory = &self.memory;
-        let images = self.real.images().await.unwrap();
-        let known = images.iter().find(|image| image.reference == reference);
+        let images: Vec<(Uid, ImageRow)> = self.real.rows().await.unwrap();
+        let mut images = images.iter().map(|(_, image)| image);
+        let known = images.find(|image| image.reference == reference);
         // A uid is drawn by the database, when it draws one at all.
         let drawn = |real: &Result<(Uid, Generation), DbError>| match real {
             Ok((uid, _)) => uid.clone(),
@@ -345,8 +348,8 @@ impl Both {
                 };
                 same(
                     "pinned image",
-                    &memory.save_facts(uid, &facts).await,
-                    &self.real.save_facts(uid, &facts).await,
+                    &memory.save_container_facts(uid, &facts).await,
+                    &self.real.save_container_facts(uid, &facts).await,
                 );
             }
         }
@@ -410,8 +413,8 @@ impl Both {
                 };
                 same(
                     "config facts",
-                    &memory.save_config_facts(uid, &facts).await,
-                    &real.save_config_facts(uid, &facts).await,
+                    &memory.save_agent_config_facts(uid, &facts).await,
+                    &real.save_agent_config_facts(uid, &facts).await,
                 );
             }
         }
@@ -493,7 +496,7 @@ impl Both {
         }
         let uid = &rollouts[rng.random_range(0..rollouts.len())];
         let (memory, real) = (&self.memory, &self.real);
-        let generation = real.generation(Kind::Rollout, uid).await.unwrap().unwrap();
+        let (generation, _) = self.memory.peek(Kind::Rollout, uid).unwrap();
         let step = RolloutStep {
             rollout: uid,
             // Now and then somebody was faster.
@@ -628,33 +631,43 @@ impl Both {
         self.looks.lock().unwrap().insert(kind, (one, other));
     }
 
+    /// All rows of one kind, and each by itself, are the same; their uids.
+    async fn compare_rows<T>(&self, what: &str) -> Vec<Uid>
+    where
+        T: Debug + 'static,
+        MemoryStore: Rows<T>,
+        Database: Rows<T>,
+    {
+        let (memory, real): (&dyn Rows<T>, &dyn Rows<T>) = (&self.memory, &self.real);
+        let rows = real.rows().await;
+        same(what, &memory.rows().await, &rows);
+        let uids: Vec<Uid> = rows.unwrap().into_iter().map(|(uid, _)| uid).collect();
+        for uid in &uids {
+            same(what, &memory.row(uid).await, &real.row(uid).await);
+        }
+        let nobody = Uid::random();
+        same(what, &memory.row(&nobody).await, &real.row(&nobody).await);
+        uids
+    }
+
     /// Everything that can be asked is answered the same.
     async fn compare(&self, uids: &[Uid]) {
         let (memory, real) = (&self.memory, &self.real);
-        same("users", &memory.users().await, &real.users().await);
-        same(
-            "containers",
-            &memory.containers().await,
-            &real.containers().await,
-        );
-        same(
-            "agent configs",
-            &memory.agent_configs().await,
-            &real.agent_configs().await,
-        );
-        same("images", &memory.images().await, &real.images().await);
+        self.compare_rows::<ImageRow>("image").await;
+        for rows in [
+            self.compare_rows::<UserRow>("user").await,
+            self.compare_rows::<ContainerRow>("container").await,
+            self.compare_rows::<AgentConfigRow>("agent config").await,
+        ] {
+            assert!(rows.is_sorted(), "{rows:?}");
+        }
+        let engine = real.engine_generation().await;
+        same("engine", &memory.engine_generation().await, &engine);
         same(
             "image uses",
             &memory.image_uses().await,
             &real.image_uses().await,
         );
-        for image in memory.images().await.unwrap() {
-            same(
-                "image",
-                &memory.image(&image.uid).await,
-                &real.image(&image.uid).await,
-            );
-        }
         let mut lists = [
             memory.rollouts().await.unwrap(),
             real.rollouts().await.unwrap(),
@@ -687,15 +700,9 @@ impl Both {
             assert_eq!(memory.paused().await.unwrap(), real.paused().await.unwrap());
         }
         for uid in uids {
-            same("user", &memory.user(uid).await, &real.user(uid).await);
-            same(
-                "agent config",
-                &memory.agent_config(uid).await,
-                &real.agent_config(uid).await,
-            );
             let values = [
-                memory.agent_values(uid).await.unwrap(),
-                real.agent_values(uid).await.unwrap(),
+                memory.user_values(uid).await.unwrap(),
+                real.user_values(uid).await.unwrap(),
             ];
             assert!(values[0] == values[1], "values of {uid}");
             let kept = [
@@ -703,18 +710,18 @@ impl Both {
                 real.kept_files(uid).await.unwrap(),
             ];
             assert!(kept[0] == kept[1], "kept files of {uid}");
+            let gone = real.is_container_gone(uid).await;
             same(
-                "container",
-                &memory.container(uid).await,
-                &real.container(uid).await,
+                "container gone",
+                &memory.is_container_gone(uid).await,
+                &gone,
             );
             for (kind, one, other) in &self.statuses {
                 same("status", &one.load(uid).await, &other.load(uid).await);
-                same(
-                    "generation",
-                    &memory.generation(*kind, uid).await,
-                    &real.generation(*kind, uid).await,
-                );
+                let mut connection = self.db.read().await.unwrap();
+                let object = object::get(&mut connection, *kind, uid).await.unwrap();
+                let generation = memory.peek(*kind, uid).map(|(generation, _)| generation);
+                assert_eq!(generation, object.map(|object| object.generation), "{kind}");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Generation, Timestamp};
+use crate::ids::{Generation, ObjectRef, Timestamp};
 
 /// What a condition speaks of.
 #[derive(
@@ -367,6 +367,10 @@ pub struct Condition {
     pub reason: Reason,
     /// Why, for people. Never holds a secret.
     pub message: String,
+    /// The object that this one waits for, if it waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "agent-config/alice")]
+    pub waits_for: Option<ObjectRef>,
     /// The generation this statement was made for.
     pub observed_generation: Generation,
     /// When `status` last changed.
@@ -386,6 +390,7 @@ impl Condition {
             status,
             reason,
             message: message.into(),
+            waits_for: None,
             observed_generation: Generation::default(),
             last_transition_at: Timestamp::default(),
         }
@@ -427,6 +432,7 @@ impl Condition {
             && self.status == other.status
             && self.reason == other.reason
             && self.message == other.message
+            && self.waits_for == other.waits_for
     }
 }
 

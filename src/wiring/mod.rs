@@ -1,7 +1,6 @@
 //! Builds the service from its parts and hands every task to the supervisor.
 
 mod agent_listener;
-mod controllers;
 pub mod health;
 mod ports;
 
@@ -22,26 +21,17 @@ use api::server::{Limits, Listener, Server, Surface, Tls};
 use api::settings::WebSettings;
 use api::tag_cache::TagCache;
 use api::watch::WatchHub;
-use reconcilers::adapter::AdapterReconciler;
-use reconcilers::agent_config::{self, AgentConfigReconciler};
-use reconcilers::container::{AdapterAgents, Agents, ContainerReconciler, Options, Parts};
+use reconcilers::container::AdapterAgents;
 use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
 use reconcilers::drivers::registry::{self, OciRegistry};
-use reconcilers::engine::EngineReconciler;
-use reconcilers::engine::data_dir::DataDirProbe;
-use reconcilers::engine::view::EngineView;
-use reconcilers::image::ImageReconciler;
-use reconcilers::image::pulls::Pulls;
-use reconcilers::rollout::{self, RolloutReconciler};
+use reconcilers::register::register;
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
 use reconcilers::runtime::supervise::{Supervisor, TaskError};
-use reconcilers::runtime::{Context, Settings as ControllerSettings};
-use reconcilers::stores::{
-    AdapterRows, AdapterSource, ConfigSource, DataDir, DbStore, LeaseRow, LocalDataDir, Store,
-};
-use reconcilers::user::UserReconciler;
+use reconcilers::runtime::{Context, Controllers, Settings as ControllerSettings, Waits};
+use reconcilers::shared::{Options, Shared, World};
+use reconcilers::stores::{Database, LeaseRow, LocalDataDir};
 use rustix::process::{Resource, getrlimit};
 use schema::adapter::store::ActiveAdapter;
 use schema::audit::Writer;
@@ -51,7 +41,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
-use self::controllers::Controllers;
 use self::health::Health;
 use crate::prepare::Prepared;
 use crate::settings::{AgentListen, Settings};
@@ -111,153 +100,48 @@ pub async fn build(
         health::holder_name()
     };
     let leadership = lead(prepared, lock, &process, &clock, &mut supervisor);
-    let view = Arc::new(EngineView::new(
-        Arc::clone(&engine),
-        prepared.instance_id.clone(),
-    ));
-
     let tick = StatusTick::default();
-    let context = Context {
-        leadership: leadership.clone(),
-        clock: Arc::clone(&clock),
-        tick: tick.clone(),
-        bell: prepared.db.bell(),
-        shutdown: shutdown.clone(),
-    };
-    let store: Arc<dyn Store> = Arc::new(DbStore::new(
+    let waits = Waits::default();
+    let database = Arc::new(Database::new(
         prepared.db.clone(),
         Arc::clone(&prepared.master_key),
-    ));
-    let config = Arc::new(ConfigSource::new(Arc::clone(&store)));
-    let adapters = Arc::new(AdapterSource::new(Arc::clone(&store)));
-    let profiles: Arc<dyn Agents> = Arc::new(AdapterAgents::new(Arc::clone(&adapters)));
-    let data_dir: Arc<dyn DataDir> = Arc::new(LocalDataDir::open(
-        &settings.data_dir,
-        &prepared.instance_id,
-    )?);
-    let service_user = (
-        rustix::process::getuid().as_raw(),
-        rustix::process::getgid().as_raw(),
-    );
-    let probe = Arc::new(DataDirProbe::new(
-        Arc::clone(&engine),
-        prepared.instance_id.clone(),
-        Arc::clone(&data_dir),
-        settings.engine_data_dir.clone(),
-    ));
-    let pulls = Arc::new(Pulls::new(
-        Arc::clone(&engine),
         Arc::clone(&clock),
-        tasks.clone(),
-        shutdown.clone(),
     ));
+    let world = World {
+        stores: Arc::clone(&database),
+        data_dir: Arc::new(LocalDataDir::open(
+            &settings.data_dir,
+            &prepared.instance_id,
+        )?),
+        engine,
+        packages: Arc::new(HttpSource::new(adapter_source::Limits::default())?),
+        clock: Arc::clone(&clock),
+        waits: waits.clone(),
+        tasks: tasks.clone(),
+        shutdown: shutdown.clone(),
+    };
+    let shared = Shared::new(world, options(settings, prepared), |adapters| {
+        Arc::new(AdapterAgents::new(Arc::clone(adapters)))
+    });
     let mut controllers = Controllers {
         supervisor: &mut supervisor,
-        context,
+        context: Context {
+            leadership: leadership.clone(),
+            clock: Arc::clone(&clock),
+            tick: tick.clone(),
+            waits,
+            shutdown: shutdown.clone(),
+        },
         settings: ControllerSettings {
             resync: settings.resync,
             ..ControllerSettings::default()
         },
+        objects: database,
         handles: Vec::new(),
     };
-
-    let engine_reconciler = EngineReconciler::new(
-        Arc::clone(&store),
-        Arc::clone(&view),
-        Arc::clone(&config),
-        Arc::clone(&probe),
-    );
-    let statuses = engine_reconciler.status_store(Arc::clone(&clock));
-    controllers.run_with(
-        engine_reconciler,
-        statuses,
-        view.connection_events(schema::config::query::engine_uid()),
-    );
-
-    let users = UserReconciler::new(
-        Arc::clone(&store),
-        Arc::clone(&data_dir),
-        Arc::clone(&profiles),
-        service_user,
-        Arc::clone(&clock),
-    );
-    let statuses = users.status_store();
-    controllers.run(users, statuses);
-
-    let images = ImageReconciler::new(
-        Arc::clone(&store),
-        Arc::clone(&view),
-        Arc::clone(&config),
-        Arc::clone(&pulls),
-        Arc::clone(&clock),
-    );
-    let (statuses, events) = (images.status_store(), images.events());
-    controllers.run_with(images, statuses, events);
-
-    let rollouts = RolloutReconciler::new(
-        rollout::Parts {
-            store: Arc::clone(&store),
-            view: Arc::clone(&view),
-            config: Arc::clone(&config),
-            pulls: Arc::clone(&pulls),
-        },
-        Arc::clone(&clock),
-    );
-    let statuses = rollouts.status_store();
-    let events = rollouts.events(prepared.db.changes());
-    controllers.run_with(rollouts, statuses, events);
-
-    let adapter = AdapterReconciler::new(
-        AdapterRows(prepared.db.clone()),
-        Arc::clone(&config),
-        Arc::clone(&adapters),
-        Arc::new(HttpSource::new(adapter_source::Limits::default())?),
-        Arc::clone(&clock),
-    );
-    let statuses = adapter.status_store();
-    controllers.run(adapter, statuses);
-
-    let (settled, files) = agent_config::settled::channel();
-    let configs = AgentConfigReconciler::new(
-        agent_config::Parts {
-            store: Arc::clone(&store),
-            view: Arc::clone(&view),
-            data_dir: Arc::clone(&data_dir),
-            config: Arc::clone(&config),
-            adapters: Arc::clone(&adapters),
-            settled,
-        },
-        Arc::clone(&clock),
-        agent_config::Options {
-            service_user,
-            agent_port: agent_listener::port(settings.agent_listen),
-            verify_every: settings.verify.unwrap_or(VERIFY_EVERY),
-        },
-    );
-    let statuses = configs.status_store();
-    controllers.run(configs, statuses);
-
-    let containers = ContainerReconciler::new(
-        Parts {
-            store,
-            view: Arc::clone(&view),
-            data_dir,
-            config,
-            agents: profiles,
-            probe,
-            pulls: Arc::clone(&pulls),
-        },
-        Arc::clone(&clock),
-        Options {
-            engine_data_dir: settings.engine_data_dir.clone(),
-            service_user,
-            readiness_timeout: READINESS_TIMEOUT,
-            verify_every: settings.verify.unwrap_or(VERIFY_EVERY),
-        },
-    );
-    let (statuses, events) = (containers.status_store(), containers.events(files));
-    controllers.run_with(containers, statuses, events);
+    register(&shared, &mut controllers);
     let handles = controllers.handles;
+    let Shared { view, pulls, .. } = shared;
 
     // The first answers already obey the stored configuration.
     let (stored, generation) =
@@ -372,6 +256,21 @@ pub async fn build(
         handles,
         health,
     })
+}
+
+/// What reconcilers are told of this service.
+fn options(settings: &Settings, prepared: &Prepared) -> Options {
+    Options {
+        owner: prepared.instance_id.clone(),
+        service_user: (
+            rustix::process::getuid().as_raw(),
+            rustix::process::getgid().as_raw(),
+        ),
+        engine_data_dir: settings.engine_data_dir.clone(),
+        agent_port: agent_listener::port(settings.agent_listen),
+        readiness_timeout: READINESS_TIMEOUT,
+        verify_every: settings.verify.unwrap_or(VERIFY_EVERY),
+    }
 }
 
 /// As many connections as there may be open files, half of which are for everything else.

@@ -534,7 +534,7 @@ async fn engine_l36_who_crashes_with_migrated_files_is_back_on_the_image_and_the
     );
     let object = yard.admin.object("agent-config/alice").await;
     let told = object["conditions"][0]["message"].as_str().unwrap();
-    assert!(told.contains("the files of before were put back"), "{told}");
+    assert!(told.contains("the previous files were put back"), "{told}");
     assert!(!yard.service.log().contains("bindings"));
     yard.service.kill9().await;
     engine.docker(&["rm", "-f", "agentyard-alice"]);

@@ -38,6 +38,8 @@ struct Run {
     since: Timestamp,
     /// `None`: one runs.
     ended: Option<Timestamp>,
+    /// It did not end because the service asked it to.
+    by_hand: bool,
 }
 
 /// Watches everything and judges it.
@@ -62,6 +64,8 @@ pub struct Monitor {
     /// When each user was last seen without a running container; absent: for ever.
     running_since: BTreeMap<Uid, Option<Timestamp>>,
     observed: BTreeMap<(Kind, Uid), (Generation, Epoch)>,
+    /// When somebody last had a hand on the engine.
+    hand_at: Option<Timestamp>,
 }
 
 pub fn uid_of(container: &Container) -> Option<Uid> {
@@ -107,6 +111,11 @@ impl Monitor {
         self.expects_foreign = true;
     }
 
+    /// Whatever ends now does so by hand, or with the engine.
+    pub fn hand(&mut self) {
+        self.hand_at = Some(self.now);
+    }
+
     /// A foreign container is about to be removed by hand.
     pub fn forget_foreign(&mut self, id: &str) {
         self.foreign.remove(id);
@@ -123,7 +132,10 @@ impl Monitor {
         let now = self.now;
         let before = self.ran.clone();
         for run in self.ran.values_mut().flat_map(BTreeMap::values_mut) {
-            run.ended.get_or_insert(now);
+            if run.ended.is_none() {
+                run.ended = Some(now);
+                run.by_hand = self.hand_at == Some(now);
+            }
         }
         let mut strangers = BTreeSet::new();
         self.present.clear();
@@ -144,6 +156,7 @@ impl Monitor {
                 let run = run.unwrap_or(Run {
                     since: now,
                     ended: None,
+                    by_hand: false,
                 });
                 self.ran.entry(uid).or_default().insert(made, run);
             }
@@ -377,7 +390,7 @@ impl Monitor {
                 run.ended.is_none_or(|ended| {
                     // Nobody obeys at once: who ended at the very moment did so by itself.
                     let asked_to_end = |stop: &Timestamp| (run.since..ended).contains(stop);
-                    let obeyed = ended < asked && stops.iter().any(asked_to_end);
+                    let obeyed = !run.by_hand && ended < asked && stops.iter().any(asked_to_end);
                     !obeyed && now.since(ended) <= LATEST_FOUND
                 })
             };
@@ -435,6 +448,10 @@ mod tests {
     /// Judges "it runs" of a container that ended at second 20, was asked for at the first of these
     /// seconds, and to stop and to run again at the others.
     fn judge(writes: &[(u64, bool)], told_at: u64) -> Option<String> {
+        judge_end(writes, told_at, false)
+    }
+
+    fn judge_end(writes: &[(u64, bool)], told_at: u64, by_hand: bool) -> Option<String> {
         let second = |n: u64| Timestamp::from_secs(0).plus(Duration::from_secs(n));
         let uid = Uid::from("u".to_owned());
         let wanted = |(at, running): &(u64, bool)| Wanted {
@@ -471,7 +488,11 @@ mod tests {
         let mut container = fake.container("ada").unwrap();
         container.container.state = ContainerState::Running;
         monitor.at(second(10)).world(&mut [&container].into_iter());
-        monitor.at(second(20)).world(&mut [].into_iter());
+        monitor.at(second(20));
+        if by_hand {
+            monitor.hand();
+        }
+        monitor.world(&mut [].into_iter());
         let generation = Generation(i64::try_from(writes.len()).unwrap());
         monitor
             .at(second(told_at))
@@ -487,6 +508,9 @@ mod tests {
         assert_eq!(judge(&[(1, true), (15, false), (18, true)], 30), None);
         // It ended by itself, which is found out by a listing; also when it was to stop just then.
         assert_eq!(judge(&[(1, true), (20, false), (25, true)], 30), None);
+        // The engine ended it, after it was to stop and before anybody could obey.
+        let writes = [(1, true), (15, false), (25, true)];
+        assert_eq!(judge_end(&writes, 30, true), None);
         assert_eq!(judge(&[(1, true)], 30), None);
         assert!(judge(&[(1, true)], 1000).is_some());
     }

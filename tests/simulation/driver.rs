@@ -22,6 +22,7 @@ impl World {
         self.fake.publish_image("echo:1");
         self.fake.publish_image("echo:2");
         self.ground.store.create_engine();
+        self.ground.store.create_adapter();
         self.configure(
             "agent",
             &json!({ "channel_list": { "chat": { "enabled": true } } }),
@@ -213,7 +214,7 @@ impl World {
     fn pause_reconciler(&self) {
         let Some(name) = self
             .chance
-            .pick(&["*", "user", "container", "engine", "config"])
+            .pick(&["*", "user", "container", "engine", "agent-config"])
         else {
             return;
         };

@@ -26,7 +26,10 @@ impl World {
             return self.make_orphan();
         };
         let fake = &self.fake;
-        self.monitor().trace.count("by hand");
+        let mut monitor = self.monitor();
+        monitor.trace.count("by hand");
+        monitor.hand();
+        drop(monitor);
         let (what, result) = match self.chance.below(16) {
             0 | 1 => ("rm -f", fake.hand_remove(name)),
             2 | 3 => ("stop", fake.hand_stop(name)),
@@ -181,7 +184,10 @@ impl World {
             1 => Trouble::Restart,
             _ => Trouble::Cut,
         };
-        self.monitor().trace.count("engine trouble");
+        let mut monitor = self.monitor();
+        monitor.trace.count("engine trouble");
+        monitor.hand();
+        drop(monitor);
         self.line(&format!("ENGINE {trouble:?}"));
         match trouble {
             Trouble::Away => self.fake.set_unavailable(true),

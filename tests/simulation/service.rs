@@ -5,24 +5,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reconcilers::agent_config::{self, AgentConfigReconciler};
 use reconcilers::container::settings::{AgentProfile, Readiness, RunAs};
-use reconcilers::container::{Agents, ContainerReconciler, Options, Parts};
-use reconcilers::drivers::docker::ContainerEngine;
+use reconcilers::drivers::adapter_source::fake::FakeSource;
 use reconcilers::drivers::docker::fake::FakeEngine;
-use reconcilers::engine::EngineReconciler;
-use reconcilers::engine::data_dir::DataDirProbe;
-use reconcilers::engine::view::EngineView;
-use reconcilers::image::pulls::Pulls;
+use reconcilers::register::register;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::StatusTick;
 use reconcilers::runtime::supervise::{Supervisor, SupervisorError};
-use reconcilers::runtime::{Context, Controller, Settings};
+use reconcilers::runtime::{Context, Controllers, Settings, Waits};
+use reconcilers::shared::{Options, Shared, World};
+use reconcilers::stores::DataDir;
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
-use reconcilers::stores::{AdapterSource, ConfigSource, DataDir, Store};
-use reconcilers::user::UserReconciler;
 use schema::clock::SharedClock;
-use schema::config::query::engine_uid;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -37,6 +31,7 @@ const GRACE: Duration = Duration::from_secs(15);
 pub struct Ground {
     pub store: MemoryStore,
     pub dir: MemoryDataDir,
+    pub packages: FakeSource,
     pub clock: SharedClock,
     pub by_file: bool,
     pub workers: usize,
@@ -57,101 +52,45 @@ impl Process {
         let shutdown = CancellationToken::new();
         let mut supervisor = Supervisor::new(shutdown.clone());
         let clock = Arc::clone(&ground.clock);
-        let engine: Arc<dyn ContainerEngine> = Arc::new(fake);
-        let store: Arc<dyn Store> = Arc::new(ground.store.clone());
-        let dir: Arc<dyn DataDir> = Arc::new(ground.dir.clone());
-        let view = Arc::new(EngineView::new(Arc::clone(&engine), OWNER));
-        let source = Arc::new(ConfigSource::new(Arc::clone(&store)));
-        let probe = Arc::new(DataDirProbe::new(
-            Arc::clone(&engine),
-            OWNER,
-            Arc::clone(&dir),
-            dir.place(),
-        ));
-        let pulls = Arc::new(Pulls::new(
-            engine,
-            Arc::clone(&clock),
-            TaskTracker::new(),
-            shutdown.clone(),
-        ));
-        // Each controller has a bell of its own, so that they hear it in the same order every time.
-        let context = || Context {
-            leadership: leadership.clone(),
+        let stores = Arc::new(ground.store.clone());
+        let waits = Waits::default();
+        let world = World {
+            stores: Arc::clone(&stores),
+            data_dir: Arc::new(ground.dir.clone()),
+            engine: Arc::new(fake),
+            packages: Arc::new(ground.packages.clone()),
             clock: Arc::clone(&clock),
-            tick: StatusTick::default(),
-            bell: ground.store.bell(),
+            waits: waits.clone(),
+            tasks: TaskTracker::new(),
             shutdown: shutdown.clone(),
         };
-        let settings = |number| Settings {
-            workers: ground.workers,
-            seed: Some(ground.seed.wrapping_add(number)),
-            ..Settings::default()
+        let options = Options {
+            owner: OWNER.to_owned(),
+            service_user: (0, 0),
+            engine_data_dir: ground.dir.place(),
+            agent_port: 8081,
+            readiness_timeout: Duration::from_secs(60),
+            verify_every: Duration::from_secs(150),
         };
-
-        let engines = EngineReconciler::new(
-            Arc::clone(&store),
-            Arc::clone(&view),
-            Arc::clone(&source),
-            Arc::clone(&probe),
-        );
-        let statuses = engines.status_store(Arc::clone(&clock));
-        let events = view.connection_events(engine_uid());
-        Controller::new(engines, statuses, events, context(), settings(1)).spawn(&mut supervisor);
-
-        let agents: Arc<dyn Agents> = Arc::new(profile(ground.by_file));
-        let users = UserReconciler::new(
-            Arc::clone(&store),
-            Arc::clone(&dir),
-            Arc::clone(&agents),
-            (0, 0),
-            Arc::clone(&clock),
-        );
-        let statuses = users.status_store();
-        let silence = Box::pin(futures::stream::pending());
-        Controller::new(users, statuses, silence, context(), settings(2)).spawn(&mut supervisor);
-
-        let (settled, files) = agent_config::settled::channel();
-        let configs = AgentConfigReconciler::new(
-            agent_config::Parts {
-                store: Arc::clone(&store),
-                view: Arc::clone(&view),
-                data_dir: Arc::clone(&dir),
-                config: Arc::clone(&source),
-                adapters: Arc::new(AdapterSource::new(Arc::clone(&store))),
-                settled,
+        let shared = Shared::new(world, options, |_| Arc::new(profile(ground.by_file)));
+        let mut controllers = Controllers {
+            supervisor: &mut supervisor,
+            context: Context {
+                leadership,
+                clock,
+                tick: StatusTick::default(),
+                waits,
+                shutdown: shutdown.clone(),
             },
-            Arc::clone(&clock),
-            agent_config::Options {
-                service_user: (0, 0),
-                agent_port: 8081,
-                verify_every: Duration::from_secs(150),
+            settings: Settings {
+                workers: ground.workers,
+                seed: Some(ground.seed),
+                ..Settings::default()
             },
-        );
-        let statuses = configs.status_store();
-        let silence = Box::pin(futures::stream::pending());
-        Controller::new(configs, statuses, silence, context(), settings(4)).spawn(&mut supervisor);
-
-        let containers = ContainerReconciler::new(
-            Parts {
-                store,
-                view,
-                data_dir: Arc::clone(&dir),
-                config: source,
-                agents,
-                probe,
-                pulls,
-            },
-            Arc::clone(&clock),
-            Options {
-                engine_data_dir: dir.place(),
-                service_user: (0, 0),
-                readiness_timeout: Duration::from_secs(60),
-                verify_every: Duration::from_secs(150),
-            },
-        );
-        let (statuses, events) = (containers.status_store(), containers.events(files));
-        Controller::new(containers, statuses, events, context(), settings(3))
-            .spawn(&mut supervisor);
+            objects: stores,
+            handles: Vec::new(),
+        };
+        register(&shared, &mut controllers);
         Self {
             running: Some(Box::pin(supervisor.wait(GRACE))),
             shutdown,

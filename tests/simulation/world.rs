@@ -3,6 +3,7 @@
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use reconcilers::drivers::adapter_source::fake::FakeSource;
 use reconcilers::drivers::docker::fake::{FakeEngine, Verb};
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
@@ -65,6 +66,7 @@ impl World {
         let ground = Ground {
             store: MemoryStore::default(),
             dir: MemoryDataDir::default(),
+            packages: FakeSource::default(),
             clock: Arc::clone(&clock),
             by_file: chaos.profile.by_file,
             workers: usize::try_from(chance.between(1, 4)).unwrap_or(1),

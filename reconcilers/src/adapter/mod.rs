@@ -8,6 +8,7 @@
 //! active one; one that somebody left for another comes back only when somebody asks for it.
 
 mod plan;
+mod store;
 #[cfg(test)]
 mod tests;
 
@@ -15,22 +16,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schema::adapter::Adapter;
-use schema::adapter::store::{self, AdapterFacts, Installed};
+use schema::adapter::store::{AdapterFacts, Installed, object_uid};
 use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::error::DbError;
-use schema::ids::{Generation, Timestamp, Uid};
+use schema::ids::{Generation, Kind, Timestamp, Uid};
 use tracing::info;
 
 pub use plan::{Action, Snapshot};
+pub use store::{AdapterRow, AdapterStore};
 
 use crate::drivers::adapter_source::{Answer, PackageSource, SourceError};
-use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, StatusStore};
-use crate::stores::{AdapterRows, AdapterSource, ConfigSource};
+use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
+use crate::shared::Shared;
+use crate::stores::{AdapterSource, ConfigSource};
+
+/// Starts the reconciler of the adapter.
+pub fn register<S: AdapterStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
+    controllers.add(AdapterReconciler::new(
+        shared.stores.clone(),
+        Arc::clone(&shared.config),
+        Arc::clone(&shared.adapters),
+        Arc::clone(&shared.packages),
+        Arc::clone(&shared.clock),
+    ));
+}
 
 /// Keeps the active adapter up to date.
 pub struct AdapterReconciler {
-    rows: AdapterRows,
+    store: Arc<dyn AdapterStore>,
     config: Arc<ConfigSource>,
     active: Arc<AdapterSource>,
     source: Arc<dyn PackageSource>,
@@ -73,24 +87,19 @@ impl Classify for AdapterError {
 impl AdapterReconciler {
     /// Puts the parts together.
     pub fn new(
-        rows: AdapterRows,
+        store: Arc<dyn AdapterStore>,
         config: Arc<ConfigSource>,
         active: Arc<AdapterSource>,
         source: Arc<dyn PackageSource>,
         clock: SharedClock,
     ) -> Self {
         Self {
-            rows,
+            store,
             config,
             active,
             source,
             clock,
         }
-    }
-
-    /// The status store of the adapter object.
-    pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
-        self.rows.statuses(Self::NAME, Arc::clone(&self.clock))
     }
 
     async fn fetch(&self, fetch: &plan::Fetch) -> Result<(), AdapterError> {
@@ -104,7 +113,7 @@ impl AdapterReconciler {
             ..fetch.before.clone()
         };
         let Answer::Package { bytes, validators } = answer else {
-            return Ok(self.rows.remember(&facts).await?);
+            return Ok(self.store.save_adapter_facts(&facts).await?);
         };
         facts.etag = validators.etag;
         facts.last_modified = validators.last_modified;
@@ -115,15 +124,15 @@ impl AdapterReconciler {
             Err(invalid) => {
                 facts.offered = None;
                 facts.invalid = Some(invalid.brief());
-                return Ok(self.rows.remember(&facts).await?);
+                return Ok(self.store.save_adapter_facts(&facts).await?);
             }
         };
         let version = adapter.index.adapter_version.to_string();
         facts.offered = Some(version.clone());
         facts.invalid = None;
         let installed = self
-            .rows
-            .install(&adapter, &facts, fetch.asked_for, now)
+            .store
+            .install_adapter(&adapter, &facts, fetch.asked_for, now)
             .await?;
         match installed {
             Installed::Newer => info!(
@@ -145,6 +154,7 @@ impl AdapterReconciler {
 
 impl Reconciler for AdapterReconciler {
     const NAME: &'static str = "adapter";
+    const KIND: Kind = Kind::Adapter;
     const RESYNC: Duration = Duration::from_secs(60);
     type Key = Uid;
     type Snapshot = Snapshot;
@@ -152,11 +162,15 @@ impl Reconciler for AdapterReconciler {
     type Error = AdapterError;
 
     async fn keys(&self) -> Result<Vec<Uid>, AdapterError> {
-        Ok(vec![store::object_uid()])
+        Ok(vec![object_uid()])
     }
 
-    async fn observe(&self, key: &Uid) -> Result<Option<Snapshot>, AdapterError> {
-        let Some(row) = self.rows.read(key).await? else {
+    async fn observe(
+        &self,
+        key: &Uid,
+        _purpose: Purpose,
+    ) -> Result<Option<Snapshot>, AdapterError> {
+        let Some(row) = self.store.adapter_row(key).await? else {
             return Ok(None);
         };
         let config = self.config.newest().await?;

@@ -7,9 +7,9 @@ use schema::adapter::store::AdapterFacts;
 use schema::condition::{Condition, Reason};
 use schema::ids::Timestamp;
 
+use super::AdapterRow;
 use crate::drivers::adapter_source::Validators;
-use crate::runtime::{Plan, Requeue};
-use crate::stores::AdapterRow;
+use crate::runtime::Plan;
 
 /// What is wanted of the source and known of it.
 #[derive(Clone, PartialEq)]
@@ -65,7 +65,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
             "version {} is in effect; there is no source of newer ones",
             snapshot.active
         );
-        return say(Condition::ready(Reason::Converged, said), Requeue::AtResync);
+        return Plan::say(Condition::ready(Reason::Converged, said));
     }
     let same_source = facts.source_url == snapshot.url;
     let asked_for = facts.refresh_token != snapshot.row.state.refresh_token;
@@ -76,20 +76,26 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     if asked_for || wait == Some(Duration::ZERO) {
         return fetch(snapshot, same_source, asked_for);
     }
-    let requeue = wait.map_or(Requeue::AtResync, Requeue::After);
+    let say = |condition| {
+        let plan = Plan::say(condition);
+        match wait {
+            Some(wait) => plan.after(wait),
+            None => plan,
+        }
+    };
     if !same_source {
         let said = format!(
             "version {} is in effect; the source of newer ones was not asked yet",
             snapshot.active
         );
-        return say(Condition::ready(Reason::Converged, said), requeue);
+        return say(Condition::ready(Reason::Converged, said));
     }
     if let Some(invalid) = &facts.invalid {
         let said = format!(
             "version {} stays in effect: of the source's, {invalid}",
             snapshot.active
         );
-        return say(Condition::not_ready(Reason::AdapterInvalid, said), requeue);
+        return say(Condition::not_ready(Reason::AdapterInvalid, said));
     }
     let said = match &facts.offered {
         Some(offered) if *offered == snapshot.active => {
@@ -101,15 +107,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         ),
         None => format!("version {} is in effect", snapshot.active),
     };
-    say(Condition::ready(Reason::Converged, said), requeue)
-}
-
-fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
-    Plan {
-        actions: Vec::new(),
-        conditions: vec![condition],
-        requeue,
-    }
+    say(Condition::ready(Reason::Converged, said))
 }
 
 fn fetch(snapshot: &Snapshot, same_source: bool, asked_for: bool) -> Plan<Action> {
@@ -126,19 +124,17 @@ fn fetch(snapshot: &Snapshot, same_source: bool, asked_for: bool) -> Plan<Action
     } else {
         AdapterFacts::default()
     };
-    Plan {
-        actions: vec![Action::Fetch(Box::new(Fetch {
-            url: snapshot.url.clone(),
-            known,
-            token: state.refresh_token.clone(),
-            asked_for,
-            active_generation: state.generation,
-            before,
-        }))],
-        conditions: vec![Condition::not_ready(
-            Reason::Progressing,
-            "the source is asked for a newer adapter package",
-        )],
-        requeue: Requeue::AtResync,
-    }
+    let fetch = Fetch {
+        url: snapshot.url.clone(),
+        known,
+        token: state.refresh_token.clone(),
+        asked_for,
+        active_generation: state.generation,
+        before,
+    };
+    let message = "requesting a newer adapter package from the source";
+    Plan::act(
+        vec![Action::Fetch(Box::new(fetch))],
+        Condition::not_ready(Reason::Progressing, message),
+    )
 }

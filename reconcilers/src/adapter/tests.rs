@@ -23,8 +23,10 @@ use super::*;
 use crate::drivers::adapter_source::fake::FakeSource;
 use crate::drivers::adapter_source::tests::Server;
 use crate::drivers::adapter_source::{HttpSource, Limits, Validators};
+use crate::runtime::Purpose;
 use crate::runtime::Requeue;
-use crate::stores::{DbStore, Store};
+use crate::stores::Database;
+use crate::testing::pure_plan;
 
 const URL: &str = "https://example.test/a.zip?token=hunter2";
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -107,10 +109,10 @@ impl Yard {
         clock: &Arc<ManualClock>,
         source: Arc<dyn PackageSource>,
     ) -> AdapterReconciler {
-        let store: Arc<dyn Store> = Arc::new(DbStore::new(db.clone(), Arc::clone(key)));
+        let store = Arc::new(Database::new(db.clone(), Arc::clone(key), clock.clone()));
         AdapterReconciler::new(
-            AdapterRows(db.clone()),
-            Arc::new(ConfigSource::new(Arc::clone(&store))),
+            store.clone(),
+            Arc::new(ConfigSource::new(store.clone())),
             Arc::new(AdapterSource::new(store)),
             source,
             clock.clone(),
@@ -171,8 +173,8 @@ impl Yard {
 
     async fn plan(&self) -> Plan<Action> {
         let uid = store::object_uid();
-        let snapshot = self.reconciler.observe(&uid).await.unwrap().unwrap();
-        AdapterReconciler::plan(&snapshot, self.clock.now())
+        let snapshot = self.reconciler.observe(&uid, Purpose::Pass).await;
+        pure_plan::<AdapterReconciler>(&snapshot.unwrap().unwrap(), self.clock.now())
     }
 
     /// Passes until there is nothing to do; the condition in the end.

@@ -48,23 +48,17 @@ impl Classify for ConfigError {
 
 impl AgentConfigReconciler {
     pub(super) async fn apply_one(&self, uid: &Uid, action: &Action) -> Result<(), ConfigError> {
-        // Whatever happens, what was seen is no longer trusted.
-        self.looks.again(uid);
+        // Whatever happens, what was read is no longer trusted.
+        self.verified.forget(uid);
         match action {
             Action::KeepFiles(kept) => Ok(self.store.keep_files(uid, kept).await?),
             Action::WriteFiles { name, files, .. } => {
                 Ok(self.data_dir.write_agent_files(name, uid, files).await?)
             }
             Action::SaveFacts(facts) => {
-                let before = self.desired.get(uid).flatten();
-                let saved = self.store.save_config_facts(uid, facts).await;
+                let saved = self.store.save_agent_config_facts(uid, facts).await;
                 self.desired.mark(uid);
-                saved?;
-                // A container that is bumped hears the bell, and takes its place in the queue by that.
-                if before.is_none_or(|row| row.facts.restart_digest == facts.restart_digest) {
-                    self.settled.tell(uid);
-                }
-                Ok(())
+                Ok(saved?)
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What is kept of files before a migration, and when they come back: an image that reads the version of before, and
-//! no migration that leads there. Pure.
+//! What is kept of files before a migration, and when they come back: an image that reads the previous version,
+//! and no migration that leads there. Pure.
 
 use schema::adapter::{Found, RenderError, RenderedFile};
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles};
@@ -7,8 +7,8 @@ use schema::condition::{Condition, Reason};
 use schema::home::{FoundFile, NewFile};
 
 use super::observe::Seen;
-use super::plan::{Action, MODE, Wanted, Why, render};
-use crate::runtime::{Plan, Requeue};
+use super::plan::{Action, DesiredFiles, MODE, Why, render};
+use crate::runtime::Plan;
 
 /// Keeps the files as they are, of `config_version`, before they are migrated.
 pub(super) fn keep(row: &AgentConfigRow, seen: &Seen, config_version: u32) -> Option<Action> {
@@ -29,7 +29,7 @@ pub(super) fn keep(row: &AgentConfigRow, seen: &Seen, config_version: u32) -> Op
     (!cut_short).then(|| Action::KeepFiles(Box::new(files)))
 }
 
-/// The files of before, if they are of the version that the image reads. A migration that leads there is always
+/// The previous files, if they are of the version that the image reads. A migration that leads there is always
 /// better, because it loses nothing; so this is asked only when there is none.
 pub(super) fn put_back(
     row: &AgentConfigRow,
@@ -47,7 +47,7 @@ pub(super) fn put_back(
         config: kept.config.as_deref(),
         security: kept.security.as_deref(),
     };
-    let Wanted { rendered, .. } = render(row, seen, kept.applied.as_ref(), found).ok()?;
+    let DesiredFiles { rendered, .. } = render(row, seen, kept.applied.as_ref(), found).ok()?;
     let agent = &seen.adapter.index.agent;
     let security = replace(
         &agent.security_file,
@@ -82,17 +82,14 @@ pub(super) fn put_back(
         });
     }
     actions.push(Action::SaveFacts(Box::new(facts)));
-    Some(Plan {
+    let version = rendered.config_version;
+    Some(Plan::act(
         actions,
-        conditions: vec![Condition::not_ready(
+        Condition::not_ready(
             Reason::Progressing,
-            format!(
-                "putting the files of before back, configuration version {}",
-                rendered.config_version
-            ),
-        )],
-        requeue: Requeue::AtResync,
-    })
+            format!("putting the previous files back, configuration version {version}"),
+        ),
+    ))
 }
 
 /// Puts one file back. What nothing has to be changed in comes back byte by byte.

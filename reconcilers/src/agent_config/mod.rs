@@ -15,43 +15,62 @@
 //! - never a wrong address: without the network's gateway nothing is written;
 //! - no value leaves this module but into the files: conditions, events and logs name places only.
 //!
-//! Layout: [`observe`] reads, [`plan`] renders and decides (`back`: what is kept, and when it comes back), `apply` writes, `looks` remembers when each
-//! user's files were last looked at, [`settled`] wakes containers that wait for them.
+//! Layout: [`observe`] reads, [`plan`] renders and decides (`back`: what is kept, and when it comes back), `apply` writes,
+//! `verified` remembers when each user's files were last read.
 
 mod apply;
 mod back;
-mod looks;
 pub mod observe;
 pub mod plan;
-pub mod settled;
+mod store;
 #[cfg(test)]
 mod tests;
+mod verified;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use schema::agent_config::AgentConfigRow;
 use schema::clock::SharedClock;
+use schema::condition::{self, Condition, ConditionType};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
+use self::observe::World;
 use crate::engine::view::EngineView;
-use crate::runtime::{Plan, Reconciler, StatusStore};
-use crate::stores::{AdapterSource, Cache, ConfigSource, DataDir, Store};
+use crate::runtime::{Controllers, Plan, Purpose, Reconciler};
+use crate::shared::Shared;
+use crate::stores::{AdapterSource, ConfigSource, DataDir, Desired, Rows};
 
 pub use apply::ConfigError;
 pub use plan::Action;
+pub use store::AgentConfigStore;
+
+/// Starts the reconciler of agents' files.
+pub fn register<S: AgentConfigStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
+    let parts = Parts {
+        store: shared.stores.clone(),
+        view: Arc::clone(&shared.view),
+        data_dir: Arc::clone(&shared.data_dir),
+        config: Arc::clone(&shared.config),
+        adapters: Arc::clone(&shared.adapters),
+    };
+    let options = Options {
+        service_user: shared.options.service_user,
+        agent_port: shared.options.agent_port,
+        verify_every: shared.options.verify_every,
+    };
+    controllers.add(AgentConfigReconciler::new(parts, &shared.clock, options));
+}
 
 /// What the agent-config reconciler works with.
 pub struct AgentConfigReconciler {
-    store: Arc<dyn Store>,
+    store: Arc<dyn AgentConfigStore>,
     view: Arc<EngineView>,
     data_dir: Arc<dyn DataDir>,
     config: Arc<ConfigSource>,
     adapters: Arc<AdapterSource>,
-    clock: SharedClock,
-    desired: Arc<Cache<AgentConfigRow>>,
-    looks: looks::Looks,
-    settled: settled::Settled,
+    desired: Desired<AgentConfigRow>,
+    verified: verified::Verified,
     options: Options,
 }
 
@@ -62,14 +81,14 @@ pub struct Options {
     pub service_user: (u32, u32),
     /// The port at which agents reach the service on the gateway of their network.
     pub agent_port: u16,
-    /// How often each user's files are looked at although nothing has changed.
+    /// How often each user's files are read although nothing has changed.
     pub verify_every: Duration,
 }
 
 /// The parts a [`AgentConfigReconciler`] is made of.
 pub struct Parts {
     /// The database.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn AgentConfigStore>,
     /// The shared view of the engine: where the gateway is.
     pub view: Arc<EngineView>,
     /// Users' directories.
@@ -78,8 +97,6 @@ pub struct Parts {
     pub config: Arc<ConfigSource>,
     /// How agents are configured.
     pub adapters: Arc<AdapterSource>,
-    /// Tells containers that their files are settled.
-    pub settled: settled::Settled,
 }
 
 impl std::fmt::Debug for Parts {
@@ -97,41 +114,25 @@ impl std::fmt::Debug for AgentConfigReconciler {
 
 impl AgentConfigReconciler {
     /// Puts the parts together.
-    pub fn new(parts: Parts, clock: SharedClock, options: Options) -> Self {
-        let looks = looks::Looks::new(options.verify_every, clock.now());
+    pub fn new(parts: Parts, clock: &SharedClock, options: Options) -> Self {
+        let verified = verified::Verified::new(options.verify_every, clock.now());
+        let rows: Arc<dyn Rows<AgentConfigRow>> = parts.store.clone();
         Self {
             store: parts.store,
             view: parts.view,
             data_dir: parts.data_dir,
             config: parts.config,
             adapters: parts.adapters,
-            clock,
-            desired: Arc::default(),
-            looks,
-            settled: parts.settled,
+            desired: Desired::new(rows),
+            verified,
             options,
         }
-    }
-
-    /// The status store of agents' configurations; it tells this reconciler which rows to read anew.
-    pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
-        self.store.statuses(
-            Kind::AgentConfig,
-            Self::NAME,
-            Arc::clone(&self.clock),
-            Arc::<Cache<_>>::clone(&self.desired),
-        )
-    }
-
-    /// What the bell does: the next pass reads the row anew.
-    #[cfg(test)]
-    pub(crate) fn mark_dirty(&self, uid: &Uid) {
-        self.desired.mark(uid);
     }
 }
 
 impl Reconciler for AgentConfigReconciler {
     const NAME: &'static str = "agent-config";
+    const KIND: Kind = Kind::AgentConfig;
     const RESYNC: Duration = Duration::from_secs(60);
     type Key = Uid;
     type Snapshot = observe::Snapshot;
@@ -139,11 +140,15 @@ impl Reconciler for AgentConfigReconciler {
     type Error = ConfigError;
 
     async fn keys(&self) -> Result<Vec<Uid>, ConfigError> {
-        self.observe_keys().await
+        Ok(self.desired.keys().await?)
     }
 
-    async fn observe(&self, key: &Uid) -> Result<Option<observe::Snapshot>, ConfigError> {
-        self.observe_one(key).await
+    async fn observe(
+        &self,
+        key: &Uid,
+        purpose: Purpose,
+    ) -> Result<Option<observe::Snapshot>, ConfigError> {
+        self.observe_one(key, purpose).await
     }
 
     fn generation(snapshot: &observe::Snapshot) -> Generation {
@@ -151,7 +156,7 @@ impl Reconciler for AgentConfigReconciler {
     }
 
     fn plan(snapshot: &observe::Snapshot, _now: Timestamp) -> Plan<Action> {
-        snapshot.plan().clone()
+        plan::plan(snapshot)
     }
 
     fn describe(action: &Action) -> String {
@@ -162,8 +167,26 @@ impl Reconciler for AgentConfigReconciler {
         matches!(action, Action::WriteFiles { .. })
     }
 
-    fn look_closely(&self, key: &Uid) {
-        self.looks.again(key);
+    /// Files count as read once nothing was left to do about them.
+    fn converged(&self, key: &Uid, snapshot: &observe::Snapshot, conditions: &[Condition]) {
+        match (
+            &snapshot.world,
+            condition::find(conditions, ConditionType::Ready),
+        ) {
+            (World::Unchanged(_), _) => {}
+            (World::Seen(_) | World::Unreadable(_), Some(ready)) => {
+                self.verified.done(key, &ready.message);
+            }
+            _ => self.verified.forget(key),
+        }
+    }
+
+    fn changed(&self, key: &Uid) {
+        self.desired.mark(key);
+    }
+
+    fn refresh(&self, key: &Uid) {
+        self.verified.forget(key);
     }
 
     async fn apply(&self, key: &Uid, action: &Action) -> Result<(), ConfigError> {

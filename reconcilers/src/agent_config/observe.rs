@@ -1,24 +1,23 @@
 //! Reads everything the files of one user follow from, and the files.
 //!
-//! In a no-op pass that is the cached row alone: the files are looked at when something has changed, at the
-//! start of the service, when an operator asks for it, and once in a while.
+//! In a no-op pass that is the cached row alone: the files are read when something has changed, at the start
+//! of the service, when an operator asks for it, and once in a while.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use schema::adapter::Adapter;
 use schema::agent_config::{AgentConfigRow, KeptFiles, UserValues};
-use schema::condition::{self, ConditionType, Reason};
+use schema::condition::Reason;
 use schema::config::Config;
 use schema::home::{FoundFile, HomeError, HomeState};
 use schema::ids::Uid;
 use secrecy::SecretString;
 
-use super::{Action, AgentConfigReconciler, ConfigError, plan};
+use super::{AgentConfigReconciler, ConfigError};
 use crate::container::profile;
 use crate::engine::plan::NetworkState;
 use crate::engine::view::Connection;
-use crate::runtime::{self, Plan};
-use crate::stores::Marks;
+use crate::runtime::Purpose;
 
 /// The longest file that is read. What the renderer takes is a little less, and it says so.
 pub const LIMIT: u64 = 5 << 20;
@@ -29,31 +28,13 @@ pub struct Snapshot {
     pub row: Arc<AgentConfigRow>,
     /// What is there.
     pub world: World,
-    /// What follows from both, once somebody has asked: rendering is most of the work of a pass.
-    plan: OnceLock<Plan<Action>>,
-}
-
-impl Snapshot {
-    /// What is desired, and what is there.
-    pub fn new(row: Arc<AgentConfigRow>, world: World) -> Self {
-        Self {
-            row,
-            world,
-            plan: OnceLock::new(),
-        }
-    }
-
-    /// The plan for it, which is made once.
-    pub fn plan(&self) -> &Plan<Action> {
-        self.plan.get_or_init(|| plan::plan(self))
-    }
 }
 
 /// What is there.
 pub enum World {
     /// The user is going: nothing is asked.
     Going,
-    /// Not looked at: nothing has changed since the last look, of which this was said.
+    /// Not read: nothing has changed since the last reading, of which this was said.
     Unchanged(Arc<str>),
     /// Where agents reach the service is not known.
     NoAddress(NoAddress),
@@ -95,63 +76,25 @@ pub struct Seen {
 }
 
 impl AgentConfigReconciler {
-    /// One scan of the database.
-    pub(super) async fn observe_keys(&self) -> Result<Vec<Uid>, ConfigError> {
-        let ticket = self.desired.begin();
-        let rows = self.store.agent_configs().await?;
-        let keys = rows.iter().map(|row| row.uid.clone()).collect();
-        let rows = rows.into_iter().map(|row| (row.uid.clone(), row));
-        self.desired.replace(ticket, Marks::Answered, rows);
-        Ok(keys)
-    }
-
-    async fn row(&self, uid: &Uid) -> Result<Option<Arc<AgentConfigRow>>, ConfigError> {
-        if let Some(row) = self.desired.get(uid) {
-            return Ok(row);
-        }
-        let ticket = self.desired.begin();
-        let row = self.store.agent_config(uid).await?.map(Arc::new);
-        self.desired.put(uid, ticket, row.clone());
-        Ok(row)
-    }
-
-    pub(super) async fn observe_one(&self, uid: &Uid) -> Result<Option<Snapshot>, ConfigError> {
-        let Some(row) = self.row(uid).await? else {
-            self.looks.again(uid);
+    pub(super) async fn observe_one(
+        &self,
+        uid: &Uid,
+        purpose: Purpose,
+    ) -> Result<Option<Snapshot>, ConfigError> {
+        let Some(row) = self.desired.row(uid).await? else {
+            if purpose == Purpose::Pass {
+                self.verified.forget(uid);
+            }
             return Ok(None);
         };
-        if let Some(said) = self.looks.said(uid)
-            && !has_news(&row)
-        {
-            let world = World::Unchanged(said);
-            return Ok(Some(Snapshot::new(row, world)));
-        }
-        let world = self.look(&row).await?;
-        let snapshot = Snapshot::new(row, world);
-        self.note(uid, &snapshot);
-        Ok(Some(snapshot))
+        let world = match self.verified.said(uid) {
+            Some(said) if !has_news(&row) => World::Unchanged(said),
+            _ => self.read(&row).await?,
+        };
+        Ok(Some(Snapshot { row, world }))
     }
 
-    /// A look counts once it has found nothing to do; a dry run is none.
-    fn note(&self, uid: &Uid, snapshot: &Snapshot) {
-        if runtime::is_dry_run() {
-            return;
-        }
-        if matches!(snapshot.world, World::Unchanged(_)) {
-            return;
-        }
-        let looked = matches!(snapshot.world, World::Seen(_) | World::Unreadable(_));
-        let plan = snapshot.plan();
-        let ready = condition::find(&plan.conditions, ConditionType::Ready);
-        match ready {
-            Some(ready) if looked && plan.actions.is_empty() => {
-                self.looks.done(uid, &ready.message);
-            }
-            _ => self.looks.again(uid),
-        }
-    }
-
-    async fn look(&self, row: &AgentConfigRow) -> Result<World, ConfigError> {
+    async fn read(&self, row: &AgentConfigRow) -> Result<World, ConfigError> {
         if row.deleted_at.is_some() || row.image_ref.is_none() {
             return Ok(World::Going);
         }
@@ -160,7 +103,7 @@ impl AgentConfigReconciler {
             Ok(base_url) => base_url,
             // That is told of the engine already, and for these files nothing follows from it.
             Err(_) if !has_news(row) => {
-                return Ok(World::Unchanged(self.looks.last_said(&row.uid)));
+                return Ok(World::Unchanged(self.verified.last_said(&row.uid)));
             }
             Err(unknown) => return Ok(World::NoAddress(unknown)),
         };
@@ -181,7 +124,7 @@ impl AgentConfigReconciler {
             Err(error) if is_unreadable(&error) => return Ok(World::Unreadable(error.to_string())),
             Err(error) => return Err(error.into()),
         };
-        let values = self.store.agent_values(&row.uid).await?;
+        let values = self.store.user_values(&row.uid).await?;
         let mut seen = Seen {
             token: self.store.mcp_token(row),
             adapter,
@@ -208,17 +151,17 @@ impl AgentConfigReconciler {
         let state = NetworkState::of(network.as_ref(), self.view.owner(), &subnet);
         let gateway = network.and_then(|network| network.gateway);
         match (state, gateway) {
-            (NetworkState::AsWanted, Some(gateway)) => {
+            (NetworkState::AsDesired, Some(gateway)) => {
                 Ok(format!("http://{gateway}:{}", self.options.agent_port))
             }
             (_, _) if self.view.connection() != Connection::Up => Err(NoAddress::EngineUnavailable),
-            (NetworkState::AsWanted, None) => Err(NoAddress::Network(NetworkState::Missing)),
+            (NetworkState::AsDesired, None) => Err(NoAddress::Network(NetworkState::Missing)),
             (state, _) => Err(NoAddress::Network(state)),
         }
     }
 }
 
-/// Whether there is a reason to look now.
+/// Whether there is a reason to read the files now.
 fn has_news(row: &AgentConfigRow) -> bool {
     let facts = &row.facts;
     facts.generation < row.generation

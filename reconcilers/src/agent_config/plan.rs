@@ -1,13 +1,13 @@
 //! Renders a user's files and decides what to do. Pure.
 
 use std::fmt;
-use std::time::Duration;
 
 use schema::adapter::{Applied, Found, Inputs, McpAccess, RenderError, Rendered};
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, Values};
 use schema::condition::{Condition, Reason};
+use schema::config::query::{ENGINE_NAME, engine_uid};
 use schema::home::{FoundFile, HomeState, NewFile};
-use schema::ids::UserName;
+use schema::ids::{Kind, UserName};
 use schema::image::ImageReference;
 use serde_json::Value;
 
@@ -15,12 +15,10 @@ use super::back;
 use super::observe::{NoAddress, Seen, Snapshot, World};
 use crate::engine::plan::{NetworkState, foreign_network};
 use crate::engine::view::describe;
-use crate::runtime::{Plan, Requeue};
+use crate::runtime::Plan;
 
 /// Who may read the files, unless the configuration file says otherwise itself: nobody else.
 pub(super) const MODE: u32 = 0o600;
-const SOON: Duration = Duration::from_millis(500);
-const LATER: Duration = Duration::from_secs(5);
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +31,7 @@ pub enum Action {
         name: UserName,
         /// The files; what is in them is never printed.
         files: Vec<NewFile>,
-        /// What for, where that has to be told.
+        /// What for, where that has to be shown.
         why: Why,
     },
     /// Remembers what was written, or why nothing was.
@@ -43,11 +41,11 @@ pub enum Action {
 /// What files are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// Something else is wished.
-    Wished,
+    /// Something else is desired.
+    Desired,
     /// Somebody has changed what the service had set.
     Drifted,
-    /// The image reads the version of before, and no migration leads there.
+    /// The image reads the previous version, and no migration leads there.
     PutBack,
 }
 
@@ -63,7 +61,7 @@ impl fmt::Display for Action {
                 let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
                 write!(f, "write {}", names.join(" and "))?;
                 f.write_str(match why {
-                    Why::Wished => "",
+                    Why::Desired => "",
                     Why::Drifted => ", where somebody has changed what the service had set",
                     Why::PutBack => ", as they were before their migration",
                 })
@@ -76,46 +74,31 @@ impl fmt::Display for Action {
     }
 }
 
-fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
-    Plan {
-        actions: Vec::new(),
-        conditions: vec![condition],
-        requeue,
-    }
-}
-
-fn wait(reason: Reason, message: &str, requeue: Requeue) -> Plan<Action> {
-    say(Condition::not_ready(reason, message), requeue)
+fn wait(reason: Reason, message: &str) -> Plan<Action> {
+    Plan::say(Condition::not_ready(reason, message))
 }
 
 /// The plan for one user's files.
 pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
     let row = &snapshot.row;
     match &snapshot.world {
-        World::Going => wait(
-            Reason::Terminating,
-            "the user is being removed",
-            Requeue::AtResync,
-        ),
-        World::Unchanged(said) => say(
-            match row.facts.refused {
-                None => Condition::ready(Reason::Converged, said.as_ref()),
-                Some(reason) => Condition::not_ready(reason, said.as_ref()),
-            },
-            Requeue::AtResync,
-        ),
+        World::Going => wait(Reason::Terminating, "the user is being removed"),
+        World::Unchanged(said) => Plan::say(match row.facts.refused {
+            None => Condition::ready(Reason::Converged, said.as_ref()),
+            Some(reason) => Condition::not_ready(reason, said.as_ref()),
+        }),
         World::NoAddress(why) => no_address(*why),
-        World::NoHome(HomeState::Conflict(why)) => {
-            wait(Reason::HomeConflict, why, Requeue::AtResync)
+        World::NoHome(state) => match state {
+            HomeState::Conflict(why) => wait(Reason::HomeConflict, why),
+            HomeState::Missing | HomeState::Ready => wait(
+                Reason::HomeMissing,
+                "the user's directory does not exist yet",
+            ),
         }
-        World::NoHome(HomeState::Missing | HomeState::Ready) => wait(
-            Reason::HomeMissing,
-            "the user's directory is not there yet",
-            Requeue::After(SOON),
-        ),
+        .waiting_for(Kind::User, &row.uid, row.name.as_str()),
         World::Unreadable(problem) => refuse(row, Reason::InvalidUserConfig, problem.clone()),
         World::Seen(seen) => match render(row, seen, row.facts.applied.as_ref(), seen.found()) {
-            Ok(wanted) => converge(row, seen, wanted),
+            Ok(desired) => converge(row, seen, desired),
             Err(error) => back::put_back(row, seen, &error)
                 .unwrap_or_else(|| refuse(row, reason_of(&error), describe(&error))),
         },
@@ -124,28 +107,21 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
 
 fn no_address(why: NoAddress) -> Plan<Action> {
     match why {
-        NoAddress::EngineUnavailable => say(
-            Condition::unknown(
-                Reason::EngineUnavailable,
-                "the engine has to be asked for the service's address on the agents' network",
-            ),
-            Requeue::After(LATER),
-        ),
-        NoAddress::Network(NetworkState::Foreign) => wait(
-            Reason::NameConflict,
-            &foreign_network(),
-            Requeue::After(LATER),
-        ),
+        NoAddress::EngineUnavailable => Plan::say(Condition::unknown(
+            Reason::EngineUnavailable,
+            "the service's address on the agent network is known once the engine can be reached",
+        )),
+        NoAddress::Network(NetworkState::Foreign) => wait(Reason::NameConflict, &foreign_network()),
         NoAddress::Network(_) => wait(
             Reason::NetworkMissing,
-            "the agents' network, on which the service is reached, is not there yet",
-            Requeue::After(SOON),
+            "the agent network, on which agents reach the service, does not exist yet",
         ),
     }
+    .waiting_for(Kind::Engine, &engine_uid(), ENGINE_NAME)
 }
 
-/// How the files shall be, and what of the user's has no place in them.
-pub(super) struct Wanted {
+/// The files as desired, and what of the user's has no place in them.
+pub(super) struct DesiredFiles {
     pub(super) rendered: Rendered,
     not_permitted: Vec<String>,
 }
@@ -164,7 +140,7 @@ pub(super) fn render(
     seen: &Seen,
     applied: Option<&Applied>,
     found: Found<'_>,
-) -> Result<Wanted, RenderError> {
+) -> Result<DesiredFiles, RenderError> {
     let tag = &tag(row);
     let global = |key: &str| seen.config.get(key).unwrap_or(Value::Null);
     let (agent, security) = (global("agent"), global("security"));
@@ -197,7 +173,7 @@ pub(super) fn render(
             }
         }
     }
-    Ok(Wanted {
+    Ok(DesiredFiles {
         rendered: render(&channels)?,
         not_permitted,
     })
@@ -236,11 +212,11 @@ impl Seen {
     }
 }
 
-fn converge(row: &AgentConfigRow, seen: &Seen, wanted: Wanted) -> Plan<Action> {
-    let Wanted {
+fn converge(row: &AgentConfigRow, seen: &Seen, desired: DesiredFiles) -> Plan<Action> {
+    let DesiredFiles {
         rendered,
         not_permitted,
-    } = wanted;
+    } = desired;
     let agent = &seen.adapter.index.agent;
     let mut files = Vec::new();
     // The mark of the version is in the configuration file: it comes last.
@@ -283,7 +259,7 @@ fn converge(row: &AgentConfigRow, seen: &Seen, wanted: Wanted) -> Plan<Action> {
             why: if seen.has_drifted(row) {
                 Why::Drifted
             } else {
-                Why::Wished
+                Why::Desired
             },
         });
     }
@@ -292,11 +268,7 @@ fn converge(row: &AgentConfigRow, seen: &Seen, wanted: Wanted) -> Plan<Action> {
     }
     if !actions.is_empty() {
         let condition = Condition::not_ready(Reason::Progressing, "writing the files");
-        return Plan {
-            actions,
-            conditions: vec![condition],
-            requeue: Requeue::AtResync,
-        };
+        return Plan::act(actions, condition);
     }
     let version = rendered.config_version;
     let put_back = row.facts.put_back;
@@ -311,16 +283,13 @@ fn converge(row: &AgentConfigRow, seen: &Seen, wanted: Wanted) -> Plan<Action> {
     }
     if put_back {
         message.push_str(
-            "; the files of before were put back, without what was written since their migration",
+            "; the previous files were put back, without what was written since their migration",
         );
     }
-    say(
-        Condition::ready(Reason::Converged, message),
-        Requeue::AtResync,
-    )
+    Plan::say(Condition::ready(Reason::Converged, message))
 }
 
-/// Nothing is written; whoever waits for the files is told.
+/// Nothing is written; whoever waits for the files learns why.
 fn refuse(row: &AgentConfigRow, reason: Reason, message: String) -> Plan<Action> {
     let facts = AgentConfigFacts {
         generation: row.generation,
@@ -332,11 +301,7 @@ fn refuse(row: &AgentConfigRow, reason: Reason, message: String) -> Plan<Action>
     } else {
         vec![Action::SaveFacts(Box::new(facts))]
     };
-    Plan {
-        actions,
-        conditions: vec![Condition::not_ready(reason, message)],
-        requeue: Requeue::AtResync,
-    }
+    Plan::act(actions, Condition::not_ready(reason, message))
 }
 
 fn reason_of(error: &RenderError) -> Reason {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schema::condition::Reason;
 use schema::error::DbError;
 use schema::home::HomeError;
-use schema::ids::{Kind, Uid};
+use schema::ids::Uid;
 
 use super::ContainerReconciler;
 use super::names::Names;
@@ -14,7 +14,7 @@ use super::settings;
 use crate::drivers::docker::{ContainerSettings, EngineError};
 use crate::engine::data_dir::ProbeError;
 use crate::image;
-use crate::runtime::{Classify, ErrorClass, Reconciler};
+use crate::runtime::{Classify, ErrorClass};
 use crate::user::classify_home;
 
 /// How long an agent may take to end by itself before it is killed.
@@ -121,12 +121,9 @@ impl ContainerReconciler {
     async fn perform(&self, uid: &Uid, action: &Action) -> Result<(), ContainerError> {
         let engine = self.view.engine();
         match action {
-            Action::AddFinalizer => Ok(self
-                .store
-                .add_finalizer(Kind::Container, uid, Self::NAME)
-                .await?),
-            Action::ReleaseFinalizer => Ok(self.store.purge_container(uid, Self::NAME).await?),
-            Action::SaveFacts(facts) => Ok(self.store.save_facts(uid, facts).await?),
+            Action::AddFinalizer => Ok(self.store.add_container_finalizer(uid).await?),
+            Action::ReleaseFinalizer => Ok(self.store.purge_container(uid).await?),
+            Action::SaveFacts(facts) => Ok(self.store.save_container_facts(uid, facts).await?),
             Action::StartPull { reference } => self.start_pull(reference).await,
             Action::VerifyDataDir { image } => Ok(self.probe.run(image).await?),
             Action::Create { name, settings } => self.create(uid, name, settings).await,

@@ -21,32 +21,55 @@ pub mod plan;
 pub(crate) mod profile;
 pub mod readiness;
 pub mod settings;
+mod store;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::{self, StreamExt};
 use schema::clock::SharedClock;
+use schema::condition::Condition;
 use schema::container::ContainerRow;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
-use crate::agent_config::settled::Hearer;
 use crate::engine::data_dir::DataDirProbe;
 use crate::engine::view::EngineView;
 use crate::image::pulls::Pulls;
-use crate::runtime::{Plan, Reconciler, StatusStore, WorldEvent, WorldEvents};
-use crate::stores::{Cache, ConfigSource, DataDir, Store};
+use crate::runtime::{Controllers, Plan, Purpose, Reconciler};
+use crate::shared::Shared;
+use crate::stores::{ConfigSource, DataDir, Desired, Rows};
 
 pub use apply::ContainerError;
 pub(crate) use apply::classify_engine;
 pub use plan::Action;
 pub use profile::{AdapterAgents, Agents, profile};
+pub use store::ContainerStore;
+
+/// Starts the reconciler of containers.
+pub fn register<S: ContainerStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
+    let parts = Parts {
+        store: shared.stores.clone(),
+        view: Arc::clone(&shared.view),
+        data_dir: Arc::clone(&shared.data_dir),
+        config: Arc::clone(&shared.config),
+        agents: Arc::clone(&shared.agents),
+        probe: Arc::clone(&shared.probe),
+        pulls: Arc::clone(&shared.pulls),
+    };
+    let options = Options {
+        engine_data_dir: shared.options.engine_data_dir.clone(),
+        service_user: shared.options.service_user,
+        readiness_timeout: shared.options.readiness_timeout,
+        verify_every: shared.options.verify_every,
+    };
+    let containers = ContainerReconciler::new(parts, &shared.clock, options);
+    controllers.add_with(containers, Arc::clone(&shared.view).events());
+}
 
 /// What the container reconciler works with.
 pub struct ContainerReconciler {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ContainerStore>,
     view: Arc<EngineView>,
     data_dir: Arc<dyn DataDir>,
     config: Arc<ConfigSource>,
@@ -54,8 +77,7 @@ pub struct ContainerReconciler {
     probe: Arc<DataDirProbe>,
     pulls: Arc<Pulls>,
     prober: readiness::Prober,
-    clock: SharedClock,
-    desired: Arc<Cache<ContainerRow>>,
+    desired: Desired<ContainerRow>,
     verified: observe::Verified,
     options: Options,
 }
@@ -84,7 +106,7 @@ impl std::fmt::Debug for ContainerReconciler {
 /// The parts a [`ContainerReconciler`] is made of.
 pub struct Parts {
     /// The database.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn ContainerStore>,
     /// The shared view of the engine.
     pub view: Arc<EngineView>,
     /// Users' directories.
@@ -107,7 +129,8 @@ impl std::fmt::Debug for Parts {
 
 impl ContainerReconciler {
     /// Puts the parts together.
-    pub fn new(parts: Parts, clock: SharedClock, options: Options) -> Self {
+    pub fn new(parts: Parts, clock: &SharedClock, options: Options) -> Self {
+        let rows: Arc<dyn Rows<ContainerRow>> = parts.store.clone();
         let started = clock.now();
         Self {
             store: parts.store,
@@ -118,34 +141,16 @@ impl ContainerReconciler {
             probe: parts.probe,
             pulls: parts.pulls,
             prober: readiness::Prober::default(),
-            clock,
-            desired: Arc::default(),
+            desired: Desired::new(rows),
             verified: observe::Verified::new(options.verify_every, started),
             options,
         }
-    }
-
-    /// What wakes containers: the engine's events, and files that are settled.
-    pub fn events(&self, files: Hearer) -> WorldEvents<Uid> {
-        let desired = Arc::clone(&self.desired);
-        let settled = files.users(Arc::new(move |uid| desired.mark(uid)));
-        let engine = Arc::clone(&self.view).events();
-        Box::pin(stream::select(engine, settled.map(WorldEvent::Hint)))
-    }
-
-    /// The status store of containers; it tells this reconciler which rows to read anew.
-    pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
-        self.store.statuses(
-            Kind::Container,
-            Self::NAME,
-            Arc::clone(&self.clock),
-            Arc::<Cache<_>>::clone(&self.desired),
-        )
     }
 }
 
 impl Reconciler for ContainerReconciler {
     const NAME: &'static str = "container";
+    const KIND: Kind = Kind::Container;
     const RESYNC: Duration = Duration::from_secs(60);
     type Key = Uid;
     type Snapshot = observe::Snapshot;
@@ -156,8 +161,12 @@ impl Reconciler for ContainerReconciler {
         self.observe_keys().await
     }
 
-    async fn observe(&self, key: &Uid) -> Result<Option<observe::Snapshot>, ContainerError> {
-        self.observe_one(key).await
+    async fn observe(
+        &self,
+        key: &Uid,
+        purpose: Purpose,
+    ) -> Result<Option<observe::Snapshot>, ContainerError> {
+        self.observe_one(key, purpose).await
     }
 
     fn generation(snapshot: &observe::Snapshot) -> Generation {
@@ -169,6 +178,19 @@ impl Reconciler for ContainerReconciler {
 
     fn plan(snapshot: &observe::Snapshot, now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot, now)
+    }
+
+    /// Only a pass that would have acted on what it found has verified anything.
+    fn converged(&self, key: &Uid, snapshot: &observe::Snapshot, _conditions: &[Condition]) {
+        if let observe::World::Seen(seen) = &snapshot.world
+            && seen.verified
+        {
+            self.verified.done(key);
+        }
+    }
+
+    fn changed(&self, key: &Uid) {
+        self.desired.mark(key);
     }
 
     fn describe(action: &Action) -> String {

@@ -27,8 +27,7 @@ use crate::engine::data_dir::ProbeState;
 use crate::engine::plan::NetworkState;
 use crate::engine::view::{NETWORK, Sight};
 use crate::image::pulls::PullState;
-use crate::runtime;
-use crate::stores::Marks;
+use crate::runtime::Purpose;
 
 /// Desired and observed state of one user's container.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,6 +78,8 @@ pub struct Seen {
     pub readiness_timeout: Duration,
     /// Which limits the engine's host can enforce.
     pub limits: Limits,
+    /// Everything was compared in full.
+    pub verified: bool,
 }
 
 /// An image to remember.
@@ -220,7 +221,7 @@ impl Verified {
         at <= now
     }
 
-    fn done(&self, uid: &Uid) {
+    pub(super) fn done(&self, uid: &Uid) {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         due.insert(uid.clone(), Instant::now() + self.every);
     }
@@ -234,11 +235,7 @@ impl Verified {
 impl ContainerReconciler {
     /// Desired keys and owned keys: one scan of the database, one listing of the engine.
     pub(super) async fn observe_keys(&self) -> Result<Vec<Uid>, ContainerError> {
-        let ticket = self.desired.begin();
-        let rows = self.store.containers().await?;
-        let mut keys: BTreeSet<Uid> = rows.iter().map(|row| row.uid.clone()).collect();
-        let rows = rows.into_iter().map(|row| (row.uid.clone(), row));
-        self.desired.replace(ticket, Marks::Answered, rows);
+        let mut keys: BTreeSet<Uid> = self.desired.keys().await?.into_iter().collect();
         // With an engine that cannot be read, desired keys are still looked at: their conditions
         // say so. Nothing is removed for what was not listed.
         if self.view.refresh().await.is_ok() {
@@ -247,22 +244,15 @@ impl ContainerReconciler {
         Ok(keys.into_iter().collect())
     }
 
-    async fn row(&self, uid: &Uid) -> Result<Option<Arc<ContainerRow>>, ContainerError> {
-        if let Some(row) = self.desired.get(uid) {
-            return Ok(row);
-        }
-        let ticket = self.desired.begin();
-        let row = self.store.container(uid).await?.map(Arc::new);
-        self.desired.put(uid, ticket, row.clone());
-        Ok(row)
-    }
-
-    pub(super) async fn observe_one(&self, uid: &Uid) -> Result<Option<Snapshot>, ContainerError> {
-        let row = self.row(uid).await?;
-        let sight = if runtime::is_dry_run() {
-            self.view.peek(uid).await?
-        } else {
-            self.view.look(uid).await?
+    pub(super) async fn observe_one(
+        &self,
+        uid: &Uid,
+        purpose: Purpose,
+    ) -> Result<Option<Snapshot>, ContainerError> {
+        let row = self.desired.row(uid).await?;
+        let sight = match purpose {
+            Purpose::Pass => self.view.look(uid).await?,
+            Purpose::DryRun => self.view.peek(uid).await?,
         };
         let (containers, changed) = match sight {
             Sight::Unavailable(reason, why) => {
@@ -277,7 +267,9 @@ impl ContainerReconciler {
             } => (containers, changed),
         };
         if row.is_none() && containers.is_empty() {
-            self.verified.forget(uid);
+            if purpose == Purpose::Pass {
+                self.verified.forget(uid);
+            }
             return Ok(None);
         }
         let seen = self.see(uid, row.as_deref(), containers, changed).await;
@@ -294,11 +286,6 @@ impl ContainerReconciler {
             }
             other => other?,
         };
-        // It waits for its files: where the hint that they are there is missed, the next look sees it.
-        let waits = row.as_ref().is_some_and(|row| row.files.pending) && seen.home.is_some();
-        if waits && !runtime::is_dry_run() {
-            self.desired.mark(uid);
-        }
         Ok(Some(Snapshot {
             row,
             world: World::Seen(Box::new(seen)),
@@ -327,6 +314,7 @@ impl ContainerReconciler {
             ready: None,
             readiness_timeout: self.options.readiness_timeout,
             limits: self.view.limits(),
+            verified: false,
         };
         let Some(row) = row.filter(|row| row.shall_run()) else {
             return Ok(seen);
@@ -379,10 +367,7 @@ impl ContainerReconciler {
             }
             seen.details.insert(container.id.clone(), details);
         }
-        // Only a pass that will act on what it finds has verified anything.
-        if verify && !runtime::is_dry_run() {
-            self.verified.done(&row.uid);
-        }
+        seen.verified = verify;
         Ok(())
     }
 

@@ -18,9 +18,10 @@ use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
 use schema::config::PullPolicy;
+use schema::config::query::{ENGINE_NAME, engine_uid};
 use schema::container::{ContainerFacts, ContainerRow};
 use schema::home::HomeState;
-use schema::ids::Timestamp;
+use schema::ids::{Kind, Timestamp};
 
 use super::names::Names;
 use super::observe::{Pin, Seen, Snapshot, Source, World};
@@ -29,29 +30,15 @@ use crate::engine::data_dir::ProbeState;
 use crate::engine::plan::{NetworkState, foreign_network};
 use crate::engine::view::NETWORK;
 use crate::image::pulls::{self, PullState};
-use crate::runtime::{Plan, Requeue};
+use crate::runtime::Plan;
 
 pub use action::Action;
 pub use crash::{CRASH_LOOP_FROM, CRASH_WINDOW, crash_delay};
 
 const SHORT: Duration = Duration::from_millis(300);
-/// Files that are written are told; this is for when nobody hears it.
-const FILES: Duration = Duration::from_secs(5);
-
-fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
-    Plan {
-        actions: Vec::new(),
-        conditions: vec![condition],
-        requeue,
-    }
-}
 
 fn act(actions: Vec<Action>, message: &str) -> Plan<Action> {
-    Plan {
-        actions,
-        conditions: vec![Condition::not_ready(Reason::Progressing, message)],
-        requeue: Requeue::AtResync,
-    }
+    Plan::act(actions, Condition::not_ready(Reason::Progressing, message))
 }
 
 /// The plan for one user.
@@ -63,7 +50,8 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
             } else {
                 Condition::not_ready(*reason, why)
             };
-            return say(condition, Requeue::AtResync);
+            // The reconnect itself observes everybody again.
+            return Plan::say(condition).blocked_by(Kind::Engine, ENGINE_NAME);
         }
         World::Seen(seen) => seen,
     };
@@ -75,14 +63,8 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         if actions.is_empty() {
             actions.push(Action::ReleaseFinalizer);
         }
-        return Plan {
-            actions,
-            conditions: vec![Condition::not_ready(
-                Reason::Terminating,
-                "removing the container",
-            )],
-            requeue: Requeue::AtResync,
-        };
+        let condition = Condition::not_ready(Reason::Terminating, "removing the container");
+        return Plan::act(actions, condition);
     }
     if row.shall_run() {
         let machine = Running {
@@ -147,10 +129,7 @@ fn stopped(row: &ContainerRow, seen: &Seen) -> Plan<Action> {
     } else {
         "stopped as asked"
     };
-    say(
-        Condition::ready(Reason::Stopped, message),
-        Requeue::AtResync,
-    )
+    Plan::say(Condition::ready(Reason::Stopped, message))
 }
 
 /// The state machine of a container that shall run.
@@ -289,10 +268,7 @@ impl Running<'_> {
         let reference = match &self.seen.source {
             Source::Pull(reference) => reference,
             Source::Nowhere(why) => {
-                return say(
-                    Condition::not_ready(Reason::ImageMissing, why),
-                    Requeue::AtResync,
-                );
+                return Plan::say(Condition::not_ready(Reason::ImageMissing, why));
             }
         };
         let start = || {
@@ -304,18 +280,16 @@ impl Running<'_> {
             )
         };
         match &self.seen.pull {
-            _ if self.seen.pull_policy == PullPolicy::Never => say(
-                Condition::not_ready(
-                    Reason::ImageMissing,
-                    format!("the engine has no image {reference}, and image.pull_policy is never"),
-                ),
-                Requeue::AtResync,
-            ),
+            _ if self.seen.pull_policy == PullPolicy::Never => Plan::say(Condition::not_ready(
+                Reason::ImageMissing,
+                format!("the engine has no image {reference}, and image.pull_policy is never"),
+            )),
             PullState::Idle => start(),
-            PullState::Running => say(
-                Condition::not_ready(Reason::ImagePulling, format!("pulling {reference}")),
-                Requeue::After(SHORT),
-            ),
+            PullState::Running => Plan::say(Condition::not_ready(
+                Reason::ImagePulling,
+                format!("pulling {reference}"),
+            ))
+            .waiting_for(Kind::Image, &pulls::awaited(reference), reference),
             PullState::Failed {
                 at,
                 message,
@@ -325,13 +299,11 @@ impl Running<'_> {
                 let delay = pulls::retry_delay(*failures);
                 match self.left_of(*at, delay) {
                     None => start(),
-                    Some(left) => say(
-                        Condition::not_ready(
-                            Reason::ImagePullFailed,
-                            format!("{reference}: {message}"),
-                        ),
-                        Requeue::After(left),
-                    ),
+                    Some(left) => Plan::say(Condition::not_ready(
+                        Reason::ImagePullFailed,
+                        format!("{reference}: {message}"),
+                    ))
+                    .after(left),
                 }
             }
         }
@@ -401,74 +373,64 @@ impl Running<'_> {
 
     /// What must be so before a container can be made.
     fn blocked(&self) -> Option<Plan<Action>> {
-        let wait = |reason, message: &str, requeue| {
-            Some(say(Condition::not_ready(reason, message), requeue))
-        };
+        let wait = |reason, message: &str| Plan::say(Condition::not_ready(reason, message));
+        let for_engine =
+            |plan: Plan<Action>| Some(plan.waiting_for(Kind::Engine, &engine_uid(), ENGINE_NAME));
         if self.seen.needs_root {
-            return wait(
+            return Some(wait(
                 Reason::NeedsRoot,
                 "the adapter runs agents as a user of the image, which needs a service that runs as root",
-                Requeue::AtResync,
-            );
+            ));
         }
         match self.seen.network {
-            NetworkState::AsWanted => {}
+            NetworkState::AsDesired => {}
             NetworkState::Missing => {
-                return wait(
-                    Reason::NetworkMissing,
-                    "the agents' network is not there yet",
-                    Requeue::After(SHORT),
-                );
+                let message = "the agent network does not exist yet";
+                return for_engine(wait(Reason::NetworkMissing, message));
             }
             NetworkState::Outdated => {
-                return wait(
-                    Reason::NetworkMissing,
-                    "the agents' network has to be made anew first",
-                    Requeue::After(Duration::from_secs(1)),
-                );
+                let message = "the agent network has to be recreated first";
+                return for_engine(wait(Reason::NetworkMissing, message));
             }
             NetworkState::Foreign => {
-                return wait(Reason::NameConflict, &foreign_network(), Requeue::AtResync);
+                return for_engine(wait(Reason::NameConflict, &foreign_network()));
             }
         }
         // One proof for all: the engine reconciler tries it again.
         if let ProbeState::Mismatch(why) = &self.seen.data_dir {
-            return wait(Reason::DataDirMismatch, why, Requeue::AtResync);
+            return for_engine(wait(Reason::DataDirMismatch, why));
         }
-        match &self.seen.home {
+        let home = match &self.seen.home {
             Some(HomeState::Missing) => wait(
                 Reason::HomeMissing,
-                "the user's directory is not there yet",
-                Requeue::After(SHORT),
+                "the user's directory does not exist yet",
             ),
-            Some(HomeState::Conflict(why)) => wait(Reason::HomeConflict, why, Requeue::AtResync),
-            Some(HomeState::Ready) | None => self.without_files(),
-        }
+            Some(HomeState::Conflict(why)) => wait(Reason::HomeConflict, why),
+            Some(HomeState::Ready) | None => return self.without_files(),
+        };
+        Some(home.waiting_for(Kind::User, &self.row.uid, self.row.name.as_str()))
     }
 
-    /// A container is made once its files are what they shall be. Files that cannot be brought to what the
+    /// A container is made once its files are as desired. Files that cannot be brought to what the
     /// image reads keep it from being made; others that only their user can mend do not, because the agent
     /// may be the way to mend them.
     fn without_files(&self) -> Option<Plan<Action>> {
         let files = &self.row.files;
-        if files.pending {
-            return Some(say(
-                Condition::not_ready(Reason::ConfigPending, "the agent's files are being written"),
-                Requeue::After(FILES),
-            ));
-        }
-        (files.refused == Some(Reason::NoMigrationPath)).then(|| {
-            say(
-                Condition::not_ready(
-                    Reason::NoMigrationPath,
-                    format!(
-                        "the agent's files cannot be brought to the version that {} reads",
-                        self.row.image_ref
-                    ),
+        let condition = if files.pending {
+            Condition::not_ready(Reason::ConfigPending, "the agent's files are being written")
+        } else if files.refused == Some(Reason::NoMigrationPath) {
+            Condition::not_ready(
+                Reason::NoMigrationPath,
+                format!(
+                    "the agent's files cannot be migrated to the version that {} reads",
+                    self.row.image_ref
                 ),
-                Requeue::AtResync,
             )
-        })
+        } else {
+            return None;
+        };
+        let (uid, name) = (&self.row.uid, self.row.name.as_str());
+        Some(Plan::say(condition).waiting_for(Kind::AgentConfig, uid, name))
     }
 
     /// The container is as it should be: does it run, and is it ready?
@@ -484,10 +446,10 @@ impl Running<'_> {
                 ],
                 "removing a container that cannot go on",
             ),
-            ContainerState::Restarting | ContainerState::Removing => say(
+            ContainerState::Restarting | ContainerState::Removing => Plan::say(
                 Condition::not_ready(Reason::Progressing, "the engine is still busy with it"),
-                Requeue::After(Duration::from_secs(1)),
-            ),
+            )
+            .after(Duration::from_secs(1)),
         }
     }
 
@@ -504,10 +466,7 @@ impl Running<'_> {
             };
             // Asked often at first, then at leisure.
             let pause = (running_for / 10).clamp(SHORT, Duration::from_secs(60));
-            return say(
-                Condition::not_ready(Reason::NotReady, message),
-                Requeue::After(pause),
-            );
+            return Plan::say(Condition::not_ready(Reason::NotReady, message)).after(pause);
         }
         let seen_now = ContainerFacts {
             failed_digest: None,
@@ -521,18 +480,18 @@ impl Running<'_> {
                 "the container became ready",
             );
         }
-        let requeue = match started_at {
-            Some(at) if facts.crash_count > 0 => self
-                .left_of(at, CRASH_WINDOW)
-                .map_or(Requeue::AtResync, Requeue::After),
-            _ => Requeue::AtResync,
-        };
+        let crashed = started_at.filter(|_| facts.crash_count > 0);
+        let forgiven_in = crashed.and_then(|at| self.left_of(at, CRASH_WINDOW));
         let message = if self.row.debug {
             "running in debug mode"
         } else {
             "running and ready"
         };
-        say(Condition::ready(Reason::Running, message), requeue)
+        let plan = Plan::say(Condition::ready(Reason::Running, message));
+        match forgiven_in {
+            Some(left) => plan.after(left),
+            None => plan,
+        }
     }
 
     /// What is to be remembered of a container that runs and is ready.

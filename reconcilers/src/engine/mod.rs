@@ -9,6 +9,7 @@
 pub mod data_dir;
 mod hearing;
 pub mod plan;
+mod store;
 pub mod view;
 
 #[cfg(test)]
@@ -17,7 +18,6 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::config;
 use schema::error::DbError;
@@ -27,14 +27,28 @@ use self::data_dir::{DataDirProbe, ProbeError};
 use self::view::{Connection, EngineView};
 use crate::container::classify_engine;
 use crate::drivers::docker::EngineError;
-use crate::runtime::{self, Classify, ErrorClass, Plan, Reconciler, StatusStore};
-use crate::stores::{ConfigSource, DirtyObserver, Store};
+use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
+use crate::shared::Shared;
+use crate::stores::ConfigSource;
 
 pub use plan::{Action, Snapshot};
+pub use store::EngineStore;
+
+/// Starts the reconciler of the engine.
+pub fn register<S: EngineStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
+    let engine = EngineReconciler::new(
+        shared.stores.clone(),
+        Arc::clone(&shared.view),
+        Arc::clone(&shared.config),
+        Arc::clone(&shared.probe),
+    );
+    let events = shared.view.connection_events(config::query::engine_uid());
+    controllers.add_with(engine, events);
+}
 
 /// Reconciles what all containers share.
 pub struct EngineReconciler {
-    store: Arc<dyn Store>,
+    store: Arc<dyn EngineStore>,
     view: Arc<EngineView>,
     config: Arc<ConfigSource>,
     probe: Arc<DataDirProbe>,
@@ -88,7 +102,7 @@ impl Classify for EngineReconcilerError {
 impl EngineReconciler {
     /// Puts the parts together.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn EngineStore>,
         view: Arc<EngineView>,
         config: Arc<ConfigSource>,
         probe: Arc<DataDirProbe>,
@@ -100,20 +114,11 @@ impl EngineReconciler {
             probe,
         }
     }
-
-    /// The status store of the engine object.
-    pub fn status_store(&self, clock: SharedClock) -> Arc<dyn StatusStore<Uid>> {
-        struct Nobody;
-        impl DirtyObserver for Nobody {
-            fn dirty(&self, _uid: &Uid) {}
-        }
-        self.store
-            .statuses(Kind::Engine, Self::NAME, clock, Arc::new(Nobody))
-    }
 }
 
 impl Reconciler for EngineReconciler {
     const NAME: &'static str = "engine";
+    const KIND: Kind = Kind::Engine;
     const RESYNC: Duration = Duration::from_secs(60);
     type Key = Uid;
     type Snapshot = Snapshot;
@@ -124,8 +129,12 @@ impl Reconciler for EngineReconciler {
         Ok(vec![config::query::engine_uid()])
     }
 
-    async fn observe(&self, key: &Uid) -> Result<Option<Snapshot>, EngineReconcilerError> {
-        let Some(generation) = self.store.generation(Kind::Engine, key).await? else {
+    async fn observe(
+        &self,
+        _key: &Uid,
+        purpose: Purpose,
+    ) -> Result<Option<Snapshot>, EngineReconcilerError> {
+        let Some(generation) = self.store.engine_generation().await? else {
             return Ok(None);
         };
         let config = self.config.newest().await?;
@@ -142,7 +151,7 @@ impl Reconciler for EngineReconciler {
         };
         if snapshot.connection != Connection::Up {
             // Whoever forces a pass wants to know now.
-            if !runtime::is_dry_run() {
+            if purpose == Purpose::Pass {
                 self.view.hurry();
             }
             // The answer of a lost engine may be another one's: prove it again when it is back.

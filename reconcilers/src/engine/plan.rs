@@ -6,7 +6,7 @@ use schema::ids::Generation;
 use super::data_dir::ProbeState;
 use super::view::{Connection, NETWORK};
 use crate::drivers::docker::{LABEL_OWNER, Network, NetworkSettings};
-use crate::runtime::{Plan, Requeue};
+use crate::runtime::Plan;
 
 /// Desired and observed state of what all containers share.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +36,7 @@ pub struct Snapshot {
 pub enum Action {
     /// Creates the agents' network.
     CreateNetwork(NetworkSettings),
-    /// Removes it, to be made anew.
+    /// Removes it, to be recreated.
     RemoveNetwork {
         /// Id.
         id: String,
@@ -57,10 +57,10 @@ pub enum NetworkState {
     Missing,
     /// There is one of that name, but it is not ours.
     Foreign,
-    /// It is ours, and has to be made anew.
+    /// It is ours, and has to be recreated.
     Outdated,
     /// It is ours and as configured.
-    AsWanted,
+    AsDesired,
 }
 
 impl NetworkState {
@@ -76,7 +76,7 @@ impl NetworkState {
             && network.driver == "bridge"
             && !network.inter_container_traffic;
         if as_wanted {
-            Self::AsWanted
+            Self::AsDesired
         } else {
             Self::Outdated
         }
@@ -90,15 +90,12 @@ pub fn foreign_network() -> String {
 
 /// The plan for the engine.
 pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
-    let say = |condition| Plan {
-        actions: Vec::new(),
-        conditions: vec![condition],
-        requeue: Requeue::AtResync,
-    };
-    let act = |action, message: &str| Plan {
-        actions: vec![action],
-        conditions: vec![Condition::not_ready(Reason::Progressing, message)],
-        requeue: Requeue::AtResync,
+    let say = Plan::say;
+    let act = |action, message: &str| {
+        Plan::act(
+            vec![action],
+            Condition::not_ready(Reason::Progressing, message),
+        )
     };
     match &snapshot.connection {
         Connection::Up => {}
@@ -122,7 +119,7 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
             foreign_network(),
         ));
     }
-    if state != NetworkState::AsWanted {
+    if state != NetworkState::AsDesired {
         if snapshot.containers > 0 || !network.containers.is_empty() {
             return say(Condition::not_ready(
                 Reason::NetworkInUse,
@@ -134,7 +131,7 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
             ));
         }
         let id = network.id.clone();
-        return act(Action::RemoveNetwork { id }, "making the network anew");
+        return act(Action::RemoveNetwork { id }, "recreating the network");
     }
     match (&snapshot.data_dir, &snapshot.image) {
         (ProbeState::Same, _) => say(Condition::ready(

@@ -21,14 +21,14 @@ pub mod observe;
 pub mod plan;
 mod progress;
 pub mod pulls;
+mod store;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use schema::clock::SharedClock;
+use schema::config::query::engine_uid;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::image::{ImageReference, ImageRow};
@@ -36,20 +36,31 @@ use schema::image::{ImageReference, ImageRow};
 use self::pulls::Pulls;
 use crate::drivers::docker::RegistryCredentials;
 use crate::engine::view::EngineView;
-use crate::runtime::{Plan, Reconciler, StatusStore, WorldEvent, WorldEvents};
-use crate::stores::{Cache, ConfigSource, Store};
+use crate::runtime::{Controllers, Plan, Purpose, Reconciler};
+use crate::shared::Shared;
+use crate::stores::{ConfigSource, Desired, Rows};
 
 pub use apply::ImageError;
 pub use plan::Action;
+pub use store::ImageStore;
+
+/// Starts the reconciler of images.
+pub fn register<S: ImageStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
+    controllers.add(ImageReconciler::new(
+        shared.stores.clone(),
+        Arc::clone(&shared.view),
+        Arc::clone(&shared.config),
+        Arc::clone(&shared.pulls),
+    ));
+}
 
 /// Reconciles the images that administrators asked for or want removed.
 pub struct ImageReconciler {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ImageStore>,
     view: Arc<EngineView>,
     config: Arc<ConfigSource>,
     pulls: Arc<Pulls>,
-    clock: SharedClock,
-    desired: Arc<Cache<ImageRow>>,
+    desired: Desired<ImageRow>,
 }
 
 impl std::fmt::Debug for ImageReconciler {
@@ -79,54 +90,25 @@ pub async fn credentials(
 impl ImageReconciler {
     /// Puts the parts together.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn ImageStore>,
         view: Arc<EngineView>,
         config: Arc<ConfigSource>,
         pulls: Arc<Pulls>,
-        clock: SharedClock,
     ) -> Self {
+        let rows: Arc<dyn Rows<ImageRow>> = store.clone();
         Self {
             store,
             view,
             config,
             pulls,
-            clock,
-            desired: Arc::default(),
+            desired: Desired::new(rows),
         }
-    }
-
-    /// The status store of images; it tells this reconciler which rows to read anew.
-    pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
-        self.store.statuses(
-            Kind::Image,
-            Self::NAME,
-            Arc::clone(&self.clock),
-            Arc::<Cache<_>>::clone(&self.desired),
-        )
-    }
-
-    /// Wakes all images whenever the engine became usable or unusable.
-    pub fn events(&self) -> WorldEvents<Uid> {
-        let connection = self.view.watch_connection();
-        futures::stream::unfold(connection, |mut connection| async move {
-            // The sender lives as long as the view; once it is gone nothing changes any more.
-            if connection.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-            Some((WorldEvent::Shared, connection))
-        })
-        .boxed()
-    }
-
-    /// What the bell does: the next pass reads the row anew.
-    #[cfg(test)]
-    pub(crate) fn mark_dirty(&self, uid: &Uid) {
-        self.desired.mark(uid);
     }
 }
 
 impl Reconciler for ImageReconciler {
     const NAME: &'static str = "image";
+    const KIND: Kind = Kind::Image;
     const RESYNC: Duration = Duration::from_secs(60);
     type Key = Uid;
     type Snapshot = observe::Snapshot;
@@ -134,10 +116,14 @@ impl Reconciler for ImageReconciler {
     type Error = ImageError;
 
     async fn keys(&self) -> Result<Vec<Uid>, ImageError> {
-        self.observe_keys().await
+        Ok(self.desired.keys().await?)
     }
 
-    async fn observe(&self, key: &Uid) -> Result<Option<observe::Snapshot>, ImageError> {
+    async fn observe(
+        &self,
+        key: &Uid,
+        _purpose: Purpose,
+    ) -> Result<Option<observe::Snapshot>, ImageError> {
         self.observe_one(key).await
     }
 
@@ -146,7 +132,14 @@ impl Reconciler for ImageReconciler {
     }
 
     fn plan(snapshot: &observe::Snapshot, now: Timestamp) -> Plan<Action> {
-        plan::plan(snapshot, now)
+        let mut plan = plan::plan(snapshot, now);
+        // Whether the engine can be reached is part of what is said of every image.
+        plan.waits_for.push((Kind::Engine, engine_uid()));
+        plan
+    }
+
+    fn changed(&self, key: &Uid) {
+        self.desired.mark(key);
     }
 
     fn describe(action: &Action) -> String {

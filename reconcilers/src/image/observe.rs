@@ -10,7 +10,6 @@ use super::pulls::PullReport;
 use super::{ImageError, ImageReconciler};
 use crate::drivers::docker::{EngineError, Image};
 use crate::engine::view::{Connection, describe};
-use crate::stores::Marks;
 
 /// Desired and observed state of one image.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,28 +39,14 @@ pub enum World {
 }
 
 impl ImageReconciler {
-    /// All images that somebody wants something of: one scan of the database.
-    pub(super) async fn observe_keys(&self) -> Result<Vec<Uid>, ImageError> {
-        let ticket = self.desired.begin();
-        let rows = self.store.images().await?;
-        let keys = rows.iter().map(|row| row.uid.clone()).collect();
-        let rows = rows.into_iter().map(|row| (row.uid.clone(), row));
-        self.desired.replace(ticket, Marks::Answered, rows);
-        Ok(keys)
-    }
-
     async fn row(&self, uid: &Uid) -> Result<Option<Arc<ImageRow>>, ImageError> {
-        // Of one that is going, the wish may still grow from a cancelled pull to a removal, for which
-        // no generation rings.
-        if let Some(row) = self.desired.get(uid)
-            && row.as_ref().is_none_or(|row| row.deleted_at.is_none())
-        {
-            return Ok(row);
+        let row = self.desired.row(uid).await?;
+        // Of one that is being removed, a cancelled pull may still become a removal, for which no generation
+        // rings.
+        match &row {
+            Some(cached) if cached.deleted_at.is_some() => Ok(self.desired.read(uid).await?),
+            _ => Ok(row),
         }
-        let ticket = self.desired.begin();
-        let row = self.store.image(uid).await?.map(Arc::new);
-        self.desired.put(uid, ticket, row.clone());
-        Ok(row)
     }
 
     pub(super) async fn observe_one(&self, uid: &Uid) -> Result<Option<Snapshot>, ImageError> {

@@ -4,17 +4,18 @@ use std::fmt;
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
-use schema::ids::Timestamp;
+use schema::config::query::ENGINE_NAME;
+use schema::ids::{Kind, Timestamp};
 use schema::image::{DesiredImage, ImageFacts, ImageRow};
 
 use super::observe::{Snapshot, World};
 use super::pulls::{self, PullReport, Sum};
 use crate::drivers::docker::Image;
-use crate::runtime::{Plan, Requeue};
+use crate::runtime::Plan;
 
-/// How often a pull under way is looked at.
-const LOOK: Duration = Duration::from_secs(1);
-/// How often it is looked whether users still have an image that shall go.
+/// How often the progress of a pull is shown.
+const PROGRESS: Duration = Duration::from_secs(1);
+/// How often it is checked whether users still have an image that is to be removed.
 const IN_USE: Duration = Duration::from_secs(5);
 /// Users that are named in a condition.
 const NAMED: usize = 5;
@@ -52,7 +53,7 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StartPull { reference, .. } => write!(f, "pull {reference}"),
-            Self::CancelPull { reference } => write!(f, "call the pull of {reference} off"),
+            Self::CancelPull { reference } => write!(f, "cancel the pull of {reference}"),
             Self::SaveFacts(_) => f.write_str("remember what was pulled"),
             Self::RemoveImage { reference } => write!(f, "remove {reference} from the engine"),
             Self::Purge { .. } => f.write_str("remove the last trace"),
@@ -60,20 +61,8 @@ impl fmt::Display for Action {
     }
 }
 
-fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
-    Plan {
-        actions: Vec::new(),
-        conditions: vec![condition],
-        requeue,
-    }
-}
-
-fn act(actions: Vec<Action>, reason: Reason, message: String) -> Plan<Action> {
-    Plan {
-        actions,
-        conditions: vec![Condition::not_ready(reason, message)],
-        requeue: Requeue::AtResync,
-    }
+fn act(actions: Vec<Action>, reason: Reason, message: impl Into<String>) -> Plan<Action> {
+    Plan::act(actions, Condition::not_ready(reason, message))
 }
 
 /// The plan for one image.
@@ -87,13 +76,11 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         None => DesiredImage::Present,
     };
     match &snapshot.world {
-        World::Unavailable(Reason::EngineUnavailable, why) => say(
-            Condition::unknown(Reason::EngineUnavailable, why),
-            Requeue::AtResync,
-        ),
-        World::Unavailable(reason, why) => {
-            say(Condition::not_ready(*reason, why), Requeue::AtResync)
-        }
+        World::Unavailable(reason, why) => Plan::say(match reason {
+            Reason::EngineUnavailable => Condition::unknown(*reason, why),
+            _ => Condition::not_ready(*reason, why),
+        })
+        .blocked_by(Kind::Engine, ENGINE_NAME),
         World::NotAsked => forget(snapshot),
         World::Seen { image, users } => match desired {
             DesiredImage::Absent => absent(row, &snapshot.pull, image.as_ref(), users),
@@ -124,7 +111,11 @@ fn present(
     };
     match pull {
         PullReport::Running { token, sum } if *token == row.pull_token => {
-            say(pulling(*sum), Requeue::After(LOOK))
+            // Its end wakes; the clock is for how far it is.
+            let mut plan = Plan::say(pulling(*sum)).after(PROGRESS);
+            let awaited = pulls::awaited(&row.reference);
+            plan.waits_for.push((Kind::Image, awaited));
+            plan
         }
         // The request was taken back. A pull without a token is somebody else's.
         PullReport::Running { token, .. } if settled && !token.is_empty() => act(
@@ -132,7 +123,7 @@ fn present(
                 reference: row.reference.clone(),
             }],
             Reason::Progressing,
-            "calling the pull off".to_owned(),
+            "cancelling the pull",
         ),
         PullReport::Done {
             token,
@@ -147,12 +138,12 @@ fn present(
                 pulled_at: Some(*at),
             }))],
             Reason::Progressing,
-            "remembering what was pulled".to_owned(),
+            "remembering what was pulled",
         ),
-        _ if settled => say(
-            Condition::ready(Reason::Converged, "the image is on the engine"),
-            Requeue::AtResync,
-        ),
+        _ if settled => Plan::say(Condition::ready(
+            Reason::Converged,
+            "the image is on the engine",
+        )),
         PullReport::Failed {
             token,
             at,
@@ -167,10 +158,9 @@ fn present(
             };
             match pause.saturating_sub(now.since(*at)) {
                 Duration::ZERO => start(),
-                left => say(
-                    Condition::not_ready(Reason::ImagePullFailed, message),
-                    Requeue::After(left),
-                ),
+                left => {
+                    Plan::say(Condition::not_ready(Reason::ImagePullFailed, message)).after(left)
+                }
             }
         }
         // Nothing was tried for this request, or what was pulled for it is gone again.
@@ -208,10 +198,8 @@ fn absent(
         if users.len() > NAMED {
             names.push_str(&format!(" and {} more", users.len() - NAMED));
         }
-        return say(
-            Condition::not_ready(Reason::ImageInUse, format!("in use by {names}")),
-            Requeue::After(IN_USE),
-        );
+        let condition = Condition::not_ready(Reason::ImageInUse, format!("in use by {names}"));
+        return Plan::say(condition).after(IN_USE);
     }
     let message = format!("removing {}", row.reference);
     let mut actions = Vec::new();
@@ -249,9 +237,5 @@ fn forget(snapshot: &Snapshot) -> Plan<Action> {
     actions.push(Action::Purge {
         wished: DesiredImage::Cancelled,
     });
-    act(
-        actions,
-        Reason::Terminating,
-        "calling the pull off".to_owned(),
-    )
+    act(actions, Reason::Terminating, "cancelling the pull")
 }

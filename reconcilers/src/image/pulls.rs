@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use schema::clock::SharedClock;
-use schema::ids::Timestamp;
+use schema::ids::{Kind, Timestamp, Uid};
 use schema::image::ImageReference;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +21,7 @@ pub use super::feed::Update;
 pub use super::progress::Sum;
 use crate::drivers::docker::{ContainerEngine, EngineError, Image, RegistryCredentials};
 use crate::engine::view::describe;
+use crate::runtime::Waits;
 use crate::runtime::backoff::doubled;
 
 /// Pulls that the engine makes at once; the others wait for their turn.
@@ -166,6 +167,7 @@ pub struct Pulls {
     state: Mutex<State>,
     at_once: Semaphore,
     clock: SharedClock,
+    waits: Waits,
     tasks: TaskTracker,
     shutdown: CancellationToken,
 }
@@ -191,6 +193,11 @@ fn full(reference: &str) -> String {
     parsed.map_or_else(|_| reference.to_owned(), |parsed| parsed.to_string())
 }
 
+/// What whoever waits for the pull of this reference waits for.
+pub fn awaited(reference: &str) -> Uid {
+    Uid::from(full(reference))
+}
+
 /// The digest under which the reference's own repository knows the image; `told`, what the registry
 /// just gave, where the image has several.
 fn repository_digest(image: &Image, reference: &str, told: Option<&str>) -> Option<String> {
@@ -209,6 +216,7 @@ impl Pulls {
     pub fn new(
         engine: Arc<dyn ContainerEngine>,
         clock: SharedClock,
+        waits: Waits,
         tasks: TaskTracker,
         shutdown: CancellationToken,
     ) -> Self {
@@ -217,6 +225,7 @@ impl Pulls {
             state: Mutex::default(),
             at_once: Semaphore::new(AT_ONCE),
             clock,
+            waits,
             tasks,
             shutdown,
         }
@@ -479,5 +488,7 @@ impl Pulls {
         let token = std::mem::take(&mut running.token);
         *entry = Entry::Ended { token, at, end };
         feed.end(last);
+        drop(state);
+        self.waits.changed(Kind::Image, &awaited(reference), true);
     }
 }

@@ -4,13 +4,13 @@ use schema::condition::Reason;
 use schema::error::DbError;
 use schema::ids::Uid;
 
+use super::RolloutStep;
 use super::plan::{Action, Step};
 use super::{RolloutReconciler, lock};
 use crate::container::classify_engine;
 use crate::drivers::docker::EngineError;
 use crate::image::credentials;
 use crate::runtime::{Classify, ErrorClass};
-use crate::stores::RolloutStep;
 
 /// What observing or changing a rollout can fail with.
 #[derive(Debug, thiserror::Error)]

@@ -13,35 +13,50 @@
 //! - whether a container runs is never touched;
 //! - each step is one transaction, which is refused when somebody wants something else by now.
 //!
-//! Layout: [`observe`] reads, [`plan`] decides, `apply` does, `waking` hears of the containers' progress.
+//! Layout: [`observe`] reads, [`plan`] decides, `apply` does.
 
 mod apply;
 pub mod observe;
 pub mod plan;
+mod store;
 #[cfg(test)]
 mod tests;
-mod waking;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use schema::bell::Bell;
 use schema::clock::SharedClock;
+use schema::condition::Condition;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
 use crate::engine::view::EngineView;
 use crate::image::pulls::Pulls;
-use crate::runtime::{Plan, Reconciler, StatusStore, WorldEvents};
-use crate::stores::{ConfigSource, DirtyObserver, Store};
+use crate::runtime::{Controllers, Plan, Purpose, Reconciler};
+use crate::shared::Shared;
+use crate::stores::ConfigSource;
 
 pub use apply::RolloutError;
 pub use plan::Action;
+pub use store::{RolloutStep, RolloutStore};
+
+/// Starts the reconciler of rollouts.
+pub fn register<S: RolloutStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
+    controllers.add(RolloutReconciler::new(
+        Parts {
+            store: shared.stores.clone(),
+            view: Arc::clone(&shared.view),
+            config: Arc::clone(&shared.config),
+            pulls: Arc::clone(&shared.pulls),
+        },
+        Arc::clone(&shared.clock),
+    ));
+}
 
 /// The parts a [`RolloutReconciler`] is made of.
 pub struct Parts {
     /// The database.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn RolloutStore>,
     /// The shared view of the engine.
     pub view: Arc<EngineView>,
     /// Effective configuration.
@@ -59,18 +74,16 @@ impl std::fmt::Debug for Parts {
 /// What is in memory only; all of it can be lost.
 #[derive(Debug, Default)]
 struct Memory {
-    /// Rollouts with users under way: those that changes of the database wake.
-    under_way: HashSet<Uid>,
-    /// Ended rollouts whose end was looked at; nothing of them changes until they are dirty.
+    /// Ended rollouts whose end was observed; nothing of them changes until they are dirty.
     ended: HashSet<Uid>,
-    /// How often anything was found dirty.
+    /// How often any rollout has changed.
     marks: u64,
     /// The attempt for which this process has asked for a pull.
     asked: HashMap<Uid, i64>,
 }
 
 impl Memory {
-    /// A rollout is dirty: it is looked at again, even if it had ended.
+    /// A rollout has changed: it is observed again, even if it had ended.
     fn mark(&mut self, uid: &Uid) {
         self.ended.remove(uid);
         self.marks += 1;
@@ -81,7 +94,7 @@ impl Memory {
 pub struct RolloutReconciler {
     parts: Parts,
     clock: SharedClock,
-    memory: Arc<Mutex<Memory>>,
+    memory: Mutex<Memory>,
 }
 
 impl std::fmt::Debug for RolloutReconciler {
@@ -100,34 +113,14 @@ impl RolloutReconciler {
         Self {
             parts,
             clock,
-            memory: Arc::default(),
+            memory: Mutex::default(),
         }
-    }
-
-    /// The status store of rollouts; it tells this reconciler of ended ones that are wanted again.
-    pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
-        struct Marks(Arc<Mutex<Memory>>);
-        impl DirtyObserver for Marks {
-            fn dirty(&self, uid: &Uid) {
-                lock(&self.0).mark(uid);
-            }
-        }
-        self.parts.store.statuses(
-            Kind::Rollout,
-            Self::NAME,
-            Arc::clone(&self.clock),
-            Arc::new(Marks(Arc::clone(&self.memory))),
-        )
-    }
-
-    /// Wakes rollouts with users under way when `changes` says that something was written.
-    pub fn events(&self, changes: Bell) -> WorldEvents<Uid> {
-        waking::events(changes, Arc::clone(&self.memory))
     }
 }
 
 impl Reconciler for RolloutReconciler {
     const NAME: &'static str = "rollout";
+    const KIND: Kind = Kind::Rollout;
     const RESYNC: Duration = Duration::from_secs(60);
     type Key = Uid;
     type Snapshot = observe::Snapshot;
@@ -138,8 +131,12 @@ impl Reconciler for RolloutReconciler {
         Ok(self.parts.store.rollouts().await?)
     }
 
-    async fn observe(&self, key: &Uid) -> Result<Option<observe::Snapshot>, RolloutError> {
-        self.observe_one(key).await
+    async fn observe(
+        &self,
+        key: &Uid,
+        purpose: Purpose,
+    ) -> Result<Option<observe::Snapshot>, RolloutError> {
+        self.observe_one(key, purpose).await
     }
 
     fn generation(snapshot: &observe::Snapshot) -> Generation {
@@ -156,6 +153,22 @@ impl Reconciler for RolloutReconciler {
 
     fn is_event(action: &Action) -> bool {
         action.is_event()
+    }
+
+    /// Of one that has ended nothing changes until it is desired again; what was read may be older than that.
+    fn converged(&self, key: &Uid, snapshot: &observe::Snapshot, _conditions: &[Condition]) {
+        if snapshot.row.facts.finished_at.is_none() {
+            return;
+        }
+        let mut memory = lock(&self.memory);
+        memory.asked.remove(key);
+        if memory.marks == snapshot.marks {
+            memory.ended.insert(key.clone());
+        }
+    }
+
+    fn changed(&self, key: &Uid) {
+        lock(&self.memory).mark(key);
     }
 
     fn progress(snapshot: &observe::Snapshot) -> u64 {

@@ -12,7 +12,7 @@ use schema::rollout::{RolloutRow, RolloutTarget, TargetState, Wish};
 use super::{RolloutError, RolloutReconciler, lock};
 use crate::drivers::docker::{EngineError, Image};
 use crate::image::pulls::PullState;
-use crate::runtime;
+use crate::runtime::Purpose;
 
 /// A rollout as it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,8 @@ pub struct Snapshot {
     /// Images that users shall get back and that are gone from the engine for good; looked at only while
     /// the whole is rolled back. `Err`: the engine could not be asked.
     pub lost: Result<BTreeSet<String>, String>,
+    /// How often rollouts had changed before it was read.
+    pub(super) marks: u64,
 }
 
 /// What is known of the image that a rollout moves to.
@@ -94,37 +96,25 @@ pub(super) fn needs_from_the_engine(target: &RolloutTarget) -> Option<&str> {
 }
 
 impl RolloutReconciler {
-    pub(super) async fn observe_one(&self, uid: &Uid) -> Result<Option<Snapshot>, RolloutError> {
+    pub(super) async fn observe_one(
+        &self,
+        uid: &Uid,
+        purpose: Purpose,
+    ) -> Result<Option<Snapshot>, RolloutError> {
         let marks = {
             let memory = lock(&self.memory);
-            if !runtime::is_dry_run() && memory.ended.contains(uid) {
+            if purpose == Purpose::Pass && memory.ended.contains(uid) {
                 return Ok(None);
             }
             memory.marks
         };
         let Some((row, targets)) = self.parts.store.rollout(uid).await? else {
-            let mut memory = lock(&self.memory);
-            memory.under_way.remove(uid);
-            memory.asked.remove(uid);
+            if purpose == Purpose::Pass {
+                lock(&self.memory).asked.remove(uid);
+            }
             return Ok(None);
         };
         let ended = row.facts.finished_at.is_some();
-        if !runtime::is_dry_run() {
-            let mut memory = lock(&self.memory);
-            if ended {
-                memory.asked.remove(uid);
-                // What was read may be older than a mark of meanwhile, which is not made again.
-                if memory.marks == marks {
-                    memory.ended.insert(uid.clone());
-                }
-            }
-            // One that stands still or pulls would read all its users at every commit for nothing.
-            if !ended && targets.iter().any(|target| target.state.is_under_way()) {
-                memory.under_way.insert(uid.clone());
-            } else {
-                memory.under_way.remove(uid);
-            }
-        }
         let unresolved = row.facts.resolved_attempt < row.attempt;
         let image = if unresolved && row.wish == Wish::Run && !ended {
             Some(self.see_image(&row).await?)
@@ -141,6 +131,7 @@ impl RolloutReconciler {
             targets,
             image,
             lost,
+            marks,
         }))
     }
 

@@ -8,33 +8,21 @@ mod back;
 mod judge;
 mod resolve;
 
-use std::time::Duration;
-
 use schema::condition::{Condition, Reason};
-use schema::ids::Timestamp;
+use schema::config::query::{ENGINE_NAME, engine_uid};
+use schema::ids::{Kind, Timestamp};
 use schema::rollout::{
     ImageChoice, Phase, RolloutFacts, RolloutRow, RolloutTarget, TargetState, Wish,
 };
 
 use super::observe::Snapshot;
-use crate::runtime::{Plan, Requeue};
+use crate::runtime::Plan;
 
 pub use action::{Action, Step};
 use judge::GONE;
 
-/// Progress of containers wakes a rollout; this is for the case that it was not heard.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
 /// Why a rollout stands still that a person has paused.
 const BY_HAND: &str = "paused by an administrator";
-
-fn say(condition: Condition, requeue: Requeue) -> Plan<Action> {
-    Plan {
-        actions: Vec::new(),
-        conditions: vec![condition],
-        requeue,
-    }
-}
 
 /// The plan for one rollout.
 pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
@@ -56,7 +44,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         }
         Err(why) => {
             let condition = Condition::unknown(Reason::EngineUnavailable, why);
-            return say(condition, Requeue::After(LOOK_AGAIN));
+            return Plan::say(condition).waiting_for(Kind::Engine, &engine_uid(), ENGINE_NAME);
         }
     }
     let judged = view.judge();
@@ -88,7 +76,7 @@ impl View<'_> {
         }
         if self.row.paused_itself() {
             let condition = Condition::not_ready(Reason::RolloutPaused, self.pause_message());
-            return say(condition, Requeue::AtResync);
+            return Plan::say(condition);
         }
         if self.row.pause_on_failure && self.count(TargetState::Failed) > 0 {
             return self.pause_itself(self.failures());
@@ -200,13 +188,8 @@ impl View<'_> {
             };
             return self.act(vec![self.remember(facts, Some(BY_HAND.to_owned()))]);
         }
-        let requeue = if self.is_under_way() {
-            Requeue::After(LOOK_AGAIN)
-        } else {
-            Requeue::AtResync
-        };
         let condition = Condition::not_ready(Reason::RolloutPaused, self.pause_message());
-        say(condition, requeue)
+        self.watching(Plan::say(condition))
     }
 
     fn cancel(&self) -> Plan<Action> {
@@ -274,20 +257,32 @@ impl View<'_> {
         } else {
             Condition::ready(Reason::Converged, message)
         };
-        say(condition, Requeue::AtResync)
+        Plan::say(condition)
     }
 
     fn act(&self, actions: Vec<Action>) -> Plan<Action> {
-        Plan {
-            actions,
-            conditions: vec![Condition::not_ready(Reason::Progressing, self.progress())],
-            requeue: Requeue::AtResync,
-        }
+        let condition = Condition::not_ready(Reason::Progressing, self.progress());
+        Plan::act(actions, condition)
     }
 
     fn wait(&self) -> Plan<Action> {
         let condition = Condition::not_ready(Reason::Progressing, self.progress());
-        say(condition, Requeue::After(LOOK_AGAIN))
+        self.watching(Plan::say(condition))
+    }
+
+    /// The containers of users who are under way wake the rollout; the conditions name the first.
+    fn watching(&self, plan: Plan<Action>) -> Plan<Action> {
+        let mut under_way = self.targets.iter().filter(|t| t.state.is_under_way());
+        let Some(first) = under_way.next() else {
+            return plan;
+        };
+        let mut plan = plan.waiting_for(Kind::Container, &first.uid, first.name.clone());
+        if let Some(left) = self.next_judgement() {
+            plan = plan.after(left);
+        }
+        let others = under_way.map(|target| (Kind::Container, target.uid.clone()));
+        plan.waits_for.extend(others);
+        plan
     }
 
     /// What is said by now, after what stays true beside it: how the image was got, and why the rollout

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -25,7 +25,8 @@ use super::summary::{
     DryRun, DryRunError, LookBy, NextLook, ReconcilerHandle, StatusTick, Summary,
 };
 use super::supervise::{Supervisor, TaskError};
-use super::{Classify, PauseState, Plan, Reconciler, Requeue, StatusStore};
+use super::waits::{Waits, Waker};
+use super::{Classify, PauseState, Plan, Purpose, Reconciler, Requeue, StatusStore};
 use schema::bell::Bell;
 
 /// How a controller behaves. [`Settings::default`] is what production uses.
@@ -104,8 +105,8 @@ pub struct Context {
     pub clock: SharedClock,
     /// Told of every status save.
     pub tick: StatusTick,
-    /// Rung when desired state has changed.
-    pub bell: Bell,
+    /// Who waits for what.
+    pub waits: Waits,
     /// Cancelled when the process is to end; the supervisor's.
     pub shutdown: CancellationToken,
 }
@@ -132,6 +133,7 @@ pub(super) struct Core<R: Reconciler> {
     pub clock: SharedClock,
     pub tick: StatusTick,
     pub settings: Settings,
+    pub waits: Waits,
     pub shutdown: CancellationToken,
     pub queue: Queue<R::Key>,
     pub memories: Memories<R::Key>,
@@ -165,12 +167,12 @@ impl<R: Reconciler> fmt::Debug for Controller<R> {
 }
 
 impl<R: Reconciler> Controller<R> {
-    /// A controller that does nothing until [`spawn`](Self::spawn). A reconciler without world events
-    /// gives a stream that never ends ([`futures::stream::pending`]).
+    /// A controller that does nothing until [`spawn`](Self::spawn). The bell rings when desired state has changed; a
+    /// reconciler without world events gives a stream that never ends ([`futures::stream::pending`]).
     pub fn new(
         reconciler: R,
         store: Arc<dyn StatusStore<R::Key>>,
-        events: WorldEvents<R::Key>,
+        (bell, events): (Bell, WorldEvents<R::Key>),
         context: Context,
         settings: Settings,
     ) -> Self {
@@ -182,6 +184,7 @@ impl<R: Reconciler> Controller<R> {
             clock: context.clock,
             tick: context.tick,
             settings,
+            waits: context.waits,
             shutdown: context.shutdown,
             queue,
             memories: Memories::new(),
@@ -199,7 +202,7 @@ impl<R: Reconciler> Controller<R> {
         };
         Self {
             core: Arc::new(core),
-            bell: context.bell,
+            bell,
             events,
         }
     }
@@ -212,6 +215,8 @@ impl<R: Reconciler> Controller<R> {
     /// Starts the tasks of this controller: its sources and its workers.
     pub fn spawn(self, supervisor: &mut Supervisor) {
         let Self { core, bell, events } = self;
+        let waker: Weak<Core<R>> = Arc::downgrade(&core);
+        core.waits.serve(R::NAME, waker);
         let shutdown = core.shutdown.clone();
         let name = |task: &str| format!("{}.{task}", R::NAME);
         supervisor.spawn(
@@ -239,6 +244,15 @@ async fn until(
 ) -> Result<(), TaskError> {
     let _ = shutdown.run_until_cancelled(forever).await;
     Ok(())
+}
+
+/// What a key waits for has changed.
+impl<R: Reconciler> Waker for Core<R> {
+    fn wake(&self, key: &str, bulk: bool) {
+        let key = R::Key::from(key.to_owned());
+        self.reconciler.changed(&key);
+        self.queue.add(&key, Wake::Awaited { bulk });
+    }
 }
 
 impl<R: Reconciler> Core<R> {
@@ -369,7 +383,7 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
     async fn dry_run(&self, key: &str) -> Result<Option<DryRun>, DryRunError> {
         let key = R::Key::from(key.to_owned());
         let look = std::panic::AssertUnwindSafe(async {
-            let observed = super::DRY_RUN.scope((), self.reconciler.observe(&key));
+            let observed = self.reconciler.observe(&key, Purpose::DryRun);
             let snapshot = match observed.await {
                 Ok(Some(snapshot)) => snapshot,
                 Ok(None) => return Ok(None),
@@ -384,6 +398,7 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
                 actions,
                 conditions,
                 requeue,
+                ..
             } = R::plan(&snapshot, self.clock.now());
             let (conditions, _) = status::complete(conditions, actions.len());
             Ok(Some(DryRun {
@@ -411,7 +426,7 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
     fn retry(&self, key: &str) {
         if self.leadership.is_leader() {
             let key = R::Key::from(key.to_owned());
-            self.reconciler.look_closely(&key);
+            self.reconciler.refresh(&key);
             self.queue.add(&key, Wake::Operator);
         }
     }

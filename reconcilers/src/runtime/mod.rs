@@ -23,6 +23,7 @@
 pub mod backoff;
 pub mod clock;
 pub mod controller;
+mod controllers;
 pub mod file_lock;
 pub mod leader;
 mod pass;
@@ -34,23 +35,30 @@ pub mod summary;
 pub mod supervise;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::collections::HashSet;
 use std::fmt::{Debug, Display};
 use std::future::Future;
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use controller::{Context, Controller, Settings, WorldEvent, WorldEvents};
+pub use controllers::Controllers;
+pub use waits::{Awaited, Waits};
 
 use async_trait::async_trait;
+use schema::bell::Bell;
 use schema::condition::{Condition, Reason};
-use schema::ids::{Epoch, Generation, Timestamp};
+use schema::ids::{Epoch, Generation, Kind, ObjectRef, Timestamp, Uid};
 
 /// Compares desired with observed state of one kind of object, and converges.
 pub trait Reconciler: Send + Sync + 'static {
     /// Folder name, metric label, finalizer and log field.
     const NAME: &'static str;
+    /// The kind of object.
+    const KIND: Kind;
     /// Time between two full passes over `keys()`.
     const RESYNC: Duration;
     /// What an object is known by; a uid, never a name. `From<String>` is the reverse of `Display`,
@@ -66,9 +74,11 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Desired keys ∪ keys of owned objects in the world, so that orphans are found.
     fn keys(&self) -> impl Future<Output = Result<Vec<Self::Key>, Self::Error>> + Send;
     /// Reads desired rows in one short transaction, then asks the world. `None`: nothing is desired and nothing is there.
+    /// A dry run remembers nothing: whatever a pass would have observed afresh, the next pass still does.
     fn observe(
         &self,
         key: &Self::Key,
+        purpose: Purpose,
     ) -> impl Future<Output = Result<Option<Self::Snapshot>, Self::Error>> + Send;
     /// The generation the snapshot's desired state has.
     fn generation(snapshot: &Self::Snapshot) -> Generation;
@@ -93,12 +103,26 @@ pub trait Reconciler: Send + Sync + 'static {
     fn progress(_snapshot: &Self::Snapshot) -> u64 {
         0
     }
-    /// An operator asks for a pass: the next one looks at everything anew.
-    fn look_closely(&self, _key: &Self::Key) {}
+    /// A pass has found nothing left to do: what to remember of it. `conditions` are what its plan said. Never called
+    /// for a dry run.
+    fn converged(&self, _key: &Self::Key, _snapshot: &Self::Snapshot, _conditions: &[Condition]) {}
+    /// The desired state of this key, or something that it waits for, has changed: what is cached of it is stale.
+    fn changed(&self, _key: &Self::Key) {}
+    /// An operator asks for a pass: the next one observes everything afresh.
+    fn refresh(&self, _key: &Self::Key) {}
     /// How long one step may take before it is cancelled and counts as failed for a passing reason.
     fn action_timeout(_action: &Self::Action) -> Duration {
         Duration::from_secs(120)
     }
+}
+
+/// What an observation is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A pass, which acts on what is observed and may remember it.
+    Pass,
+    /// A dry run, which only reports what a pass would do.
+    DryRun,
 }
 
 /// What a pass would do, what it says of the object, and when to look again.
@@ -109,8 +133,58 @@ pub struct Plan<A> {
     /// What the observation says. Without a `Ready` condition the runtime adds one: true when
     /// `actions` is empty, else false. A `Ready=True` beside actions is a defect and is demoted.
     pub conditions: Vec<Condition>,
-    /// When to look again although nothing happened.
+    /// When to observe again although nothing happened.
     pub requeue: Requeue,
+    /// Objects whose change is a reason to observe again.
+    pub waits_for: Vec<Awaited>,
+}
+
+impl<A> Plan<A> {
+    /// Nothing to do: says `condition` until the next resync or event.
+    pub fn say(condition: Condition) -> Self {
+        Self {
+            actions: Vec::new(),
+            conditions: vec![condition],
+            requeue: Requeue::AtResync,
+            waits_for: Vec::new(),
+        }
+    }
+
+    /// Steps to do; `condition` says what for.
+    pub fn act(actions: Vec<A>, condition: Condition) -> Self {
+        Self {
+            actions,
+            ..Self::say(condition)
+        }
+    }
+
+    /// Observes again after this time, or earlier on an event.
+    #[must_use]
+    pub fn after(self, delay: Duration) -> Self {
+        Self {
+            requeue: Requeue::After(delay),
+            ..self
+        }
+    }
+
+    /// Its conditions name the object that it waits for. Something else wakes it: an event of the world, or the
+    /// resync.
+    #[must_use]
+    pub fn blocked_by(mut self, kind: Kind, name: impl Into<String>) -> Self {
+        let object = ObjectRef::new(kind, name);
+        for condition in &mut self.conditions {
+            condition.waits_for = Some(object.clone());
+        }
+        self
+    }
+
+    /// Waits for an object, which its conditions name: observes again when that changes.
+    #[must_use]
+    pub fn waiting_for(self, kind: Kind, uid: &Uid, name: impl Into<String>) -> Self {
+        let mut plan = self.blocked_by(kind, name);
+        plan.waits_for.push((kind, uid.clone()));
+        plan
+    }
 }
 
 /// When to look again.
@@ -250,17 +324,15 @@ pub trait StatusStore<K: Eq + Hash>: Send + Sync + 'static {
     async fn paused(&self) -> Result<PauseState<K>, StoreError>;
 }
 
+/// The statuses of all kinds of objects, and the bell that rings when desired state has changed.
+pub trait Objects: Send + Sync + 'static {
+    /// The statuses of one kind.
+    fn statuses(&self, kind: Kind, reconciler: &'static str) -> Arc<dyn StatusStore<Uid>>;
+    /// A bell for one listener.
+    fn bell(&self) -> Bell;
+}
+
 /// The status store could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("the status store failed")]
 pub struct StoreError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
-
-tokio::task_local! {
-    static DRY_RUN: ();
-}
-
-/// Whether the present observation only tells somebody what a pass would do, so that nothing must
-/// count as looked at.
-pub fn is_dry_run() -> bool {
-    DRY_RUN.try_with(|()| ()).is_ok()
-}

@@ -8,14 +8,18 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
-use schema::ids::{Epoch, Generation};
+use schema::ids::{Epoch, Generation, Uid};
 use tokio::time::timeout;
 
 use super::controller::Core;
 use super::queue::{Job, Verdict};
 use super::status::{self, Failure, Memory};
 use super::supervise::chain;
-use super::{Classify, ErrorClass, ObjectStatus, Outcome, Plan, Reconciler, Requeue, StoreError};
+use super::waits::Waker as _;
+use super::{
+    Awaited, Classify, ErrorClass, ObjectStatus, Outcome, Plan, Purpose, Reconciler, Requeue,
+    StoreError,
+};
 use crate::fault;
 
 /// Passes in a row that may change something for one generation before the object counts as stalled.
@@ -29,6 +33,8 @@ struct Progress {
     /// See [`Reconciler::progress`].
     way: u64,
     conditions: Option<Vec<Condition>>,
+    /// What the plan waits for; `None`: there is no plan.
+    waits_for: Option<Vec<Awaited>>,
     step: String,
 }
 
@@ -38,6 +44,7 @@ impl Progress {
             generation: None,
             way: 0,
             conditions: None,
+            waits_for: None,
             step: "Observe".to_owned(),
         }
     }
@@ -62,6 +69,7 @@ impl<R: Reconciler> Core<R> {
             return;
         };
         let mut progress = Progress::new();
+        let waits = self.waits.begin();
         // A panic leaves `progress` as it was at the last step, which is all that is read of it.
         let pass = AssertUnwindSafe(self.pass(&job, guard.epoch, &mut progress)).catch_unwind();
         let result = match timeout(self.settings.pass_deadline, pass).await {
@@ -81,6 +89,12 @@ impl<R: Reconciler> Core<R> {
                 Verdict::BackOff(self.queue.fail(&job.key, self.clock.now()))
             }
         };
+        // A pass without a plan has learnt nothing: what the last one waits for stays.
+        if let Some(waits_for) = progress.waits_for.take()
+            && waits.register(R::NAME, &job.key.to_string(), waits_for)
+        {
+            self.wake(&job.key.to_string(), job.bulk);
+        }
         self.queue.done(&job.key, verdict, progress.generation);
     }
 
@@ -95,10 +109,17 @@ impl<R: Reconciler> Core<R> {
         if self.is_paused(key) {
             return Ok(Outcome::Paused);
         }
-        let observed = timeout(self.settings.observe_timeout, self.reconciler.observe(key)).await;
+        let observed = timeout(
+            self.settings.observe_timeout,
+            self.reconciler.observe(key, Purpose::Pass),
+        );
+        let observed = observed.await;
         let snapshot = match observed {
             Ok(Ok(Some(snapshot))) => snapshot,
-            Ok(Ok(None)) => return Ok(Outcome::Gone),
+            Ok(Ok(None)) => {
+                progress.waits_for = Some(Vec::new());
+                return Ok(Outcome::Gone);
+            }
             Ok(Err(error)) => return Err(classified(&error)),
             Err(_) => return Err(too_long("observing", self.settings.observe_timeout)),
         };
@@ -111,12 +132,14 @@ impl<R: Reconciler> Core<R> {
             actions,
             conditions,
             requeue,
+            waits_for,
         } = R::plan(&snapshot, self.clock.now());
         let (conditions, demoted) = status::complete(conditions, actions.len());
         if demoted {
             tracing::error!("the plan claims Ready=True beside actions; it is not believed");
         }
         progress.conditions = Some(conditions);
+        progress.waits_for = Some(waits_for);
         for action in &actions {
             progress.step = variant_name(action);
             if self.leadership.epoch() != Some(epoch) || self.shutdown.is_cancelled() {
@@ -146,11 +169,12 @@ impl<R: Reconciler> Core<R> {
                     .await;
             }
         }
-        Ok(if actions.is_empty() {
-            Outcome::Converged(requeue)
-        } else {
-            Outcome::Progressed
-        })
+        if !actions.is_empty() {
+            return Ok(Outcome::Progressed);
+        }
+        let conditions = progress.conditions.as_deref().unwrap_or_default();
+        self.reconciler.converged(key, &snapshot, conditions);
+        Ok(Outcome::Converged(requeue))
     }
 
     /// Some time after the process was told to end.
@@ -190,6 +214,7 @@ impl<R: Reconciler> Core<R> {
                 self.tick.bump();
             }
             self.memories.forget(key);
+            self.wake_waiting(job);
             return judgement.verdict;
         }
         let new = judgement.status.filter(|new| status::differs(&before, new));
@@ -215,6 +240,7 @@ impl<R: Reconciler> Core<R> {
                 memory.saved = Some(new);
                 self.memories.set(key, memory);
                 self.tick.bump();
+                self.wake_waiting(job);
                 judgement.verdict
             }
             Ok(false) => {
@@ -371,6 +397,12 @@ impl<R: Reconciler> Core<R> {
             verdict,
             status: Some(status::next(before, conditions, generation, retry, now)),
         }
+    }
+
+    /// Wakes whoever waits for this object.
+    fn wake_waiting(&self, job: &Job<R::Key>) {
+        let uid = Uid::from(job.key.to_string());
+        self.waits.changed(R::KIND, &uid, job.bulk);
     }
 
     /// A failure that is news is also an event.

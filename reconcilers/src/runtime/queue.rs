@@ -11,7 +11,8 @@
 //! Three lanes: what somebody waits for (a change by a user, an event of the world, an operator), then
 //! changes of many objects at once (a rollout), then the resync. A key keeps its lane over its follow-up
 //! passes until it settles; the events that a change of many causes are part of it, so they stay in its
-//! lane, and only a change of the key by itself or an operator raises it.
+//! lane, and only a change of the key by itself or an operator raises it. What was waited for wakes in the lane
+//! of the pass that brought it.
 //! - One in eight passes goes to a lower lane when both wait, so that a busy hour cannot starve it.
 //! - One worker is kept for the highest lane ([`Queue::with_workers`]): an interactive change never waits
 //!   for the slow steps of a rollout.
@@ -48,6 +49,11 @@ pub enum Wake {
     },
     /// Something happened to it in the world.
     Event,
+    /// An object that it waits for has changed.
+    Awaited {
+        /// In the course of a change of many, or of a full pass.
+        bulk: bool,
+    },
     /// Its turn in the full pass.
     Resync,
     /// An operator asked for it: retry, pause or resume.
@@ -62,6 +68,8 @@ pub struct Job<K> {
     /// The newest generation that the key was reported to have before the pass began; zero when the
     /// key was not reported as changed.
     pub generation: Generation,
+    /// It is part of a change of many, or of a full pass.
+    pub bulk: bool,
 }
 
 /// What becomes of a key after its pass.
@@ -337,7 +345,9 @@ impl<K: Clone + Eq + Hash> State<K> {
         let reported = match wake {
             Wake::Generation { generation, .. } if Some(generation) <= attempted => return false,
             Wake::Generation { generation, .. } => generation,
-            Wake::Event | Wake::Resync | Wake::Operator => Generation::default(),
+            Wake::Event | Wake::Awaited { .. } | Wake::Resync | Wake::Operator => {
+                Generation::default()
+            }
         };
         let slot = self.slots.entry(key.clone()).or_default();
         slot.reported = slot.reported.max(reported);
@@ -346,6 +356,8 @@ impl<K: Clone + Eq + Hash> State<K> {
             Wake::Generation { bulk: false, .. } | Wake::Operator => {
                 (Priority::High, Force::OpensAll)
             }
+            Wake::Awaited { bulk: true } => (Priority::Bulk, Force::Weak),
+            Wake::Awaited { bulk: false } => (Priority::High, Force::Weak),
             Wake::Event if slot.priority == Priority::Bulk => (Priority::Bulk, Force::Weak),
             Wake::Event => (Priority::High, Force::Weak),
             Wake::Resync => (Priority::Low, Force::OpensParked),
@@ -479,6 +491,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
         Some(Job {
             generation: slot.reported,
+            bulk: holds_lower,
             key,
         })
     }

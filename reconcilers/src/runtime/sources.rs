@@ -178,6 +178,7 @@ impl<R: Reconciler> Core<R> {
                 generation: dirty.generation,
                 bulk: dirty.bulk,
             };
+            self.reconciler.changed(&dirty.key);
             self.queue.add(&dirty.key, wake);
         }
         Ok(look.through)

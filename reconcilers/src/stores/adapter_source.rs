@@ -2,15 +2,39 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use schema::adapter::Adapter;
-use schema::adapter::store::AdapterCache;
+use schema::adapter::store::{self, AdapterCache};
 use schema::error::DbError;
 
-use super::Store;
+use super::Database;
+
+/// The stored adapter packages.
+#[async_trait]
+pub trait PackageStore: Send + Sync + 'static {
+    /// The active adapter, and the generation it belongs to.
+    async fn adapter(&self) -> Result<(i64, Arc<Adapter>), DbError>;
+    /// How often the active adapter has changed.
+    async fn adapter_generation(&self) -> Result<i64, DbError>;
+}
+
+#[async_trait]
+impl PackageStore for Database {
+    async fn adapter(&self) -> Result<(i64, Arc<Adapter>), DbError> {
+        let mut connection = self.db.read().await?;
+        let (generation, adapter) = store::active(&mut connection).await?;
+        Ok((generation, Arc::new(adapter)))
+    }
+
+    async fn adapter_generation(&self) -> Result<i64, DbError> {
+        let mut connection = self.db.read().await?;
+        store::generation(&mut connection).await
+    }
+}
 
 /// Reads the active adapter when its generation has changed, and keeps it.
 pub struct AdapterSource {
-    store: Arc<dyn Store>,
+    store: Arc<dyn PackageStore>,
     cache: AdapterCache,
 }
 
@@ -22,7 +46,7 @@ impl std::fmt::Debug for AdapterSource {
 
 impl AdapterSource {
     /// A source that has read nothing yet.
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<dyn PackageStore>) -> Self {
         Self {
             store,
             cache: AdapterCache::default(),

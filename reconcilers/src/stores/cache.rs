@@ -12,8 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schema::ids::Uid;
 
-use super::DirtyObserver;
-
 /// When a read began or ended, in the order of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
@@ -200,13 +198,6 @@ impl<T> Cache<T> {
             .values()
             .filter_map(|entry| entry.found.as_deref());
         present.map(of).sum()
-    }
-}
-
-/// What is dirty is read anew.
-impl<T: Send + Sync> DirtyObserver for Cache<T> {
-    fn dirty(&self, uid: &Uid) {
-        self.mark(uid);
     }
 }
 

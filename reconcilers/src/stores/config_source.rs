@@ -2,14 +2,38 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use async_trait::async_trait;
 use schema::config::Config;
+use schema::config::query::{self, Values};
 use schema::error::DbError;
 
-use super::Store;
+use super::Database;
+
+/// The stored configuration.
+#[async_trait]
+pub trait ConfigStore: Send + Sync + 'static {
+    /// All configured values with secrets opened, and the generation they belong to.
+    async fn config(&self) -> Result<(Values, i64), DbError>;
+    /// How often the configuration has changed.
+    async fn config_generation(&self) -> Result<i64, DbError>;
+}
+
+#[async_trait]
+impl ConfigStore for Database {
+    async fn config(&self) -> Result<(Values, i64), DbError> {
+        let mut snapshot = self.db.snapshot().await?;
+        query::load(&mut snapshot, &self.master_key).await
+    }
+
+    async fn config_generation(&self) -> Result<i64, DbError> {
+        let mut connection = self.db.read().await?;
+        query::generation(&mut connection).await
+    }
+}
 
 /// Reads configuration when its generation has changed, and keeps it.
 pub struct ConfigSource {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ConfigStore>,
     newest: Mutex<Option<(i64, Arc<Config>)>>,
 }
 
@@ -21,7 +45,7 @@ impl std::fmt::Debug for ConfigSource {
 
 impl ConfigSource {
     /// A source that has read nothing yet.
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<dyn ConfigStore>) -> Self {
         Self {
             store,
             newest: Mutex::new(None),

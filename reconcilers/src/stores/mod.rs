@@ -1,24 +1,21 @@
-//! Everything at rest as reconcilers see it: the database ([`Store`], statuses, and a cache of desired
-//! state) and the data directory ([`DataDir`]). Both have a second implementation in [`memory`], for
-//! simulations.
+//! What is at rest, as reconcilers share it: the database, cached desired rows, the effective configuration, the
+//! active adapter, the data directory. What one reconciler alone reads and writes is in its `store.rs`.
 
-mod adapter_rows;
 mod adapter_source;
 mod cache;
 mod config_source;
 mod data_dir;
-mod db_store;
+mod database;
+mod desired;
 mod lease_row;
 pub mod memory;
 mod status_store;
-mod store;
 
-pub use adapter_rows::{AdapterRow, AdapterRows};
-pub use adapter_source::AdapterSource;
+pub use adapter_source::{AdapterSource, PackageStore};
 pub use cache::{Cache, Marks};
-pub use config_source::ConfigSource;
+pub use config_source::{ConfigSource, ConfigStore};
 pub use data_dir::{DataDir, LocalDataDir};
-pub use db_store::DbStore;
+pub use database::Database;
+pub use desired::{Desired, Rows};
 pub use lease_row::LeaseRow;
-pub use status_store::{DbStatusStore, DirtyObserver};
-pub use store::{RolloutStep, Store};
+pub use status_store::DbStatusStore;

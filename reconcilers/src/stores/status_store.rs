@@ -1,7 +1,5 @@
 //! Statuses and events of one kind of object, in the database.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use schema::clock::SharedClock;
 use schema::condition::Reason;
@@ -13,19 +11,12 @@ use schema::object::{self, StatusRow};
 
 use crate::runtime::{Dirty, Look, ObjectStatus, PauseState, StatusStore, StoreError};
 
-/// Told which keys are dirty, so that it reads their rows anew.
-pub trait DirtyObserver: Send + Sync {
-    /// The desired state of this key has changed.
-    fn dirty(&self, uid: &Uid);
-}
-
 /// The status store of one kind of object.
 pub struct DbStatusStore {
     db: Db,
     kind: Kind,
     reconciler: &'static str,
     clock: SharedClock,
-    observer: Arc<dyn DirtyObserver>,
 }
 
 impl std::fmt::Debug for DbStatusStore {
@@ -37,20 +28,13 @@ impl std::fmt::Debug for DbStatusStore {
 }
 
 impl DbStatusStore {
-    /// The store for `kind`, whose dirty keys are told to `observer`.
-    pub fn new(
-        db: Db,
-        kind: Kind,
-        reconciler: &'static str,
-        clock: SharedClock,
-        observer: Arc<dyn DirtyObserver>,
-    ) -> Self {
+    /// The store for `kind`.
+    pub fn new(db: Db, kind: Kind, reconciler: &'static str, clock: SharedClock) -> Self {
         Self {
             db,
             kind,
             reconciler,
             clock,
-            observer,
         }
     }
 }
@@ -77,9 +61,6 @@ impl StatusStore<Uid> for DbStatusStore {
         let (dirty, through) = object::dirty_since(&mut connection, self.kind, since)
             .await
             .map_err(failed)?;
-        for object in &dirty {
-            self.observer.dirty(&object.uid);
-        }
         let dirty = dirty.into_iter().map(|object| Dirty {
             key: object.uid,
             generation: object.generation,

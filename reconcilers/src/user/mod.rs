@@ -6,33 +6,44 @@
 //! A directory without a row is left alone: it may be all that is left of a lost database.
 
 mod plan;
+mod store;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::error::DbError;
 use schema::home::HomeError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
-use schema::user;
+use schema::user::UserRow;
 
 use crate::container::Agents;
-use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, StatusStore};
-use crate::stores::{Cache, DataDir, Marks as ScanMarks, Store};
+use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
+use crate::shared::Shared;
+use crate::stores::{DataDir, Desired, Rows};
 
 pub use plan::{Action, Snapshot};
+pub use store::UserStore;
+
+/// Starts the reconciler of users.
+pub fn register<S: UserStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
+    controllers.add(UserReconciler::new(
+        shared.stores.clone(),
+        Arc::clone(&shared.data_dir),
+        Arc::clone(&shared.agents),
+        shared.options.service_user,
+    ));
+}
 
 /// Reconciles users' directories.
 pub struct UserReconciler {
-    store: Arc<dyn Store>,
+    store: Arc<dyn UserStore>,
     data_dir: Arc<dyn DataDir>,
     agents: Arc<dyn Agents>,
     service_user: (u32, u32),
-    clock: SharedClock,
-    desired: Arc<Cache<user::UserRow>>,
+    desired: Desired<UserRow>,
 }
 
 impl std::fmt::Debug for UserReconciler {
@@ -90,57 +101,31 @@ impl Classify for UserError {
 impl UserReconciler {
     /// Puts the parts together. `agents`: to whom directories belong, when that is not `service_user`.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn UserStore>,
         data_dir: Arc<dyn DataDir>,
         agents: Arc<dyn Agents>,
         service_user: (u32, u32),
-        clock: SharedClock,
     ) -> Self {
+        let rows: Arc<dyn Rows<UserRow>> = store.clone();
         Self {
             store,
             data_dir,
             agents,
             service_user,
-            clock,
-            desired: Arc::default(),
+            desired: Desired::new(rows),
         }
-    }
-
-    /// The status store of users; it tells this reconciler which rows to read anew.
-    pub fn status_store(&self) -> Arc<dyn StatusStore<Uid>> {
-        self.store.statuses(
-            Kind::User,
-            Self::NAME,
-            Arc::clone(&self.clock),
-            Arc::<Cache<_>>::clone(&self.desired),
-        )
-    }
-
-    /// What the bell does: the next pass reads the row anew.
-    #[cfg(test)]
-    pub(crate) fn mark_dirty(&self, uid: &Uid) {
-        self.desired.mark(uid);
     }
 
     /// To whom the directory belongs, when that is not the service.
-    async fn owner(&self, row: &user::UserRow) -> Result<Option<(u32, u32)>, DbError> {
+    async fn owner(&self, row: &UserRow) -> Result<Option<(u32, u32)>, DbError> {
         let agent = self.agents.at(row.adapter_generation).await?;
         Ok(agent.home_owner(self.service_user))
-    }
-
-    async fn row(&self, uid: &Uid) -> Result<Option<Arc<user::UserRow>>, UserError> {
-        if let Some(row) = self.desired.get(uid) {
-            return Ok(row);
-        }
-        let ticket = self.desired.begin();
-        let row = self.store.user(uid).await?.map(Arc::new);
-        self.desired.put(uid, ticket, row.clone());
-        Ok(row)
     }
 }
 
 impl Reconciler for UserReconciler {
     const NAME: &'static str = "user";
+    const KIND: Kind = Kind::User;
     const RESYNC: Duration = Duration::from_secs(60);
     type Key = Uid;
     type Snapshot = Snapshot;
@@ -148,19 +133,14 @@ impl Reconciler for UserReconciler {
     type Error = UserError;
 
     async fn keys(&self) -> Result<Vec<Uid>, UserError> {
-        let ticket = self.desired.begin();
-        let rows = self.store.users().await?;
-        let keys = rows.iter().map(|row| row.uid.clone()).collect();
-        let rows = rows.into_iter().map(|row| (row.uid.clone(), row));
-        self.desired.replace(ticket, ScanMarks::Answered, rows);
-        Ok(keys)
+        Ok(self.desired.keys().await?)
     }
 
-    async fn observe(&self, key: &Uid) -> Result<Option<Snapshot>, UserError> {
-        let Some(row) = self.row(key).await? else {
+    async fn observe(&self, key: &Uid, _purpose: Purpose) -> Result<Option<Snapshot>, UserError> {
+        let Some(row) = self.desired.row(key).await? else {
             return Ok(None);
         };
-        let container_gone = row.deleted_at.is_some() && self.store.container(key).await?.is_none();
+        let container_gone = row.deleted_at.is_some() && self.store.is_container_gone(key).await?;
         let owner = self.owner(&row).await?;
         let home = self
             .data_dir
@@ -183,6 +163,10 @@ impl Reconciler for UserReconciler {
         plan::plan(snapshot)
     }
 
+    fn changed(&self, key: &Uid) {
+        self.desired.mark(key);
+    }
+
     fn describe(action: &Action) -> String {
         match action {
             Action::AddFinalizer => "take responsibility for cleaning up".to_owned(),
@@ -200,9 +184,7 @@ impl Reconciler for UserReconciler {
         match action {
             Action::AddFinalizer => {
                 self.desired.mark(key);
-                self.store
-                    .add_finalizer(Kind::User, key, Self::NAME)
-                    .await?;
+                self.store.add_user_finalizer(key).await?;
                 self.desired.mark(key);
             }
             Action::EnsureHome { name, owner } => self
@@ -216,7 +198,7 @@ impl Reconciler for UserReconciler {
                 .await
                 .map_err(UserError::Home)?,
             Action::Purge => {
-                self.store.purge_user(key, Self::NAME).await?;
+                self.store.purge_user(key).await?;
                 self.desired.mark(key);
             }
         }

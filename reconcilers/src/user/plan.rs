@@ -1,14 +1,13 @@
 //! Decides what to do next for one user's directory. Pure.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
 use schema::home::HomeState;
-use schema::ids::{Timestamp, UserName};
+use schema::ids::{Kind, Timestamp, UserName};
 use schema::user::UserRow;
 
-use crate::runtime::{Plan, Requeue};
+use crate::runtime::Plan;
 
 /// Desired and observed state of one user.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,44 +48,29 @@ pub enum Action {
 /// The plan for one user.
 pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
     let row = &snapshot.row;
-    let say = |condition, requeue| Plan {
-        actions: Vec::new(),
-        conditions: vec![condition],
-        requeue,
-    };
     if let Some(deleted_at) = row.deleted_at {
+        let terminating = |message| Condition::not_ready(Reason::Terminating, message);
         if !snapshot.container_gone {
-            return say(
-                Condition::not_ready(Reason::Terminating, "waiting until the container is gone"),
-                Requeue::After(Duration::from_millis(200)),
+            return Plan::say(terminating("waiting until the container is gone")).waiting_for(
+                Kind::Container,
+                &row.uid,
+                row.name.as_str(),
             );
         }
         // Archiving is part of every removal: it says "nothing there" where nothing is, and goes on
         // where a crash has left it.
-        return Plan {
-            actions: vec![
-                Action::ArchiveHome {
-                    name: row.name.clone(),
-                    deleted_at,
-                },
-                Action::Purge,
-            ],
-            conditions: vec![Condition::not_ready(
-                Reason::Terminating,
-                "archiving the directory",
-            )],
-            requeue: Requeue::AtResync,
+        let archive = Action::ArchiveHome {
+            name: row.name.clone(),
+            deleted_at,
         };
+        return Plan::act(
+            vec![archive, Action::Purge],
+            terminating("archiving the directory"),
+        );
     }
     match &snapshot.home {
-        HomeState::Ready => say(
-            Condition::ready(Reason::Converged, "the directory is there"),
-            Requeue::AtResync,
-        ),
-        HomeState::Conflict(why) => say(
-            Condition::not_ready(Reason::HomeConflict, why),
-            Requeue::AtResync,
-        ),
+        HomeState::Ready => Plan::say(Condition::ready(Reason::Converged, "the directory exists")),
+        HomeState::Conflict(why) => Plan::say(Condition::not_ready(Reason::HomeConflict, why)),
         HomeState::Missing => {
             let mut actions = Vec::new();
             if !row.has_finalizer {
@@ -96,14 +80,8 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
                 name: row.name.clone(),
                 owner: snapshot.owner,
             });
-            Plan {
-                actions,
-                conditions: vec![Condition::not_ready(
-                    Reason::Progressing,
-                    "making the directory",
-                )],
-                requeue: Requeue::AtResync,
-            }
+            let condition = Condition::not_ready(Reason::Progressing, "creating the directory");
+            Plan::act(actions, condition)
         }
     }
 }

@@ -46,9 +46,12 @@ struct RawValue {
     sealed: Option<Vec<u8>>,
 }
 
+/// The name of the one engine, and its uid.
+pub const ENGINE_NAME: &str = "local";
+
 /// The uid of the one engine object.
 pub fn engine_uid() -> Uid {
-    Uid::singleton("local")
+    Uid::singleton(ENGINE_NAME)
 }
 
 fn context(key: &str) -> String {

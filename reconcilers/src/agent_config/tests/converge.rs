@@ -12,12 +12,15 @@ use schema::rollout::{self, ImageChoice, NewRollout, RolloutKind};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
+use crate::agent_config::AgentConfigStore;
 use crate::container::plan::crash_delay;
 use crate::container::settings::LABEL_CONFIG_DIGEST;
 use crate::container::tests::support::{Files, Yard, reason};
 use crate::drivers::docker::fake::Verb;
+use crate::runtime::Purpose;
 use crate::runtime::{Reconciler, Requeue};
-use crate::stores::Store;
+use crate::stores::Rows;
+use schema::agent_config::AgentConfigRow;
 
 pub async fn yard() -> (Yard, Uid) {
     let mut yard = Yard::new().await;
@@ -226,7 +229,7 @@ async fn what_somebody_changed_is_set_right_and_what_the_agent_wrote_stays() {
     // The agent's own settings are no drift.
     let own = config.replacen('{', "{ \"own\": 1,", 1);
     std::fs::write(path(&yard, "config.json"), &own).unwrap();
-    yard.service.config.look_closely(&uid);
+    yard.service.config.refresh(&uid);
     let pass = yard.config_pass(&uid).await.unwrap().unwrap();
     assert_eq!((pass.acted, reason(pass.condition)), (0, Reason::Converged));
     assert_eq!(text(&yard, "config.json"), own);
@@ -235,8 +238,9 @@ async fn what_somebody_changed_is_set_right_and_what_the_agent_wrote_stays() {
     std::fs::write(path(&yard, "config.json"), other).unwrap();
     let pass = yard.config_pass(&uid).await.unwrap().unwrap();
     assert_eq!(pass.acted, 0, "nothing has told of it");
-    yard.service.config.look_closely(&uid);
-    let snapshot = yard.service.config.observe(&uid).await.unwrap().unwrap();
+    yard.service.config.refresh(&uid);
+    let observed = yard.service.config.observe(&uid, Purpose::DryRun).await;
+    let snapshot = observed.unwrap().unwrap();
     let plan = super::super::plan::plan(&snapshot);
     let [step] = plan.actions.as_slice() else {
         panic!("{plan:?}");
@@ -424,7 +428,7 @@ async fn who_crashes_with_migrated_files_goes_back_to_the_image_and_the_files_of
     let pass = yard.config_pass(&uid).await.unwrap().unwrap();
     let said = pass.condition.unwrap();
     assert!(
-        said.message.contains("the files of before were put back"),
+        said.message.contains("the previous files were put back"),
         "{said:?}"
     );
     yard.assert_nothing_to_do(&uid).await;
@@ -446,6 +450,7 @@ async fn a_deleted_user_ends_with_nothing_left() {
         (0, Reason::Terminating)
     );
     assert_eq!(yard.settled(&uid).await, None);
-    assert_eq!(yard.store().agent_config(&uid).await.unwrap(), None);
+    let row: Option<AgentConfigRow> = yard.store().row(&uid).await.unwrap();
+    assert_eq!(row, None);
     assert!(yard.config_pass(&uid).await.unwrap().is_none());
 }

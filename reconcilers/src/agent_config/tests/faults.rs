@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use schema::adapter::Adapter;
 use schema::clock::{ManualClock, SharedClock};
-use schema::condition::{self, ConditionType, Reason};
+use schema::condition::Reason;
 use schema::config::{Config, parse_patch};
 use schema::container::Desired;
 use schema::ids::{Timestamp, Uid};
@@ -14,13 +14,14 @@ use schema::user::{NewUser, Source};
 use serde_json::json;
 
 use super::converge::{save, text, yard};
-use crate::agent_config::{AgentConfigReconciler, Options, Parts, settled};
+use crate::agent_config::{AgentConfigReconciler, Options, Parts};
 use crate::container::tests::support::reason;
 use crate::drivers::docker::fake::FakeEngine;
 use crate::engine::view::EngineView;
-use crate::runtime::{Classify, ErrorClass, Reconciler};
+use crate::runtime::{ErrorClass, Purpose, Reconciler};
 use crate::stores::memory::{MemoryDataDir, MemoryStore, Pace};
-use crate::stores::{AdapterSource, ConfigSource, DataDir, Store};
+use crate::stores::{AdapterSource, ConfigSource, DataDir};
+use crate::testing::{pass, pure_plan};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_before_every_step_the_end_is_the_same() {
@@ -85,43 +86,34 @@ impl Memory {
     }
 
     fn boot(&self) -> AgentConfigReconciler {
-        let store: Arc<dyn Store> = Arc::new(self.store.clone());
+        let store = Arc::new(self.store.clone());
         let engine = Arc::new(FakeEngine::new(Arc::clone(&self.clock)));
         let parts = Parts {
             view: Arc::new(EngineView::new(engine, "instance")),
             data_dir: Arc::new(self.dir.clone()),
-            config: Arc::new(ConfigSource::new(Arc::clone(&store))),
-            adapters: Arc::new(AdapterSource::new(Arc::clone(&store))),
+            config: Arc::new(ConfigSource::new(store.clone())),
+            adapters: Arc::new(AdapterSource::new(store.clone())),
             store,
-            settled: settled::channel().0,
         };
         let options = Options {
             service_user: (0, 0),
             agent_port: 8081,
             verify_every: Duration::from_secs(600),
         };
-        AgentConfigReconciler::new(parts, Arc::clone(&self.clock), options)
+        AgentConfigReconciler::new(parts, &self.clock, options)
     }
 
     /// A pass; tells the reason it ends with once nothing is left to do.
     async fn pass(&self, reconciler: &AgentConfigReconciler) -> Option<Reason> {
-        reconciler.mark_dirty(&self.uid);
-        let snapshot = match reconciler.observe(&self.uid).await {
-            Ok(snapshot) => snapshot.unwrap(),
-            Err(error) => {
-                assert_eq!(error.class(), ErrorClass::Transient, "{error}");
-                return None;
-            }
-        };
-        let plan = AgentConfigReconciler::plan(&snapshot, Timestamp::from_secs(1));
-        for action in &plan.actions {
-            if let Err(error) = reconciler.apply(&self.uid, action).await {
-                assert_ne!(error.class(), ErrorClass::Terminal, "{error}");
-                return None;
-            }
+        reconciler.changed(&self.uid);
+        let now = Timestamp::from_secs(1);
+        let pass = pass(reconciler, &self.uid, now, &mut None, async || {}).await;
+        let pass = pass.unwrap().unwrap();
+        if let Some((class, _, error)) = &pass.error {
+            assert_ne!(*class, ErrorClass::Terminal, "{error}");
+            return None;
         }
-        let ready = condition::find(&plan.conditions, ConditionType::Ready).unwrap();
-        plan.actions.is_empty().then_some(ready.reason)
+        (pass.acted == 0).then(|| pass.condition.unwrap().reason)
     }
 
     async fn settle(&self, reconciler: &AgentConfigReconciler) {
@@ -218,9 +210,11 @@ async fn nothing_is_read_while_nothing_has_changed() {
     let mut looked = Vec::new();
     for minute in 0..30_u64 {
         let before = calls.load(Ordering::Relaxed);
-        let snapshot = reconciler.observe(&memory.uid).await.unwrap().unwrap();
-        let plan = AgentConfigReconciler::plan(&snapshot, Timestamp::from_secs(1));
+        let snapshot = reconciler.observe(&memory.uid, Purpose::Pass);
+        let snapshot = snapshot.await.unwrap().unwrap();
+        let plan = pure_plan::<AgentConfigReconciler>(&snapshot, Timestamp::from_secs(1));
         assert_eq!(plan.actions, []);
+        reconciler.converged(&memory.uid, &snapshot, &plan.conditions);
         if calls.load(Ordering::Relaxed) > before {
             looked.push(minute);
         }
@@ -231,8 +225,9 @@ async fn nothing_is_read_while_nothing_has_changed() {
         "every ten minutes: {looked:?}"
     );
     // An operator asks for it.
-    reconciler.look_closely(&memory.uid);
+    reconciler.refresh(&memory.uid);
     let before = calls.load(Ordering::Relaxed);
-    reconciler.observe(&memory.uid).await.unwrap();
+    let observed = reconciler.observe(&memory.uid, Purpose::DryRun).await;
+    assert!(observed.unwrap().is_some());
     assert!(calls.load(Ordering::Relaxed) > before);
 }

@@ -12,11 +12,12 @@ use super::converge::{path, save, text, yard};
 use crate::agent_config::observe::is_unreadable;
 use crate::agent_config::{ConfigError, plan};
 use crate::container::tests::support::{Yard, reason};
+use crate::runtime::Purpose;
 use crate::runtime::{Classify, ErrorClass, Reconciler};
 
 /// The planted thing is looked at, and this is said of it; nothing else happens.
 async fn says(yard: &mut Yard, uid: &Uid, expected: Reason) -> String {
-    yard.service.config.look_closely(uid);
+    yard.service.config.refresh(uid);
     for _ in 0..3 {
         let pass = yard.config_pass(uid).await.unwrap().unwrap();
         assert!(pass.error.is_none(), "{:?}", pass.error);
@@ -159,7 +160,8 @@ async fn l44_what_the_agent_writes_meanwhile_is_not_lost() {
         save(&yard, &uid, "first", "zero").await;
         yard.settled(&uid).await;
         save(&yard, &uid, "s3cret", "one").await;
-        let snapshot = yard.service.config.observe(&uid).await.unwrap().unwrap();
+        let observed = yard.service.config.observe(&uid, Purpose::DryRun);
+        let snapshot = observed.await.unwrap().unwrap();
         let plan = plan::plan(&snapshot);
         // Between the read and the rename, in the same second and of the same length.
         let before = [text(&yard, "config.json"), text(&yard, "security.json")];
@@ -194,7 +196,8 @@ async fn a_directory_that_the_agent_removed_is_made_again() {
     save(&yard, &uid, "first", "zero").await;
     yard.settled(&uid).await;
     save(&yard, &uid, "s3cret", "one").await;
-    let snapshot = yard.service.config.observe(&uid).await.unwrap().unwrap();
+    let observed = yard.service.config.observe(&uid, Purpose::DryRun);
+    let snapshot = observed.await.unwrap().unwrap();
     let plan = plan::plan(&snapshot);
     fs::remove_dir_all(path(&yard, "")).unwrap();
     let error = yard

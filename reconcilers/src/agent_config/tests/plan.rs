@@ -77,7 +77,10 @@ fn permitted() -> Value {
 }
 
 fn snapshot(row: AgentConfigRow, world: World) -> Snapshot {
-    Snapshot::new(Arc::new(row), world)
+    Snapshot {
+        row: Arc::new(row),
+        world,
+    }
 }
 
 fn looked(row: AgentConfigRow, seen: Seen) -> Snapshot {
@@ -561,7 +564,7 @@ fn files_come_back_as_they_were_where_no_migration_leads_back() {
         if steps == 0 || half {
             let message = &ready(&last).message;
             assert!(
-                message.contains("; the files of before were put back"),
+                message.contains("; the previous files were put back"),
                 "{message}"
             );
         }

@@ -6,9 +6,9 @@ use schema::condition::{Condition, Reason};
 use schema::container::ContainerFacts;
 use schema::ids::Timestamp;
 
-use super::{Action, Running, SHORT, act, forgotten, say, start};
+use super::{Action, Running, SHORT, act, forgotten, start};
 use crate::drivers::docker::Container;
-use crate::runtime::{Plan, Requeue};
+use crate::runtime::Plan;
 
 /// An exit this soon after a start counts as a crash.
 pub const CRASH_WINDOW: Duration = Duration::from_secs(10 * 60);
@@ -29,10 +29,8 @@ impl Running<'_> {
     /// It ended and nobody asked for it.
     pub(super) fn exited(&self, base: &Container) -> Plan<Action> {
         let Some(details) = self.seen.details.get(&base.id) else {
-            return say(
-                Condition::not_ready(Reason::Exited, "the container ended"),
-                Requeue::After(SHORT),
-            );
+            let condition = Condition::not_ready(Reason::Exited, "the container ended");
+            return Plan::say(condition).after(SHORT);
         };
         let at = details.finished_at.unwrap_or(base.created_at);
         if self.row.facts.last_exit_at != Some(at) {
@@ -74,11 +72,10 @@ impl Running<'_> {
             Some(code) => format!("the container ended with exit code {code}"),
             None => "the container was removed by somebody else".to_owned(),
         };
-        Plan {
-            actions: vec![Action::SaveFacts(Box::new(noted))],
-            conditions: vec![Condition::not_ready(Reason::Exited, message)],
-            requeue: Requeue::AtResync,
-        }
+        Plan::act(
+            vec![Action::SaveFacts(Box::new(noted))],
+            Condition::not_ready(Reason::Exited, message),
+        )
     }
 
     /// Whether the next start has to wait, because starts fail again and again.
@@ -98,12 +95,8 @@ impl Running<'_> {
         } else {
             (Reason::Exited, facts.crash_count)
         };
-        Some(say(
-            Condition::not_ready(
-                reason,
-                format!("the container {ending}, {times} times in a row soon after its start"),
-            ),
-            Requeue::After(left),
-        ))
+        let message =
+            format!("the container {ending}, {times} times in a row soon after its start");
+        Some(Plan::say(Condition::not_ready(reason, message)).after(left))
     }
 }

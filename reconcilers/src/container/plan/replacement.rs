@@ -6,13 +6,13 @@ use schema::condition::{Condition, Reason};
 use schema::container::ContainerFacts;
 
 use super::super::settings::{LABEL_CONFIG_DIGEST, LABEL_DEBUG};
-use super::{Action, Running, SHORT, act, forgotten, remove, rename, say, start, stop};
+use super::{Action, Running, SHORT, act, forgotten, remove, rename, start, stop};
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
     LABEL_SPEC_DIGEST,
 };
+use crate::runtime::Plan;
 use crate::runtime::backoff::doubled;
-use crate::runtime::{Plan, Requeue};
 
 const FIRST_RETRY_OF_REPLACEMENT: Duration = Duration::from_secs(5 * 60);
 const LONGEST_RETRY_OF_REPLACEMENT: Duration = Duration::from_secs(60 * 60);
@@ -73,13 +73,8 @@ impl Running<'_> {
             }
             let only_afresh = !debugging && !by_hand && label(LABEL_SPEC_DIGEST) == wanted_digest;
             if only_afresh && let Some(left) = self.rest_of(base) {
-                return say(
-                    Condition::not_ready(
-                        Reason::Progressing,
-                        "the container was started a moment ago, and is replaced in a moment",
-                    ),
-                    Requeue::After(left),
-                );
+                let message = "the container was started a moment ago and is replaced shortly";
+                return Plan::say(Condition::not_ready(Reason::Progressing, message)).after(left);
             }
             let mut actions = vec![Action::SaveFacts(Box::new(forgotten(&self.row.facts)))];
             actions.extend(next.map(remove));
@@ -129,7 +124,7 @@ impl Running<'_> {
             Reason::ReplacementFailed,
             "the replacement did not become ready; the previous container runs",
         );
-        self.keep_on(base, say(failed, Requeue::After(left)))
+        self.keep_on(base, Plan::say(failed).after(left))
     }
 
     /// The container in use is not what it should be and goes on all the same; `said`, while it runs.
@@ -189,13 +184,8 @@ impl Running<'_> {
                 let started_at = details.and_then(|d| d.started_at);
                 let waited = started_at.map_or(Duration::ZERO, |at| self.now.since(at));
                 if waited < self.seen.readiness_timeout {
-                    return say(
-                        Condition::not_ready(
-                            Reason::NotReady,
-                            "the replacement runs, not ready yet",
-                        ),
-                        Requeue::After(SHORT),
-                    );
+                    let message = "the replacement runs, not ready yet";
+                    return Plan::say(Condition::not_ready(Reason::NotReady, message)).after(SHORT);
                 }
                 self.put_back(prev, base, wanted)
             }

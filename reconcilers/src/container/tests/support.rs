@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schema::adapter::{self, Adapter};
-use schema::agent_config::AgentConfigFacts;
+use schema::agent_config::{AgentConfigFacts, AgentConfigRow};
 use schema::clock::{Clock, ManualClock, SharedClock};
-use schema::condition::{self, Condition, ConditionType, Reason};
+use schema::condition::{self, Condition, Reason};
 use schema::config::history::SavedBy;
 use schema::config::{Config, parse_patch, query as config};
 use schema::container::Desired as DesiredState;
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::agent_config::{self as agent_files, AgentConfigReconciler};
+use crate::agent_config::{self as agent_files, AgentConfigReconciler, AgentConfigStore};
 use crate::container::settings::{AgentProfile, Readiness, RunAs};
 use crate::container::{Agents, ContainerReconciler, Options, Parts};
 use crate::drivers::docker::ContainerEngine;
@@ -32,8 +32,10 @@ use crate::engine::EngineReconciler;
 use crate::engine::data_dir::DataDirProbe;
 use crate::engine::view::EngineView;
 use crate::image::pulls::Pulls;
-use crate::runtime::{Classify, ErrorClass, Plan, Reconciler, Requeue};
-use crate::stores::{AdapterSource, ConfigSource, DataDir, DbStore, LocalDataDir, Store};
+use crate::runtime::{ErrorClass, Reconciler, Requeue, Waits};
+use crate::stores::{AdapterSource, ConfigSource, DataDir, Database, LocalDataDir, Rows};
+use crate::testing::pass;
+pub use crate::testing::{Killed, Pass};
 use crate::user::UserReconciler;
 
 pub const OWNER: &str = "instance";
@@ -53,7 +55,7 @@ pub struct Service {
 /// Who writes the agent's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Files {
-    /// Nobody: they count as written as soon as they are wished.
+    /// Nobody: they count as written as soon as they are desired.
     Settled,
     /// The agent-config reconciler.
     Reconciled,
@@ -76,19 +78,6 @@ pub struct Yard {
     pub first: Option<String>,
 }
 
-/// How a pass ended.
-#[derive(Debug)]
-pub struct Pass {
-    pub condition: Option<Condition>,
-    pub requeue: Requeue,
-    pub acted: usize,
-    pub error: Option<(ErrorClass, Reason, String)>,
-}
-
-/// The service was "killed" at the wanted action.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Killed;
-
 pub fn agent() -> AgentProfile {
     AgentProfile {
         home: "/root".to_owned(),
@@ -106,7 +95,7 @@ impl Service {
         for key in self.engine.keys().await.unwrap() {
             let _ = self.container.keys().await.unwrap();
             let now = START;
-            Yard::pass_of(&self.engine, &key, now, &mut None, &|| {})
+            pass(&self.engine, &key, now, &mut None, async || {})
                 .await
                 .unwrap();
         }
@@ -115,7 +104,7 @@ impl Service {
     /// Passes of the user reconciler until the directory is there.
     pub async fn user_pass(&self, uid: &Uid) {
         for _ in 0..2 {
-            Yard::pass_of(&self.user, uid, START, &mut None, &|| {})
+            pass(&self.user, uid, START, &mut None, async || {})
                 .await
                 .unwrap();
         }
@@ -173,8 +162,12 @@ impl Yard {
         let engine: Arc<dyn ContainerEngine> = Arc::new(fake.clone());
         let clock: SharedClock = clock.clone();
         let view = Arc::new(EngineView::new(Arc::clone(&engine), OWNER));
-        let store: Arc<dyn Store> = Arc::new(DbStore::new(db.clone(), Arc::clone(key)));
-        let source = Arc::new(ConfigSource::new(Arc::clone(&store)));
+        let store = Arc::new(Database::new(
+            db.clone(),
+            Arc::clone(key),
+            Arc::clone(&clock),
+        ));
+        let source = Arc::new(ConfigSource::new(store.clone()));
         let path = dir.path().to_str().unwrap();
         let data_dir: Arc<dyn DataDir> = Arc::new(LocalDataDir::open(dir.path(), OWNER).unwrap());
         let probe = Arc::new(DataDirProbe::new(
@@ -186,12 +179,13 @@ impl Yard {
         let pulls = Arc::new(Pulls::new(
             engine,
             Arc::clone(&clock),
+            Waits::default(),
             TaskTracker::new(),
             CancellationToken::new(),
         ));
         let agents: Arc<dyn Agents> = Arc::new(agent.clone());
         let parts = Parts {
-            store: Arc::clone(&store),
+            store: store.clone(),
             view: Arc::clone(&view),
             data_dir: Arc::clone(&data_dir),
             config: Arc::clone(&source),
@@ -199,14 +193,12 @@ impl Yard {
             probe: Arc::clone(&probe),
             pulls,
         };
-        let (settled, _) = agent_files::settled::channel();
         let config_parts = agent_files::Parts {
-            store: Arc::clone(&store),
+            store: store.clone(),
             view: Arc::clone(&view),
             data_dir: Arc::clone(&data_dir),
             config: Arc::clone(&source),
-            adapters: Arc::new(AdapterSource::new(Arc::clone(&store))),
-            settled,
+            adapters: Arc::new(AdapterSource::new(store.clone())),
         };
         let config_options = agent_files::Options {
             service_user: (0, 0),
@@ -220,10 +212,10 @@ impl Yard {
             verify_every: Duration::from_secs(600),
         };
         Service {
-            engine: EngineReconciler::new(Arc::clone(&store), Arc::clone(&view), source, probe),
-            user: UserReconciler::new(store, data_dir, agents, (0, 0), Arc::clone(&clock)),
-            config: AgentConfigReconciler::new(config_parts, Arc::clone(&clock), config_options),
-            container: ContainerReconciler::new(parts, clock, options),
+            engine: EngineReconciler::new(store.clone(), Arc::clone(&view), source, probe),
+            user: UserReconciler::new(store, data_dir, agents, (0, 0)),
+            config: AgentConfigReconciler::new(config_parts, &clock, config_options),
+            container: ContainerReconciler::new(parts, &clock, options),
             view,
         }
     }
@@ -317,18 +309,20 @@ impl Yard {
     /// What the bell does: the next pass reads desired rows anew.
     pub fn bell(&self, uid: &Uid) {
         self.service.container.desired.mark(uid);
-        self.service.user.mark_dirty(uid);
-        self.service.config.mark_dirty(uid);
+        self.service.user.changed(uid);
+        self.service.config.changed(uid);
     }
 
-    pub fn store(&self) -> DbStore {
-        DbStore::new(self.db.clone(), Arc::clone(&self.key))
+    pub fn store(&self) -> Database {
+        let clock: SharedClock = self.clock.clone();
+        Database::new(self.db.clone(), Arc::clone(&self.key), clock)
     }
 
-    /// The user's files count as written, as they are wished now.
+    /// The user's files count as written, as they are desired now.
     pub async fn settle_files(&self, uid: &Uid) {
         let store = self.store();
-        let Some(row) = store.agent_config(uid).await.unwrap() else {
+        let row: Option<AgentConfigRow> = store.row(uid).await.unwrap();
+        let Some(row) = row else {
             return;
         };
         if row.facts.generation < row.generation {
@@ -337,7 +331,7 @@ impl Yard {
                 generation,
                 ..row.facts
             };
-            store.save_config_facts(uid, &facts).await.unwrap();
+            store.save_agent_config_facts(uid, &facts).await.unwrap();
             self.service.container.desired.mark(uid);
         }
     }
@@ -345,7 +339,8 @@ impl Yard {
     /// One pass for the user's files.
     pub async fn config_pass(&mut self, uid: &Uid) -> Result<Option<Pass>, Killed> {
         let now = self.now();
-        let pass = Self::pass_of(&self.service.config, uid, now, &mut self.budget, &|| {}).await?;
+        let no_check = async || {};
+        let pass = pass(&self.service.config, uid, now, &mut self.budget, no_check).await?;
         if pass.as_ref().is_some_and(|pass| pass.acted > 0) {
             // What the bell or the hint does.
             self.service.container.desired.mark(uid);
@@ -358,62 +353,13 @@ impl Yard {
         self.service.view.mark_stale(uid);
     }
 
-    /// One pass of one reconciler for one key, as the runtime makes it.
-    async fn pass_of<R: Reconciler<Key = Uid>>(
-        reconciler: &R,
-        key: &Uid,
-        now: Timestamp,
-        budget: &mut Option<usize>,
-        check: &impl Fn(),
-    ) -> Result<Option<Pass>, Killed> {
-        let failed = |error: R::Error, acted| Pass {
-            condition: None,
-            requeue: Requeue::AtResync,
-            acted,
-            error: Some((error.class(), error.reason(), error.to_string())),
-        };
-        let snapshot = match reconciler.observe(key).await {
-            Ok(Some(snapshot)) => snapshot,
-            Ok(None) => return Ok(None),
-            Err(error) => return Ok(Some(failed(error, 0))),
-        };
-        let plan: Plan<R::Action> = R::plan(&snapshot, now);
-        let again: Plan<R::Action> = R::plan(&snapshot, now);
-        assert_eq!(plan, again, "a plan depends on nothing but its input");
-        let ready = condition::find(&plan.conditions, ConditionType::Ready).cloned();
-        let claims_ready = ready
-            .as_ref()
-            .is_some_and(|c| c.status == condition::ConditionStatus::True);
-        assert!(plan.actions.is_empty() || !claims_ready, "{plan:?}");
-        let mut acted = 0;
-        for action in &plan.actions {
-            if let Some(left) = budget {
-                if *left == 0 {
-                    return Err(Killed);
-                }
-                *left -= 1;
-            }
-            if let Err(error) = reconciler.apply(key, action).await {
-                return Ok(Some(failed(error, acted + 1)));
-            }
-            acted += 1;
-            check();
-        }
-        Ok(Some(Pass {
-            condition: ready,
-            requeue: plan.requeue,
-            acted,
-            error: None,
-        }))
-    }
-
     /// One pass for a container.
     pub async fn pass(&mut self, uid: &Uid) -> Result<Option<Pass>, Killed> {
         if self.files == Files::Settled {
             self.settle_files(uid).await;
         }
         let fake = self.fake.clone();
-        let check = || {
+        let check = async || {
             assert!(
                 fake.running().len() <= 1,
                 "two at once: {:?}",
@@ -421,8 +367,7 @@ impl Yard {
             )
         };
         let now = self.now();
-        let pass =
-            Self::pass_of(&self.service.container, uid, now, &mut self.budget, &check).await?;
+        let pass = pass(&self.service.container, uid, now, &mut self.budget, check).await?;
         self.actions += pass.as_ref().map_or(0, |pass| pass.acted);
         Ok(pass)
     }
@@ -430,7 +375,7 @@ impl Yard {
     /// Passes of all reconcilers until nothing is left to do, moving the clock when all wait. Returns
     /// the last condition of the user's container; `None` when the user is gone.
     pub async fn settle(&mut self, uid: &Uid) -> Result<Option<Condition>, Killed> {
-        let no_check = || {};
+        let no_check = async || {};
         let mut conflicts = 0;
         for _ in 0..MANY {
             let now = self.now();
@@ -447,15 +392,13 @@ impl Yard {
             let _ = self.service.config.keys().await.unwrap();
             for key in self.service.engine.keys().await.unwrap() {
                 let pass =
-                    Self::pass_of(&self.service.engine, &key, now, &mut self.budget, &no_check)
-                        .await?;
+                    pass(&self.service.engine, &key, now, &mut self.budget, no_check).await?;
                 if let Some(pass) = pass {
                     acted += pass.acted;
                     failed |= pass.error.is_some_and(|e| e.0 != ErrorClass::Terminal);
                 }
             }
-            let pass =
-                Self::pass_of(&self.service.user, uid, now, &mut self.budget, &no_check).await?;
+            let pass = pass(&self.service.user, uid, now, &mut self.budget, no_check).await?;
             if let Some(pass) = pass {
                 acted += pass.acted;
                 failed |= pass.error.is_some_and(|e| e.0 != ErrorClass::Terminal);

@@ -9,11 +9,12 @@ use schema::image::DesiredImage;
 use serde_json::json;
 
 use super::support::{AGENT, Yard, broken, reason, slow};
+use crate::container::ContainerStore;
 use crate::drivers::docker::fake::{Fault, PullEnd, Verb};
 use crate::drivers::docker::{ContainerEngine, ContainerSettings, EngineError};
 use crate::image::Action;
 use crate::runtime::Reconciler;
-use crate::stores::Store;
+use crate::user::UserStore;
 
 #[tokio::test(start_paused = true)]
 async fn an_image_is_pulled_once_for_a_request_and_once_more_for_the_next() {
@@ -141,7 +142,7 @@ async fn an_image_that_users_have_stays_until_they_have_another() {
             image_id: Some(image.clone()),
             ..ContainerFacts::default()
         };
-        yard.store.save_facts(user, &facts).await.unwrap();
+        yard.store.save_container_facts(user, &facts).await.unwrap();
     }
     let removals = [yard.absent(AGENT), yard.absent(&image)];
     for removal in &removals {
@@ -156,8 +157,8 @@ async fn an_image_that_users_have_stays_until_they_have_another() {
     assert_eq!(yard.tags(), ["agent:1"]);
     for user in &users {
         yard.store.delete_user(user, yard.clock_now()).unwrap();
-        yard.store.purge_container(user, "container").await.unwrap();
-        yard.store.purge_user(user, "user").await.unwrap();
+        yard.store.purge_container(user).await.unwrap();
+        yard.store.purge_user(user).await.unwrap();
     }
     for removal in &removals {
         assert!(yard.settled(removal).await.is_none(), "it is forgotten");
@@ -222,11 +223,8 @@ async fn a_removal_that_is_taken_back_leaves_the_image() {
     let _ = yard.settle_within(&uid, Duration::from_secs(10)).await;
     assert_eq!(yard.cancel(AGENT), uid);
     yard.store.delete_user(&user, yard.clock_now()).unwrap();
-    yard.store
-        .purge_container(&user, "container")
-        .await
-        .unwrap();
-    yard.store.purge_user(&user, "user").await.unwrap();
+    yard.store.purge_container(&user).await.unwrap();
+    yard.store.purge_user(&user).await.unwrap();
     assert!(yard.settled(&uid).await.is_none());
     assert_eq!(yard.fake.all_images()[0].id, image);
 }

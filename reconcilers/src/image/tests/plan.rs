@@ -112,7 +112,7 @@ impl Snapshot {
 }
 
 const START_PULL: &str = "pull docker.io/library/agent:1";
-const STOP: &str = "call the pull of docker.io/library/agent:1 off";
+const STOP: &str = "cancel the pull of docker.io/library/agent:1";
 const REMEMBER: &str = "remember what was pulled";
 const REMOVE: &str = "remove docker.io/library/agent:1 from the engine";
 const FORGET: &str = "remove the last trace";

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::support::{AGENT, START, broken, slow};
 use crate::drivers::docker::fake::{FakeEngine, PullEnd, Verb};
 use crate::image::pulls::{CANCELLED, PullReport, PullState, Pulls, Update};
+use crate::runtime::Waits;
 
 struct Port {
     fake: FakeEngine,
@@ -28,6 +29,7 @@ fn port() -> Port {
     let pulls = Pulls::new(
         Arc::new(fake.clone()),
         clock.clone(),
+        Waits::default(),
         TaskTracker::new(),
         shutdown.clone(),
     );

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schema::clock::{Clock, ManualClock, SharedClock};
-use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
+use schema::condition::{Condition, ConditionStatus, Reason};
 use schema::config::{Config, parse_patch};
 use schema::container::Desired;
 use schema::ids::{Timestamp, Uid};
@@ -20,9 +20,11 @@ use crate::drivers::docker::{ContainerEngine, EngineError};
 use crate::engine::view::EngineView;
 use crate::image::ImageReconciler;
 use crate::image::pulls::Pulls;
-use crate::runtime::{Classify, ErrorClass, Reconciler, Requeue};
+use crate::runtime::{Reconciler, Requeue, Waits};
 use crate::stores::memory::MemoryStore;
-use crate::stores::{ConfigSource, Store};
+use crate::stores::{ConfigSource, ConfigStore, Rows};
+use crate::testing::pass;
+pub use crate::testing::{Killed, Pass};
 
 pub const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 pub const AGENT: &str = "docker.io/library/agent:1";
@@ -53,19 +55,6 @@ pub struct Yard {
     pub actions: usize,
 }
 
-/// How a pass ended.
-#[derive(Debug)]
-pub struct Pass {
-    pub condition: Option<Condition>,
-    pub requeue: Requeue,
-    pub acted: usize,
-    pub error: Option<(ErrorClass, Reason, String)>,
-}
-
-/// The service was "killed" at the wanted action.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Killed;
-
 /// A pull of three layers, one of which is there already, an event every 100 ms.
 pub fn slow(ends: PullEnd) -> PullScript {
     PullScript {
@@ -88,16 +77,17 @@ fn boot(store: &MemoryStore, clock: &Arc<ManualClock>, fake: &FakeEngine) -> Ser
     let engine: Arc<dyn ContainerEngine> = Arc::new(fake.clone());
     let clock: SharedClock = clock.clone();
     let view = Arc::new(EngineView::new(Arc::clone(&engine), "instance"));
-    let store: Arc<dyn Store> = Arc::new(store.clone());
-    let config = Arc::new(ConfigSource::new(Arc::clone(&store)));
+    let store = Arc::new(store.clone());
+    let config = Arc::new(ConfigSource::new(store.clone()));
     let shutdown = CancellationToken::new();
     let pulls = Arc::new(Pulls::new(
         engine,
         Arc::clone(&clock),
+        Waits::default(),
         TaskTracker::new(),
         shutdown.clone(),
     ));
-    let images = ImageReconciler::new(store, Arc::clone(&view), config, Arc::clone(&pulls), clock);
+    let images = ImageReconciler::new(store, Arc::clone(&view), config, Arc::clone(&pulls));
     Service {
         view,
         pulls,
@@ -130,7 +120,7 @@ impl Yard {
     pub fn request(&self, reference: &str, token: &str) -> Uid {
         let new = Uid::random();
         let (uid, _) = self.store.request_pull(&new, reference, token).unwrap();
-        self.service.images.mark_dirty(&uid);
+        self.service.images.changed(&uid);
         uid
     }
 
@@ -138,7 +128,7 @@ impl Yard {
         let new = Uid::random();
         let now = self.clock.now();
         let (uid, _) = self.store.request_absent(&new, reference, now).unwrap();
-        self.service.images.mark_dirty(&uid);
+        self.service.images.changed(&uid);
         uid
     }
 
@@ -146,7 +136,7 @@ impl Yard {
         let new = Uid::random();
         let now = self.clock.now();
         let (uid, _) = self.store.request_cancel(&new, reference, now).unwrap();
-        self.service.images.mark_dirty(&uid);
+        self.service.images.changed(&uid);
         uid
     }
 
@@ -173,7 +163,7 @@ impl Yard {
     }
 
     pub async fn row(&self, uid: &Uid) -> Option<ImageRow> {
-        self.store.image(uid).await.unwrap()
+        Rows::<ImageRow>::row(&self.store, uid).await.unwrap()
     }
 
     /// Time passes, for the clock and for whoever sleeps.
@@ -184,47 +174,11 @@ impl Yard {
 
     /// One pass, as the runtime makes it; `None` when the object is gone.
     pub async fn pass(&mut self, uid: &Uid) -> Result<Option<Pass>, Killed> {
-        let failed = |error: crate::image::ImageError, acted| Pass {
-            condition: Some(Condition::not_ready(error.reason(), error.to_string())),
-            requeue: Requeue::AtResync,
-            acted,
-            error: Some((error.class(), error.reason(), error.to_string())),
-        };
-        let images = &self.service.images;
-        let snapshot = match images.observe(uid).await {
-            Ok(Some(snapshot)) => snapshot,
-            Ok(None) => return Ok(None),
-            Err(error) => return Ok(Some(failed(error, 0))),
-        };
         let now = self.clock.now();
-        let plan = ImageReconciler::plan(&snapshot, now);
-        let again = ImageReconciler::plan(&snapshot, now);
-        assert_eq!(plan, again, "a plan depends on nothing but its input");
-        let ready = condition::find(&plan.conditions, ConditionType::Ready).cloned();
-        assert!(
-            plan.actions.is_empty() || !is_ready(ready.as_ref()),
-            "{plan:?}"
-        );
-        let mut acted = 0;
-        for action in &plan.actions {
-            if let Some(left) = &mut self.budget {
-                if *left == 0 {
-                    return Err(Killed);
-                }
-                *left -= 1;
-            }
-            acted += 1;
-            self.actions += 1;
-            if let Err(error) = images.apply(uid, action).await {
-                return Ok(Some(failed(error, acted)));
-            }
-        }
-        Ok(Some(Pass {
-            condition: ready,
-            requeue: plan.requeue,
-            acted,
-            error: None,
-        }))
+        let images = &self.service.images;
+        let pass = pass(images, uid, now, &mut self.budget, async || {}).await?;
+        self.actions += pass.as_ref().map_or(0, |pass| pass.acted);
+        Ok(pass)
     }
 
     /// Passes until the image is ready or gone, or the time is up. Returns the last condition; `None`
@@ -242,11 +196,11 @@ impl Yard {
             let Some(pass) = self.pass(uid).await? else {
                 return Ok(None);
             };
-            last = pass.condition;
+            last = pass.condition.clone();
             if is_ready(last.as_ref()) || self.clock.now() >= until {
                 return Ok(last);
             }
-            match (pass.error, pass.requeue) {
+            match (&pass.error, pass.requeue) {
                 (Some(_), _) => self.pass_time(Duration::from_secs(1)).await,
                 (None, Requeue::After(time)) => {
                     let left = until.since(self.clock.now());

@@ -124,6 +124,22 @@ impl View<'_> {
     }
 }
 
+impl View<'_> {
+    /// When the first of those who are under way is judged although nothing happens.
+    pub(super) fn next_judgement(&self) -> Option<Duration> {
+        let under_way = self.targets.iter().filter(|t| t.state.is_under_way());
+        let limit = self.row.health_timeout + GRACE;
+        let left = under_way.filter_map(|target| {
+            let ready = target.container.as_ref().and_then(|c| c.ready.as_ref());
+            let since = target.moved_at?.max(ready?.last_transition_at);
+            // A little later, so that the limit is passed then.
+            let at = since.plus(limit).plus(Duration::from_millis(1));
+            (at > self.now).then(|| at.since(self.now))
+        });
+        left.min()
+    }
+}
+
 /// Whether the container has the image it had before the rollout.
 fn has_previous(target: &RolloutTarget) -> bool {
     match (&target.container, &target.previous) {

@@ -1,17 +1,15 @@
 //! What the reference means: once for all users of an attempt, pulled first where that is asked for.
 
-use std::time::Duration;
-
 use schema::condition::{Condition, Reason};
 use schema::config::PullPolicy;
+use schema::config::query::{ENGINE_NAME, engine_uid};
+use schema::ids::Kind;
 use schema::rollout::{Phase, RolloutFacts, RolloutKind};
 
-use super::{Action, View, say};
+use super::{Action, View};
 use crate::image::pulls::{self, PullState};
 use crate::rollout::observe::{Found, Sight};
-use crate::runtime::{Plan, Requeue};
-
-const SHORT: Duration = Duration::from_millis(300);
+use crate::runtime::Plan;
 
 impl View<'_> {
     pub(super) fn resolve(&self, sight: Option<&Sight>) -> Plan<Action> {
@@ -23,21 +21,17 @@ impl View<'_> {
             Ok(there) => there.as_ref(),
             Err(why) => {
                 let condition = Condition::unknown(Reason::EngineUnavailable, why);
-                return say(condition, Requeue::After(Duration::from_secs(1)));
+                return Plan::say(condition).waiting_for(Kind::Engine, &engine_uid(), ENGINE_NAME);
             }
         };
         if sight.policy == PullPolicy::Never {
             return match there {
                 Some(found) => self.resolved(found, ""),
-                None => say(
-                    Condition::not_ready(
-                        Reason::ImageMissing,
-                        format!(
-                            "the engine has no image {reference}, and image.pull_policy is never"
-                        ),
-                    ),
-                    Requeue::After(pulls::FIRST_RETRY),
-                ),
+                None => Plan::say(Condition::not_ready(
+                    Reason::ImageMissing,
+                    format!("the engine has no image {reference}, and image.pull_policy is never"),
+                ))
+                .after(pulls::FIRST_RETRY),
             };
         }
         // A digest that is there is as new as it ever gets.
@@ -52,18 +46,17 @@ impl View<'_> {
             (Some(found), _) if !pull_wanted => self.resolved(found, ""),
             // One that somebody else asked for is joined, so that its end, whichever, is this one's.
             _ if !sight.asked => self.pull(),
-            (_, PullState::Running) => say(
-                Condition::not_ready(Reason::ImagePulling, format!("pulling {reference}")),
-                Requeue::After(SHORT),
-            ),
+            (_, PullState::Running) => Plan::say(Condition::not_ready(
+                Reason::ImagePulling,
+                format!("pulling {reference}"),
+            ))
+            .waiting_for(Kind::Image, &pulls::awaited(reference), reference),
             (Some(found), PullState::Idle) => self.resolved(found, ""),
-            (None, PullState::Idle) => say(
-                Condition::not_ready(
-                    Reason::ImageMissing,
-                    format!("{reference} was pulled, and is gone from the engine again"),
-                ),
-                Requeue::After(pulls::FIRST_RETRY),
-            ),
+            (None, PullState::Idle) => Plan::say(Condition::not_ready(
+                Reason::ImageMissing,
+                format!("{reference} was pulled, and is gone from the engine again"),
+            ))
+            .after(pulls::FIRST_RETRY),
             (
                 _,
                 PullState::Failed {
@@ -98,13 +91,11 @@ impl View<'_> {
                 let left = delay.checked_sub(self.now.since(*at));
                 match left.filter(|left| !left.is_zero()) {
                     None => self.pull(),
-                    Some(left) => say(
-                        Condition::not_ready(
-                            Reason::ImagePullFailed,
-                            format!("{reference}: {message}"),
-                        ),
-                        Requeue::After(left),
-                    ),
+                    Some(left) => Plan::say(Condition::not_ready(
+                        Reason::ImagePullFailed,
+                        format!("{reference}: {message}"),
+                    ))
+                    .after(left),
                 }
             }
         }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::support::{Fleet, NEW, upgrade};
 use crate::drivers::docker::EngineError;
 use crate::drivers::docker::fake::Verb;
-use crate::stores::Store;
+use crate::stores::ConfigStore;
 
 async fn policy(fleet: &Fleet, policy: &str) {
     let (stored, _) = fleet.store.config().await.unwrap();

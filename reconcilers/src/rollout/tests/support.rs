@@ -1,11 +1,12 @@
 //! A fleet of users whose containers do at once what is wanted of them, or fail as the test says.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use schema::clock::{Clock, ManualClock, SharedClock};
-use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
+use schema::condition::{self, Condition, Reason};
 use schema::container::{ContainerFacts, Desired};
 use schema::ids::{Epoch, Kind, Timestamp, Uid};
 use schema::rollout::{NewRollout, RolloutKind, RolloutRow, RolloutTarget, TargetState};
@@ -13,26 +14,26 @@ use schema::user::{NewUser, Source};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::container::ContainerStore;
 use crate::drivers::docker::ContainerEngine;
 use crate::drivers::docker::fake::FakeEngine;
 use crate::engine::view::EngineView;
 use crate::image::pulls::Pulls;
-use crate::rollout::plan::Action;
+use crate::rollout::RolloutStore;
 use crate::rollout::{Parts, RolloutReconciler};
-use crate::runtime::{Classify, ErrorClass, ObjectStatus, Plan, Reconciler, Requeue, StatusStore};
+use crate::runtime::{
+    Awaited, ErrorClass, ObjectStatus, Objects, Reconciler, Requeue, StatusStore, Waits,
+};
+use crate::stores::ConfigSource;
 use crate::stores::memory::MemoryStore;
-use crate::stores::{ConfigSource, DirtyObserver, Store};
+pub use crate::testing::Killed;
+use crate::testing::pass;
+use crate::user::UserStore;
 
 pub const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 pub const OLD: &str = "docker.io/library/echo:1";
 pub const NEW: &str = "docker.io/library/echo:2";
 pub const OLD_ID: &str = "sha256:old";
-
-struct Nobody;
-
-impl DirtyObserver for Nobody {
-    fn dirty(&self, _uid: &Uid) {}
-}
 
 /// What a container does with a new generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,11 +63,9 @@ pub struct Fleet {
     pub most_under_way: usize,
     /// Every plan that did something, in words.
     pub told: Vec<String>,
+    /// What the last pass waits for.
+    pub waits_for: Vec<Awaited>,
 }
-
-/// The service was "killed".
-#[derive(Debug, PartialEq, Eq)]
-pub struct Killed;
 
 pub fn upgrade(max_unavailable: u32) -> NewRollout {
     NewRollout {
@@ -107,15 +106,14 @@ impl Fleet {
                 image_digest: Some("docker.io/library/echo@sha256:old".to_owned()),
                 ..ContainerFacts::default()
             };
-            store.save_facts(&uid, &facts).await.unwrap();
+            store.save_container_facts(&uid, &facts).await.unwrap();
             uids.push(uid);
         }
         let rollout = Uid::from("f".repeat(32));
         store
             .create_rollout(&rollout, new, &uids, "admin", START)
             .unwrap();
-        let shared: SharedClock = clock.clone();
-        let statuses = store.statuses(Kind::Container, "container", shared, Arc::new(Nobody));
+        let statuses = store.statuses(Kind::Container, "container");
         let mut fleet = Self {
             reconciler: Self::boot(&store, &clock, &fake),
             store,
@@ -128,6 +126,7 @@ impl Fleet {
             budget: None,
             most_under_way: 0,
             told: Vec::new(),
+            waits_for: Vec::new(),
         };
         fleet.containers().await;
         fleet
@@ -136,15 +135,16 @@ impl Fleet {
     fn boot(store: &MemoryStore, clock: &Arc<ManualClock>, fake: &FakeEngine) -> RolloutReconciler {
         let engine: Arc<dyn ContainerEngine> = Arc::new(fake.clone());
         let clock: SharedClock = clock.clone();
-        let store: Arc<dyn Store> = Arc::new(store.clone());
+        let store = Arc::new(store.clone());
         let pulls = Arc::new(Pulls::new(
             Arc::clone(&engine),
             Arc::clone(&clock),
+            Waits::default(),
             TaskTracker::new(),
             CancellationToken::new(),
         ));
         let parts = Parts {
-            config: Arc::new(ConfigSource::new(Arc::clone(&store))),
+            config: Arc::new(ConfigSource::new(store.clone())),
             view: Arc::new(EngineView::new(engine, "instance")),
             store,
             pulls,
@@ -193,8 +193,8 @@ impl Fleet {
                 continue;
             };
             if row.deleted_at.is_some() {
-                self.store.purge_container(uid, "container").await.unwrap();
-                self.store.purge_user(uid, "user").await.unwrap();
+                self.store.purge_container(uid).await.unwrap();
+                self.store.purge_user(uid).await.unwrap();
                 busy = true;
                 continue;
             }
@@ -226,62 +226,34 @@ impl Fleet {
         busy
     }
 
-    async fn check(&mut self) {
-        let (row, targets) = self.store_unfailing().await;
-        let under_way = targets.iter().filter(|t| t.state.is_under_way()).count();
-        self.most_under_way = self.most_under_way.max(under_way);
-        assert!(
-            under_way <= usize::try_from(row.max_unavailable).unwrap(),
-            "{targets:?}"
-        );
-    }
-
-    async fn store_unfailing(&self) -> (RolloutRow, Vec<RolloutTarget>) {
-        loop {
-            if let Ok(Some(found)) = self.store.rollout(&self.rollout).await {
-                return found;
-            }
-        }
-    }
-
     /// One pass. `None`: there is nothing to look at any more.
     pub async fn pass(&mut self) -> Result<Option<(usize, Condition, Requeue)>, Killed> {
         let key = self.rollout.clone();
-        let failed = |error: &crate::rollout::RolloutError| {
-            assert_ne!(error.class(), ErrorClass::Terminal, "{error}");
-            let condition = Condition::not_ready(error.reason(), error.to_string());
-            Ok(Some((1, condition, Requeue::AtResync)))
-        };
-        let snapshot = match self.reconciler.observe(&key).await {
-            Ok(Some(snapshot)) => snapshot,
-            Ok(None) => return Ok(None),
-            Err(error) => return failed(&error),
-        };
         let now = self.clock.now();
-        let plan: Plan<Action> = RolloutReconciler::plan(&snapshot, now);
-        assert_eq!(plan, RolloutReconciler::plan(&snapshot, now));
-        let ready = condition::find(&plan.conditions, ConditionType::Ready)
-            .cloned()
-            .unwrap();
-        assert!(plan.actions.is_empty() || ready.status != ConditionStatus::True);
-        if !plan.actions.is_empty() {
-            let words: Vec<String> = plan.actions.iter().map(ToString::to_string).collect();
-            self.told
-                .push(format!("{}  ({})", words.join("; "), ready.message));
+        let (store, most) = (&self.store, Cell::new(self.most_under_way));
+        let check = async || {
+            let (row, targets) = unfailing(store, &key).await;
+            let under_way = targets.iter().filter(|t| t.state.is_under_way()).count();
+            most.set(most.get().max(under_way));
+            let limit = usize::try_from(row.max_unavailable).unwrap();
+            assert!(under_way <= limit, "{targets:?}");
+        };
+        let pass = pass(&self.reconciler, &key, now, &mut self.budget, check).await;
+        self.most_under_way = most.get();
+        let Some(pass) = pass? else {
+            return Ok(None);
+        };
+        if let Some((class, _, message)) = &pass.error {
+            assert_ne!(*class, ErrorClass::Terminal, "{message}");
+            return Ok(Some((1, pass.condition.unwrap(), pass.requeue)));
         }
-        for action in &plan.actions {
-            if let Some(left) = &mut self.budget {
-                if *left == 0 {
-                    return Err(Killed);
-                }
-                *left -= 1;
-            }
-            if let Err(error) = self.reconciler.apply(&key, action).await {
-                return failed(&error);
-            }
-            self.check().await;
+        let condition = pass.condition.unwrap();
+        self.waits_for = pass.waits_for;
+        if pass.acted > 0 {
+            let steps = pass.steps.join("; ");
+            self.told.push(format!("{steps}  ({})", condition.message));
         }
-        Ok(Some((plan.actions.len(), ready, plan.requeue)))
+        Ok(Some((pass.acted, condition, pass.requeue)))
     }
 
     /// Passes until nothing happens any more, and the last condition.
@@ -315,13 +287,21 @@ impl Fleet {
     }
 }
 
+async fn unfailing(store: &MemoryStore, rollout: &Uid) -> (RolloutRow, Vec<RolloutTarget>) {
+    loop {
+        if let Ok(Some(found)) = store.rollout(rollout).await {
+            return found;
+        }
+    }
+}
+
 impl Fleet {
     pub async fn store_rollouts(&self) -> Vec<Uid> {
         self.store.rollouts().await.unwrap()
     }
 
-    /// What the dirty observer does when an ended rollout is wanted again.
+    /// What the bell does when an ended rollout is wanted again.
     pub fn wanted_again(&self) {
-        super::super::lock(&self.reconciler.memory).mark(&self.rollout);
+        self.reconciler.changed(&self.rollout);
     }
 }

@@ -7,9 +7,10 @@ use schema::container::{ContainerFacts, Desired};
 use schema::rollout::{NewRollout, Phase, TargetState, Wish};
 
 use super::support::{Answer, Fleet, NEW, OLD, OLD_ID, upgrade};
-use crate::runtime::Reconciler;
-use crate::stores::Store;
+use crate::container::ContainerStore;
+use crate::runtime::{Purpose, Reconciler};
 use crate::stores::memory::Pace;
+use schema::ids::Kind;
 
 async fn fleet(users: usize, stopped: &[usize], most: u32) -> (Fleet, String) {
     let fleet = Fleet::new(users, stopped, &upgrade(most)).await;
@@ -236,8 +237,8 @@ async fn however_many_end_alike_it_is_one_step() {
 async fn only_a_rollout_with_users_under_way_is_woken_by_changes() {
     let (mut fleet, new) = fleet(3, &[], 1).await;
     let woken = |fleet: &Fleet| {
-        let memory = super::super::lock(&fleet.reconciler.memory);
-        memory.under_way.contains(&fleet.rollout)
+        let canary = (Kind::Container, fleet.users[0].clone());
+        fleet.waits_for.contains(&canary)
     };
     fleet.pass().await.unwrap();
     assert!(!woken(&fleet), "it is pulling");
@@ -248,6 +249,8 @@ async fn only_a_rollout_with_users_under_way_is_woken_by_changes() {
     }
     assert!(woken(&fleet), "its canary is under way");
     fleet.store.pause_rollout(&fleet.rollout).unwrap();
+    // One to remember the pause, one to wait.
+    fleet.pass().await.unwrap();
     fleet.pass().await.unwrap();
     assert!(woken(&fleet), "who is under way is still judged");
     fleet.broken.clear();
@@ -294,10 +297,12 @@ async fn rolled_back_during_the_last_look_at_its_end_it_is_looked_at_again() {
         fleet.store.roll_back_rollout(&fleet.rollout).unwrap();
         fleet.wanted_again();
     };
-    let (seen, ()) = tokio::join!(fleet.reconciler.observe(&fleet.rollout), rolled_back);
-    let finished = seen.unwrap().unwrap().row.facts.finished_at;
-    assert!(finished.is_some(), "it was read before");
-    let again = fleet.reconciler.observe(&fleet.rollout).await.unwrap();
+    let (reconciler, uid) = (&fleet.reconciler, &fleet.rollout);
+    let (seen, ()) = tokio::join!(reconciler.observe(uid, Purpose::Pass), rolled_back);
+    let seen = seen.unwrap().unwrap();
+    assert!(seen.row.facts.finished_at.is_some(), "it was read before");
+    reconciler.converged(uid, &seen, &[]);
+    let again = reconciler.observe(uid, Purpose::Pass).await.unwrap();
     assert_eq!(again.map(|again| again.row.wish), Some(Wish::Rollback));
 }
 
@@ -355,7 +360,7 @@ async fn who_has_nothing_to_go_back_to_keeps_what_it_has_and_is_named() {
             };
             fleet
                 .store
-                .save_facts(&fleet.users[user], &facts)
+                .save_container_facts(&fleet.users[user], &facts)
                 .await
                 .unwrap();
         }
@@ -460,7 +465,12 @@ async fn a_step_is_refused_when_somebody_wants_something_else_by_now() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let key = fleet.rollout.clone();
-    let seen = fleet.reconciler.observe(&key).await.unwrap().unwrap();
+    let seen = fleet
+        .reconciler
+        .observe(&key, Purpose::Pass)
+        .await
+        .unwrap()
+        .unwrap();
     let plan = crate::rollout::plan::plan(&seen, super::support::START);
     assert_eq!(plan.actions.len(), 1);
     fleet.store.pause_rollout(&key).unwrap();

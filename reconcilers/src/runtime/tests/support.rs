@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::channel::mpsc;
 use schema::condition::{Condition, ConditionType, Reason, find};
-use schema::ids::{Epoch, Generation, Timestamp, Uid};
+use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -19,8 +19,8 @@ use crate::runtime::leader::Leadership;
 use crate::runtime::summary::{ReconcilerHandle, StatusTick, Summary};
 use crate::runtime::supervise::Supervisor;
 use crate::runtime::{
-    Classify, Dirty, ErrorClass, Look, ObjectStatus, PauseState, Plan, Reconciler, Requeue,
-    StatusStore, StoreError, file_lock,
+    Classify, Dirty, ErrorClass, Look, ObjectStatus, PauseState, Plan, Purpose, Reconciler,
+    Requeue, StatusStore, StoreError, Waits, file_lock,
 };
 use schema::bell::{Ringer, bell};
 
@@ -203,6 +203,7 @@ impl Drop for Running {
 
 impl Reconciler for World {
     const NAME: &'static str = "mock";
+    const KIND: Kind = Kind::User;
     const RESYNC: Duration = Duration::from_secs(60);
     type Key = Uid;
     type Snapshot = Thing;
@@ -219,7 +220,7 @@ impl Reconciler for World {
         Ok(self.state().things.keys().cloned().collect())
     }
 
-    async fn observe(&self, key: &Uid) -> Result<Option<Thing>, MockError> {
+    async fn observe(&self, key: &Uid, _: Purpose) -> Result<Option<Thing>, MockError> {
         let _running = Running::enter(self, key);
         let fault = {
             let mut state = self.state();
@@ -252,6 +253,7 @@ impl Reconciler for World {
             actions,
             conditions: thing.claims.clone(),
             requeue: thing.requeue,
+            waits_for: Vec::new(),
         }
     }
 
@@ -507,13 +509,13 @@ impl Rig {
             leadership,
             clock,
             tick: tick.clone(),
-            bell,
+            waits: Waits::default(),
             shutdown: supervisor.shutdown(),
         };
         let controller = Controller::new(
             world.clone(),
             store.clone(),
-            Box::pin(receiver),
+            (bell, Box::pin(receiver)),
             context,
             settings,
         );

@@ -5,6 +5,7 @@
 //! that a simulation repeats exactly. What the API does to the database is in [`MemoryStore`]'s own
 //! methods: each is one accepted write.
 
+mod adapters;
 mod configs;
 mod data_dir;
 mod images;
@@ -19,20 +20,27 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
+use schema::adapter::store::{AdapterFacts, Installed};
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::bell::{Bell, Ringer, bell};
-use schema::clock::SharedClock;
-use schema::config::query::Values;
+use schema::config::query::{Values, engine_uid};
 use schema::container::{ContainerFacts, ContainerRow};
 use schema::error::DbError;
-use schema::ids::{Generation, Kind, Uid};
+use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::image::{DesiredImage, ImageFacts, ImageRow, ImageUse};
 use schema::rollout::{ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
 use schema::user::UserRow;
 use secrecy::SecretString;
 
-use super::{DirtyObserver, RolloutStep, Store};
-use crate::runtime::StatusStore;
+use super::{ConfigStore, PackageStore, Rows};
+use crate::adapter::{AdapterRow, AdapterStore};
+use crate::agent_config::AgentConfigStore;
+use crate::container::ContainerStore;
+use crate::engine::EngineStore;
+use crate::image::ImageStore;
+use crate::rollout::{RolloutStep, RolloutStore};
+use crate::runtime::{Objects, StatusStore};
+use crate::user::UserStore;
 pub use data_dir::MemoryDataDir;
 pub use script::{Change, Pace};
 use script::{Script, delayed};
@@ -72,18 +80,6 @@ impl MemoryStore {
     /// store.
     pub fn on_change(&self, hook: impl Fn(&Change) + Send + Sync + 'static) {
         self.script().told = Some(Arc::new(hook));
-    }
-
-    /// A bell of its own for each listener, so that their order is always the same.
-    pub fn bell(&self) -> Bell {
-        let (ringer, bell) = bell();
-        let mut ringers = self
-            .shared
-            .ringers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        ringers.push(ringer);
-        bell
     }
 
     /// Forgets all listeners, as the end of their process does.
@@ -133,39 +129,6 @@ impl MemoryStore {
         }
     }
 
-    /// One transaction of a reconciler, at the pace of the script.
-    async fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut Tables) -> Result<T, DbError> + Send,
-    ) -> Result<T, DbError> {
-        delayed(self.pace(), || work(&mut self.tables()), away).await
-    }
-}
-
-#[async_trait]
-impl Store for MemoryStore {
-    async fn users(&self) -> Result<Vec<UserRow>, DbError> {
-        self.transaction(|tables| Ok(tables.user_rows())).await
-    }
-
-    async fn user(&self, uid: &Uid) -> Result<Option<UserRow>, DbError> {
-        self.transaction(|tables| Ok(tables.user_row(uid))).await
-    }
-
-    async fn containers(&self) -> Result<Vec<ContainerRow>, DbError> {
-        self.transaction(|tables| Ok(tables.container_rows())).await
-    }
-
-    async fn container(&self, uid: &Uid) -> Result<Option<ContainerRow>, DbError> {
-        self.transaction(|tables| Ok(tables.container_row(uid)))
-            .await
-    }
-
-    async fn generation(&self, kind: Kind, uid: &Uid) -> Result<Option<Generation>, DbError> {
-        self.transaction(|tables| Ok(tables.object(kind, uid).map(|object| object.generation)))
-            .await
-    }
-
     async fn add_finalizer(&self, kind: Kind, uid: &Uid, name: &str) -> Result<(), DbError> {
         self.transaction(|tables| {
             tables.add_finalizer(kind, uid, name);
@@ -178,9 +141,81 @@ impl Store for MemoryStore {
         .await
     }
 
-    async fn purge_container(&self, uid: &Uid, finalizer: &str) -> Result<(), DbError> {
+    /// One transaction of a reconciler, at the pace of the script.
+    async fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut Tables) -> Result<T, DbError> + Send,
+    ) -> Result<T, DbError> {
+        delayed(self.pace(), || work(&mut self.tables()), away).await
+    }
+}
+
+fn keyed<T>(rows: Vec<T>, uid: impl Fn(&T) -> &Uid) -> Vec<(Uid, T)> {
+    rows.into_iter()
+        .map(|row| (uid(&row).clone(), row))
+        .collect()
+}
+
+#[async_trait]
+impl Rows<UserRow> for MemoryStore {
+    async fn rows(&self) -> Result<Vec<(Uid, UserRow)>, DbError> {
+        self.transaction(|tables| Ok(keyed(tables.user_rows(), |row| &row.uid)))
+            .await
+    }
+
+    async fn row(&self, uid: &Uid) -> Result<Option<UserRow>, DbError> {
+        self.transaction(|tables| Ok(tables.user_row(uid))).await
+    }
+}
+
+#[async_trait]
+impl UserStore for MemoryStore {
+    async fn is_container_gone(&self, uid: &Uid) -> Result<bool, DbError> {
+        self.transaction(|tables| Ok(tables.object(Kind::Container, uid).is_none()))
+            .await
+    }
+
+    async fn add_user_finalizer(&self, uid: &Uid) -> Result<(), DbError> {
+        self.add_finalizer(Kind::User, uid, "user").await
+    }
+
+    async fn purge_user(&self, uid: &Uid) -> Result<(), DbError> {
         self.transaction(|tables| {
-            let purged = tables.purge_container(uid, finalizer);
+            let purged = tables.purge_user(uid, "user")?;
+            if purged {
+                self.tell(&Change::Purged {
+                    kind: Kind::User,
+                    uid: uid.clone(),
+                });
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl Rows<ContainerRow> for MemoryStore {
+    async fn rows(&self) -> Result<Vec<(Uid, ContainerRow)>, DbError> {
+        self.transaction(|tables| Ok(keyed(tables.container_rows(), |row| &row.uid)))
+            .await
+    }
+
+    async fn row(&self, uid: &Uid) -> Result<Option<ContainerRow>, DbError> {
+        self.transaction(|tables| Ok(tables.container_row(uid)))
+            .await
+    }
+}
+
+#[async_trait]
+impl ContainerStore for MemoryStore {
+    async fn add_container_finalizer(&self, uid: &Uid) -> Result<(), DbError> {
+        self.add_finalizer(Kind::Container, uid, "container").await
+    }
+
+    async fn purge_container(&self, uid: &Uid) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            let purged = tables.purge_container(uid, "container");
             if purged {
                 self.tell(&Change::Purged {
                     kind: Kind::Container,
@@ -193,21 +228,7 @@ impl Store for MemoryStore {
         .await
     }
 
-    async fn purge_user(&self, uid: &Uid, finalizer: &str) -> Result<(), DbError> {
-        self.transaction(|tables| {
-            let purged = tables.purge_user(uid, finalizer)?;
-            if purged {
-                self.tell(&Change::Purged {
-                    kind: Kind::User,
-                    uid: uid.clone(),
-                });
-            }
-            Ok(())
-        })
-        .await
-    }
-
-    async fn save_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError> {
+    async fn save_container_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError> {
         self.transaction(|tables| {
             if tables.save_facts(uid, facts) {
                 self.tell(&Change::Facts {
@@ -219,16 +240,34 @@ impl Store for MemoryStore {
         })
         .await
     }
+}
 
-    async fn agent_configs(&self) -> Result<Vec<AgentConfigRow>, DbError> {
-        self.transaction(|tables| Ok(tables.config_rows())).await
+#[async_trait]
+impl EngineStore for MemoryStore {
+    async fn engine_generation(&self) -> Result<Option<Generation>, DbError> {
+        self.transaction(|tables| {
+            let engine = tables.object(Kind::Engine, &engine_uid());
+            Ok(engine.map(|object| object.generation))
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl Rows<AgentConfigRow> for MemoryStore {
+    async fn rows(&self) -> Result<Vec<(Uid, AgentConfigRow)>, DbError> {
+        self.transaction(|tables| Ok(keyed(tables.config_rows(), |row| &row.uid)))
+            .await
     }
 
-    async fn agent_config(&self, uid: &Uid) -> Result<Option<AgentConfigRow>, DbError> {
+    async fn row(&self, uid: &Uid) -> Result<Option<AgentConfigRow>, DbError> {
         self.transaction(|tables| Ok(tables.config_row(uid))).await
     }
+}
 
-    async fn agent_values(&self, uid: &Uid) -> Result<UserValues, DbError> {
+#[async_trait]
+impl AgentConfigStore for MemoryStore {
+    async fn user_values(&self, uid: &Uid) -> Result<UserValues, DbError> {
         self.transaction(|tables| Ok(tables.user_values(uid))).await
     }
 
@@ -250,7 +289,11 @@ impl Store for MemoryStore {
         self.transaction(|tables| Ok(tables.kept_files(uid))).await
     }
 
-    async fn save_config_facts(&self, uid: &Uid, facts: &AgentConfigFacts) -> Result<(), DbError> {
+    async fn save_agent_config_facts(
+        &self,
+        uid: &Uid,
+        facts: &AgentConfigFacts,
+    ) -> Result<(), DbError> {
         let save = |tables: &mut Tables| {
             let bumped = tables.save_config_facts(uid, facts)?;
             self.tell(&Change::AgentConfigFacts {
@@ -265,7 +308,10 @@ impl Store for MemoryStore {
         };
         self.transaction(save).await
     }
+}
 
+#[async_trait]
+impl ConfigStore for MemoryStore {
     async fn config(&self) -> Result<(Values, i64), DbError> {
         self.transaction(|tables| Ok((tables.config.clone(), tables.config_generation())))
             .await
@@ -275,7 +321,10 @@ impl Store for MemoryStore {
         self.transaction(|tables| Ok(tables.config_generation()))
             .await
     }
+}
 
+#[async_trait]
+impl PackageStore for MemoryStore {
     async fn adapter(&self) -> Result<(i64, Arc<Adapter>), DbError> {
         self.transaction(|tables| tables.active_adapter()).await
     }
@@ -284,30 +333,44 @@ impl Store for MemoryStore {
         self.transaction(|tables| Ok(tables.adapter_generation()))
             .await
     }
+}
 
-    fn statuses(
-        &self,
-        kind: Kind,
-        reconciler: &'static str,
-        _clock: SharedClock,
-        observer: Arc<dyn DirtyObserver>,
-    ) -> Arc<dyn StatusStore<Uid>> {
+impl Objects for MemoryStore {
+    fn statuses(&self, kind: Kind, reconciler: &'static str) -> Arc<dyn StatusStore<Uid>> {
         Arc::new(statuses::MemoryStatuses {
             store: self.clone(),
             kind,
             reconciler,
-            observer,
         })
     }
 
-    async fn images(&self) -> Result<Vec<ImageRow>, DbError> {
-        self.transaction(|tables| Ok(tables.image_rows())).await
+    /// A bell of its own for each listener, so that their order is always the same.
+    fn bell(&self) -> Bell {
+        let (ringer, bell) = bell();
+        let mut ringers = self
+            .shared
+            .ringers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        ringers.push(ringer);
+        bell
+    }
+}
+
+#[async_trait]
+impl Rows<ImageRow> for MemoryStore {
+    async fn rows(&self) -> Result<Vec<(Uid, ImageRow)>, DbError> {
+        self.transaction(|tables| Ok(keyed(tables.image_rows(), |row| &row.uid)))
+            .await
     }
 
-    async fn image(&self, uid: &Uid) -> Result<Option<ImageRow>, DbError> {
+    async fn row(&self, uid: &Uid) -> Result<Option<ImageRow>, DbError> {
         self.transaction(|tables| Ok(tables.image_row(uid))).await
     }
+}
 
+#[async_trait]
+impl ImageStore for MemoryStore {
     async fn image_uses(&self) -> Result<Vec<ImageUse>, DbError> {
         self.transaction(|tables| Ok(tables.image_uses())).await
     }
@@ -320,10 +383,13 @@ impl Store for MemoryStore {
         .await
     }
 
-    async fn purge_image(&self, uid: &Uid, wished: DesiredImage) -> Result<(), DbError> {
-        self.purge_image_row(uid, wished).await
+    async fn purge_image(&self, uid: &Uid, desired: DesiredImage) -> Result<(), DbError> {
+        self.purge_image_row(uid, desired).await
     }
+}
 
+#[async_trait]
+impl RolloutStore for MemoryStore {
     async fn rollouts(&self) -> Result<Vec<Uid>, DbError> {
         self.transaction(|tables| Ok(tables.unfinished_rollouts()))
             .await
@@ -394,5 +460,33 @@ impl Store for MemoryStore {
     ) -> Result<(), DbError> {
         self.transaction(|tables| tables.finish_target(step, user, state, message))
             .await
+    }
+}
+
+#[async_trait]
+impl AdapterStore for MemoryStore {
+    async fn adapter_row(&self, _uid: &Uid) -> Result<Option<AdapterRow>, DbError> {
+        self.transaction(|tables| Ok(tables.adapter_row())).await
+    }
+
+    async fn save_adapter_facts(&self, facts: &AdapterFacts) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            tables.packages.facts = facts.clone();
+            Ok(())
+        })
+        .await
+    }
+
+    async fn install_adapter(
+        &self,
+        adapter: &Adapter,
+        facts: &AdapterFacts,
+        asked_for: bool,
+        now: Timestamp,
+    ) -> Result<Installed, DbError> {
+        let install = |tables: &mut Tables| Ok(tables.install(adapter, facts, asked_for, now));
+        let installed = self.transaction(install).await?;
+        self.ring();
+        Ok(installed)
     }
 }

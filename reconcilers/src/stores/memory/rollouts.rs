@@ -13,7 +13,7 @@ use schema::rollout::{
 
 use super::MemoryStore;
 use super::tables::Tables;
-use crate::stores::RolloutStep;
+use crate::rollout::RolloutStep;
 
 /// A rollout with its users; their containers and its generation are read from where they are.
 #[derive(Debug)]

@@ -1,7 +1,5 @@
 //! Statuses of one kind of object, in memory.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use schema::condition::Reason;
 use schema::ids::{Epoch, Kind, Uid};
@@ -10,13 +8,11 @@ use schema::object::StatusRow;
 use super::tables::Tables;
 use super::{Change, MemoryStore, away, delayed};
 use crate::runtime::{Dirty, Look, ObjectStatus, PauseState, StatusStore, StoreError};
-use crate::stores::DirtyObserver;
 
 pub(super) struct MemoryStatuses {
     pub(super) store: MemoryStore,
     pub(super) kind: Kind,
     pub(super) reconciler: &'static str,
-    pub(super) observer: Arc<dyn DirtyObserver>,
 }
 
 fn status(paused: bool, row: Option<&StatusRow>) -> ObjectStatus {
@@ -51,30 +47,25 @@ impl MemoryStatuses {
 #[async_trait]
 impl StatusStore<Uid> for MemoryStatuses {
     async fn look(&self, since: Option<i64>) -> Result<Look<Uid>, StoreError> {
-        let look = self
-            .call(|tables| {
-                let changes = tables.changes_of(self.kind, since.unwrap_or_default());
-                let dirty = changes.filter_map(|uid| {
-                    let key = (self.kind, uid.clone());
-                    let object = tables.objects.get(&key)?;
-                    let status = tables.statuses.get(&key);
-                    let observed = status.map(|(row, _)| row.observed_generation);
-                    (object.generation > observed.unwrap_or_default()).then(|| Dirty {
-                        key: uid.clone(),
-                        generation: object.generation,
-                        bulk: object.bulk_generation == object.generation,
-                    })
-                });
-                Look {
-                    dirty: dirty.collect(),
-                    through: tables.version,
-                }
-            })
-            .await?;
-        for object in &look.dirty {
-            self.observer.dirty(&object.key);
-        }
-        Ok(look)
+        self.call(|tables| {
+            let changes = tables.changes_of(self.kind, since.unwrap_or_default());
+            let dirty = changes.filter_map(|uid| {
+                let key = (self.kind, uid.clone());
+                let object = tables.objects.get(&key)?;
+                let status = tables.statuses.get(&key);
+                let observed = status.map(|(row, _)| row.observed_generation);
+                (object.generation > observed.unwrap_or_default()).then(|| Dirty {
+                    key: uid.clone(),
+                    generation: object.generation,
+                    bulk: object.bulk_generation == object.generation,
+                })
+            });
+            Look {
+                dirty: dirty.collect(),
+                through: tables.version,
+            }
+        })
+        .await
     }
 
     async fn load_all(&self) -> Result<Vec<(Uid, ObjectStatus)>, StoreError> {

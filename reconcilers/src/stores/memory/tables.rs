@@ -1,10 +1,8 @@
 //! The tables, and what the statements of the reconcilers do to them.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use schema::adapter::Adapter;
 use schema::config::query::Values;
 use schema::container::{ContainerFacts, ContainerRow, Desired};
 use schema::error::DbError;
@@ -12,6 +10,7 @@ use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::StatusRow;
 use schema::user::UserRow;
 
+use super::adapters::Packages;
 use super::configs::AgentConfig;
 use super::images::ImageSpec;
 use super::rollouts::Rollout;
@@ -65,10 +64,7 @@ pub(super) struct Tables {
     pub(super) config: Values,
     /// How often configuration changed; its generation is one more.
     pub(super) config_changes: i64,
-    /// The active adapter; none at first, as in an empty database.
-    pub(super) adapter: Option<Arc<Adapter>>,
-    /// How often it changed; its generation is one more.
-    pub(super) adapter_changes: i64,
+    pub(super) packages: Packages,
 }
 
 impl Tables {
@@ -117,16 +113,6 @@ impl Tables {
 
     pub(super) fn config_generation(&self) -> i64 {
         self.config_changes + 1
-    }
-
-    pub(super) fn adapter_generation(&self) -> i64 {
-        self.adapter_changes + 1
-    }
-
-    pub(super) fn active_adapter(&self) -> Result<(i64, Arc<Adapter>), DbError> {
-        let adapter = self.adapter.clone();
-        let adapter = adapter.ok_or(DbError::NotFound("active adapter"))?;
-        Ok((self.adapter_generation(), adapter))
     }
 
     fn has_finalizer(&self, kind: Kind, uid: &Uid, name: &str) -> bool {

@@ -1,9 +1,6 @@
 //! What the API writes: each method is one accepted write, or a refusal that changed nothing. They
 //! mean what the functions of `schema` of the same names mean.
 
-use std::sync::Arc;
-
-use schema::adapter::Adapter;
 use schema::config::Changes;
 use schema::config::query::{engine_uid, is_container_input, is_file_input};
 use schema::container::Desired;
@@ -244,19 +241,6 @@ impl MemoryStore {
             }
             Ok(tables.config_generation())
         })
-    }
-
-    /// Puts an adapter into effect and bumps what is made by it.
-    pub fn activate(&self, adapter: impl Into<Arc<Adapter>>) {
-        {
-            let mut tables = self.tables();
-            tables.adapter = Some(adapter.into());
-            tables.adapter_changes += 1;
-            for kind in [Kind::User, Kind::AgentConfig, Kind::Container] {
-                tables.bump_all(kind);
-            }
-        }
-        self.ring();
     }
 
     /// The generation and the stored status of an object, at once and without being counted.

@@ -1,17 +1,13 @@
-//! What the adapter reconciler reads and writes.
+//! What the adapter reconciler reads and writes in the database.
 
-use std::sync::Arc;
-
+use async_trait::async_trait;
 use schema::adapter::Adapter;
 use schema::adapter::store::{self, AdapterFacts, AdapterState, Installed};
-use schema::clock::SharedClock;
-use schema::db::Db;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object;
 
-use super::{DbStatusStore, DirtyObserver};
-use crate::runtime::StatusStore;
+use crate::stores::Database;
 
 /// The one adapter object, of one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,14 +20,27 @@ pub struct AdapterRow {
     pub facts: AdapterFacts,
 }
 
-/// The adapter tables of the database.
-#[derive(Debug, Clone)]
-pub struct AdapterRows(pub Db);
-
-impl AdapterRows {
+/// The adapter object, and packages to put into effect. Every write is one transaction, and may be repeated.
+#[async_trait]
+pub trait AdapterStore: Send + Sync + 'static {
     /// The object; `None` before the first start.
-    pub(crate) async fn read(&self, uid: &Uid) -> Result<Option<AdapterRow>, DbError> {
-        let mut snapshot = self.0.snapshot().await?;
+    async fn adapter_row(&self, uid: &Uid) -> Result<Option<AdapterRow>, DbError>;
+    /// Saves what the source answered; nothing else changes.
+    async fn save_adapter_facts(&self, facts: &AdapterFacts) -> Result<(), DbError>;
+    /// Puts a package of the source into effect if it is newer, and saves what the source answered.
+    async fn install_adapter(
+        &self,
+        adapter: &Adapter,
+        facts: &AdapterFacts,
+        asked_for: bool,
+        now: Timestamp,
+    ) -> Result<Installed, DbError>;
+}
+
+#[async_trait]
+impl AdapterStore for Database {
+    async fn adapter_row(&self, uid: &Uid) -> Result<Option<AdapterRow>, DbError> {
+        let mut snapshot = self.db.snapshot().await?;
         let Some(object) = object::get(&mut snapshot, Kind::Adapter, uid).await? else {
             return Ok(None);
         };
@@ -42,23 +51,20 @@ impl AdapterRows {
         }))
     }
 
-    /// Remembers what the source said; nothing else changes.
-    pub(crate) async fn remember(&self, facts: &AdapterFacts) -> Result<(), DbError> {
-        let mut tx = self.0.begin().await?;
+    async fn save_adapter_facts(&self, facts: &AdapterFacts) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
         store::save_facts(&mut tx, facts).await?;
         tx.commit().await
     }
 
-    /// Puts a package of the source into effect if it is newer, and remembers what the source said, in one
-    /// transaction.
-    pub(crate) async fn install(
+    async fn install_adapter(
         &self,
         adapter: &Adapter,
         facts: &AdapterFacts,
         asked_for: bool,
         now: Timestamp,
     ) -> Result<Installed, DbError> {
-        let mut tx = self.0.begin().await?;
+        let mut tx = self.db.begin().await?;
         let installed = store::install(&mut tx, adapter, asked_for, now).await?;
         let facts = AdapterFacts {
             seen_generation: Some(store::generation(&mut tx).await?),
@@ -67,25 +73,5 @@ impl AdapterRows {
         store::save_facts(&mut tx, &facts).await?;
         tx.commit().await?;
         Ok(installed)
-    }
-
-    /// The status store of the adapter object.
-    pub(crate) fn statuses(
-        &self,
-        reconciler: &'static str,
-        clock: SharedClock,
-    ) -> Arc<dyn StatusStore<Uid>> {
-        struct Nobody;
-        impl DirtyObserver for Nobody {
-            fn dirty(&self, _uid: &Uid) {}
-        }
-        let observer = Arc::new(Nobody);
-        Arc::new(DbStatusStore::new(
-            self.0.clone(),
-            Kind::Adapter,
-            reconciler,
-            clock,
-            observer,
-        ))
     }
 }

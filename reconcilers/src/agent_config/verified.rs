@@ -1,4 +1,4 @@
-//! When each user's files were last looked at, and what was said of them then.
+//! When each user's files were last read, and what was said of them then.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -8,26 +8,26 @@ use std::time::Duration;
 use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
-/// What is said of files that this run of the service has not looked at yet.
-const NEVER: &str = "nothing has changed since the files were last looked at";
+/// What is said of files that this run of the service has not read yet.
+const NEVER: &str = "nothing has changed since the files were last read";
 
 #[derive(Debug)]
-struct Look {
+struct Reading {
     due: Instant,
     said: Arc<str>,
 }
 
-/// When each user's files have to be looked at again although nothing has changed: at the start of the
-/// service, then evenly spread over the period.
+/// When each user's files have to be read again although nothing has changed: at the start of the service, then
+/// evenly spread over the period.
 #[derive(Debug)]
-pub(super) struct Looks {
+pub(super) struct Verified {
     every: Duration,
     /// Another one in each run of the service.
     salt: Timestamp,
-    by_uid: Mutex<HashMap<Uid, Look>>,
+    by_uid: Mutex<HashMap<Uid, Reading>>,
 }
 
-impl Looks {
+impl Verified {
     pub(super) fn new(every: Duration, salt: Timestamp) -> Self {
         Self {
             every,
@@ -36,42 +36,42 @@ impl Looks {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uid, Look>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uid, Reading>> {
         self.by_uid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was said at the last look; `None` when the files have to be looked at.
+    /// What was said at the last reading; `None` when the files have to be read.
     pub(super) fn said(&self, uid: &Uid) -> Option<Arc<str>> {
-        let looks = self.lock();
-        let look = looks.get(uid)?;
-        (look.due > Instant::now()).then(|| Arc::clone(&look.said))
+        let readings = self.lock();
+        let last = readings.get(uid)?;
+        (last.due > Instant::now()).then(|| Arc::clone(&last.said))
     }
 
     /// What was said last, however long ago.
     pub(super) fn last_said(&self, uid: &Uid) -> Arc<str> {
-        let looks = self.lock();
-        looks
+        let readings = self.lock();
+        readings
             .get(uid)
-            .map_or_else(|| Arc::from(NEVER), |look| Arc::clone(&look.said))
+            .map_or_else(|| Arc::from(NEVER), |last| Arc::clone(&last.said))
     }
 
-    /// The files were looked at, and nothing was to be done.
+    /// The files were read, and nothing was to be done.
     pub(super) fn done(&self, uid: &Uid, said: &str) {
         let now = Instant::now();
-        let mut looks = self.lock();
-        let pause = match looks.get(uid) {
+        let mut readings = self.lock();
+        let pause = match readings.get(uid) {
             Some(_) => self.every,
             None => self.share_of(uid),
         };
-        let look = Look {
+        let reading = Reading {
             due: now + pause,
             said: Arc::from(said),
         };
-        looks.insert(uid.clone(), look);
+        readings.insert(uid.clone(), reading);
     }
 
-    /// What was seen is not to be trusted any more.
-    pub(super) fn again(&self, uid: &Uid) {
+    /// What was read is not to be trusted any more.
+    pub(super) fn forget(&self, uid: &Uid) {
         self.lock().remove(uid);
     }
 

@@ -1,0 +1,56 @@
+//! What the container reconciler reads and writes in the database.
+
+use async_trait::async_trait;
+use schema::container::{self, ContainerFacts, ContainerRow};
+use schema::error::DbError;
+use schema::ids::{Kind, Uid};
+use schema::object;
+
+use super::ContainerReconciler;
+use crate::runtime::Reconciler;
+use crate::stores::{Database, Rows};
+
+/// Desired containers, and what is remembered of them. Every write is one transaction, and may be repeated.
+#[async_trait]
+pub trait ContainerStore: Rows<ContainerRow> {
+    /// Notes that there is something to clean up before the container's rows may go.
+    async fn add_container_finalizer(&self, uid: &Uid) -> Result<(), DbError>;
+    /// Cleaning up is done: removes the rows if the container is deleted.
+    async fn purge_container(&self, uid: &Uid) -> Result<(), DbError>;
+    /// Saves what was observed; nothing happens when the container is gone.
+    async fn save_container_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError>;
+}
+
+#[async_trait]
+impl Rows<ContainerRow> for Database {
+    async fn rows(&self) -> Result<Vec<(Uid, ContainerRow)>, DbError> {
+        let rows = container::all(&mut *self.db.read().await?).await?;
+        Ok(rows.into_iter().map(|row| (row.uid.clone(), row)).collect())
+    }
+
+    async fn row(&self, uid: &Uid) -> Result<Option<ContainerRow>, DbError> {
+        container::get(&mut *self.db.read().await?, uid).await
+    }
+}
+
+#[async_trait]
+impl ContainerStore for Database {
+    async fn add_container_finalizer(&self, uid: &Uid) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        object::add_finalizer(&mut tx, Kind::Container, uid, ContainerReconciler::NAME).await?;
+        tx.commit().await
+    }
+
+    async fn purge_container(&self, uid: &Uid) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        object::remove_finalizer(&mut tx, Kind::Container, uid, ContainerReconciler::NAME).await?;
+        container::purge(&mut tx, uid).await?;
+        tx.commit().await
+    }
+
+    async fn save_container_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        container::save_facts(&mut tx, uid, facts).await?;
+        tx.commit().await
+    }
+}

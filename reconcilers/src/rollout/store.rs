@@ -1,0 +1,167 @@
+//! What the rollout reconciler reads and writes in the database.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use schema::db::Tx;
+use schema::error::DbError;
+use schema::ids::{Generation, Kind, Timestamp, Uid};
+use schema::rollout::{self, ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
+use schema::{meta, object};
+
+use crate::stores::Database;
+
+/// A step of a rollout: it is only taken while the rollout is as it was when the step was planned.
+#[derive(Debug, Clone, Copy)]
+pub struct RolloutStep<'a> {
+    /// The rollout.
+    pub rollout: &'a Uid,
+    /// The generation that the plan was made for. With another one, somebody wants something else by now:
+    /// the step is refused ([`DbError::StaleGeneration`]).
+    pub planned_for: Generation,
+    /// When it is taken.
+    pub now: Timestamp,
+}
+
+/// Rollouts and their users. Every write is one transaction, and may be repeated.
+#[async_trait]
+pub trait RolloutStore: Send + Sync + 'static {
+    /// Rollouts that have not ended.
+    async fn rollouts(&self) -> Result<Vec<Uid>, DbError>;
+    /// One rollout with its users, in order.
+    async fn rollout(&self, uid: &Uid)
+    -> Result<Option<(RolloutRow, Vec<RolloutTarget>)>, DbError>;
+    /// Saves what was observed and decided.
+    async fn save_rollout_facts(
+        &self,
+        step: RolloutStep<'_>,
+        facts: &RolloutFacts,
+    ) -> Result<(), DbError>;
+    /// Gives the containers of a batch the rollout's image, all or none, and remembers what they had.
+    async fn move_targets(
+        &self,
+        step: RolloutStep<'_>,
+        users: &[Uid],
+        image: &ImageChoice,
+        health_timeout: Duration,
+    ) -> Result<(), DbError>;
+    /// Gives a user's container the previous image; `state` says why.
+    async fn put_back_target(
+        &self,
+        step: RolloutStep<'_>,
+        user: &Uid,
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError>;
+    /// Records that users who are not under way are done, all in the same way.
+    async fn finish_targets(
+        &self,
+        step: RolloutStep<'_>,
+        users: &[Uid],
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError>;
+    /// Records that a user is done.
+    async fn finish_target(
+        &self,
+        step: RolloutStep<'_>,
+        user: &Uid,
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError>;
+}
+
+impl Database {
+    /// The transaction of a step, if the rollout is still as the plan saw it. The guard keeps it so until
+    /// the commit: whoever changes a rollout takes it first.
+    async fn begin_step(&self, step: RolloutStep<'_>) -> Result<Tx, DbError> {
+        let mut tx = self.db.begin().await?;
+        meta::take_guard(&mut tx, "rollouts").await?;
+        let object = object::get(&mut tx, Kind::Rollout, step.rollout).await?;
+        match object.map(|object| object.generation) {
+            Some(generation) if generation == step.planned_for => Ok(tx),
+            Some(Generation(actual)) => Err(DbError::StaleGeneration { actual }),
+            None => Err(DbError::NotFound("rollout")),
+        }
+    }
+}
+
+#[async_trait]
+impl RolloutStore for Database {
+    async fn rollouts(&self) -> Result<Vec<Uid>, DbError> {
+        let mut connection = self.db.read().await?;
+        rollout::unfinished(&mut connection).await
+    }
+
+    async fn rollout(
+        &self,
+        uid: &Uid,
+    ) -> Result<Option<(RolloutRow, Vec<RolloutTarget>)>, DbError> {
+        // The rollout and its users of one moment.
+        let mut connection = self.db.snapshot().await?;
+        rollout::get(&mut connection, uid).await
+    }
+
+    async fn save_rollout_facts(
+        &self,
+        step: RolloutStep<'_>,
+        facts: &RolloutFacts,
+    ) -> Result<(), DbError> {
+        let mut tx = self.begin_step(step).await?;
+        rollout::save_facts(&mut tx, step.rollout, facts).await?;
+        tx.commit().await
+    }
+
+    async fn move_targets(
+        &self,
+        step: RolloutStep<'_>,
+        users: &[Uid],
+        image: &ImageChoice,
+        health_timeout: Duration,
+    ) -> Result<(), DbError> {
+        let mut tx = self.begin_step(step).await?;
+        // Several users' rows, in no order of a change of all: the two would wait for each other.
+        meta::take_guard(&mut tx, "bulk").await?;
+        for user in users {
+            let (rollout, now) = (step.rollout, step.now);
+            rollout::move_target(&mut tx, rollout, user, image, health_timeout, now).await?;
+        }
+        tx.commit().await
+    }
+
+    async fn put_back_target(
+        &self,
+        step: RolloutStep<'_>,
+        user: &Uid,
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError> {
+        let mut tx = self.begin_step(step).await?;
+        rollout::put_back(&mut tx, step.rollout, user, state, message, step.now).await?;
+        tx.commit().await
+    }
+
+    async fn finish_targets(
+        &self,
+        step: RolloutStep<'_>,
+        users: &[Uid],
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError> {
+        let mut tx = self.begin_step(step).await?;
+        rollout::finish_targets(&mut tx, step.rollout, users, state, message, step.now).await?;
+        tx.commit().await
+    }
+
+    async fn finish_target(
+        &self,
+        step: RolloutStep<'_>,
+        user: &Uid,
+        state: TargetState,
+        message: &str,
+    ) -> Result<(), DbError> {
+        let mut tx = self.begin_step(step).await?;
+        rollout::finish_target(&mut tx, step.rollout, user, state, message, step.now).await?;
+        tx.commit().await
+    }
+}
