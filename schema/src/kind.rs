@@ -111,7 +111,7 @@ pub struct Listing {
 }
 
 /// One column of a table.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Column {
     /// Its title.
     pub title: &'static str,

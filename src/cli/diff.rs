@@ -1,12 +1,13 @@
-//! `agentyard diff`: what differs from what is wanted, and what the next pass would do about it.
+//! `agentyard diff`: where desired and observed state differ, and what the next reconciliation would do.
 
-use anstyle::{AnsiColor, Style};
+use anstyle::AnsiColor;
 use clap::Args;
 use futures::StreamExt;
 use serde_json::Value;
 
-use super::compare::{NextPass, Pair, pairs};
-use super::kinds::{self, condition};
+use super::compare::{NextPass, Pair, is_behind, pairs};
+use super::kinds;
+use super::output::cell::{at, cleaned};
 use super::output::clean::clean;
 use super::output::screen;
 use super::pages::{self, Pages};
@@ -20,7 +21,7 @@ const AT_ONCE: usize = 4;
 /// Of what.
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// Objects, such as container/alice; all that are not ready when none is named
+    /// Objects, such as container/alice [default: all not ready]
     #[arg(value_name = "KIND/NAME")]
     objects: Vec<Object>,
 }
@@ -44,7 +45,7 @@ pub async fn diff(server: &Server, args: DiffArgs) -> Result<(), Failure> {
             while let Some(detail) = details.next().await {
                 match detail {
                     Ok(detail) => differ |= print(&detail)?,
-                    // It went meanwhile.
+                    // It was removed meanwhile.
                     Err(Failure::NotFound(_)) => {}
                     Err(failure) => return Err(failure),
                 }
@@ -66,7 +67,7 @@ pub async fn diff(server: &Server, args: DiffArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One object in full. The server looks at the world for it.
+/// One object in full. The server observes the world for it.
 ///
 /// # Errors
 /// When no server answers, or there is no such object.
@@ -77,15 +78,13 @@ pub async fn object(server: &Server, address: &str) -> Result<Value, Failure> {
         admin::escaped(kind),
         admin::escaped(name)
     );
-    admin::get(&server.settings, &path).await
+    server.get(&path).await
 }
 
 fn is_suspect(header: &Value) -> bool {
-    let number = |key: &str| header.get(key).and_then(Value::as_i64);
-    let ready = condition(header, "Ready").and_then(|ready| ready.get("status"));
-    ready.and_then(Value::as_str) != Some("True")
-        || number("observed_generation") < number("generation")
-        || header.get("deleted_at").is_some_and(|at| !at.is_null())
+    at(header, "conditions.Ready.status") != "True"
+        || is_behind(header)
+        || !at(header, "deleted_at").is_null()
 }
 
 fn print(object: &Value) -> Result<bool, Failure> {
@@ -104,9 +103,8 @@ fn render(object: &Value) -> String {
     if differing.is_empty() && next.is_empty() {
         return String::new();
     }
-    let (red, green) = (color(AnsiColor::Red), color(AnsiColor::Green));
-    let name = object.get("object").and_then(Value::as_str);
-    let mut text = format!("{}\n", clean(name.unwrap_or_default()));
+    let (red, green) = (AnsiColor::Red.on_default(), AnsiColor::Green.on_default());
+    let mut text = format!("{}\n", cleaned(object, "object"));
     for pair in differing {
         let observed = pair.observed.unwrap_or_default();
         let field = clean(&pair.field);
@@ -118,21 +116,17 @@ fn render(object: &Value) -> String {
     }
     match next {
         NextPass::Unknown(why) => {
-            text += &format!("  next pass: cannot be said: {}\n", clean(&why));
+            text += &format!("  next reconciliation: unknown: {}\n", clean(&why));
         }
-        NextPass::Steps(steps) if steps.is_empty() => text += "  next pass: no steps\n",
+        NextPass::Steps(steps) if steps.is_empty() => text += "  next reconciliation: no steps\n",
         NextPass::Steps(steps) => {
-            text += "  next pass:\n";
+            text += "  next reconciliation:\n";
             for step in steps {
                 text += &format!("    {}\n", clean(&step));
             }
         }
     }
     text
-}
-
-fn color(color: AnsiColor) -> Style {
-    color.on_default()
 }
 
 #[cfg(test)]

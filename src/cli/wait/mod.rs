@@ -15,12 +15,12 @@ use self::stuck::Stuck;
 use super::kinds::{self, KindInfo};
 use super::output::screen;
 use super::server::Server;
-use super::target::Object;
+use super::target::{Object, duration};
 use super::watch::{Change, Watch};
 use super::{Failure, pages};
 
-/// Time for the first look, however short the time to wait is.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// Time for the first read, however short the wait is.
+const FIRST_READ: Duration = Duration::from_secs(10);
 
 /// For what.
 #[derive(Debug, Args)]
@@ -28,18 +28,18 @@ pub struct WaitArgs {
     /// Objects, such as container/alice
     #[arg(value_name = "KIND/NAME", required = true)]
     objects: Vec<Object>,
-    /// What to wait for: condition=TYPE[=True|False|Unknown], or delete
+    /// condition=TYPE[=True|False|Unknown], with TYPE Ready, Stalled or Paused; or delete
     #[arg(long = "for", value_name = "WHAT", default_value = "condition=Ready")]
     goal: Goal,
-    /// How long at most, such as 90s or 10m; exit code 124 when it is over
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = humantime::parse_duration)]
+    /// Maximum wait, such as 90s or 10m
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     timeout: Duration,
-    /// End at once, with exit code 1, when an object needs a person
+    /// Exit 1 when manual action is needed
     #[arg(long)]
     fail_fast: bool,
 }
 
-/// Waits until all objects are as wanted.
+/// Waits until all objects have reached the goal.
 ///
 /// # Errors
 /// When the time is over, no server answers, or there is no such object.
@@ -49,9 +49,9 @@ pub async fn wait(server: &Server, args: WaitArgs) -> Result<(), Failure> {
         goal: args.goal,
         fail_fast: args.fail_fast,
         objects: args.objects.into_iter().map(Pending::new).collect(),
-        told: BTreeSet::new(),
+        shown: BTreeSet::new(),
     };
-    let first = timeout(FIRST_LOOK.max(args.timeout), waiting.first_look()).await;
+    let first = timeout(FIRST_READ.max(args.timeout), waiting.first_read()).await;
     let watch_id = first.map_err(|_| waiting.too_late(args.timeout))??;
     if waiting.objects.is_empty() {
         return Ok(());
@@ -62,7 +62,7 @@ pub async fn wait(server: &Server, args: WaitArgs) -> Result<(), Failure> {
     }
 }
 
-/// An object that is not yet as wanted.
+/// An object that has not reached the goal yet.
 struct Pending {
     kind: &'static KindInfo,
     name: String,
@@ -77,7 +77,7 @@ impl Pending {
             kind: thing.kind,
             name: thing.name,
             uid: None,
-            state: "was not seen".to_owned(),
+            state: "not observed".to_owned(),
         }
     }
 
@@ -92,11 +92,11 @@ struct Waiting<'a> {
     fail_fast: bool,
     objects: Vec<Pending>,
     /// What was said already.
-    told: BTreeSet<String>,
+    shown: BTreeSet<String>,
 }
 
 impl Waiting<'_> {
-    async fn first_look(&mut self) -> Result<Option<String>, Failure> {
+    async fn first_read(&mut self) -> Result<Option<String>, Failure> {
         let mut watch_id = None;
         let mut index = 0;
         while let Some(pending) = self.objects.get(index) {
@@ -105,7 +105,7 @@ impl Waiting<'_> {
             if object.is_none() && self.goal != Goal::Delete {
                 return Err(pages::missing(self.server, pending.kind, &pending.name).await);
             }
-            index = self.looked_at(index, object)?;
+            index = self.observed(index, object)?;
         }
         Ok(watch_id)
     }
@@ -129,14 +129,14 @@ impl Waiting<'_> {
                 }
                 let found = watch.patiently(async || find(server, pending).await);
                 let (object, _) = found.await?;
-                index = self.looked_at(index, object)?;
+                index = self.observed(index, object)?;
             }
         }
         Ok(())
     }
 
-    /// Takes what was seen of the object at this place; gives the place of the next.
-    fn looked_at(&mut self, index: usize, object: Option<Value>) -> Result<usize, Failure> {
+    /// Takes what was read of the object at this place; gives the place of the next.
+    fn observed(&mut self, index: usize, object: Option<Value>) -> Result<usize, Failure> {
         let mut pending = self.objects.remove(index);
         if self.met(&mut pending, object)? {
             return Ok(index);
@@ -151,14 +151,14 @@ impl Waiting<'_> {
         let uid = object
             .as_ref()
             .and_then(|object| object.get("uid")?.as_str().map(str::to_owned));
-        // A new object of the same name is not the one that was to go.
+        // A new object of the same name is not the one whose deletion is waited for.
         let replaced = pending.uid.is_some() && uid.is_some() && uid != pending.uid;
         let Some(object) = object.filter(|_| !(replaced && self.goal == Goal::Delete)) else {
             if self.goal == Goal::Delete {
                 screen::print(&format!("{address} is gone\n"))?;
                 return Ok(true);
             }
-            return Err(Failure::Failed(format!("{address} was removed meanwhile")));
+            return Err(Failure::Failed(format!("{address} was deleted meanwhile")));
         };
         pending.uid = uid;
         if self.goal.is_met(&object) {
@@ -168,13 +168,13 @@ impl Waiting<'_> {
         let stuck = Stuck::of(&object);
         pending.state = stuck.state.clone();
         if let Some(note) = stuck.note(&address)
-            && self.told.insert(note.clone())
+            && self.shown.insert(note.clone())
         {
             screen::note(&note);
         }
-        if stuck.needs_person && self.fail_fast {
+        if stuck.needs_action && self.fail_fast {
             return Err(Failure::Failed(format!(
-                "{address} needs a person: {}",
+                "{address} needs manual action: {}",
                 stuck.state
             )));
         }
@@ -185,7 +185,7 @@ impl Waiting<'_> {
         let states: Vec<String> = self
             .objects
             .iter()
-            .map(|pending| format!("{} {}", pending.address(), pending.state))
+            .map(|pending| format!("{}: {}", pending.address(), pending.state))
             .collect();
         let first = self.objects.first().map(Pending::address);
         let see = first.unwrap_or_default();

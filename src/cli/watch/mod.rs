@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use http::Method;
+use reqwest::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::output::screen;
 use super::server::Server;
-use super::sse::{Event, Parser};
+use super::sse::{Event, Events};
 use super::{Failure, admin};
 
 const PATH: &str = "/api/admin/watch";
@@ -42,7 +42,7 @@ pub struct Watch<'a> {
 
 enum Mode {
     Off,
-    On(Box<(admin::Stream, Parser)>, Vec<Event>),
+    On(Box<Events>),
     Polling,
 }
 
@@ -105,44 +105,33 @@ impl<'a> Watch<'a> {
                         Err(failure) => return Err(failure),
                     }
                 }
-                Mode::On(stream, events) => {
-                    if !events.is_empty() {
-                        let event = events.remove(0);
+                Mode::On(events) => match events.next().await? {
+                    None => self.mode = Mode::Off,
+                    Some(event) => {
                         if let Some(change) = self.understood(event)? {
                             return Ok(change);
                         }
-                        continue;
                     }
-                    let (stream, parser) = &mut **stream;
-                    match stream.chunk().await {
-                        Ok(Some(bytes)) => match parser.feed(&bytes) {
-                            Ok(more) => *events = more,
-                            Err(error) => return Err(Failure::Failed(error.to_string())),
-                        },
-                        Ok(None) | Err(_) => self.mode = Mode::Off,
-                    }
-                }
+                },
             }
         }
     }
 
     async fn connect(&self) -> Result<Mode, Failure> {
-        let mut headers = vec![("accept", "text/event-stream")];
+        let request = self.server.request(Method::GET, &self.path);
+        let mut request = request.header("accept", "text/event-stream");
         if let Some(id) = &self.last_id {
-            headers.push(("last-event-id", id));
+            request = request.header("last-event-id", id);
         }
-        let settings = &self.server.settings;
-        let mut stream =
-            admin::Stream::open(settings, Method::GET, &self.path, None, &headers).await?;
-        match stream.status {
-            200 => Ok(Mode::On(Box::new((stream, Parser::default())), Vec::new())),
-            // An older server: it is asked again and again instead.
+        let answer = self.server.open(request).await?;
+        match answer.status().as_u16() {
+            200 => Ok(Mode::On(Box::new(Events::of(answer)))),
+            // An older server: it is polled instead.
             404 => Ok(Mode::Polling),
-            500.. => Err(Failure::Unavailable(format!(
-                "the server answered {}",
-                stream.status
+            status @ 500.. => Err(Failure::Unavailable(format!(
+                "the server answered {status}"
             ))),
-            status => admin::judge(status, &stream.text().await?)
+            status => admin::judge(status, &self.server.text(answer).await?)
                 .and_then(|_| Err(Failure::Failed(format!("the server answered {status}")))),
         }
     }

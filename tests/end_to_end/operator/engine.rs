@@ -14,13 +14,13 @@ async fn engine_a_broken_container_is_explained_forced_and_waited_for() {
 
     let stuck = ends(&stage, "wait container/alice --timeout 60s --fail-fast", 1).await;
     assert!(stuck.stderr.contains("ImageMissing"), "{}", stuck.stderr);
-    assert!(stuck.stderr.contains("needs a person"), "{}", stuck.stderr);
+    assert!(stuck.stderr.contains("needs manual action"), "{}", stuck.stderr);
     let told = ends(&stage, "describe container/alice", 0).await;
     for part in [
         "Ready=False ImageMissing",
         "since:",
-        "what to do:",
-        "tried next:",
+        "remedy:",
+        "next step:",
         "retry container/alice",
     ] {
         assert!(told.stdout.contains(part), "{part}: {}", told.stdout);
@@ -35,7 +35,7 @@ async fn engine_a_broken_container_is_explained_forced_and_waited_for() {
     assert_eq!(same.stdout, "");
     let told = ends(&stage, "describe container/alice", 0).await;
     assert!(
-        told.stdout.contains("What is wrong: nothing"),
+        told.stdout.contains("Problems: none"),
         "{}",
         told.stdout
     );
