@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use super::Failure;
 use super::output::cell::cleaned;
 use super::output::screen;
 use super::server::Server;
+use super::{Failure, failed};
 
 const RULES: &str = "/api/admin/migration-rules";
 /// Adapter packages.
@@ -100,7 +100,7 @@ async fn post(server: &Server, what: &str) -> Result<(), Failure> {
 async fn upload(server: &Server, package: &Path) -> Result<(), Failure> {
     let path = package.to_owned();
     let read = tokio::task::spawn_blocking(move || read(&path)).await;
-    let zip = read.map_err(|error| Failure::Failed(error.to_string()))??;
+    let zip = read.map_err(failed)??;
     let part = Part::bytes(zip).file_name("adapter.zip");
     let form = Form::new().part("file", part);
     let request = server.request(Method::POST, &format!("{RULES}/upload"));
@@ -111,23 +111,18 @@ async fn upload(server: &Server, package: &Path) -> Result<(), Failure> {
 /// The zip, or the folder as one. A folder is checked here already: what lies in it beside a package would be left
 /// out in silence otherwise.
 fn read(package: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::Failed(format!("{} cannot be read: {error}", package.display()))
-    };
     if !package.is_dir() {
-        return std::fs::read(package).map_err(|error| failed(&error));
+        return std::fs::read(package)
+            .map_err(|error| failed(format!("cannot read {}: {error}", package.display())));
     }
-    let adapter =
-        Adapter::from_folder(package).map_err(|invalid| Failure::Failed(invalid.to_string()))?;
+    let adapter = Adapter::from_folder(package).map_err(failed)?;
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (path, text) in adapter.files() {
         zip.start_file(path, SimpleFileOptions::default())
-            .map_err(|error| failed(&error))?;
-        zip.write_all(text.as_bytes())
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
+        zip.write_all(text.as_bytes()).map_err(failed)?;
     }
-    let packed = zip.finish().map_err(|error| failed(&error))?;
-    Ok(packed.into_inner())
+    Ok(zip.finish().map_err(failed)?.into_inner())
 }
 
 #[cfg(test)]

@@ -62,6 +62,15 @@ impl Server {
         judge(status, &text)
     }
 
+    /// The rest of an answer that is JSON.
+    ///
+    /// # Errors
+    /// When it breaks off, or the server refused.
+    pub async fn read(&self, answer: Response) -> Result<Value, Failure> {
+        let status = answer.status().as_u16();
+        judge(status, &self.text(answer).await?)
+    }
+
     /// Sends a request and reads the answer: status and text.
     ///
     /// # Errors
@@ -84,7 +93,7 @@ impl Server {
     ///
     /// # Errors
     /// When it breaks off, does not come in time, or is larger than any answer may be.
-    pub async fn text(&self, mut answer: Response) -> Result<String, Failure> {
+    async fn text(&self, mut answer: Response) -> Result<String, Failure> {
         let mut text = Vec::new();
         while let Some(bytes) = self.chunk(&mut answer).await? {
             text.extend_from_slice(bytes.as_ref());
@@ -151,7 +160,7 @@ fn root(error: &reqwest::Error) -> &(dyn Error + 'static) {
 ///
 /// # Errors
 /// When the server refused, or did not answer in JSON.
-pub fn judge(status: u16, body: &str) -> Result<Value, Failure> {
+fn judge(status: u16, body: &str) -> Result<Value, Failure> {
     let value: Value = serde_json::from_str(body)
         .map_err(|_| Failure::Failed(format!("the server answered {status} without JSON")))?;
     match status {

@@ -3,10 +3,9 @@
 use clap::Subcommand;
 
 use super::server::Server;
-use super::switches::{self, Switch};
 use super::{
     Failure, adapter, audit, config, describe, diff, events, get, image, kinds, rollout, status,
-    wait,
+    switches, wait,
 };
 
 /// What to request from the server.
@@ -99,9 +98,9 @@ impl Ask {
             Self::Diff(args) => diff::diff(server, args).await,
             Self::Events(args) => events::events(server, args).await,
             Self::Wait(args) => wait::wait(server, args).await,
-            Self::Retry(args) => switches::switch(server, Switch::Retry, args).await,
-            Self::Pause(args) => switches::switch(server, Switch::Pause, args).await,
-            Self::Resume(args) => switches::switch(server, Switch::Resume, args).await,
+            Self::Retry(args) => switches::switch(server, &switches::RETRY, args).await,
+            Self::Pause(args) => switches::switch(server, &switches::PAUSE, args).await,
+            Self::Resume(args) => switches::switch(server, &switches::RESUME, args).await,
             Self::Restart(args) => switches::restart(server, args).await,
             Self::Config(command) => config::config(server, command).await,
             Self::Image(command) => image::image(server, command).await,

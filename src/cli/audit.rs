@@ -1,14 +1,15 @@
 //! `agentyard audit`.
 
 use clap::Subcommand;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
+use super::Failure;
+use super::kinds::AUDIT;
 use super::output::cell::{at, number, text};
 use super::output::screen;
 use super::pages::{ListArgs, Pages, not_known};
 use super::server::Server;
-use super::{Failure, admin, kinds};
 
 /// The audit log.
 #[derive(Debug, Subcommand)]
@@ -39,8 +40,7 @@ pub async fn audit(server: &Server, command: AuditCommand) -> Result<(), Failure
 }
 
 async fn list(server: &Server, args: ListArgs) -> Result<(), Failure> {
-    let kind = kinds::parse("audit").map_err(Failure::Failed)?;
-    let pages = Pages::new(server, kind, &args.search);
+    let pages = Pages::new(server, &AUDIT, &args.search);
     pages.print(args.output, |_| {}).await
 }
 
@@ -48,8 +48,7 @@ async fn verify(server: &Server) -> Result<(), Failure> {
     // However long it takes: all of it is read.
     let path = "/api/admin/audit/verify";
     let answer = server.open(server.request(Method::GET, path)).await?;
-    let status = answer.status().as_u16();
-    let answer = admin::judge(status, &server.text(answer).await?);
+    let answer = server.read(answer).await;
     let answer = answer.map_err(|failure| not_known(failure, "audit log"))?;
     let entries = number(&answer, "entries");
     match at(&answer, "valid").as_bool() {
@@ -75,11 +74,11 @@ fn broken(answer: &Value) -> String {
 async fn export(server: &Server) -> Result<(), Failure> {
     let path = "/api/admin/audit/export";
     let mut answer = server.open(server.request(Method::GET, path)).await?;
-    let status = answer.status().as_u16();
-    if status != 200 {
-        let odd = Failure::Failed(format!("the server answered {status}"));
-        let failure = admin::judge(status, &server.text(answer).await?).err();
-        return Err(not_known(failure.unwrap_or(odd), "audit log"));
+    if answer.status() != StatusCode::OK {
+        let answer = server.read(answer).await;
+        return answer
+            .map(drop)
+            .map_err(|failure| not_known(failure, "audit log"));
     }
     while let Some(bytes) = server.chunk(&mut answer).await? {
         screen::print_raw(bytes.as_ref())?;

@@ -15,6 +15,14 @@ pub fn troubled(object: &Value) -> impl Iterator<Item = &Value> {
     })
 }
 
+/// A condition in a line.
+pub fn summary(condition: &Value) -> String {
+    let [of_type, status, reason, message] =
+        ["type", "status", "reason", "message"].map(|key| text(condition, key));
+    let line = format!("{of_type}={status} {reason}: {message}");
+    line.trim_end_matches([':', ' ']).to_owned()
+}
+
 /// Whether the newest generation was not observed yet.
 pub fn is_behind(object: &Value) -> bool {
     object["observed_generation"].as_i64() < object["generation"].as_i64()

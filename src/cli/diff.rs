@@ -5,15 +5,16 @@ use clap::Args;
 use futures::StreamExt;
 use serde_json::Value;
 
+use super::Failure;
+use super::admin::escaped;
 use super::compare::{NextPass, Pair, is_behind, pairs};
-use super::kinds;
+use super::kinds::OBJECTS;
 use super::output::cell::{at, cleaned};
 use super::output::clean::clean;
 use super::output::screen;
 use super::pages::{self, Pages};
 use super::server::Server;
-use super::target::Object;
-use super::{Failure, admin};
+use super::target::{Object, Thing};
 
 /// Dry runs at once: each observes the world.
 const AT_ONCE: usize = 4;
@@ -33,15 +34,11 @@ pub struct DiffArgs {
 pub async fn diff(server: &Server, args: DiffArgs) -> Result<(), Failure> {
     let mut differ = false;
     if args.objects.is_empty() {
-        let all = kinds::parse("objects").map_err(Failure::Failed)?;
-        let mut pages = Pages::new(server, all, "");
+        let mut pages = Pages::new(server, &OBJECTS, "");
         while let Some(headers) = pages.next().await? {
             let suspects = headers.iter().filter(|header| is_suspect(header));
-            let names: Vec<String> = suspects.map(|header| all.name(header)).collect();
-            let details = futures::stream::iter(names)
-                .map(|name| async move { object(server, &name).await })
-                .buffered(AT_ONCE);
-            let mut details = std::pin::pin!(details);
+            let details = suspects.map(|header| object(server, OBJECTS.name(header)));
+            let mut details = futures::stream::iter(details).buffered(AT_ONCE);
             while let Some(detail) = details.next().await {
                 match detail {
                     Ok(detail) => differ |= print(&detail)?,
@@ -53,13 +50,7 @@ pub async fn diff(server: &Server, args: DiffArgs) -> Result<(), Failure> {
         }
     }
     for Object(thing) in &args.objects {
-        match object(server, &thing.to_string()).await {
-            Ok(detail) => differ |= print(&detail)?,
-            Err(Failure::NotFound(_)) => {
-                return Err(pages::missing(server, thing.kind, &thing.name).await);
-            }
-            Err(failure) => return Err(failure),
-        }
+        differ |= print(&named(server, thing).await?)?;
     }
     if differ {
         return Err(Failure::Different);
@@ -68,17 +59,22 @@ pub async fn diff(server: &Server, args: DiffArgs) -> Result<(), Failure> {
 }
 
 /// One object in full. The server observes the world for it.
+async fn object(server: &Server, address: String) -> Result<Value, Failure> {
+    let (kind, name) = address.split_once('/').unwrap_or((&address, ""));
+    let (kind, name) = (escaped(kind), escaped(name));
+    let path = format!("/api/admin/reconcile/objects/{kind}/{name}");
+    server.get(&path).await
+}
+
+/// The same for what was typed, with what may have been meant.
 ///
 /// # Errors
 /// When no server answers, or there is no such object.
-pub async fn object(server: &Server, address: &str) -> Result<Value, Failure> {
-    let (kind, name) = address.split_once('/').unwrap_or((address, ""));
-    let path = format!(
-        "/api/admin/reconcile/objects/{}/{}",
-        admin::escaped(kind),
-        admin::escaped(name)
-    );
-    server.get(&path).await
+pub async fn named(server: &Server, thing: &Thing) -> Result<Value, Failure> {
+    match object(server, thing.to_string()).await {
+        Err(Failure::NotFound(_)) => Err(pages::missing(server, thing.kind, &thing.name).await),
+        answer => answer,
+    }
 }
 
 fn is_suspect(header: &Value) -> bool {

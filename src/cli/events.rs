@@ -9,7 +9,9 @@ use schema::ids::Timestamp;
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::Failure;
 use super::admin::escaped;
+use super::kinds::EVENTS;
 use super::output::cell::number;
 use super::output::items::{Amount, Printer};
 use super::output::time::moment;
@@ -17,7 +19,6 @@ use super::output::{OutputArgs, screen};
 use super::server::Server;
 use super::target::{Object, duration};
 use super::watch::Watch;
-use super::{Failure, kinds};
 
 /// Most that the server gives at once.
 const MOST: u16 = 1000;
@@ -72,13 +73,12 @@ pub async fn events(server: &Server, args: EventsArgs) -> Result<(), Failure> {
         since: args.since.map(|ago| SystemClock.now().minus(ago)),
         limit: args.limit,
     };
-    let kind = kinds::parse("events").map_err(Failure::Failed)?;
     let amount = if args.watch {
         Amount::Endless
     } else {
         Amount::List
     };
-    let mut printer = Printer::new(kind, args.output, amount);
+    let mut printer = Printer::new(&EVENTS, args.output, amount);
     let (events, watch_id) = query.newest(server).await?;
     let full = events.len() >= usize::from(query.limit);
     if full {

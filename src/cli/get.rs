@@ -20,8 +20,8 @@ use super::{Failure, events};
 #[derive(Debug, Args)]
 pub struct GetArgs {
     /// Kind, optionally with names; or KIND/NAME
-    #[arg(value_name = "KIND[/NAME]", required = true, value_parser = read_what)]
-    what: What,
+    #[arg(value_name = "KIND[/NAME]", required = true)]
+    what: String,
     /// Names of objects [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -35,27 +35,17 @@ pub struct GetArgs {
     watch: bool,
 }
 
-#[derive(Debug, Clone)]
-enum What {
-    All(&'static KindInfo),
-    One(Thing),
-}
-
-fn read_what(text: &str) -> Result<What, String> {
-    if text.contains('/') {
-        return text.parse().map(What::One);
-    }
-    kinds::parse(text).map(What::All)
-}
-
 /// Lists things of one kind.
 ///
 /// # Errors
 /// When no server answers, or there is nothing of that name.
 pub async fn get(server: &Server, args: GetArgs) -> Result<(), Failure> {
-    let (kind, mut names) = match args.what {
-        What::All(kind) => (kind, Vec::new()),
-        What::One(Thing { kind, name }) => (kind, vec![name]),
+    let what = args.what.as_str();
+    let (kind, mut names) = if what.contains('/') {
+        let Thing { kind, name } = what.parse().map_err(Failure::Usage)?;
+        (kind, vec![name])
+    } else {
+        (kinds::parse(what).map_err(Failure::Usage)?, Vec::new())
     };
     for name in args.names {
         names.push(plain_name(kind, name)?);
@@ -76,7 +66,8 @@ pub async fn get(server: &Server, args: GetArgs) -> Result<(), Failure> {
         names,
         search,
         printer: Printer::new(kind, args.output, amount),
-        shown: args.watch.then(HashMap::new),
+        watch: args.watch,
+        shown: HashMap::new(),
     };
     let watch_id = get.list().await?;
     get.printer.end()?;
@@ -108,18 +99,16 @@ struct Get<'a> {
     names: Vec<String>,
     search: String,
     printer: Printer,
-    /// What was printed last of each, as a number, when changes are followed.
-    shown: Option<HashMap<String, u64>>,
+    /// Whether changes are followed.
+    watch: bool,
+    /// What was printed last of each, as a number, if so.
+    shown: HashMap<String, u64>,
 }
 
 impl Get<'_> {
     /// Prints everything, and gives the id to watch from.
     async fn list(&mut self) -> Result<Option<String>, Failure> {
-        let seen = self
-            .shown
-            .as_ref()
-            .map(|shown| shown.keys().cloned().collect());
-        let mut gone: Vec<String> = seen.unwrap_or_default();
+        let mut gone: Vec<String> = self.shown.keys().cloned().collect();
         let watch_id = if self.names.is_empty() {
             let mut pages = Pages::new(self.server, self.kind, &self.search);
             while let Some(items) = pages.next().await? {
@@ -143,7 +132,7 @@ impl Get<'_> {
                 }
             }
             // Those that are there were printed first.
-            if let Some(name) = missing.filter(|_| self.is_first()) {
+            if let Some(name) = missing.filter(|_| self.shown.is_empty()) {
                 self.printer.close()?;
                 return Err(pages::missing(self.server, self.kind, &name).await);
             }
@@ -155,21 +144,16 @@ impl Get<'_> {
         Ok(watch_id)
     }
 
-    fn is_first(&self) -> bool {
-        self.shown.as_ref().is_none_or(HashMap::is_empty)
-    }
-
     /// Prints what is new or has changed.
     fn print(&mut self, items: &[Value]) -> Result<(), Failure> {
-        let Some(shown) = &mut self.shown else {
+        if !self.watch {
             return self.printer.print(items);
-        };
-        let kind = self.kind;
+        }
         let changed: Vec<Value> = items
             .iter()
             .filter(|item| {
                 let hash = hash(item);
-                shown.insert(kind.name(item), hash) != Some(hash)
+                self.shown.insert(self.kind.name(item), hash) != Some(hash)
             })
             .cloned()
             .collect();
@@ -177,8 +161,7 @@ impl Get<'_> {
     }
 
     fn print_gone(&mut self, name: &str) -> Result<(), Failure> {
-        let was_shown = self.shown.as_mut().and_then(|shown| shown.remove(name));
-        if was_shown.is_none() {
+        if self.shown.remove(name).is_none() {
             return Ok(());
         }
         self.printer.print(&[self.kind.tombstone(name)])

@@ -154,6 +154,11 @@ impl Failure {
     }
 }
 
+/// A failure of which there is no more to say than its text.
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::Failed(error.to_string())
+}
+
 impl From<SettingsError> for Failure {
     fn from(error: SettingsError) -> Self {
         Self::Refused(error.to_string())

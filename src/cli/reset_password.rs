@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
 use super::server::Server;
-use super::{Failure, init};
+use super::{Failure, failed, init};
 use crate::prepare::say;
 use crate::settings::Settings;
 
@@ -26,11 +26,9 @@ pub async fn reset_password(
     username: &str,
     random: bool,
 ) -> Result<(), Failure> {
-    let name: UserName = username
-        .parse()
-        .map_err(|error: schema::ids::InvalidUserName| Failure::Failed(error.to_string()))?;
+    let name: UserName = username.parse().map_err(failed)?;
     let password = if random {
-        schema::secrets::random_password().map_err(|e| Failure::Failed(e.to_string()))?
+        schema::secrets::random_password().map_err(failed)?
     } else {
         ask().await?
     };
@@ -66,7 +64,6 @@ async fn directly(
     name: &UserName,
     password: &SecretString,
 ) -> Result<(), Failure> {
-    let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
     let _lock = match &settings.database {
         Backend::Sqlite(path) if !path.exists() => {
             return Err(Failure::Failed(format!(
@@ -76,7 +73,7 @@ async fn directly(
         }
         Backend::Sqlite(_) | Backend::Postgres(_) => init::lock(settings)?,
     };
-    api::auth::password::check_rules("password", password).map_err(|e| failed(&e))?;
+    api::auth::password::check_rules("password", password).map_err(failed)?;
     let db =
         Db::open(settings.database.clone())
             .await
@@ -87,10 +84,10 @@ async fn directly(
     let key = MasterKey::load(&settings.data_dir).map_err(|e| Failure::Refused(e.to_string()))?;
     let writer = Writer::new(db.clone(), &key, Arc::new(SystemClock));
     let author = Author::local(rustix::process::getuid().as_raw(), "reset_password");
-    let mut tx = writer.begin(author).await.map_err(|e| failed(&e))?;
+    let mut tx = writer.begin(author).await.map_err(failed)?;
     let account = user::find(&mut tx, name)
         .await
-        .map_err(|e| failed(&e))?
+        .map_err(failed)?
         .filter(|account| account.deleted_at.is_none())
         .ok_or_else(|| Failure::Failed(format!("account {name} not found")))?;
     if account.source != Source::Local {
@@ -103,13 +100,13 @@ async fn directly(
         api::auth::password::hash_blocking(&clear).map_err(|e| e.to_string())
     })
     .await
-    .map_err(|e| failed(&e))?
+    .map_err(failed)?
     .map_err(Failure::Failed)?;
     user::set_password(&mut tx, &account.uid, &SecretString::from(hash), None)
         .await
-        .map_err(|e| failed(&e))?;
+        .map_err(failed)?;
     let about = About::object(account.role, &account.name);
-    tx.commit(about).await.map_err(|e| failed(&e))?;
+    tx.commit(about).await.map_err(failed)?;
     db.close().await;
     Ok(())
 }
@@ -122,7 +119,7 @@ async fn ask() -> Result<SecretString, Failure> {
         Ok::<_, std::io::Error>((SecretString::from(first), SecretString::from(second)))
     })
     .await
-    .map_err(|error| Failure::Failed(error.to_string()))?;
+    .map_err(failed)?;
     let (first, second) = typed.map_err(|error| {
         Failure::Failed(format!(
             "cannot prompt for the password ({error}); use --random where there is no terminal"

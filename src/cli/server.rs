@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Failure;
+use super::{Failure, failed};
 use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings};
 
 /// The running server.
@@ -48,7 +48,7 @@ impl Server {
             .pool_max_idle_per_host(0)
             .redirect(reqwest::redirect::Policy::none())
             .build()
-            .map_err(|error| Failure::Failed(error.to_string()))?;
+            .map_err(failed)?;
         Ok(Self {
             socket: settings.admin_socket.clone(),
             client,

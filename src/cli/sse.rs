@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use reqwest::Response;
 
-use super::Failure;
+use super::{Failure, failed};
 
 /// Longest event, in bytes.
 const LONGEST: usize = 1024 * 1024;
@@ -51,9 +51,7 @@ impl Events {
                 return Ok(None);
             };
             let events = self.parser.feed(&bytes);
-            self.ready = events
-                .map_err(|error| Failure::Failed(error.to_string()))?
-                .into();
+            self.ready = events.map_err(failed)?.into();
         }
     }
 }

@@ -5,7 +5,7 @@ use schema::clock::{Clock, SystemClock};
 use serde_json::Value;
 
 use super::Failure;
-use super::kinds::{self, KindInfo};
+use super::kinds::{KindInfo, RECONCILERS};
 use super::output::cell::{Cell, at, cleaned};
 use super::output::clean::clean_lines;
 use super::output::screen;
@@ -21,10 +21,7 @@ pub async fn status(server: &Server) -> Result<(), Failure> {
     let (ready, text) = server.send(server.request(Method::GET, "/readyz")).await?;
     screen::print(&(clean_lines(text.trim_end()) + "\n"))?;
     screen::print(&lead(&overview))?;
-    screen::print(&table(
-        kinds::parse("reconcilers").map_err(Failure::Failed)?,
-        &overview,
-    ))?;
+    screen::print(&table(&RECONCILERS, &overview))?;
     if ready == 200 {
         Ok(())
     } else {

@@ -30,63 +30,59 @@ fn reconciler(name: &str) -> Result<String, String> {
     Ok(kind.singular.to_owned())
 }
 
-/// What is requested.
-#[derive(Debug, Clone, Copy)]
-pub enum Switch {
-    /// A reconciliation now.
-    Retry,
-    /// No reconciliation.
-    Pause,
-    /// Reconciliation again.
-    Resume,
+/// A request about objects.
+#[derive(Debug)]
+pub struct Verb {
+    path: &'static str,
+    done: &'static str,
+    /// How long the answer is held back, in seconds; the rest is for `wait`.
+    wait: Option<u64>,
 }
 
-impl Switch {
-    fn path(self) -> &'static str {
-        match self {
-            Self::Retry => "/api/admin/reconcile/retry",
-            Self::Pause => "/api/admin/reconcile/pause",
-            Self::Resume => "/api/admin/reconcile/resume",
-        }
-    }
-
-    fn done(self) -> &'static str {
-        match self {
-            Self::Retry => "reconciliation requested",
-            Self::Pause => "paused",
-            Self::Resume => "resumed",
-        }
-    }
-}
+/// A reconciliation now.
+pub const RETRY: Verb = Verb {
+    path: "/api/admin/reconcile/retry",
+    done: "reconciliation requested",
+    wait: None,
+};
+/// No reconciliation; one in progress is waited for.
+pub const PAUSE: Verb = Verb {
+    path: "/api/admin/reconcile/pause",
+    done: "paused",
+    wait: Some(10),
+};
+/// Reconciliation again.
+pub const RESUME: Verb = Verb {
+    path: "/api/admin/reconcile/resume",
+    done: "resumed",
+    wait: Some(0),
+};
+const RESTART: Verb = Verb {
+    path: "/api/admin/container/restart",
+    done: "restart requested",
+    wait: Some(0),
+};
 
 /// Sends the request for each object; for the others, too, when one fails.
 ///
 /// # Errors
 /// When no server answers, or it refuses.
-pub async fn switch(server: &Server, switch: Switch, args: SwitchArgs) -> Result<(), Failure> {
-    let whole = match &args.reconciler {
-        Some(name) => Some((format!("reconciler {name}"), json!({ "reconciler": name }))),
-        None if args.all => Some(("all objects".to_owned(), json!({"all": true}))),
-        None => None,
-    };
-    if let Some((what, body)) = whole {
-        send(server, switch.path(), switch.done(), &what, body).await?;
-        return match switch {
-            Switch::Resume if args.all => note_paused(server).await,
-            _ => Ok(()),
+pub async fn switch(server: &Server, verb: &Verb, args: SwitchArgs) -> Result<(), Failure> {
+    if let Some(name) = &args.reconciler {
+        let body = json!({ "reconciler": name });
+        return send(server, verb, &format!("reconciler {name}"), body).await;
+    }
+    if args.all {
+        send(server, verb, "all objects", json!({"all": true})).await?;
+        return match verb.path == RESUME.path {
+            true => note_paused(server).await,
+            false => Ok(()),
         };
     }
-    let requests = args.objects.iter().map(|Object(thing)| {
-        let mut body = json!({ "object": thing.to_string() });
-        match switch {
-            Switch::Retry => {}
-            // Only a reconciliation in progress is waited for; what follows is for `wait`.
-            Switch::Pause => body["wait"] = json!(10),
-            Switch::Resume => body["wait"] = json!(0),
-        }
-        (thing, body)
-    });
-    send_each(server, switch.path(), switch.done(), requests).await
+    send_each(server, verb, &args.objects, |thing| {
+        ("object", thing.to_string())
+    })
+    .await
 }
 
 /// Which containers.
@@ -110,10 +106,8 @@ fn container(text: &str) -> Result<Object, String> {
 /// # Errors
 /// When no server answers, or it refuses.
 pub async fn restart(server: &Server, args: RestartArgs) -> Result<(), Failure> {
-    let things = args.containers.iter().map(|Object(thing)| thing);
-    let requests = things.map(|thing| (thing, json!({"username": thing.name, "wait": 0})));
-    let path = "/api/admin/container/restart";
-    send_each(server, path, "restart requested", requests).await
+    let body = |thing: &Thing| ("username", thing.name.clone());
+    send_each(server, &RESTART, &args.containers, body).await
 }
 
 /// Resuming all objects lifts no pause of a single reconciler or object.
@@ -135,17 +129,22 @@ async fn note_paused(server: &Server) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One that fails keeps nothing from the others.
-async fn send_each<'a>(
+/// Sends a request for each object, named by a field of the body; one that fails does not keep it from the others.
+async fn send_each(
     server: &Server,
-    path: &str,
-    done: &str,
-    requests: impl Iterator<Item = (&'a Thing, Value)>,
+    verb: &Verb,
+    objects: &[Object],
+    field: fn(&Thing) -> (&'static str, String),
 ) -> Result<(), Failure> {
     let mut failed = false;
-    for (thing, body) in requests {
+    for Object(thing) in objects {
+        let (key, name) = field(thing);
+        let mut body = json!({ key: name });
+        if let Some(wait) = verb.wait {
+            body["wait"] = json!(wait);
+        }
         let what = thing.to_string();
-        let error = match send(server, path, done, &what, body).await {
+        let error = match send(server, verb, &what, body).await {
             Ok(()) => continue,
             Err(Failure::NotFound(_)) => pages::missing(server, thing.kind, &thing.name)
                 .await
@@ -162,17 +161,11 @@ async fn send_each<'a>(
     Ok(())
 }
 
-async fn send(
-    server: &Server,
-    path: &str,
-    done: &str,
-    what: &str,
-    body: Value,
-) -> Result<(), Failure> {
-    let answer = server.post(path, &body).await?;
+async fn send(server: &Server, verb: &Verb, what: &str, body: Value) -> Result<(), Failure> {
+    let answer = server.post(verb.path, &body).await?;
     let what = clean(what);
-    screen::print(&format!("{what} {done}\n"))?;
-    if done == Switch::Pause.done() && at(&answer, "state") == "pending" {
+    screen::print(&format!("{what} {}\n", verb.done))?;
+    if verb.path == PAUSE.path && at(&answer, "state") == "pending" {
         screen::note(&format!(
             "{what}: the pause is recorded; a reconciliation in progress ends first"
         ));

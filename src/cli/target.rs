@@ -30,7 +30,7 @@ impl Thing {
     ) -> Result<Self, String> {
         let (kind_name, name) = text
             .split_once('/')
-            .filter(|(_, name)| !name.is_empty())
+            .filter(|(_, name)| !["", ".", ".."].contains(name))
             .ok_or_else(|| {
                 let example = if kinds::named(text).is_some() {
                     format!("{text}/NAME")
@@ -102,6 +102,7 @@ mod tests {
             ("alice", "container/alice"),
             ("container", "container/NAME"),
             ("container/", "kind/name"),
+            ("container/..", "kind/name"),
             ("usr/alice", "\"user\""),
             ("task/1", "not reconciled"),
         ] {

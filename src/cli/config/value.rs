@@ -9,8 +9,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use super::known;
-use crate::cli::Failure;
 use crate::cli::output::screen;
+use crate::cli::{Failure, failed};
 
 /// Longer than any value may be.
 const LARGEST_VALUE: u64 = 1024 * 1024;
@@ -75,7 +75,7 @@ impl Given {
         }
         let name = key.to_owned();
         let typed = tokio::task::spawn_blocking(move || ask(&name)).await;
-        let typed = typed.map_err(|error| Failure::Failed(error.to_string()))?;
+        let typed = typed.map_err(failed)?;
         let typed = typed.map_err(|error| {
             Failure::Failed(format!("the value of {key} cannot be read: {error}"))
         })?;

@@ -62,13 +62,7 @@ pub async fn describe(server: &Server, args: DescribeArgs) -> Result<(), Failure
 }
 
 async fn of_object(server: &Server, thing: &Thing) -> Result<(Value, String), Failure> {
-    let answer = match diff::object(server, &thing.to_string()).await {
-        Ok(answer) => answer,
-        Err(Failure::NotFound(_)) => {
-            return Err(pages::missing(server, thing.kind, &thing.name).await);
-        }
-        Err(failure) => return Err(failure),
-    };
+    let answer = diff::named(server, thing).await?;
     let overview = server.get("/api/admin/reconcile").await?;
     let text = object::render(&answer, &overview, &server.command, SystemClock.now());
     Ok((answer, text))

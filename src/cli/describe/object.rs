@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::trouble::{self, Outlook, Trouble};
 use crate::cli::compare::{self, NextPass};
-use crate::cli::kinds::named;
+use crate::cli::kinds::EVENTS;
 use crate::cli::output::cell::{Cell, at, cleaned, plain};
 use crate::cli::output::clean::clean;
 use crate::cli::output::table::Table;
@@ -165,11 +165,8 @@ fn attempts(object: &Value, now: Timestamp) -> String {
 }
 
 fn events(object: &Value, now: Timestamp) -> String {
-    let Some(kind) = named("event") else {
-        return String::new();
-    };
     // The object is known here, and the newest goes where the eye ends.
-    let columns: Vec<_> = kind
+    let columns: Vec<_> = EVENTS
         .columns(false)
         .filter(|column| column.field != "object")
         .collect();

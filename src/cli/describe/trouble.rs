@@ -3,7 +3,7 @@
 use schema::ids::Timestamp;
 use serde_json::Value;
 
-use crate::cli::compare::{is_behind, troubled};
+use crate::cli::compare::{is_behind, summary, troubled};
 use crate::cli::output::cell::{at, text};
 use crate::cli::output::time::moment;
 
@@ -33,20 +33,10 @@ fn paused(object: &Value, overview: &Value) -> Option<&'static str> {
 
 /// Everything that is not as it should be.
 pub fn troubles(object: &Value, overview: &Value) -> Vec<Trouble> {
-    let conditions = troubled(object).map(|found| {
-        let text = |key: &str| text(found, key);
-        let what = format!(
-            "{}={} {}: {}",
-            text("type"),
-            text("status"),
-            text("reason"),
-            text("message")
-        );
-        Trouble {
-            what: what.trim_end_matches([':', ' ']).to_owned(),
-            since: moment(found, "last_transition_at"),
-            remedy: text("remedy"),
-        }
+    let conditions = troubled(object).map(|found| Trouble {
+        what: summary(found),
+        since: moment(found, "last_transition_at"),
+        remedy: text(found, "remedy"),
     });
     let mut troubles: Vec<Trouble> = conditions.collect();
     let mut add = |what: String, since| {

@@ -1,18 +1,16 @@
 //! `agentyard image pull`: follows a pull of the server.
 
-use std::io::IsTerminal;
-
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
-use reqwest::Method;
+use indicatif::ProgressBar;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::cli::Failure;
 use crate::cli::output::cell::{number, text};
 use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
 use crate::cli::server::Server;
 use crate::cli::sse::Events;
-use crate::cli::{Failure, admin};
 
 /// Without a terminal, a line is printed each time so many percent more are done.
 const STEP: u64 = 10;
@@ -35,10 +33,8 @@ pub async fn pull(server: &Server, args: &PullArgs) -> Result<(), Failure> {
     let request = server.request(Method::POST, path).json(&body);
     let request = request.header("accept", "text/event-stream");
     let answer = server.open(request).await?;
-    let status = answer.status().as_u16();
-    if status >= 400 {
-        admin::judge(status, &server.text(answer).await?)?;
-        return Ok(());
+    if answer.status() != StatusCode::OK {
+        return server.read(answer).await.map(drop);
     }
     let mut events = Events::of(answer);
     let mut view = View::new(&args.image);
@@ -85,13 +81,10 @@ struct View {
 
 impl View {
     fn new(image: &str) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(100);
-            let style = ProgressStyle::with_template("{prefix} [{bar:30}] {pos:>3} % {wide_msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let bar = screen::bar(100, "{prefix} [{bar:30}] {pos:>3} % {wide_msg}");
+        if let Some(bar) = &bar {
             bar.set_prefix(clean(image));
-            bar
-        });
+        }
         Self {
             image: clean(image),
             bar,

@@ -11,7 +11,8 @@ use schema::kind::{self, Column, Listing};
 use serde_json::Value;
 use strum::VariantArray;
 
-pub use self::table::{CONFIG_HISTORY, LOCAL_IMAGES, ROLLOUT_USERS};
+use self::table::OTHERS;
+pub use self::table::{AUDIT, CONFIG_HISTORY, EVENTS, LOCAL_IMAGES, RECONCILERS, ROLLOUT_USERS};
 use super::output::cell::text;
 use super::suggest;
 
@@ -49,14 +50,18 @@ pub enum Paging {
     Whole,
 }
 
-/// All kinds, in the order of the help.
-static KINDS: LazyLock<Vec<KindInfo>> = LazyLock::new(|| {
-    let reconciled = Kind::VARIANTS.iter().copied().map(KindInfo::reconciled);
-    reconciled
-        .chain([KindInfo::objects()])
-        .chain(table::others())
-        .collect()
+/// Reconciled kinds.
+static RECONCILED: LazyLock<Vec<KindInfo>> = LazyLock::new(|| {
+    let kinds = Kind::VARIANTS.iter().copied();
+    kinds.map(KindInfo::reconciled).collect()
 });
+/// The objects of all reconciled kinds, whose name is `kind/name`.
+pub static OBJECTS: LazyLock<KindInfo> = LazyLock::new(KindInfo::objects);
+
+/// All kinds, in the order of the help.
+fn all() -> impl Iterator<Item = &'static KindInfo> {
+    RECONCILED.iter().chain([&*OBJECTS]).chain(OTHERS)
+}
 
 impl KindInfo {
     fn reconciled(kind: Kind) -> Self {
@@ -83,7 +88,6 @@ impl KindInfo {
         }
     }
 
-    /// The objects of all reconciled kinds, whose name is `kind/name`.
     fn objects() -> Self {
         let mut columns = vec![Column::text("OBJECT", "object")];
         let others = kind::OBJECT_COLUMNS.iter().copied();
@@ -139,7 +143,7 @@ impl KindInfo {
 /// Finds a kind by any of its names.
 pub fn named(name: &str) -> Option<&'static KindInfo> {
     let name = name.to_ascii_lowercase();
-    KINDS.iter().find(|kind| {
+    all().find(|kind| {
         kind.singular == name || kind.plural == name || kind.short.contains(&name.as_str())
     })
 }
@@ -150,9 +154,9 @@ pub fn named(name: &str) -> Option<&'static KindInfo> {
 /// A sentence with what may have been meant.
 pub fn parse(name: &str) -> Result<&'static KindInfo, String> {
     named(name).ok_or_else(|| {
-        let names = KINDS.iter().flat_map(|kind| [kind.plural, kind.singular]);
+        let names = all().flat_map(|kind| [kind.plural, kind.singular]);
         let guess = suggest::closest(name, names);
-        let kinds: Vec<&str> = KINDS.iter().map(KindInfo::typed).collect();
+        let kinds: Vec<&str> = all().map(KindInfo::typed).collect();
         format!(
             "unknown kind {name:?}{}; kinds are {}",
             suggest::did_you_mean(&guess),
@@ -181,7 +185,7 @@ pub fn parse_object(name: &str) -> Result<&'static KindInfo, String> {
 /// Help text: all kinds with their short names.
 pub fn help() -> String {
     let mut text = "Kinds:\n".to_owned();
-    for kind in KINDS.iter() {
+    for kind in all() {
         let names = [&[kind.singular], kind.short].concat().join(", ");
         text += &format!("  {:<14} {names}\n", kind.typed());
     }
@@ -197,7 +201,7 @@ mod tests {
     #[test]
     fn every_name_means_one_kind() {
         let mut names = BTreeSet::new();
-        for kind in KINDS.iter() {
+        for kind in all() {
             let own: BTreeSet<&str> = [&[kind.singular, kind.plural], kind.short]
                 .concat()
                 .into_iter()
@@ -223,22 +227,22 @@ mod tests {
 
     #[test]
     fn every_reconciled_kind_is_here() {
-        let all = named("objects").unwrap();
-        assert!(!all.is_object());
+        let objects = named("objects").unwrap();
+        assert!(!objects.is_object());
         for kind in Kind::VARIANTS {
             let info = named(kind.as_str()).unwrap_or_else(|| panic!("{kind} is missing"));
             assert!(info.is_object(), "{kind}");
             assert!(info.watched.contains(kind), "{kind}");
-            assert!(all.watched.contains(kind), "{kind}");
+            assert!(objects.watched.contains(kind), "{kind}");
         }
-        for kind in KINDS.iter().filter(|kind| kind.is_object()) {
+        for kind in all().filter(|kind| kind.is_object()) {
             assert!(kind.singular.parse::<Kind>().is_ok(), "{}", kind.singular);
         }
         // A user's line shows the status of the container.
         let watched = [Kind::User, Kind::Container];
         assert_eq!(named("user").unwrap().watched, watched);
         assert_eq!(named("container").unwrap().watched, [Kind::Container]);
-        let titles: Vec<&str> = all.columns(true).map(|column| column.title).collect();
+        let titles: Vec<&str> = objects.columns(true).map(|column| column.title).collect();
         assert_eq!(titles[..3], ["OBJECT", "READY", "REASON"]);
     }
 }

@@ -28,99 +28,98 @@ const fn listed(
 }
 
 /// Kinds of things that are not reconciled.
-pub(super) fn others() -> [KindInfo; 5] {
-    [
-        listed(
-            "superadmin",
-            "superadmins",
-            &["sa"],
-            ("/api/admin/superadmins", Paging::Searched),
-            ("items", "username"),
-            const { &[USERNAME, AGE, Column::age("LAST LOGIN", "last_login_at")] },
-        ),
-        listed(
-            "reconciler",
-            "reconcilers",
-            &["r", "rc"],
-            ("/api/admin/reconcile", Paging::Whole),
-            ("reconcilers", "name"),
-            const {
-                &[
-                    NAME,
-                    Column::text("OBJECTS", "objects"),
-                    Column::text("READY", "ready"),
-                    Column::text("NOT READY", "not_ready"),
-                    Column::text("QUEUED", "queue_depth"),
-                    Column::text("FAILING", "failing"),
-                    Column::text("PAUSED", "paused"),
-                    Column::text("IN FLIGHT", "in_flight").wide(),
-                    Column::text("DELAYED", "delayed").wide(),
-                    Column::text("PAUSED OBJECTS", "paused_objects").wide(),
-                    Column::age("LAST RESYNC", "last_resync_at").wide(),
-                    Column::text("TOOK MS", "last_resync_ms").wide(),
-                ]
-            },
-        ),
-        listed(
-            "task",
-            "tasks",
-            &["t"],
-            ("/api/admin/tasks", Paging::Pages),
-            ("tasks", "id"),
-            const {
-                &[
-                    Column::text("ID", "id"),
-                    Column::text("TYPE", "type"),
-                    Column::text("DONE", "done"),
-                    Column::text("FAILED", "failed"),
-                    Column::text("TOTAL", "total"),
-                    Column::age("STARTED", "started_at"),
-                    Column::age("FINISHED", "finished_at"),
-                    Column::text("ACTOR", "actor").wide(),
-                    Column::text("MESSAGE", "message").wide(),
-                ]
-            },
-        ),
-        listed(
-            "event",
-            "events",
-            &["ev"],
-            ("/api/admin/events", Paging::Whole),
-            ("events", "id"),
-            const {
-                &[
-                    Column::age("LAST", "last_at"),
-                    Column::text("AT", "last_at").wide(),
-                    Column::age("FIRST", "first_at").wide(),
-                    Column::text("COUNT", "count"),
-                    Column::text("OBJECT", "object"),
-                    Column::text("REASON", "reason"),
-                    Column::text("ACTION", "action"),
-                    Column::text("MESSAGE", "message"),
-                ]
-            },
-        ),
-        listed(
-            "audit",
-            "audit entries",
-            &[],
-            ("/api/admin/audit", Paging::Searched),
-            ("entries", "seq"),
-            const {
-                &[
-                    Column::text("SEQ", "seq"),
-                    Column::text("AT", "at"),
-                    Column::text("ACTOR", "actor"),
-                    Column::text("ADDRESS", "address").wide(),
-                    Column::text("ACTION", "action"),
-                    Column::text("OBJECT", "object"),
-                    Column::status("OUTCOME", "outcome"),
-                    Column::text("REQUEST", "request_id").wide(),
-                ]
-            },
-        ),
-    ]
-}
+pub(super) static OTHERS: [&KindInfo; 5] = [&SUPERADMINS, &RECONCILERS, &TASKS, &EVENTS, &AUDIT];
+
+/// Superadmins: no objects, containers or directories.
+static SUPERADMINS: KindInfo = listed(
+    "superadmin",
+    "superadmins",
+    &["sa"],
+    ("/api/admin/superadmins", Paging::Searched),
+    ("items", "username"),
+    &[USERNAME, AGE, Column::age("LAST LOGIN", "last_login_at")],
+);
+
+/// Reconcilers and their queues.
+pub static RECONCILERS: KindInfo = listed(
+    "reconciler",
+    "reconcilers",
+    &["r", "rc"],
+    ("/api/admin/reconcile", Paging::Whole),
+    ("reconcilers", "name"),
+    &[
+        NAME,
+        Column::text("OBJECTS", "objects"),
+        Column::text("READY", "ready"),
+        Column::text("NOT READY", "not_ready"),
+        Column::text("QUEUED", "queue_depth"),
+        Column::text("FAILING", "failing"),
+        Column::text("PAUSED", "paused"),
+        Column::text("IN FLIGHT", "in_flight").wide(),
+        Column::text("DELAYED", "delayed").wide(),
+        Column::text("PAUSED OBJECTS", "paused_objects").wide(),
+        Column::age("LAST RESYNC", "last_resync_at").wide(),
+        Column::text("TOOK MS", "last_resync_ms").wide(),
+    ],
+);
+
+/// Tasks: requests about many objects.
+static TASKS: KindInfo = listed(
+    "task",
+    "tasks",
+    &["t"],
+    ("/api/admin/tasks", Paging::Pages),
+    ("tasks", "id"),
+    &[
+        Column::text("ID", "id"),
+        Column::text("TYPE", "type"),
+        Column::text("DONE", "done"),
+        Column::text("FAILED", "failed"),
+        Column::text("TOTAL", "total"),
+        Column::age("STARTED", "started_at"),
+        Column::age("FINISHED", "finished_at"),
+        Column::text("ACTOR", "actor").wide(),
+        Column::text("MESSAGE", "message").wide(),
+    ],
+);
+
+/// Events, newest first.
+pub static EVENTS: KindInfo = listed(
+    "event",
+    "events",
+    &["ev"],
+    ("/api/admin/events", Paging::Whole),
+    ("events", "id"),
+    &[
+        Column::age("LAST", "last_at"),
+        Column::text("AT", "last_at").wide(),
+        Column::age("FIRST", "first_at").wide(),
+        Column::text("COUNT", "count"),
+        Column::text("OBJECT", "object"),
+        Column::text("REASON", "reason"),
+        Column::text("ACTION", "action"),
+        Column::text("MESSAGE", "message"),
+    ],
+);
+
+/// Entries of the audit log.
+pub static AUDIT: KindInfo = listed(
+    "audit",
+    "audit entries",
+    &[],
+    ("/api/admin/audit", Paging::Searched),
+    ("entries", "seq"),
+    &[
+        Column::text("SEQ", "seq"),
+        Column::text("AT", "at"),
+        Column::text("ACTOR", "actor"),
+        Column::text("ADDRESS", "address").wide(),
+        Column::text("ACTION", "action"),
+        Column::text("OBJECT", "object"),
+        Column::status("OUTCOME", "outcome"),
+        Column::text("REQUEST", "request_id").wide(),
+    ],
+);
 
 /// Images on the engine, desired by anybody or not. Not a kind: an object of kind `image` is what is desired.
 pub static LOCAL_IMAGES: KindInfo = listed(

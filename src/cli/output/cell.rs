@@ -9,38 +9,15 @@ use unicode_width::UnicodeWidthStr;
 use super::clean::clean;
 use super::time::age;
 
-/// What a word means for whoever reads it: only words of status are coloured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Tone {
-    /// Nothing in particular.
-    #[default]
-    Plain,
-    /// As it should be.
-    Good,
-    /// On its way, or not known.
-    Busy,
-    /// Wrong.
-    Bad,
-}
-
-impl Tone {
-    /// The meaning of a status word.
-    fn of(word: &str) -> Self {
-        match word {
-            "True" | "running" | "ready" | "done" | "success" => Self::Good,
-            "False" | "failed" | "denied" | "error" => Self::Bad,
-            "Unknown" | "unknown" | "starting" | "stopping" | "deleting" | "paused" => Self::Busy,
-            _ => Self::Plain,
+/// The colour of a status word: green as it should be, yellow on its way or not known, red wrong.
+fn style(word: &str) -> Style {
+    match word {
+        "True" | "running" | "ready" | "done" | "success" => AnsiColor::Green.on_default(),
+        "False" | "failed" | "denied" | "error" => AnsiColor::Red.on_default(),
+        "Unknown" | "unknown" | "starting" | "stopping" | "deleting" | "paused" => {
+            AnsiColor::Yellow.on_default()
         }
-    }
-
-    fn style(self) -> Style {
-        match self {
-            Self::Plain => Style::new(),
-            Self::Good => AnsiColor::Green.on_default(),
-            Self::Busy => AnsiColor::Yellow.on_default(),
-            Self::Bad => AnsiColor::Red.on_default(),
-        }
+        _ => Style::new(),
     }
 }
 
@@ -48,7 +25,7 @@ impl Tone {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
     text: String,
-    tone: Tone,
+    style: Style,
 }
 
 impl Cell {
@@ -57,14 +34,14 @@ impl Cell {
         let text = if text.is_empty() { "-" } else { text };
         Self {
             text: clean(text),
-            tone: Tone::Plain,
+            style: Style::new(),
         }
     }
 
     /// A word of status.
     pub fn status(word: &str) -> Self {
         Self {
-            tone: Tone::of(word),
+            style: style(word),
             ..Self::new(word)
         }
     }
@@ -94,11 +71,8 @@ impl Cell {
 
     /// With its colour; whoever prints takes that away where there is no terminal.
     pub fn painted(&self) -> String {
-        if self.tone == Tone::Plain {
-            return self.text.clone();
-        }
-        let style = self.tone.style();
-        format!("{style}{}{style:#}", self.text)
+        let Self { text, style } = self;
+        format!("{style}{text}{style:#}")
     }
 }
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::cell::Cell;
 use super::table::Table;
 use super::{Format, OutputArgs, screen};
-use crate::cli::Failure;
 use crate::cli::kinds::KindInfo;
+use crate::cli::{Failure, failed};
 
 /// How many objects are to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +126,6 @@ impl Printer {
     }
 
     fn yaml(&self, items: &[Value]) -> Result<String, Failure> {
-        let failed = |error: serde_yaml::Error| Failure::Failed(error.to_string());
         match self.amount {
             Amount::List if items.is_empty() => Ok(String::new()),
             Amount::List => serde_yaml::to_string(items).map_err(failed),
@@ -144,7 +143,7 @@ impl Printer {
 
 /// JSON for people and programs.
 pub fn pretty(value: &Value) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value).map_err(|error| Failure::Failed(error.to_string()))
+    serde_json::to_string_pretty(value).map_err(failed)
 }
 
 /// Prints one whole answer of the server; tables are left to the caller.

@@ -1,9 +1,8 @@
 //! Shows a rollout until it ends or pauses, across restarts of the server.
 
 use std::collections::HashMap;
-use std::io::IsTerminal;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::Value;
 
 use crate::cli::Failure;
@@ -75,14 +74,8 @@ struct View {
 
 impl View {
     fn new() -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(0);
-            let style = ProgressStyle::with_template("[{bar:30}] {pos}/{len} {wide_msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar
-        });
         Self {
-            bar,
+            bar: screen::bar(0, "[{bar:30}] {pos}/{len} {wide_msg}"),
             shown: HashMap::new(),
             phase: String::new(),
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::follow;
 use crate::cli::Failure;
@@ -44,29 +44,23 @@ pub struct StartArgs {
 
 impl StartArgs {
     fn request(&self) -> (&'static str, Value) {
-        let mut body = Map::new();
-        body.insert("max_unavailable".into(), json!(self.max_unavailable));
-        let pause = json!(!self.no_pause_on_failure);
-        body.insert("pause_on_failure".into(), pause);
-        let limit = format!("{}s", self.health_timeout.as_secs());
-        body.insert("health_timeout".into(), json!(limit));
+        let mut body = json!({
+            "max_unavailable": self.max_unavailable,
+            "pause_on_failure": !self.no_pause_on_failure,
+            "health_timeout": format!("{}s", self.health_timeout.as_secs()),
+        });
         if self.all {
-            body.insert("all".into(), json!(true));
+            body["all"] = json!(true);
         } else if !self.users.is_empty() {
-            body.insert("users".into(), json!(self.users.join("\n")));
+            body["users"] = json!(self.users.join("\n"));
         }
-        let path = match &self.from {
-            Some(from) => {
-                body.insert("image".into(), json!(from));
-                body.insert("target".into(), json!(self.image));
-                "/api/admin/images/migrate"
-            }
-            None => {
-                body.insert("tag".into(), json!(self.image));
-                "/api/admin/images/upgrade"
-            }
+        let Some(from) = &self.from else {
+            body["tag"] = json!(self.image);
+            return ("/api/admin/images/upgrade", body);
         };
-        (path, Value::Object(body))
+        body["image"] = json!(from);
+        body["target"] = json!(self.image);
+        ("/api/admin/images/migrate", body)
     }
 }
 

@@ -12,10 +12,11 @@ use tokio::time::timeout;
 
 use self::goal::Goal;
 use self::stuck::Stuck;
-use super::kinds::{self, KindInfo};
+use super::kinds::OBJECTS;
+use super::output::cell::text;
 use super::output::screen;
 use super::server::Server;
-use super::target::{Object, duration};
+use super::target::{Object, Thing, duration};
 use super::watch::{Change, Watch};
 use super::{Failure, pages};
 
@@ -64,8 +65,7 @@ pub async fn wait(server: &Server, args: WaitArgs) -> Result<(), Failure> {
 
 /// An object that has not reached the goal yet.
 struct Pending {
-    kind: &'static KindInfo,
-    name: String,
+    thing: Thing,
     uid: Option<String>,
     /// Its last known state, for people.
     state: String,
@@ -74,15 +74,10 @@ struct Pending {
 impl Pending {
     fn new(Object(thing): Object) -> Self {
         Self {
-            kind: thing.kind,
-            name: thing.name,
+            thing,
             uid: None,
             state: "not observed".to_owned(),
         }
-    }
-
-    fn address(&self) -> String {
-        format!("{}/{}", self.kind.singular, self.name)
     }
 }
 
@@ -103,7 +98,8 @@ impl Waiting<'_> {
             let (object, id) = find(self.server, pending).await?;
             watch_id = watch_id.or(id);
             if object.is_none() && self.goal != Goal::Delete {
-                return Err(pages::missing(self.server, pending.kind, &pending.name).await);
+                let Thing { kind, name } = &pending.thing;
+                return Err(pages::missing(self.server, kind, name).await);
             }
             index = self.observed(index, object)?;
         }
@@ -114,7 +110,7 @@ impl Waiting<'_> {
         let server = self.server;
         let mut watch = Watch::since(server, watch_id);
         if let [only] = &self.objects[..] {
-            watch = watch.of_object(&only.address());
+            watch = watch.of_object(&only.thing.to_string());
         }
         while !self.objects.is_empty() {
             let change = watch.next().await?;
@@ -122,7 +118,7 @@ impl Waiting<'_> {
             // In their place all the time: when time is up here, each is still known.
             while let Some(pending) = self.objects.get(index) {
                 if let Change::Object(object) = &change
-                    && !object.eq_ignore_ascii_case(&pending.address())
+                    && !object.eq_ignore_ascii_case(&pending.thing.to_string())
                 {
                     index += 1;
                     continue;
@@ -147,10 +143,8 @@ impl Waiting<'_> {
 
     /// Whether the wait for this object is over. Says so, or what it is stuck on.
     fn met(&mut self, pending: &mut Pending, object: Option<Value>) -> Result<bool, Failure> {
-        let address = pending.address();
-        let uid = object
-            .as_ref()
-            .and_then(|object| object.get("uid")?.as_str().map(str::to_owned));
+        let address = pending.thing.to_string();
+        let uid = object.as_ref().map(|object| text(object, "uid"));
         // A new object of the same name is not the one whose deletion is waited for.
         let replaced = pending.uid.is_some() && uid.is_some() && uid != pending.uid;
         let Some(object) = object.filter(|_| !(replaced && self.goal == Goal::Delete)) else {
@@ -185,10 +179,10 @@ impl Waiting<'_> {
         let states: Vec<String> = self
             .objects
             .iter()
-            .map(|pending| format!("{}: {}", pending.address(), pending.state))
+            .map(|pending| format!("{}: {}", pending.thing, pending.state))
             .collect();
-        let first = self.objects.first().map(Pending::address);
-        let see = first.unwrap_or_default();
+        let first = self.objects.first();
+        let see = first.map_or_else(String::new, |pending| pending.thing.to_string());
         Failure::TimedOut(format!(
             "not {} within {}: {}; see `{} describe {see}`",
             self.goal,
@@ -204,6 +198,5 @@ async fn find(
     server: &Server,
     pending: &Pending,
 ) -> Result<(Option<Value>, Option<String>), Failure> {
-    let objects = kinds::parse("objects").map_err(Failure::Failed)?;
-    pages::find(server, objects, &pending.address()).await
+    pages::find(server, &OBJECTS, &pending.thing.to_string()).await
 }

@@ -3,7 +3,7 @@
 use schema::condition::Reason;
 use serde_json::Value;
 
-use crate::cli::compare::troubled;
+use crate::cli::compare::{summary, troubled};
 use crate::cli::output::cell::text;
 use crate::cli::output::clean::clean;
 
@@ -33,13 +33,7 @@ impl Stuck {
             };
         };
         Self {
-            state: format!(
-                "{}={} ({}): {}",
-                text(worst, "type"),
-                text(worst, "status"),
-                text(worst, "reason"),
-                text(worst, "message")
-            ),
+            state: summary(worst),
             remedy: text(worst, "remedy"),
             needs_action: needs_action(worst),
         }
@@ -79,7 +73,7 @@ mod tests {
         let note = stuck.note("container/a").unwrap();
         assert_eq!(
             note,
-            "container/a needs manual action: Ready=False (ImageMissing): no\\u{1b} image\n  Pull it."
+            "container/a needs manual action: Ready=False ImageMissing: no\\u{1b} image\n  Pull it."
         );
         let starting = json!({"conditions": [
             {"type": "Ready", "status": "False", "reason": "Progressing",

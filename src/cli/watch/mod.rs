@@ -6,10 +6,11 @@ use reqwest::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::Failure;
+use super::admin::escaped;
 use super::output::screen;
 use super::server::Server;
 use super::sse::{Event, Events};
-use super::{Failure, admin};
 
 const PATH: &str = "/api/admin/watch";
 /// How often a server is asked that tells nothing by itself.
@@ -69,13 +70,13 @@ impl<'a> Watch<'a> {
 
     /// Hears of one object only.
     pub fn of_object(mut self, address: &str) -> Self {
-        self.path = format!("{PATH}?object={}", admin::escaped(address));
+        self.path = format!("{PATH}?object={}", escaped(address));
         self
     }
 
     /// Hears of one kind of objects only.
     pub fn of_kind(mut self, kind: &str) -> Self {
-        self.path = format!("{PATH}?kind={}", admin::escaped(kind));
+        self.path = format!("{PATH}?kind={}", escaped(kind));
         self
     }
 
@@ -131,8 +132,10 @@ impl<'a> Watch<'a> {
             status @ 500.. => Err(Failure::Unavailable(format!(
                 "the server answered {status}"
             ))),
-            status => admin::judge(status, &self.server.text(answer).await?)
-                .and_then(|_| Err(Failure::Failed(format!("the server answered {status}")))),
+            status => match self.server.read(answer).await {
+                Ok(_) => Err(Failure::Failed(format!("the server answered {status}"))),
+                Err(failure) => Err(failure),
+            },
         }
     }
 

@@ -148,11 +148,7 @@ async fn describe_says_what_is_wrong_and_how_to_force_it() {
     );
 
     let fine = ends(&stage, "describe user/alice", 0).await;
-    assert!(
-        fine.stdout.contains("Problems: none"),
-        "{}",
-        fine.stdout
-    );
+    assert!(fine.stdout.contains("Problems: none"), "{}", fine.stdout);
     let whole = ends(&stage, "describe container/alice -o json", 0).await;
     let whole: Value = serde_json::from_str(&whole.stdout).unwrap();
     assert_eq!(whole["object"], "container/alice");
