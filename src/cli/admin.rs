@@ -8,9 +8,9 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 use tokio::net::UnixStream;
 
-use super::Failure;
 use super::output::cell::{at, text};
 use super::server::Server;
+use super::{Failure, failed};
 
 /// No answer of the administration API is larger.
 const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
@@ -125,6 +125,9 @@ impl Server {
     /// Why there is no answer.
     fn gone(&self, error: &reqwest::Error) -> Failure {
         let root = root(error);
+        if error.is_builder() {
+            return failed(error);
+        }
         let io = root.downcast_ref::<std::io::Error>();
         if io.is_some_and(|error| error.kind() == ErrorKind::PermissionDenied) {
             return self.denied();

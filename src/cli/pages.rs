@@ -38,7 +38,7 @@ pub struct Pages<'a> {
     search: String,
     parameter: Option<&'static str>,
     next: Option<u64>,
-    /// Where a watch goes on from this list, as of its first page.
+    /// Where a watch continues from this list, as of its first page.
     pub watch_id: Option<String>,
 }
 

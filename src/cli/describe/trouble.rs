@@ -71,7 +71,7 @@ pub fn troubles(object: &Value, overview: &Value) -> Vec<Trouble> {
     troubles
 }
 
-/// How the server goes on; absent when the object is as desired.
+/// What the server tries next; absent when the object is as desired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outlook {
     /// What is tried next.

@@ -17,7 +17,7 @@ pub enum Amount {
     One,
     /// A list that ends.
     List,
-    /// A list that goes on for as long as somebody watches.
+    /// A list without end, for as long as it is watched.
     Endless,
 }
 

@@ -1,4 +1,4 @@
-//! Hears of changes from a running server, across its restarts.
+//! Changes reported by a running server, across its restarts.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::server::Server;
 use super::sse::{Event, Events};
 
 const PATH: &str = "/api/admin/watch";
-/// How often a server is asked that tells nothing by itself.
+/// How often what the server does not report is read again.
 const POLL: Duration = Duration::from_secs(1);
 /// No two connections in less.
 const SHORTEST: Duration = Duration::from_millis(500);
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
 
-/// What to look at.
+/// What may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// This object, `kind/name`.
@@ -34,7 +34,7 @@ pub struct Watch<'a> {
     server: &'a Server,
     mode: Mode,
     path: String,
-    /// The last change that was heard of: `<instance>-<n>`.
+    /// The last change that was reported: `<instance>-<n>`.
     last_id: Option<String>,
     patience: Patience,
     /// When the server answered last.
@@ -48,7 +48,7 @@ enum Mode {
 }
 
 impl<'a> Watch<'a> {
-    /// Goes on from a list that the server gave together with this id.
+    /// Continues from a list that the server gave together with this id.
     pub fn since(server: &'a Server, watch_id: Option<String>) -> Self {
         Self {
             server,
@@ -60,7 +60,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Looks at things that the server does not tell of.
+    /// Polls what the server does not report.
     pub fn polling(server: &'a Server) -> Self {
         Self {
             mode: Mode::Polling,
@@ -68,13 +68,13 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Hears of one object only.
+    /// Reports one object only.
     pub fn of_object(mut self, address: &str) -> Self {
         self.path = format!("{PATH}?object={}", escaped(address));
         self
     }
 
-    /// Hears of one kind of objects only.
+    /// Reports one kind of objects only.
     pub fn of_kind(mut self, kind: &str) -> Self {
         self.path = format!("{PATH}?kind={}", escaped(kind));
         self
@@ -208,15 +208,15 @@ fn instance(id: &str) -> &str {
 #[derive(Debug, Default)]
 struct Patience {
     delay: Option<Duration>,
-    told: bool,
+    noted: bool,
 }
 
 impl Patience {
     async fn wait(&mut self, why: &str) {
         let delay = self.delay.unwrap_or(FIRST_DELAY);
         // A restart that takes a moment is not worth a word.
-        if delay > FIRST_DELAY * 4 && !self.told {
-            self.told = true;
+        if delay > FIRST_DELAY * 4 && !self.noted {
+            self.noted = true;
             screen::note(&format!("waiting for the server: {why}"));
         }
         sleep(delay).await;
@@ -225,7 +225,7 @@ impl Patience {
 
     fn is_back(&mut self) {
         self.delay = None;
-        if std::mem::take(&mut self.told) {
+        if std::mem::take(&mut self.noted) {
             screen::note("the server answers again");
         }
     }
