@@ -8,10 +8,10 @@ use schema::adapter::Adapter;
 ///
 /// # Errors
 /// When there is none, or it is not valid: every problem is named.
-pub fn read(wanted: &str) -> Result<Adapter, String> {
-    let refused = |why: String| format!("--adapter {wanted}: {why}");
-    let path = Path::new(wanted);
-    let read = match Adapter::builtin(wanted) {
+pub fn read(name: &str) -> Result<Adapter, String> {
+    let refused = |why: String| format!("--adapter {name}: {why}");
+    let path = Path::new(name);
+    let read = match Adapter::builtin(name) {
         Some(builtin) => builtin,
         None if path.is_dir() => Adapter::from_folder(path),
         None => {

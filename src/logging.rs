@@ -13,7 +13,7 @@ const QUIET: &str = "bollard=info,hyper=info,h2=info,rustls=info,sqlx=warn,tower
 /// Starts logging. `RUST_LOG` adds to or overrides the filter.
 pub fn start(format: LogFormat) {
     let filter = match std::env::var("RUST_LOG") {
-        Ok(wanted) => EnvFilter::new(format!("info,{QUIET},{wanted}")),
+        Ok(given) => EnvFilter::new(format!("info,{QUIET},{given}")),
         Err(_) => EnvFilter::new(format!("info,{QUIET}")),
     };
     let builder = fmt()

@@ -41,7 +41,7 @@ pub struct Prepared {
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// The data directory.
-    #[error("the data directory {place} cannot be made: {source}")]
+    #[error("cannot create the data directory {place}: {source}")]
     DataDir {
         /// Which.
         place: String,
@@ -69,7 +69,7 @@ pub enum PrepareError {
     #[error("{0}")]
     Adapter(String),
     /// Hashing the first password.
-    #[error("the first password could not be hashed: {0}")]
+    #[error("cannot hash the first password: {0}")]
     Hash(String),
 }
 
@@ -234,8 +234,8 @@ fn parse_sets(sets: &[String]) -> Result<Vec<(String, Value)>, PrepareError> {
             };
             let (key, text) = set
                 .split_once('=')
-                .ok_or_else(|| refused("give it as key=value"))?;
-            let def = schema::config::find(key).ok_or_else(|| refused("there is no such key"))?;
+                .ok_or_else(|| refused("use KEY=VALUE"))?;
+            let def = schema::config::find(key).ok_or_else(|| refused("unknown key"))?;
             let as_text = json!(text);
             // A text that looks like a number stays text where text is wanted.
             let value = if parse_patch(&json!({ key: as_text.clone() })).is_ok() || def.is_secret()

@@ -526,39 +526,27 @@ async fn look_for_note(deps: &Deps, change: &Change) -> Result<Settled, DbError>
 async fn look_for_removal(deps: &Deps, deleted: &Change) -> Result<Settled, DbError> {
     let mut connection = deps.db.snapshot().await?;
     let row = object::get(&mut connection, deleted.kind, &deleted.uid).await?;
-    let container = match deleted.kind {
-        Kind::User => object::get(&mut connection, Kind::Container, &deleted.uid).await?,
-        Kind::Container
-        | Kind::Engine
-        | Kind::Image
-        | Kind::Rollout
-        | Kind::AgentConfig
-        | Kind::Adapter => None,
-    };
+    let mut first = Vec::new();
+    for kind in deleted.kind.descriptor().removal_waits_for {
+        first.extend(object::get(&mut connection, *kind, &deleted.uid).await?);
+    }
     let paused = object::paused_reconcilers(&mut connection).await?;
-    Ok(judge_removal(row, container, &paused))
+    Ok(judge_removal(row, first, &paused))
 }
 
-/// How far a removal is. A user goes last; what holds it up may be its container.
-fn judge_removal(
-    user: Option<ObjectRow>,
-    container: Option<ObjectRow>,
-    paused: &[String],
-) -> Settled {
-    let Some(user) = user else {
+/// How far a removal is. An object goes last; what holds it up may be one of those that must go `first`.
+fn judge_removal(row: Option<ObjectRow>, first: Vec<ObjectRow>, paused: &[String]) -> Settled {
+    let Some(row) = row else {
         return Settled::Converged;
     };
-    let obstacle = [container.as_ref(), Some(&user)]
-        .into_iter()
-        .flatten()
-        .find_map(|row| {
-            held_up(
-                row,
-                row.status.observed_generation >= row.generation,
-                paused,
-            )
-        });
-    obstacle.unwrap_or_else(|| Settled::Pending(container.unwrap_or(user).status.conditions))
+    let obstacle = first.iter().chain([&row]).find_map(|row| {
+        let seen = row.status.observed_generation >= row.generation;
+        held_up(row, seen, paused)
+    });
+    obstacle.unwrap_or_else(|| {
+        let next = first.into_iter().next().unwrap_or(row);
+        Settled::Pending(next.status.conditions)
+    })
 }
 
 /// Whether an object waits for a person. What was `seen` of an older generation does not count.

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+pub use crate::kind::Kind;
+
 /// The identity of an object: 32 lower-case hex digits, random, never reused.
 ///
 /// Names can be reused after deletion; a uid cannot, so everything that must not be inherited by
@@ -84,51 +86,6 @@ impl fmt::Display for Generation {
 )]
 #[serde(transparent)]
 pub struct Epoch(pub i64);
-
-/// The kinds of objects that have a generation, a status and finalizers.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-    utoipa::ToSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-#[schema(as = ObjectKind, example = "container")]
-pub enum Kind {
-    /// An ordinary user: the account's directory.
-    User,
-    /// The agent container of a user.
-    Container,
-    /// The container engine and what is shared on it (network, data directory mapping).
-    Engine,
-    /// An image that an administrator wants on the engine, or off it.
-    Image,
-    /// A move of users from their images to another one.
-    Rollout,
-    /// A user's agent configuration: the agent's own files.
-    AgentConfig,
-    /// The adapter package: how agents are run and configured.
-    Adapter,
-}
-
-impl Kind {
-    /// The stable text form, as stored and as shown in `kind/name`.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
 
 /// An object by kind and name, as answers show it: `container/alice`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

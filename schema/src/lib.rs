@@ -19,6 +19,7 @@ pub mod fault;
 pub mod home;
 pub mod ids;
 pub mod image;
+pub mod kind;
 pub mod lease;
 pub mod meta;
 pub mod object;

@@ -3,39 +3,35 @@
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use clap::{Args, Subcommand};
-use http::Method;
+use reqwest::Method;
+use reqwest::multipart::{Form, Part};
 use schema::adapter::Adapter;
 use serde_json::{Value, json};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use super::output::cell::plain;
-use super::output::clean::clean;
+use super::output::cell::cleaned;
 use super::output::screen;
 use super::server::Server;
-use super::{Failure, admin};
+use super::{Failure, failed};
 
 const RULES: &str = "/api/admin/migration-rules";
-/// A line between the parts of an upload that stands in no zip by chance.
-const BOUNDARY: &str = "agentyard-7c1f0e5b9d2a4e6f8a3b";
-
-/// The package that says how agents are run and configured.
+/// Adapter packages.
 #[derive(Debug, Subcommand)]
 pub enum AdapterCommand {
-    /// Show the adapter in effect, and those that are kept
+    /// Show the active and the retained adapters
     #[command(after_help = "Examples:\n  agentyard adapter show")]
     Show,
-    /// Put a package into effect; it stays when the service is started again
+    /// Activate a package; it stays active when the server restarts
     #[command(
         after_help = "Examples:\n  agentyard adapter upload picoclaw-1.4.zip\n  agentyard adapter upload ./my-adapter"
     )]
     Upload(UploadArgs),
-    /// Ask the configured source for a newer package
+    /// Check the configured source for a newer package
     #[command(after_help = "Examples:\n  agentyard adapter refresh")]
     Refresh,
-    /// Go back to the adapter that was in effect before
+    /// Reactivate the previous adapter
     #[command(after_help = "Examples:\n  agentyard adapter rollback")]
     Rollback,
 }
@@ -43,12 +39,12 @@ pub enum AdapterCommand {
 /// Which package.
 #[derive(Debug, Args)]
 pub struct UploadArgs {
-    /// A zip, or a folder, which is packed
+    /// ZIP file, or folder to pack
     #[arg(value_name = "ZIP|FOLDER")]
     package: PathBuf,
 }
 
-/// Shows, uploads, refreshes or goes back.
+/// Runs a command on adapter packages.
 ///
 /// # Errors
 /// When no server answers, or it refuses.
@@ -56,125 +52,77 @@ pub async fn adapter(server: &Server, command: AdapterCommand) -> Result<(), Fai
     match command {
         AdapterCommand::Show => show(server).await,
         AdapterCommand::Upload(args) => upload(server, &args.package).await,
-        AdapterCommand::Refresh => tell(server, "refresh").await,
-        AdapterCommand::Rollback => tell(server, "rollback").await,
+        AdapterCommand::Refresh => post(server, "refresh").await,
+        AdapterCommand::Rollback => post(server, "rollback").await,
     }
 }
 
-fn field(of: &Value, name: &str) -> String {
-    clean(&of.get(name).map(plain).unwrap_or_default())
-}
-
 async fn show(server: &Server) -> Result<(), Failure> {
-    let answer = admin::get(&server.settings, RULES).await?;
-    let kept = admin::get(&server.settings, "/api/admin/adapters").await?;
+    let answer = server.get(RULES).await?;
+    let kept = server.get("/api/admin/adapters").await?;
     let rules = &answer["rules"];
     let mut text = format!(
         "agent:    {}\nversion:  {}\nsource:   {}\ndigest:   {}\nsince:    {}\n",
-        field(rules, "agent"),
-        field(rules, "adapter_version"),
-        field(rules, "source"),
-        field(rules, "digest"),
-        field(rules, "updated_at"),
+        cleaned(rules, "agent"),
+        cleaned(rules, "adapter_version"),
+        cleaned(rules, "source"),
+        cleaned(rules, "digest"),
+        cleaned(rules, "updated_at"),
     );
     for version in rules["versions"].as_array().into_iter().flatten() {
         text.push_str(&format!(
             "declares: agent {} with configuration version {}\n",
-            field(version, "version"),
-            field(version, "config_version"),
+            cleaned(version, "version"),
+            cleaned(version, "config_version"),
         ));
     }
     for adapter in kept["adapters"].as_array().into_iter().flatten() {
         let role = match (&adapter["active"], &adapter["previous"]) {
-            (Value::Bool(true), _) => "in effect",
-            (_, Value::Bool(true)) => "the one before",
-            _ => "what the service was started with",
+            (Value::Bool(true), _) => "active",
+            (_, Value::Bool(true)) => "previous",
+            _ => "initial",
         };
         text.push_str(&format!(
-            "kept:     {} ({}), {role}\n",
-            field(adapter, "version"),
-            field(adapter, "source"),
+            "retained: {} ({}), {role}\n",
+            cleaned(adapter, "version"),
+            cleaned(adapter, "source"),
         ));
     }
     screen::print(&text)
 }
 
-async fn tell(server: &Server, what: &str) -> Result<(), Failure> {
+async fn post(server: &Server, what: &str) -> Result<(), Failure> {
     let path = format!("{RULES}/{what}");
-    let answer = admin::json(&server.settings, Method::POST, &path, Some(&json!({}))).await?;
-    screen::print(&format!("{}\n", field(&answer, "message")))
+    let answer = server.post(&path, &json!({})).await?;
+    screen::print(&format!("{}\n", cleaned(&answer, "message")))
 }
 
 async fn upload(server: &Server, package: &Path) -> Result<(), Failure> {
-    let wanted = package.to_owned();
-    let read = tokio::task::spawn_blocking(move || read(&wanted)).await;
-    let zip = read.map_err(|error| Failure::Failed(error.to_string()))??;
-    let (status, text) = admin::upload(
-        &server.settings,
-        &format!("{RULES}/upload"),
-        &format!("multipart/form-data; boundary={BOUNDARY}"),
-        body(&zip),
-    )
-    .await?;
-    let answer = admin::judge(status, &text).map_err(|failure| named(failure, &text))?;
-    screen::print(&format!("{}\n", field(&answer, "message")))
+    let path = package.to_owned();
+    let read = tokio::task::spawn_blocking(move || read(&path)).await;
+    let zip = read.map_err(failed)??;
+    let part = Part::bytes(zip).file_name("adapter.zip");
+    let form = Form::new().part("file", part);
+    let request = server.request(Method::POST, &format!("{RULES}/upload"));
+    let answer = server.json(request.multipart(form)).await?;
+    screen::print(&format!("{}\n", cleaned(&answer, "message")))
 }
 
 /// The zip, or the folder as one. A folder is checked here already: what lies in it beside a package would be left
 /// out in silence otherwise.
 fn read(package: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::Failed(format!("{} cannot be read: {error}", package.display()))
-    };
     if !package.is_dir() {
-        return std::fs::read(package).map_err(|error| failed(&error));
+        return std::fs::read(package)
+            .map_err(|error| failed(format!("cannot read {}: {error}", package.display())));
     }
-    let adapter =
-        Adapter::from_folder(package).map_err(|invalid| Failure::Failed(invalid.to_string()))?;
+    let adapter = Adapter::from_folder(package).map_err(failed)?;
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (path, text) in adapter.files() {
         zip.start_file(path, SimpleFileOptions::default())
-            .map_err(|error| failed(&error))?;
-        zip.write_all(text.as_bytes())
-            .map_err(|error| failed(&error))?;
+            .map_err(failed)?;
+        zip.write_all(text.as_bytes()).map_err(failed)?;
     }
-    let packed = zip.finish().map_err(|error| failed(&error))?;
-    Ok(packed.into_inner())
-}
-
-fn body(zip: &[u8]) -> Bytes {
-    let mut body = format!(
-        "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"adapter.zip\"\r\n\
-         Content-Type: application/zip\r\n\r\n"
-    )
-    .into_bytes();
-    body.extend_from_slice(zip);
-    body.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
-    body.into()
-}
-
-/// What is wrong with the package, a line each.
-fn named(failure: Failure, text: &str) -> Failure {
-    let Failure::Failed(said) = failure else {
-        return failure;
-    };
-    let answer: Value = serde_json::from_str(text).unwrap_or_default();
-    let problems = answer["problems"].as_array().into_iter().flatten();
-    let lines: Vec<String> = problems
-        .map(|problem| {
-            let (file, pointer) = (field(problem, "file"), field(problem, "pointer"));
-            let place = match pointer.as_str() {
-                "" => file,
-                pointer => format!("{file}#{pointer}"),
-            };
-            let told = format!("{place} {}", field(problem, "message"));
-            format!("\n{}", told.trim_start())
-        })
-        .collect();
-    if lines.is_empty() {
-        return Failure::Failed(said);
-    }
-    Failure::Failed(format!("the package is not valid{}", lines.concat()))
+    Ok(zip.finish().map_err(failed)?.into_inner())
 }
 
 #[cfg(test)]
@@ -196,17 +144,5 @@ mod tests {
         let refused = read(dir.path()).unwrap_err();
         assert!(refused.to_string().contains("notes.txt"), "{refused}");
         assert!(read(&dir.path().join("nowhere")).is_err());
-    }
-
-    #[test]
-    fn a_refused_package_is_told_with_files_and_places() {
-        let text = r#"{"error":"no","problems":[{"file":"a.json","pointer":"/b","message":"is bad"},{"file":"hash","pointer":"","message":"is missing"}]}"#;
-        let told = named(Failure::Failed("no".to_owned()), text).to_string();
-        assert_eq!(
-            told,
-            "the package is not valid\na.json#/b is bad\nhash is missing"
-        );
-        let other = named(Failure::Failed("no".to_owned()), "no JSON");
-        assert_eq!(other.to_string(), "no");
     }
 }

@@ -1,115 +1,207 @@
-//! A client of the administration socket of a running server.
+//! Requests to a running server, over its administration socket.
 
-use std::fmt::Display;
-use std::pin::Pin;
+use std::error::Error;
+use std::io::ErrorKind;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Method, Request, Response};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, Connection};
-use hyper_util::rt::TokioIo;
+use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 use tokio::net::UnixStream;
-use tokio::time::timeout;
 
-use super::Failure;
-use crate::settings::Settings;
+use super::output::cell::{at, text};
+use super::server::Server;
+use super::{Failure, failed};
 
 /// No answer of the administration API is larger.
 const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
 /// Longer than the server holds back any answer that a command asks for.
 const ANSWER_TIME: Duration = Duration::from_secs(60);
 
-/// Whether a server listens on the socket.
-pub async fn server_runs(settings: &Settings) -> bool {
-    UnixStream::connect(&settings.admin_socket).await.is_ok()
+impl Server {
+    /// Whether a server listens on the socket.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    pub async fn runs(&self) -> Result<bool, Failure> {
+        match UnixStream::connect(&self.socket).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(self.denied()),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// A request to the server, to be sent by one of the functions below.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        // The host is a name only: the client connects to the socket.
+        self.client
+            .request(method, format!("http://agentyard{path}"))
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// When no server answers, or it refuses.
+    pub async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.json(self.request(Method::GET, path)).await
+    }
+
+    /// Posts a request and reads the answer; a failure is the server's own sentence.
+    ///
+    /// # Errors
+    /// When no server answers, or it refuses.
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.json(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// Sends a request whose answer is JSON.
+    ///
+    /// # Errors
+    /// When no server answers, or it refuses.
+    pub async fn json(&self, request: RequestBuilder) -> Result<Value, Failure> {
+        let (status, text) = self.send(request).await?;
+        judge(status, &text)
+    }
+
+    /// The rest of an answer that is JSON.
+    ///
+    /// # Errors
+    /// When it breaks off, or the server refused.
+    pub async fn read(&self, answer: Response) -> Result<Value, Failure> {
+        let status = answer.status().as_u16();
+        judge(status, &self.text(answer).await?)
+    }
+
+    /// Sends a request and reads the answer: status and text.
+    ///
+    /// # Errors
+    /// When no server answers in time.
+    pub async fn send(&self, request: RequestBuilder) -> Result<(u16, String), Failure> {
+        let answer = self.open(request.timeout(ANSWER_TIME)).await?;
+        let status = answer.status().as_u16();
+        Ok((status, self.text(answer).await?))
+    }
+
+    /// Sends a request and reads the head of the answer, however long that takes; the rest is read while it comes.
+    ///
+    /// # Errors
+    /// When no server answers.
+    pub async fn open(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        request.send().await.map_err(|error| self.gone(&error))
+    }
+
+    /// The rest of an answer.
+    ///
+    /// # Errors
+    /// When it breaks off, does not come in time, or is larger than any answer may be.
+    async fn text(&self, mut answer: Response) -> Result<String, Failure> {
+        let mut text = Vec::new();
+        while let Some(bytes) = self.chunk(&mut answer).await? {
+            text.extend_from_slice(bytes.as_ref());
+            if text.len() > LARGEST_ANSWER {
+                let text = "the server's answer is too long";
+                return Err(Failure::Unavailable(text.to_owned()));
+            }
+        }
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The next bytes of an answer; `None` at the end.
+    ///
+    /// # Errors
+    /// When it breaks off, or does not come in time.
+    pub async fn chunk(
+        &self,
+        answer: &mut Response,
+    ) -> Result<Option<impl AsRef<[u8]> + use<>>, Failure> {
+        answer
+            .chunk()
+            .await
+            .map_err(|error| match error.is_timeout() {
+                true => self.gone(&error),
+                false => Failure::Unavailable(format!("the answer broke off: {}", root(&error))),
+            })
+    }
+
+    /// Why there is no answer.
+    fn gone(&self, error: &reqwest::Error) -> Failure {
+        let root = root(error);
+        if error.is_builder() {
+            return failed(error);
+        }
+        let io = root.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+            return self.denied();
+        }
+        let why = match error.is_timeout() {
+            true => "it accepts connections but does not answer".to_owned(),
+            false => root.to_string(),
+        };
+        Failure::Unavailable(format!(
+            "no server answers on {} ({why}); start one with `agentyard serve`, or set its socket with --admin-socket",
+            self.socket.display()
+        ))
+    }
+
+    fn denied(&self) -> Failure {
+        Failure::Failed(format!(
+            "permission denied: the socket {} is open to the user that runs the server only",
+            self.socket.display()
+        ))
+    }
 }
 
-/// Reads a resource in JSON.
-///
-/// # Errors
-/// When no server answers, or it refuses.
-pub async fn get(settings: &Settings, path: &str) -> Result<Value, Failure> {
-    json(settings, Method::GET, path, None).await
+/// What an error goes back to.
+fn root(error: &reqwest::Error) -> &(dyn Error + 'static) {
+    let mut root: &(dyn Error + 'static) = error;
+    while let Some(source) = root.source() {
+        root = source;
+    }
+    root
 }
 
-/// Sends one request and reads the answer: status and text.
-///
-/// # Errors
-/// When no server answers.
-pub async fn send(
-    settings: &Settings,
-    method: Method,
-    path: &str,
-    body: Option<&Value>,
-) -> Result<(u16, String), Failure> {
-    exchange(settings, Stream::open(settings, method, path, body, &[])).await
-}
-
-/// Posts a body of any type and reads the answer: status and text.
-///
-/// # Errors
-/// When no server answers.
-pub async fn upload(
-    settings: &Settings,
-    path: &str,
-    content_type: &str,
-    body: Bytes,
-) -> Result<(u16, String), Failure> {
-    let body = (content_type, body);
-    exchange(
-        settings,
-        Stream::begin(settings, Method::POST, path, body, &[]),
-    )
-    .await
-}
-
-async fn exchange(
-    settings: &Settings,
-    opening: impl Future<Output = Result<Stream, Failure>>,
-) -> Result<(u16, String), Failure> {
-    let exchange = async {
-        let mut stream = opening.await?;
-        let text = stream.text().await?;
-        Ok((stream.status, text))
-    };
-    timeout(ANSWER_TIME, exchange)
-        .await
-        .unwrap_or_else(|_| Err(gone(settings, &"it accepts connections but stays silent")))
-}
-
-/// The same, for answers in JSON; a failure is the server's own sentence.
-///
-/// # Errors
-/// When no server answers, or it refuses.
-pub async fn json(
-    settings: &Settings,
-    method: Method,
-    path: &str,
-    body: Option<&Value>,
-) -> Result<Value, Failure> {
-    let (status, text) = send(settings, method, path, body).await?;
-    judge(status, &text)
-}
-
-/// Reads an answer in JSON; a failure is the server's own sentence.
+/// Reads an answer in JSON; a failure is the server's own sentence, with its particulars.
 ///
 /// # Errors
 /// When the server refused, or did not answer in JSON.
-pub fn judge(status: u16, text: &str) -> Result<Value, Failure> {
-    let value: Value = serde_json::from_str(text)
+fn judge(status: u16, body: &str) -> Result<Value, Failure> {
+    let value: Value = serde_json::from_str(body)
         .map_err(|_| Failure::Failed(format!("the server answered {status} without JSON")))?;
-    if status < 400 {
-        return Ok(value);
+    match status {
+        ..400 => Ok(value),
+        404 => Err(Failure::NotFound(refusal(&value))),
+        _ => Err(Failure::Failed(refusal(&value))),
     }
-    let said = value.get("error").and_then(Value::as_str);
-    let said = said.unwrap_or("the server refused").to_owned();
-    Err(match status {
-        404 => Failure::NotFound(said),
-        _ => Failure::Failed(said),
-    })
+}
+
+/// Why the server refused: each problem on a line, else its sentence; who is in the way, and what could be had
+/// instead.
+fn refusal(answer: &Value) -> String {
+    let mut lines = Vec::new();
+    for problem in at(answer, "problems").as_array().into_iter().flatten() {
+        let (file, pointer) = (text(problem, "file"), text(problem, "pointer"));
+        if !file.is_empty() && lines.is_empty() {
+            lines.push("the package is not valid".to_owned());
+        }
+        let place = match pointer.as_str() {
+            "" => file,
+            pointer => format!("{file}#{pointer}"),
+        };
+        let line = format!("{place} {}", text(problem, "message"));
+        lines.push(line.trim_start().to_owned());
+    }
+    if lines.is_empty() {
+        lines.push(match text(answer, "error").as_str() {
+            "" => "the server refused".to_owned(),
+            error => error.to_owned(),
+        });
+    }
+    for (key, title) in [("users", "users"), ("alternatives", "other images")] {
+        let names = text(answer, key);
+        if !names.is_empty() {
+            lines.push(format!("{title}: {names}"));
+        }
+    }
+    lines.join("\n")
 }
 
 /// A part of a path or query, safe whatever it contains.
@@ -117,126 +209,34 @@ pub fn escaped(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-fn gone(settings: &Settings, error: &dyn Display) -> Failure {
-    let place = settings.admin_socket.display();
-    Failure::Unavailable(format!(
-        "no server answers on {place} ({error}); start one with `agentyard serve`, or name its socket with --admin-socket"
-    ))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// An answer that is read while it comes. Nothing runs beside it: the connection moves its bytes
-/// while somebody reads.
-pub struct Stream {
-    /// The HTTP status.
-    pub status: u16,
-    connection: Pin<Box<Connection<TokioIo<UnixStream>, Full<Bytes>>>>,
-    ended: bool,
-    body: Incoming,
-}
-
-impl Stream {
-    /// Sends one request and reads the head of the answer.
-    ///
-    /// # Errors
-    /// When no server answers.
-    pub async fn open(
-        settings: &Settings,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-        headers: &[(&str, &str)],
-    ) -> Result<Self, Failure> {
-        let text = body.map(Value::to_string).unwrap_or_default();
-        let body = ("application/json", Bytes::from(text));
-        Self::begin(settings, method, path, body, headers).await
+    fn refused(text: &str) -> String {
+        judge(422, text).unwrap_err().to_string()
     }
 
-    /// The same with any body: its content type, and what it is.
-    async fn begin(
-        settings: &Settings,
-        method: Method,
-        path: &str,
-        (content_type, body): (&str, Bytes),
-        headers: &[(&str, &str)],
-    ) -> Result<Self, Failure> {
-        let socket = UnixStream::connect(&settings.admin_socket)
-            .await
-            .map_err(|error| gone(settings, &error))?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(socket))
-            .await
-            .map_err(|error| gone(settings, &error))?;
-        let mut connection = Box::pin(connection);
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", "agentyard")
-            .header("content-type", content_type);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let request = request
-            .body(Full::new(body))
-            .map_err(|error| Failure::Failed(error.to_string()))?;
-        let answer = sender.send_request(request);
-        tokio::pin!(answer);
-        let mut ended = false;
-        let response: Response<Incoming> = loop {
-            tokio::select! {
-                biased;
-                response = &mut answer => break response.map_err(|error| gone(settings, &error))?,
-                // The answer may have come with the end of the connection: it is asked once more.
-                _ = &mut connection, if !ended => ended = true,
-            }
-        };
-        Ok(Self {
-            status: response.status().as_u16(),
-            connection,
-            ended,
-            body: response.into_body(),
-        })
+    #[test]
+    fn every_problem_of_a_refusal_is_shown_with_its_place() {
+        let keys = r#"{"error":"no: 1","problems":[{"message":"a must be b"},{"message":"c"}]}"#;
+        assert_eq!(refused(keys), "a must be b\nc");
+        let package = r#"{"error":"the package is not valid","problems":[
+            {"file":"a.json","pointer":"/b","message":"is bad"},{"file":"hash","pointer":"","message":"is missing"}]}"#;
+        assert_eq!(
+            refused(package),
+            "the package is not valid\na.json#/b is bad\nhash is missing"
+        );
+        assert_eq!(refused(r#"{"error":"no"}"#), "no");
+        assert!(refused("no JSON").contains("422 without JSON"));
     }
 
-    /// The next piece; `None` at the end.
-    ///
-    /// # Errors
-    /// When the answer breaks off.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
-        loop {
-            tokio::select! {
-                biased;
-                frame = self.body.frame() => match frame {
-                    None => return Ok(None),
-                    Some(Err(error)) => return Err(broken_off(&error)),
-                    // Trailers are nothing to us.
-                    Some(Ok(frame)) => if let Ok(data) = frame.into_data() {
-                        return Ok(Some(data));
-                    },
-                },
-                _ = &mut self.connection, if !self.ended => self.ended = true,
-            }
-        }
+    #[test]
+    fn l38_an_image_in_use_is_refused_with_users_and_alternatives() {
+        let text = r#"{"error":"in use","users":["alice","bob"],"alternatives":["a:2"]}"#;
+        assert_eq!(
+            refused(text),
+            "in use\nusers: alice, bob\nother images: a:2"
+        );
     }
-
-    /// All of it.
-    ///
-    /// # Errors
-    /// When the answer breaks off, or is larger than any answer may be.
-    pub async fn text(&mut self) -> Result<String, Failure> {
-        let body = Limited::new(&mut self.body, LARGEST_ANSWER).collect();
-        tokio::pin!(body);
-        loop {
-            tokio::select! {
-                biased;
-                body = &mut body => {
-                    let bytes = body.map_err(|error| broken_off(&error))?.to_bytes();
-                    return Ok(String::from_utf8_lossy(&bytes).into_owned());
-                }
-                _ = &mut self.connection, if !self.ended => self.ended = true,
-            }
-        }
-    }
-}
-
-fn broken_off(error: &dyn Display) -> Failure {
-    Failure::Unavailable(format!("the answer broke off: {error}"))
 }

@@ -1,18 +1,41 @@
-//! Desired against observed, as the server tells them of one object.
+//! Desired against observed, as the server reports them of one object.
 
 use serde_json::Value;
 
-use super::kinds::condition;
-use super::output::cell::plain;
+use super::output::cell::{at, plain, text};
 
-/// One thing that is wanted, and what was seen of it.
+/// The types of conditions, each with the status that it has when nothing is wrong.
+const FINE: [(&str, &str); 3] = [("Ready", "True"), ("Stalled", "False"), ("Paused", "False")];
+
+/// The conditions that are not as they should be.
+pub fn troubled(object: &Value) -> impl Iterator<Item = &Value> {
+    FINE.iter().filter_map(|(of_type, fine)| {
+        let found = at(object, &format!("conditions.{of_type}"));
+        (!found.is_null() && found["status"] != *fine).then_some(found)
+    })
+}
+
+/// A condition in a line.
+pub fn summary(condition: &Value) -> String {
+    let [of_type, status, reason, message] =
+        ["type", "status", "reason", "message"].map(|key| text(condition, key));
+    let line = format!("{of_type}={status} {reason}: {message}");
+    line.trim_end_matches([':', ' ']).to_owned()
+}
+
+/// Whether the newest generation was not observed yet.
+pub fn is_behind(object: &Value) -> bool {
+    object["observed_generation"].as_i64() < object["generation"].as_i64()
+}
+
+/// One desired field, and what was observed of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
     /// What it is.
     pub field: String,
-    /// As it shall be.
+    /// The desired value.
     pub desired: String,
-    /// As it was seen; `None` when nothing is known to compare with.
+    /// The observed value; `None` when nothing is known to compare with.
     pub observed: Option<String>,
     /// Whether they are known to differ.
     pub differs: bool,
@@ -37,74 +60,68 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// What an object's answer says of wanted and seen, the comparable first.
+/// The desired fields of an object beside the observed ones, the comparable first.
 pub fn pairs(object: &Value) -> Vec<Pair> {
-    let field = |key: &str| plain(object.get(key).unwrap_or(&Value::Null));
-    let ready = condition(object, "Ready").unwrap_or(&Value::Null);
-    let of_ready = |key: &str| ready.get(key).and_then(Value::as_str).unwrap_or_default();
     let mut pairs = vec![Pair::new(
         "generation",
-        &field("generation"),
-        &field("observed_generation"),
+        &text(object, "generation"),
+        &text(object, "observed_generation"),
     )];
-    if object.get("deleted_at").is_some_and(|at| !at.is_null()) {
+    if !at(object, "deleted_at").is_null() {
         pairs.push(Pair::new("existence", "gone", "being removed"));
     }
-    let seen = match of_ready("status") {
+    let ready = match text(object, "conditions.Ready.status").as_str() {
         "" => "not observed yet".to_owned(),
         "True" => "True".to_owned(),
-        status => format!("{status} ({})", of_ready("reason")),
+        status => format!("{status} ({})", text(object, "conditions.Ready.reason")),
     };
-    pairs.push(Pair::new("ready", "True", &seen));
-    let desired = object.get("desired").and_then(Value::as_object);
-    let observed = object.get("observed").unwrap_or(&Value::Null);
-    let stands = object.pointer("/desired/running") == Some(&Value::Bool(false));
-    for (key, value) in desired.into_iter().flatten() {
-        let seen = match key.as_str() {
-            // A stopped container has no image; what is remembered is of the last one.
-            "image" if stands => None,
-            "image" => observed.get("image").or_else(|| observed.get("image_ref")),
-            key => observed.get(key),
+    pairs.push(Pair::new("ready", "True", &ready));
+    let observed = at(object, "observed");
+    let stopped = at(object, "desired.running") == false;
+    for (key, value) in at(object, "desired").as_object().into_iter().flatten() {
+        let found = match key.as_str() {
+            // A stopped container has no image; what is remembered is that of the last one.
+            "image" if stopped => &Value::Null,
+            "image" if observed["image"].is_null() => &observed["image_ref"],
+            key => &observed[key],
         };
-        let seen = seen.filter(|seen| !seen.is_null());
+        let found = Some(found).filter(|found| !found.is_null());
         pairs.push(Pair {
             field: key.clone(),
             desired: plain(value),
-            observed: seen.map(plain),
-            // What is not wanted in particular may be anything.
-            differs: !value.is_null() && seen.is_some_and(|seen| !same(value, seen)),
+            observed: found.map(plain),
+            // Where nothing in particular is desired, anything will do.
+            differs: !value.is_null() && found.is_some_and(|found| !same(value, found)),
         });
     }
     pairs
 }
 
-/// What was seen and has no wanted counterpart.
+/// What was observed, as it is reported.
 pub fn facts(object: &Value) -> Vec<(String, String)> {
-    let observed = object.get("observed").and_then(Value::as_object);
-    let facts = observed.into_iter().flatten();
+    let facts = at(object, "observed").as_object().into_iter().flatten();
     facts
         .map(|(key, value)| (key.clone(), plain(value)))
         .filter(|(_, value)| !value.is_empty())
         .collect()
 }
 
-/// What the next pass would do.
+/// What the next reconciliation would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextPass {
     /// These steps.
     Steps(Vec<String>),
-    /// It cannot be said, for this reason.
+    /// It is not known, for this reason.
     Unknown(String),
 }
 
 impl NextPass {
     /// As the server's dry run says.
     pub fn of(object: &Value) -> Self {
-        let plan = object.get("plan").unwrap_or(&Value::Null);
-        if let Some(error) = plan.get("error").and_then(Value::as_str) {
+        if let Some(error) = at(object, "plan.error").as_str() {
             return Self::Unknown(error.to_owned());
         }
-        let actions = plan.get("actions").and_then(Value::as_array);
+        let actions = at(object, "plan.actions").as_array();
         Self::Steps(actions.into_iter().flatten().map(plain).collect())
     }
 

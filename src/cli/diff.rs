@@ -1,18 +1,20 @@
-//! `agentyard diff`: what differs from what is wanted, and what the next pass would do about it.
+//! `agentyard diff`: where desired and observed state differ, and what the next reconciliation would do.
 
-use anstyle::{AnsiColor, Style};
+use anstyle::AnsiColor;
 use clap::Args;
 use futures::StreamExt;
 use serde_json::Value;
 
-use super::compare::{NextPass, Pair, pairs};
-use super::kinds::{self, condition};
+use super::Failure;
+use super::admin::escaped;
+use super::compare::{NextPass, Pair, is_behind, pairs};
+use super::kinds::OBJECTS;
+use super::output::cell::{at, cleaned};
 use super::output::clean::clean;
 use super::output::screen;
 use super::pages::{self, Pages};
 use super::server::Server;
-use super::target::Object;
-use super::{Failure, admin};
+use super::target::{Object, Thing};
 
 /// Dry runs at once: each observes the world.
 const AT_ONCE: usize = 4;
@@ -20,7 +22,7 @@ const AT_ONCE: usize = 4;
 /// Of what.
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// Objects, such as container/alice; all that are not ready when none is named
+    /// Objects, such as container/alice [default: all not ready]
     #[arg(value_name = "KIND/NAME")]
     objects: Vec<Object>,
 }
@@ -32,19 +34,15 @@ pub struct DiffArgs {
 pub async fn diff(server: &Server, args: DiffArgs) -> Result<(), Failure> {
     let mut differ = false;
     if args.objects.is_empty() {
-        let all = kinds::parse("objects").map_err(Failure::Failed)?;
-        let mut pages = Pages::new(server, all, "");
+        let mut pages = Pages::new(server, &OBJECTS, "");
         while let Some(headers) = pages.next().await? {
             let suspects = headers.iter().filter(|header| is_suspect(header));
-            let names: Vec<String> = suspects.map(|header| all.name(header)).collect();
-            let details = futures::stream::iter(names)
-                .map(|name| async move { object(server, &name).await })
-                .buffered(AT_ONCE);
-            let mut details = std::pin::pin!(details);
+            let details = suspects.map(|header| object(server, OBJECTS.name(header)));
+            let mut details = futures::stream::iter(details).buffered(AT_ONCE);
             while let Some(detail) = details.next().await {
                 match detail {
                     Ok(detail) => differ |= print(&detail)?,
-                    // It went meanwhile.
+                    // It was removed meanwhile.
                     Err(Failure::NotFound(_)) => {}
                     Err(failure) => return Err(failure),
                 }
@@ -52,13 +50,7 @@ pub async fn diff(server: &Server, args: DiffArgs) -> Result<(), Failure> {
         }
     }
     for Object(thing) in &args.objects {
-        match object(server, &thing.to_string()).await {
-            Ok(detail) => differ |= print(&detail)?,
-            Err(Failure::NotFound(_)) => {
-                return Err(pages::missing(server, thing.kind, &thing.name).await);
-            }
-            Err(failure) => return Err(failure),
-        }
+        differ |= print(&named(server, thing).await?)?;
     }
     if differ {
         return Err(Failure::Different);
@@ -66,26 +58,29 @@ pub async fn diff(server: &Server, args: DiffArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One object in full. The server looks at the world for it.
+/// One object in full. The server observes the world for it.
+async fn object(server: &Server, address: String) -> Result<Value, Failure> {
+    let (kind, name) = address.split_once('/').unwrap_or((&address, ""));
+    let (kind, name) = (escaped(kind), escaped(name));
+    let path = format!("/api/admin/reconcile/objects/{kind}/{name}");
+    server.get(&path).await
+}
+
+/// The same for what was typed, with what may have been meant.
 ///
 /// # Errors
 /// When no server answers, or there is no such object.
-pub async fn object(server: &Server, address: &str) -> Result<Value, Failure> {
-    let (kind, name) = address.split_once('/').unwrap_or((address, ""));
-    let path = format!(
-        "/api/admin/reconcile/objects/{}/{}",
-        admin::escaped(kind),
-        admin::escaped(name)
-    );
-    admin::get(&server.settings, &path).await
+pub async fn named(server: &Server, thing: &Thing) -> Result<Value, Failure> {
+    match object(server, thing.to_string()).await {
+        Err(Failure::NotFound(_)) => Err(pages::missing(server, thing.kind, &thing.name).await),
+        answer => answer,
+    }
 }
 
 fn is_suspect(header: &Value) -> bool {
-    let number = |key: &str| header.get(key).and_then(Value::as_i64);
-    let ready = condition(header, "Ready").and_then(|ready| ready.get("status"));
-    ready.and_then(Value::as_str) != Some("True")
-        || number("observed_generation") < number("generation")
-        || header.get("deleted_at").is_some_and(|at| !at.is_null())
+    at(header, "conditions.Ready.status") != "True"
+        || is_behind(header)
+        || !at(header, "deleted_at").is_null()
 }
 
 fn print(object: &Value) -> Result<bool, Failure> {
@@ -104,9 +99,8 @@ fn render(object: &Value) -> String {
     if differing.is_empty() && next.is_empty() {
         return String::new();
     }
-    let (red, green) = (color(AnsiColor::Red), color(AnsiColor::Green));
-    let name = object.get("object").and_then(Value::as_str);
-    let mut text = format!("{}\n", clean(name.unwrap_or_default()));
+    let (red, green) = (AnsiColor::Red.on_default(), AnsiColor::Green.on_default());
+    let mut text = format!("{}\n", cleaned(object, "object"));
     for pair in differing {
         let observed = pair.observed.unwrap_or_default();
         let field = clean(&pair.field);
@@ -118,21 +112,17 @@ fn render(object: &Value) -> String {
     }
     match next {
         NextPass::Unknown(why) => {
-            text += &format!("  next pass: cannot be said: {}\n", clean(&why));
+            text += &format!("  next reconciliation: unknown: {}\n", clean(&why));
         }
-        NextPass::Steps(steps) if steps.is_empty() => text += "  next pass: no steps\n",
+        NextPass::Steps(steps) if steps.is_empty() => text += "  next reconciliation: no steps\n",
         NextPass::Steps(steps) => {
-            text += "  next pass:\n";
+            text += "  next reconciliation:\n";
             for step in steps {
                 text += &format!("    {}\n", clean(&step));
             }
         }
     }
     text
-}
-
-fn color(color: AnsiColor) -> Style {
-    color.on_default()
 }
 
 #[cfg(test)]

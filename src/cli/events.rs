@@ -1,4 +1,4 @@
-//! `agentyard events`: what happened, the newest last.
+//! `agentyard events`: events, newest last.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -9,46 +9,58 @@ use schema::ids::Timestamp;
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::Failure;
+use super::admin::escaped;
+use super::kinds::EVENTS;
+use super::output::cell::number;
 use super::output::items::{Amount, Printer};
 use super::output::time::moment;
-use super::output::{Format, screen};
+use super::output::{OutputArgs, screen};
 use super::server::Server;
-use super::target::Object;
+use super::target::{Object, duration};
 use super::watch::Watch;
-use super::{Failure, admin, kinds};
 
 /// Most that the server gives at once.
 const MOST: u16 = 1000;
 /// Events come without a change of status, too.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_secs(2);
 /// What was stamped earlier than the newest may be recorded this much later.
 const OVERLAP: Duration = Duration::from_secs(10);
 /// Most of one page.
 const PAGE_SIZE: usize = 200;
-/// Most pages that one look of a watch reads.
+/// Most pages that a watch reads at once.
 const MOST_PAGES: u64 = 50;
 
 /// Which events.
 #[derive(Debug, Args)]
 pub struct EventsArgs {
-    /// Only of this object; one that is gone has events, too
+    /// This object's events, even if it is deleted
     #[arg(long, value_name = "KIND/NAME")]
     object: Option<Object>,
-    /// Only what happened this long ago or later, such as 15m or 2h
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    /// Newer than, such as 15m or 2h
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     since: Option<Duration>,
-    /// At most so many, the newest
+    /// Show the newest N
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST)))]
     limit: u16,
-    /// How to print
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
-    /// Go on with what happens from now on, until interrupted
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Follow new events until interrupted
     #[arg(short, long)]
     watch: bool,
-    /// No line with the columns' titles
-    #[arg(long)]
-    no_headers: bool,
+}
+
+impl EventsArgs {
+    /// All events, for `agentyard get events`.
+    pub fn all(output: OutputArgs, watch: bool) -> Self {
+        Self {
+            object: None,
+            since: None,
+            limit: MOST,
+            output,
+            watch,
+        }
+    }
 }
 
 /// Prints events.
@@ -56,31 +68,46 @@ pub struct EventsArgs {
 /// # Errors
 /// When no server answers, or it refuses.
 pub async fn events(server: &Server, args: EventsArgs) -> Result<(), Failure> {
-    let since = args.since.map(|ago| SystemClock.now().minus(ago));
-    let query = Query {
+    let mut query = Query {
         object: args.object.map(|object| object.to_string()),
-        since,
+        since: args.since.map(|ago| SystemClock.now().minus(ago)),
         limit: args.limit,
     };
-    print(server, query, args.output, args.watch, !args.no_headers).await
-}
-
-/// `agentyard get events`.
-///
-/// # Errors
-/// When no server answers, or it refuses.
-pub async fn of_all(
-    server: &Server,
-    format: Format,
-    watch: bool,
-    headers: bool,
-) -> Result<(), Failure> {
-    let query = Query {
-        object: None,
-        since: None,
-        limit: MOST,
+    let amount = if args.watch {
+        Amount::Endless
+    } else {
+        Amount::List
     };
-    print(server, query, format, watch, headers).await
+    let mut printer = Printer::new(&EVENTS, args.output, amount);
+    let (events, watch_id) = query.newest(server).await?;
+    let full = events.len() >= usize::from(query.limit);
+    if full {
+        screen::note(&format!(
+            "only the newest {} are shown; use --limit and --since for others",
+            query.limit
+        ));
+    }
+    printer.print(&events)?;
+    printer.end()?;
+    if !args.watch {
+        return Ok(());
+    }
+    let mut seen = Seen::default();
+    let newest = newest(&events);
+    seen.new_of(events, &mut query);
+    let mut bell = Watch::since(server, watch_id);
+    if full {
+        seen.pass_over(query.all(server).await?, newest);
+    }
+    loop {
+        // Whatever it says, or nothing: events are read.
+        if let Ok(change) = timeout(POLL, bell.next()).await {
+            change?;
+        }
+        let events = bell.patiently(async || query.all(server).await).await?;
+        let new = seen.new_of(events, &mut query);
+        printer.print(&new)?;
+    }
 }
 
 struct Query {
@@ -93,10 +120,10 @@ impl Query {
     fn path(&self, how_many: &str) -> String {
         let mut path = format!("/api/admin/events?{how_many}");
         if let Some(object) = &self.object {
-            path += &format!("&object={}", admin::escaped(object));
+            path += &format!("&object={}", escaped(object));
         }
         if let Some(since) = self.since {
-            path += &format!("&since={}", admin::escaped(&since.to_rfc3339()));
+            path += &format!("&since={}", escaped(&since.to_rfc3339()));
         }
         path
     }
@@ -104,11 +131,8 @@ impl Query {
     /// The newest, oldest first, as a log is read; with the id to watch from.
     async fn newest(&self, server: &Server) -> Result<(Vec<Value>, Option<String>), Failure> {
         let path = self.path(&format!("limit={}", self.limit));
-        let mut body = admin::get(&server.settings, &path).await?;
-        let id = body
-            .get("watch_id")
-            .and_then(Value::as_str)
-            .map(str::to_owned);
+        let mut body = server.get(&path).await?;
+        let id = body["watch_id"].as_str().map(str::to_owned);
         let mut events = listed(&mut body)?;
         events.reverse();
         Ok((events, id))
@@ -118,7 +142,7 @@ impl Query {
     async fn all(&self, server: &Server) -> Result<Vec<Value>, Failure> {
         let read = read_pages(async |page| {
             let path = self.path(&format!("page={page}&page_size={PAGE_SIZE}"));
-            admin::get(&server.settings, &path).await
+            server.get(&path).await
         });
         let (events, whole) = read.await?;
         if !whole {
@@ -149,10 +173,9 @@ async fn read_pages(
     let mut ids = HashSet::new();
     for page in 1..=MOST_PAGES {
         let mut body = ask(page).await?;
-        let number = |key: &str| body.get(key).and_then(Value::as_u64);
-        let last = number("total_pages").is_none_or(|pages| pages <= page);
+        let last = number(&body, "total_pages") <= page;
         for event in listed(&mut body)? {
-            if ids.insert(event.get("id").and_then(Value::as_i64)) {
+            if ids.insert(event["id"].as_i64()) {
                 events.push(event);
             }
         }
@@ -165,57 +188,17 @@ async fn read_pages(
     Ok((events, false))
 }
 
-async fn print(
-    server: &Server,
-    mut query: Query,
-    format: Format,
-    watch: bool,
-    headers: bool,
-) -> Result<(), Failure> {
-    let kind = kinds::parse("events").map_err(Failure::Failed)?;
-    let amount = if watch { Amount::Endless } else { Amount::List };
-    let mut printer = Printer::new(kind, format, amount, headers);
-    let (events, watch_id) = query.newest(server).await?;
-    let full = events.len() >= usize::from(query.limit);
-    if full {
-        screen::note(&format!(
-            "only the newest {} are shown; --limit and --since choose others",
-            query.limit
-        ));
-    }
-    printer.print(&events)?;
-    printer.end()?;
-    if !watch {
-        return Ok(());
-    }
-    let mut seen = Seen::default();
-    let newest = newest(&events);
-    seen.new_of(events, &mut query);
-    let mut bell = Watch::since(server, watch_id);
-    if full {
-        seen.pass_over(query.all(server).await?, newest);
-    }
-    loop {
-        // Whatever it says, or nothing: events are looked at.
-        if let Ok(change) = timeout(LOOK_AGAIN, bell.next()).await {
-            change?;
-        }
-        let events = bell.patiently(async || query.all(server).await).await?;
-        let new = seen.new_of(events, &mut query);
-        printer.print(&new)?;
-    }
-}
-
 fn newest(events: &[Value]) -> Option<Timestamp> {
     let moments = events.iter().filter_map(|event| moment(event, "last_at"));
     moments.max()
 }
 
-fn number(event: &Value, key: &str) -> Option<i64> {
-    event.get(key).and_then(Value::as_i64)
+/// The id and count of an event.
+fn key(event: &Value) -> Option<(i64, i64)> {
+    Some((event["id"].as_i64()?, event["count"].as_i64()?))
 }
 
-/// How often each was seen to have happened: repeats are merged into one event that counts.
+/// The count of each event that was shown: repeats are merged into one event that counts.
 #[derive(Default)]
 struct Seen(HashMap<i64, i64>);
 
@@ -230,7 +213,7 @@ impl Seen {
         let before = std::mem::take(&mut self.0);
         let mut new = Vec::new();
         for event in events {
-            let (Some(id), Some(count)) = (number(&event, "id"), number(&event, "count")) else {
+            let Some((id, count)) = key(&event) else {
                 continue;
             };
             if moment(&event, "last_at") >= query.since {
@@ -243,10 +226,10 @@ impl Seen {
         new
     }
 
-    /// Those up to that moment were not asked for and are not told later, either.
+    /// Those up to that moment were not asked for and are not shown later, either.
     fn pass_over(&mut self, events: Vec<Value>, until: Option<Timestamp>) {
         for event in events {
-            if let (Some(id), Some(count)) = (number(&event, "id"), number(&event, "count"))
+            if let Some((id, count)) = key(&event)
                 && moment(&event, "last_at") <= until
             {
                 self.0.entry(id).or_insert(count);
@@ -280,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_told_once_each_time_it_happens() {
+    fn an_event_is_shown_once_each_time_it_happens() {
         let mut query = everything();
         let mut seen = Seen::default();
         let first = seen.new_of(vec![event(1, 1, 100), event(2, 1, 111)], &mut query);
@@ -302,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_recorded_after_a_later_one_is_told_too() {
+    fn an_event_that_was_recorded_after_a_later_one_is_shown_too() {
         let mut query = everything();
         let mut seen = Seen::default();
         seen.new_of(vec![event(2, 1, 111)], &mut query);
@@ -313,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_limit_or_a_time_left_out_is_not_told_by_the_watch() {
+    fn what_a_limit_or_a_time_left_out_is_not_shown_by_the_watch() {
         let mut query = everything();
         let mut seen = Seen::default();
         let begin = Some(Timestamp::from_secs(108));
@@ -321,14 +304,14 @@ mod tests {
         let first = vec![event(2, 1, 111)];
         let until = newest(&first);
         seen.new_of(first, &mut query);
-        assert_eq!(query.since, begin, "not before the wanted time");
+        assert_eq!(query.since, begin, "not before the requested time");
         let all = || vec![event(1, 1, 109), event(2, 1, 111), event(3, 1, 112)];
         seen.pass_over(all(), until);
         assert_eq!(ids(seen.new_of(all(), &mut query)), [3]);
     }
 
     #[tokio::test]
-    async fn a_watch_reads_all_pages_and_tells_none_twice() {
+    async fn a_watch_reads_all_pages_and_shows_none_twice() {
         // A new event has come between the two pages.
         let pages = [
             vec![event(4, 1, 9), event(3, 1, 8)],

@@ -6,8 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::kinds::{self, Changes, KindInfo};
-use super::output::Format;
+use super::events::EventsArgs;
+use super::kinds::{self, KindInfo};
+use super::output::OutputArgs;
 use super::output::items::{Amount, Printer};
 use super::pages::{self, Pages};
 use super::server::Server;
@@ -18,37 +19,20 @@ use super::{Failure, events};
 /// What to list.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// A kind, with names of single ones if wanted; or kind/name
-    #[arg(value_name = "KIND[/NAME]", required = true, value_parser = read_what)]
-    what: What,
-    /// Only these
+    /// Kind, optionally with names; or KIND/NAME
+    #[arg(value_name = "KIND[/NAME]", required = true)]
+    what: String,
+    /// Names of objects [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Only those whose name contains this
+    /// Filter by name
     #[arg(long, value_name = "TEXT", conflicts_with = "names")]
     search: Option<String>,
-    /// How to print
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
-    /// Print one again whenever it changes, until interrupted
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Print objects as they change, until interrupted
     #[arg(short, long)]
     watch: bool,
-    /// No line with the columns' titles
-    #[arg(long)]
-    no_headers: bool,
-}
-
-#[derive(Debug, Clone)]
-enum What {
-    All(&'static KindInfo),
-    One(Thing),
-}
-
-fn read_what(text: &str) -> Result<What, String> {
-    if text.contains('/') {
-        return text.parse().map(What::One);
-    }
-    kinds::parse(text).map(What::All)
 }
 
 /// Lists things of one kind.
@@ -56,16 +40,20 @@ fn read_what(text: &str) -> Result<What, String> {
 /// # Errors
 /// When no server answers, or there is nothing of that name.
 pub async fn get(server: &Server, args: GetArgs) -> Result<(), Failure> {
-    let (kind, mut names) = match args.what {
-        What::All(kind) => (kind, Vec::new()),
-        What::One(Thing { kind, name }) => (kind, vec![name]),
+    let what = args.what.as_str();
+    let (kind, mut names) = if what.contains('/') {
+        let Thing { kind, name } = what.parse().map_err(Failure::Usage)?;
+        (kind, vec![name])
+    } else {
+        (kinds::parse(what).map_err(Failure::Usage)?, Vec::new())
     };
     for name in args.names {
         names.push(plain_name(kind, name)?);
     }
     let search = args.search.unwrap_or_default();
     if kind.singular == "event" && names.is_empty() && search.is_empty() {
-        return events::of_all(server, args.output, args.watch, !args.no_headers).await;
+        let args = EventsArgs::all(args.output, args.watch);
+        return events::events(server, args).await;
     }
     let amount = match (args.watch, names.len()) {
         (true, _) => Amount::Endless,
@@ -77,8 +65,9 @@ pub async fn get(server: &Server, args: GetArgs) -> Result<(), Failure> {
         kind,
         names,
         search,
-        printer: Printer::new(kind, args.output, amount, !args.no_headers),
-        shown: args.watch.then(HashMap::new),
+        printer: Printer::new(kind, args.output, amount),
+        watch: args.watch,
+        shown: HashMap::new(),
     };
     let watch_id = get.list().await?;
     get.printer.end()?;
@@ -97,7 +86,7 @@ fn plain_name(kind: &'static KindInfo, name: String) -> Result<String, Failure> 
         _ if kind.singular == "object" => Ok(name),
         Some(other) if other.singular == kind.singular => Ok(rest.to_owned()),
         Some(other) => Err(Failure::Usage(format!(
-            "{name:?} is of kind {}, but {} are listed; list one kind at a time",
+            "{name:?} is of kind {}, not one of the {}; list one kind at a time",
             other.singular, kind.plural
         ))),
         None => Ok(name),
@@ -110,18 +99,16 @@ struct Get<'a> {
     names: Vec<String>,
     search: String,
     printer: Printer,
-    /// What was printed last of each, as a number, when changes are followed.
-    shown: Option<HashMap<String, u64>>,
+    /// Whether changes are followed.
+    watch: bool,
+    /// What was printed last of each, as a number, if so.
+    shown: HashMap<String, u64>,
 }
 
 impl Get<'_> {
     /// Prints everything, and gives the id to watch from.
     async fn list(&mut self) -> Result<Option<String>, Failure> {
-        let seen = self
-            .shown
-            .as_ref()
-            .map(|shown| shown.keys().cloned().collect());
-        let mut gone: Vec<String> = seen.unwrap_or_default();
+        let mut gone: Vec<String> = self.shown.keys().cloned().collect();
         let watch_id = if self.names.is_empty() {
             let mut pages = Pages::new(self.server, self.kind, &self.search);
             while let Some(items) = pages.next().await? {
@@ -145,7 +132,7 @@ impl Get<'_> {
                 }
             }
             // Those that are there were printed first.
-            if let Some(name) = missing.filter(|_| self.first_look()) {
+            if let Some(name) = missing.filter(|_| self.shown.is_empty()) {
                 self.printer.close()?;
                 return Err(pages::missing(self.server, self.kind, &name).await);
             }
@@ -157,21 +144,16 @@ impl Get<'_> {
         Ok(watch_id)
     }
 
-    fn first_look(&self) -> bool {
-        self.shown.as_ref().is_none_or(HashMap::is_empty)
-    }
-
     /// Prints what is new or has changed.
     fn print(&mut self, items: &[Value]) -> Result<(), Failure> {
-        let Some(shown) = &mut self.shown else {
+        if !self.watch {
             return self.printer.print(items);
-        };
-        let kind = self.kind;
+        }
         let changed: Vec<Value> = items
             .iter()
             .filter(|item| {
                 let hash = hash(item);
-                shown.insert(kind.name(item), hash) != Some(hash)
+                self.shown.insert(self.kind.name(item), hash) != Some(hash)
             })
             .cloned()
             .collect();
@@ -179,18 +161,18 @@ impl Get<'_> {
     }
 
     fn print_gone(&mut self, name: &str) -> Result<(), Failure> {
-        let was_shown = self.shown.as_mut().and_then(|shown| shown.remove(name));
-        if was_shown.is_none() {
+        if self.shown.remove(name).is_none() {
             return Ok(());
         }
         self.printer.print(&[self.kind.tombstone(name)])
     }
 
     async fn follow(mut self, watch_id: Option<String>) -> Result<(), Failure> {
-        let (mut watch, told): (Watch<'_>, &[&str]) = match self.kind.change {
-            Changes::Told([kind]) => (Watch::since(self.server, watch_id).of_kind(kind), &[*kind]),
-            Changes::Told(kinds) => (Watch::since(self.server, watch_id), kinds),
-            Changes::Looked => (Watch::polling(self.server), &[]),
+        let watch = Watch::since(self.server, watch_id);
+        let mut watch = match self.kind.watched[..] {
+            [] => Watch::polling(self.server),
+            [only] => watch.of_kind(only.as_str()),
+            _ => watch,
         };
         loop {
             match watch.next().await? {
@@ -198,33 +180,33 @@ impl Get<'_> {
                     watch.patiently(async || self.list().await).await?;
                 }
                 Change::Object(object) => {
-                    let Some(name) = self.concerned(told, &object) else {
+                    let Some(name) = self.concerned(&object) else {
                         continue;
                     };
-                    watch.patiently(async || self.look(&name).await).await?;
+                    watch.patiently(async || self.refresh(&name).await).await?;
                 }
             }
         }
     }
 
-    /// The name of what may look different now.
-    fn concerned(&self, told: &[&str], object: &str) -> Option<String> {
+    /// The name of the line that may have changed.
+    fn concerned(&self, object: &str) -> Option<String> {
         let (kind, name) = object.split_once('/')?;
         let own = if self.kind.singular == "object" {
             object
         } else {
             name
         };
-        let named = self.names.is_empty()
-            || self
-                .names
-                .iter()
-                .any(|wanted| wanted.eq_ignore_ascii_case(own));
+        let named =
+            self.names.is_empty() || self.names.iter().any(|name| name.eq_ignore_ascii_case(own));
         let found = name.to_lowercase().contains(&self.search.to_lowercase());
-        (told.contains(&kind) && named && found).then(|| own.to_owned())
+        let watched = kind
+            .parse()
+            .is_ok_and(|kind| self.kind.watched.contains(&kind));
+        (watched && named && found).then(|| own.to_owned())
     }
 
-    async fn look(&mut self, name: &str) -> Result<(), Failure> {
+    async fn refresh(&mut self, name: &str) -> Result<(), Failure> {
         match pages::find(self.server, self.kind, name).await?.0 {
             Some(item) => self.print(std::slice::from_ref(&item)),
             None => self.print_gone(name),
@@ -235,13 +217,12 @@ impl Get<'_> {
 impl KindInfo {
     /// What is printed of one that is gone.
     fn tombstone(&self, name: &str) -> Value {
-        let reason =
-            json!([{"type": "Ready", "status": "-", "reason": "Gone", "message": "it is gone"}]);
-        json!({(self.id()): name, "status": "gone", "conditions": reason})
+        let reason = json!([{"type": "Ready", "status": "-", "reason": "Gone", "message": "the object was deleted"}]);
+        json!({(self.id): name, "status": "gone", "conditions": reason})
     }
 }
 
-/// The same for what looks the same: when it is looked at next changes without end.
+/// The same for what is shown the same: the time of the next reconciliation changes all the time.
 fn hash(item: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (key, value) in item.as_object().into_iter().flatten() {

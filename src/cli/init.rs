@@ -22,7 +22,7 @@ pub async fn init(settings: Settings) -> Result<(), Failure> {
     let prepared = prepare::prepare(&settings).await?;
     match prepared.password {
         Some(_) => prepare::say_password(&prepared),
-        None => prepare::say("already initialised; nothing was changed"),
+        None => prepare::say("already initialised; no changes"),
     }
     prepared.db.close().await;
     Ok(())

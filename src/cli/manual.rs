@@ -11,7 +11,7 @@ use super::{Cli, Failure};
 /// For which shell.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -29,7 +29,7 @@ pub fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 /// Where to.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Write one page for each subcommand into this directory instead; it is made when it is missing
+    /// Write one page for each subcommand into this directory; created if missing
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -48,11 +48,11 @@ fn make_dir(dir: &Path) -> std::io::Result<()> {
 /// When they cannot be written.
 pub fn man(args: &ManArgs) -> Result<(), Failure> {
     let failed =
-        |error: std::io::Error| Failure::Failed(format!("no manual page was made: {error}"));
+        |error: std::io::Error| Failure::Failed(format!("cannot write the manual page: {error}"));
     if let Some(dir) = &args.dir {
         make_dir(dir).map_err(|error| {
             Failure::Failed(format!(
-                "the directory {} cannot be made: {error}; the one above it must exist",
+                "cannot create the directory {}: {error}; its parent must exist",
                 dir.display()
             ))
         })?;
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_made_but_none_above_it() {
+    fn a_directory_is_created_but_no_parent() {
         let place = tempfile::tempdir().unwrap();
         let to = |path: &str| {
             man(&ManArgs {

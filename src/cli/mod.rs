@@ -40,15 +40,15 @@ use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings, SettingsError};
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; stopped as asked
-  1    failed, not found; a difference (diff); a broken log (audit verify)
-  2    the command line is not understood
-  69   no server, or something it needs is not there
-  78   a setting or the stored data is refused; nothing was touched
-  124  not within the time given (wait)
+  0    success
+  1    failed; not found; differences (diff); broken log (audit verify)
+  2    invalid usage
+  69   no server, or something it needs is unavailable
+  78   invalid setting or stored data; nothing was changed
+  124  timeout (wait)
   130  interrupted by Ctrl-C
 
-Colours are used on a terminal only, and not when NO_COLOR is set.";
+Colours are used on a terminal only, unless NO_COLOR is set.";
 
 /// Management server for per-user AI-agent containers.
 #[derive(Debug, Parser)]
@@ -62,7 +62,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve the API and reconcile; prepares an empty data directory first
+    /// Run the server; initialises an empty data directory
     #[command(
         after_help = "Examples:\n  agentyard serve --data-dir /srv/agentyard\n  agentyard serve --set image.tag=1.2.3 --adapter echo"
     )]
@@ -72,7 +72,7 @@ enum Command {
         #[command(flatten)]
         serve: Box<ServeArgs>,
     },
-    /// Prepare the data directory: key, database, first superadmin. Repeats change nothing
+    /// Prepare the data directory (safe to repeat)
     #[command(
         after_help = "Examples:\n  agentyard init --data-dir /srv/agentyard --set container.autostart=false"
     )]
@@ -80,20 +80,20 @@ enum Command {
         #[command(flatten)]
         init: InitArgs,
     },
-    /// Give a local user or a superadmin a new password; ends the account's sessions
+    /// Set a new password for a local user or a superadmin; ends the account's sessions
     #[command(
         after_help = "Examples:\n  agentyard reset-password alice\n  agentyard reset-password admin --random"
     )]
     ResetPassword {
         /// Name of the account
         username: String,
-        /// Print a random password instead of asking for one
+        /// Generate and print a random password instead of prompting for one
         #[arg(long)]
         random: bool,
     },
     #[command(flatten)]
     Ask(ask::Ask),
-    /// Print completions for a shell
+    /// Print shell completions
     #[command(
         after_help = "Examples:\n  agentyard completions bash > /etc/bash_completion.d/agentyard\n  source <(agentyard completions zsh)"
     )]
@@ -120,19 +120,19 @@ pub enum Failure {
     /// There is no such thing: 1.
     #[error("{0}")]
     NotFound(String),
-    /// Arguments that do not go together: 2, as for those that are not understood.
+    /// Arguments that do not go together: 2, as for those that are not valid.
     #[error("{0}")]
     Usage(String),
-    /// It was waited for in vain: 124.
+    /// Not within the time given: 124.
     #[error("{0}")]
     TimedOut(String),
     /// There is a difference, and it was printed: 1.
     #[error("there is a difference")]
     Different,
-    /// What failed was told already: 1.
+    /// What failed was reported already: 1.
     #[error("something failed")]
     Reported,
-    /// Whoever read the output has seen enough: 0, without a word.
+    /// Whoever read the output has closed it: 0, without a word.
     #[error("nobody reads the output")]
     PipeClosed,
 }
@@ -152,6 +152,11 @@ impl Failure {
     fn is_silent(&self) -> bool {
         matches!(self, Self::PipeClosed | Self::Different | Self::Reported)
     }
+}
+
+/// A failure of which there is no more to say than its text.
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::Failed(error.to_string())
 }
 
 impl From<SettingsError> for Failure {
@@ -219,7 +224,7 @@ fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failu
         // File work is bounded: each blocking thread costs memory.
         .max_blocking_threads(64)
         .build()
-        .map_err(|error| Failure::Failed(format!("the runtime cannot start: {error}")))?;
+        .map_err(|error| Failure::Failed(format!("cannot start the runtime: {error}")))?;
     let result = runtime.block_on(work);
     // A blocking call that hangs must not keep the process.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));

@@ -1,15 +1,35 @@
 //! Lists of the server, read to the end, page by page.
 
+use clap::Args;
 use serde_json::Value;
 
 use super::kinds::{KindInfo, Paging};
+use super::output::OutputArgs;
+use super::output::cell::number;
+use super::output::items::{Amount, Printer};
 use super::server::Server;
 use super::{Failure, admin, suggest};
 
 /// The most that the server gives at once.
 const PAGE_SIZE: u64 = 200;
-/// Names looked through for what may have been meant.
+/// Names searched for what may have been meant.
 const SUGGESTED_FROM: usize = 5000;
+
+/// What a list command prints, and how.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Filter by text
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub search: String,
+    /// How it is printed.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
 
 /// A list that is read page by page.
 pub struct Pages<'a> {
@@ -18,7 +38,7 @@ pub struct Pages<'a> {
     search: String,
     parameter: Option<&'static str>,
     next: Option<u64>,
-    /// Where a watch goes on from this list, as of its first page.
+    /// Where a watch continues from this list, as of its first page.
     pub watch_id: Option<String>,
 }
 
@@ -41,8 +61,25 @@ impl<'a> Pages<'a> {
         self
     }
 
+    /// Prints all of them, each as `adapt` leaves it.
+    ///
+    /// # Errors
+    /// When no server answers, or it refuses.
+    pub async fn print(
+        mut self,
+        output: OutputArgs,
+        adapt: impl Fn(&mut Value),
+    ) -> Result<(), Failure> {
+        let mut printer = Printer::new(self.kind, output, Amount::List);
+        while let Some(mut items) = self.next().await? {
+            items.iter_mut().for_each(&adapt);
+            printer.print(&items)?;
+        }
+        printer.end()
+    }
+
     fn path(&self, page: u64) -> String {
-        let mut path = self.kind.path.to_owned();
+        let mut path = self.kind.path.to_string();
         let mut add = |text: String| {
             path.push(if path.contains('?') { '&' } else { '?' });
             path.push_str(&text);
@@ -67,19 +104,20 @@ impl<'a> Pages<'a> {
         let Some(page) = self.next.take() else {
             return Ok(None);
         };
-        let answer = admin::get(&self.server.settings, &self.path(page)).await;
+        let answer = self.server.get(&self.path(page)).await;
         let mut body = answer.map_err(|failure| not_known(failure, self.kind.plural))?;
-        let number = |body: &Value, key: &str| body.get(key).and_then(Value::as_u64);
         // A list that became shorter answers with its last page once more.
-        if number(&body, "page").is_some_and(|answered| answered < page) {
+        if body["page"]
+            .as_u64()
+            .is_some_and(|answered| answered < page)
+        {
             return Ok(None);
         }
-        if number(&body, "total_pages").is_some_and(|pages| page < pages) {
+        if page < number(&body, "total_pages") {
             self.next = Some(page + 1);
         }
         if page == 1 {
-            let id = body.get("watch_id").and_then(Value::as_str);
-            self.watch_id = id.map(str::to_owned);
+            self.watch_id = body["watch_id"].as_str().map(str::to_owned);
         }
         let items = body.get_mut(self.kind.list).map(Value::take);
         let Some(Value::Array(mut items)) = items else {
@@ -96,11 +134,11 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// A list that is not there is no missing thing, but a server of another version.
+/// A missing list is not a missing thing, but a server of another version.
 pub fn not_known(failure: Failure, what: &str) -> Failure {
     match failure {
         Failure::NotFound(_) => Failure::Failed(format!(
-            "the server has no {what}; it may be of another version than this command"
+            "the server does not list {what}; it may be of another version than this command"
         )),
         other => other,
     }
@@ -150,9 +188,11 @@ pub async fn missing(server: &Server, kind: &'static KindInfo, name: &str) -> Fa
         .map(|guess| format!("{}/{guess}", kind.singular))
         .collect();
     Failure::NotFound(format!(
-        "there is no {}/{name}{}; `agentyard get {}` lists them",
+        "{}/{name} not found{}; `{} get {}` lists the {}",
         kind.singular,
         suggest::did_you_mean(&guesses),
+        server.command,
+        kind.typed(),
         kind.plural
     ))
 }

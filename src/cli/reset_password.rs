@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use http::Method;
-
 use schema::audit::{About, Author, Writer};
 use schema::clock::SystemClock;
 use schema::db::{Backend, Db};
@@ -13,7 +11,8 @@ use schema::user::{self, Source};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
-use super::{Failure, admin, init};
+use super::server::Server;
+use super::{Failure, failed, init};
 use crate::prepare::say;
 use crate::settings::Settings;
 
@@ -27,17 +26,16 @@ pub async fn reset_password(
     username: &str,
     random: bool,
 ) -> Result<(), Failure> {
-    let name: UserName = username
-        .parse()
-        .map_err(|error: schema::ids::InvalidUserName| Failure::Failed(error.to_string()))?;
+    let name: UserName = username.parse().map_err(failed)?;
     let password = if random {
-        schema::secrets::random_password().map_err(|e| Failure::Failed(e.to_string()))?
+        schema::secrets::random_password().map_err(failed)?
     } else {
         ask().await?
     };
-    if admin::server_runs(&settings).await {
+    let server = Server::new(&settings)?;
+    if server.runs().await? {
         let body = json!({"username": name.as_str(), "password": password.expose_secret()});
-        through_server(&settings, &body).await?;
+        through_server(&server, &body).await?;
     } else {
         directly(&settings, &name, &password).await?;
     }
@@ -45,7 +43,7 @@ pub async fn reset_password(
         say(&format!("password: {}", password.expose_secret()));
     } else {
         say(&format!(
-            "the password of {name} was changed; its sessions have ended"
+            "password of {name} changed; its sessions have ended"
         ));
     }
     Ok(())
@@ -53,15 +51,12 @@ pub async fn reset_password(
 
 /// The server knows which kind of account it is: superadmins first, since users can be reset in local
 /// mode only and the refusal would hide that there is no such user.
-async fn through_server(settings: &Settings, body: &serde_json::Value) -> Result<(), Failure> {
-    let superadmins = "/api/admin/superadmins/reset";
-    let (status, text) = admin::send(settings, Method::POST, superadmins, Some(body)).await?;
-    if status == 404 {
-        let users = "/api/admin/users/reset-password";
-        admin::json(settings, Method::POST, users, Some(body)).await?;
-        return Ok(());
-    }
-    admin::judge(status, &text).map(drop)
+async fn through_server(server: &Server, body: &serde_json::Value) -> Result<(), Failure> {
+    let answer = match server.post("/api/admin/superadmins/reset", body).await {
+        Err(Failure::NotFound(_)) => server.post("/api/admin/users/reset-password", body).await,
+        answer => answer,
+    };
+    answer.map(drop)
 }
 
 async fn directly(
@@ -69,17 +64,16 @@ async fn directly(
     name: &UserName,
     password: &SecretString,
 ) -> Result<(), Failure> {
-    let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
     let _lock = match &settings.database {
         Backend::Sqlite(path) if !path.exists() => {
             return Err(Failure::Failed(format!(
-                "there is no database at {}; name the data directory with --data-dir",
+                "no database at {}; set the data directory with --data-dir",
                 path.display()
             )));
         }
         Backend::Sqlite(_) | Backend::Postgres(_) => init::lock(settings)?,
     };
-    api::auth::password::check_rules("password", password).map_err(|e| failed(&e))?;
+    api::auth::password::check_rules("password", password).map_err(failed)?;
     let db =
         Db::open(settings.database.clone())
             .await
@@ -90,15 +84,15 @@ async fn directly(
     let key = MasterKey::load(&settings.data_dir).map_err(|e| Failure::Refused(e.to_string()))?;
     let writer = Writer::new(db.clone(), &key, Arc::new(SystemClock));
     let author = Author::local(rustix::process::getuid().as_raw(), "reset_password");
-    let mut tx = writer.begin(author).await.map_err(|e| failed(&e))?;
+    let mut tx = writer.begin(author).await.map_err(failed)?;
     let account = user::find(&mut tx, name)
         .await
-        .map_err(|e| failed(&e))?
+        .map_err(failed)?
         .filter(|account| account.deleted_at.is_none())
-        .ok_or_else(|| Failure::Failed(format!("there is no account named {name}")))?;
+        .ok_or_else(|| Failure::Failed(format!("account {name} not found")))?;
     if account.source != Source::Local {
         return Err(Failure::Failed(format!(
-            "{name} signs in with a password that the directory or identity provider keeps; change it there"
+            "the password of {name} is kept by the directory or identity provider; change it there"
         )));
     }
     let clear = password.clone();
@@ -106,33 +100,33 @@ async fn directly(
         api::auth::password::hash_blocking(&clear).map_err(|e| e.to_string())
     })
     .await
-    .map_err(|e| failed(&e))?
+    .map_err(failed)?
     .map_err(Failure::Failed)?;
     user::set_password(&mut tx, &account.uid, &SecretString::from(hash), None)
         .await
-        .map_err(|e| failed(&e))?;
+        .map_err(failed)?;
     let about = About::object(account.role, &account.name);
-    tx.commit(about).await.map_err(|e| failed(&e))?;
+    tx.commit(about).await.map_err(failed)?;
     db.close().await;
     Ok(())
 }
 
-/// Asks twice, without showing what is typed.
+/// Prompts twice, without showing what is typed.
 async fn ask() -> Result<SecretString, Failure> {
     let typed = tokio::task::spawn_blocking(|| {
         let first = rpassword::prompt_password("New password: ")?;
-        let second = rpassword::prompt_password("Again: ")?;
+        let second = rpassword::prompt_password("Repeat: ")?;
         Ok::<_, std::io::Error>((SecretString::from(first), SecretString::from(second)))
     })
     .await
-    .map_err(|error| Failure::Failed(error.to_string()))?;
+    .map_err(failed)?;
     let (first, second) = typed.map_err(|error| {
         Failure::Failed(format!(
-            "the password cannot be asked for ({error}); use --random where there is no terminal"
+            "cannot prompt for the password ({error}); use --random where there is no terminal"
         ))
     })?;
     if first.expose_secret() != second.expose_secret() {
-        return Err(Failure::Failed("the two passwords differ".to_owned()));
+        return Err(Failure::Failed("the passwords differ".to_owned()));
     }
     Ok(first)
 }

@@ -1,34 +1,59 @@
-//! Which server a command speaks with, and how to name it again.
+//! The server that a command talks to, and how to address it again.
 
-use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings, SettingsError};
+use std::path::PathBuf;
+
+use super::{Failure, failed};
+use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings};
 
 /// The running server.
 pub struct Server {
-    /// Where it is.
-    pub settings: Settings,
-    /// How a command line must begin to reach the same one: for commands that are proposed.
+    /// Its administration socket.
+    pub socket: PathBuf,
+    pub(super) client: reqwest::Client,
+    /// How a command line must begin to reach the same server: for commands that are suggested.
     pub command: String,
 }
 
 impl Server {
-    /// The one that flags, environment and settings file name.
+    /// The server that flags, environment and settings file name.
     ///
     /// # Errors
-    /// When a setting is not understood.
-    pub fn resolve(common: &CommonArgs) -> Result<Self, SettingsError> {
+    /// When a setting is not valid.
+    pub fn resolve(common: &CommonArgs) -> Result<Self, Failure> {
         let settings = Settings::resolve(common, &InitArgs::default(), &ServeArgs::default())?;
         // What came from the environment holds for the next command, too.
         let flag = |name: &str, given: bool| given && std::env::var_os(name).is_none();
         let by_flag = flag("AGENTYARD_ADMIN_SOCKET", common.admin_socket.is_some())
             || flag("AGENTYARD_DATA_DIR", common.data_dir.is_some())
             || flag("AGENTYARD_CONFIG", common.config.is_some());
-        let command = if by_flag {
-            let socket = settings.admin_socket.display().to_string();
-            format!("agentyard --admin-socket {}", quoted(&socket))
-        } else {
-            "agentyard".to_owned()
-        };
-        Ok(Self { settings, command })
+        let mut server = Self::new(&settings)?;
+        if by_flag {
+            let socket = quoted(&server.socket.display().to_string());
+            server.command += &format!(" --admin-socket {socket}");
+        }
+        Ok(server)
+    }
+
+    /// The server with these settings.
+    ///
+    /// # Errors
+    /// When there can be no client for it.
+    pub fn new(settings: &Settings) -> Result<Self, Failure> {
+        // The client asks for the process's TLS provider, though it never uses TLS.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .unix_socket(settings.admin_socket.as_path())
+            // The socket is local: no certificates to load, and an old connection is worth nothing.
+            .tls_certs_only([])
+            .pool_max_idle_per_host(0)
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(failed)?;
+        Ok(Self {
+            socket: settings.admin_socket.clone(),
+            client,
+            command: "agentyard".to_owned(),
+        })
     }
 }
 

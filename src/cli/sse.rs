@@ -1,6 +1,12 @@
 //! Server-sent events, as the HTML standard reads them: the little of it that a client in the same
 //! repository needs, with a bound on what is kept.
 
+use std::collections::VecDeque;
+
+use reqwest::Response;
+
+use super::{Failure, failed};
+
 /// Longest event, in bytes.
 const LONGEST: usize = 1024 * 1024;
 
@@ -15,14 +21,49 @@ pub struct Event {
     pub data: Option<String>,
 }
 
+/// The events of an answer, as they come.
+pub struct Events {
+    answer: Response,
+    parser: Parser,
+    ready: VecDeque<Event>,
+}
+
+impl Events {
+    /// Those of an answer whose head was read.
+    pub fn of(answer: Response) -> Self {
+        Self {
+            answer,
+            parser: Parser::default(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// The next event; `None` at the end, or when the answer breaks off.
+    ///
+    /// # Errors
+    /// When an event is too long.
+    pub async fn next(&mut self) -> Result<Option<Event>, Failure> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            let Ok(Some(bytes)) = self.answer.chunk().await else {
+                return Ok(None);
+            };
+            let events = self.parser.feed(&bytes);
+            self.ready = events.map_err(failed)?.into();
+        }
+    }
+}
+
 /// An event that is longer than any server of ours sends.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server sent an event that is too long")]
-pub struct TooLong;
+struct TooLong;
 
 /// Puts pieces of a stream together to events.
 #[derive(Debug, Default)]
-pub struct Parser {
+struct Parser {
     /// Bytes of a line that has not ended.
     line: Vec<u8>,
     /// The last byte was a carriage return, so a line feed now belongs to it.
@@ -32,10 +73,7 @@ pub struct Parser {
 
 impl Parser {
     /// Takes the next piece; gives the events that it completes.
-    ///
-    /// # Errors
-    /// When an event is too long.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
+    fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
         let mut events = Vec::new();
         for &byte in bytes {
             let after_return = std::mem::take(&mut self.returned);

@@ -1,30 +1,27 @@
 //! `agentyard status`.
 
-use http::Method;
+use reqwest::Method;
 use schema::clock::{Clock, SystemClock};
 use serde_json::Value;
 
-use super::kinds::{self, KindInfo};
-use super::output::cell::{Cell, plain};
-use super::output::clean::{clean, clean_lines};
+use super::Failure;
+use super::kinds::{KindInfo, RECONCILERS};
+use super::output::cell::{Cell, at, cleaned};
+use super::output::clean::clean_lines;
 use super::output::screen;
 use super::output::table::Table;
 use super::server::Server;
-use super::{Failure, admin};
 
-/// Prints what the running server reconciles.
+/// Prints health, leader and object counts.
 ///
 /// # Errors
 /// When no server answers, or one of its parts is not ready.
 pub async fn status(server: &Server) -> Result<(), Failure> {
-    let overview = admin::get(&server.settings, "/api/admin/reconcile").await?;
-    let (ready, text) = admin::send(&server.settings, Method::GET, "/readyz", None).await?;
+    let overview = server.get("/api/admin/reconcile").await?;
+    let (ready, text) = server.send(server.request(Method::GET, "/readyz")).await?;
     screen::print(&(clean_lines(text.trim_end()) + "\n"))?;
     screen::print(&lead(&overview))?;
-    screen::print(&table(
-        kinds::parse("reconcilers").map_err(Failure::Failed)?,
-        &overview,
-    ))?;
+    screen::print(&table(&RECONCILERS, &overview))?;
     if ready == 200 {
         Ok(())
     } else {
@@ -32,31 +29,28 @@ pub async fn status(server: &Server) -> Result<(), Failure> {
     }
 }
 
-/// Who reconciles, and whether anybody stopped that.
+/// Who reconciles, and whether that is paused.
 fn lead(overview: &Value) -> String {
-    let leader = overview.get("leader").unwrap_or(&Value::Null);
-    let holder = plain(leader.get("holder").unwrap_or(&Value::Null));
-    let leading = leader.get("leading").and_then(Value::as_bool) == Some(true);
-    let mut text = match (leading, holder.as_str()) {
-        (true, _) => "leader: this server\n".to_owned(),
-        (false, "") => "leader: another server\n".to_owned(),
-        (false, holder) => format!("leader: {}\n", clean(holder)),
+    let mut text = match cleaned(overview, "leader.holder").as_str() {
+        _ if at(overview, "leader.leading") == true => "leader: this server\n".to_owned(),
+        "" => "leader: another server\n".to_owned(),
+        holder => format!("leader: {holder}\n"),
     };
-    if overview.get("paused").and_then(Value::as_bool) == Some(true) {
-        text += "paused: everything; `agentyard resume --all` lifts it\n";
+    if at(overview, "paused") == true {
+        text += "paused: all objects; resume them with `agentyard resume --all`\n";
     }
     text
 }
 
 fn table(kind: &'static KindInfo, overview: &Value) -> String {
-    let rows = overview.get(kind.list).and_then(Value::as_array);
     let now = SystemClock.now();
+    let rows = at(overview, kind.list).as_array();
     let rows: Vec<Vec<Cell>> = rows
         .into_iter()
         .flatten()
         .map(|row| {
             kind.columns(false)
-                .map(|column| (column.cell)(row, now))
+                .map(|column| Cell::of(column, row, now))
                 .collect()
         })
         .collect();
@@ -71,11 +65,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_standby_and_a_pause_are_told() {
+    fn a_standby_and_a_pause_are_shown() {
         let standby = json!({"leader": {"leading": false, "holder": null}, "paused": true});
         let text = lead(&standby);
         assert!(
-            text.starts_with("leader: another server\npaused: everything"),
+            text.starts_with("leader: another server\npaused: all objects"),
             "{text}"
         );
         let leader = json!({"leader": {"leading": true}, "paused": false});

@@ -1,16 +1,14 @@
 //! `agentyard retry`, `pause`, `resume`, `restart`.
 
 use clap::Args;
-use http::Method;
 use serde_json::{Value, json};
 
-use super::kinds;
-use super::output::cell::plain;
+use super::output::cell::{at, cleaned, number};
 use super::output::clean::clean;
 use super::output::screen;
 use super::server::Server;
 use super::target::{Object, Thing};
-use super::{Failure, admin, pages};
+use super::{Failure, kinds, pages};
 
 /// On what: objects, one reconciler, or everything.
 #[derive(Debug, Args)]
@@ -19,11 +17,10 @@ pub struct SwitchArgs {
     /// Objects, such as container/alice
     #[arg(value_name = "KIND/NAME", required_unless_present_any = ["reconciler", "all"])]
     objects: Vec<Object>,
-    /// A whole reconciler: user, container or engine
+    /// All objects of a reconciler, such as container
     #[arg(long, value_name = "NAME", conflicts_with = "objects", value_parser = reconciler)]
     reconciler: Option<String>,
-    /// Everything; resuming it lifts the pause of everything only, not those of single reconcilers and
-    /// objects
+    /// All objects; what is paused by itself stays paused when all are resumed
     #[arg(long, conflicts_with_all = ["objects", "reconciler"])]
     all: bool,
 }
@@ -33,67 +30,59 @@ fn reconciler(name: &str) -> Result<String, String> {
     Ok(kind.singular.to_owned())
 }
 
-/// What is switched.
-#[derive(Debug, Clone, Copy)]
-pub enum Switch {
-    /// A pass at once.
-    Retry,
-    /// No passes.
-    Pause,
-    /// Passes again.
-    Resume,
-    /// A fresh container.
-    Restart,
+/// A request about objects.
+#[derive(Debug)]
+pub struct Verb {
+    path: &'static str,
+    done: &'static str,
+    /// How long the answer is held back, in seconds; the rest is for `wait`.
+    wait: Option<u64>,
 }
 
-impl Switch {
-    fn path(self) -> &'static str {
-        match self {
-            Self::Retry => "/api/admin/reconcile/retry",
-            Self::Pause => "/api/admin/reconcile/pause",
-            Self::Resume => "/api/admin/reconcile/resume",
-            Self::Restart => "/api/admin/container/restart",
-        }
-    }
+/// A reconciliation now.
+pub const RETRY: Verb = Verb {
+    path: "/api/admin/reconcile/retry",
+    done: "reconciliation requested",
+    wait: None,
+};
+/// No reconciliation; one in progress is waited for.
+pub const PAUSE: Verb = Verb {
+    path: "/api/admin/reconcile/pause",
+    done: "paused",
+    wait: Some(10),
+};
+/// Reconciliation again.
+pub const RESUME: Verb = Verb {
+    path: "/api/admin/reconcile/resume",
+    done: "resumed",
+    wait: Some(0),
+};
+const RESTART: Verb = Verb {
+    path: "/api/admin/container/restart",
+    done: "restart requested",
+    wait: Some(0),
+};
 
-    fn done(self) -> &'static str {
-        match self {
-            Self::Retry => "is looked at now",
-            Self::Pause => "paused",
-            Self::Resume => "resumed",
-            Self::Restart => "is restarted",
-        }
-    }
-}
-
-/// Switches each of them; the others, too, when one cannot be.
+/// Sends the request for each object; for the others, too, when one fails.
 ///
 /// # Errors
 /// When no server answers, or it refuses.
-pub async fn switch(server: &Server, switch: Switch, args: SwitchArgs) -> Result<(), Failure> {
+pub async fn switch(server: &Server, verb: &Verb, args: SwitchArgs) -> Result<(), Failure> {
+    if let Some(name) = &args.reconciler {
+        let body = json!({ "reconciler": name });
+        return send(server, verb, &format!("reconciler {name}"), body).await;
+    }
     if args.all {
-        send(server, switch, "everything", json!({"all": true})).await?;
-        return match switch {
-            Switch::Resume => tell_what_stays_paused(server).await,
-            Switch::Retry | Switch::Pause | Switch::Restart => Ok(()),
+        send(server, verb, "all objects", json!({"all": true})).await?;
+        return match verb.path == RESUME.path {
+            true => note_paused(server).await,
+            false => Ok(()),
         };
     }
-    if let Some(name) = args.reconciler {
-        let what = format!("reconciler {name}");
-        return send(server, switch, &what, json!({ "reconciler": name })).await;
-    }
-    let mut requests = Vec::new();
-    for Object(thing) in &args.objects {
-        let mut body = json!({ "object": thing.to_string() });
-        match switch {
-            Switch::Retry => {}
-            // Only passes under way are waited for; what follows is for `wait`.
-            Switch::Pause => body["wait"] = json!(10),
-            Switch::Resume | Switch::Restart => body["wait"] = json!(0),
-        }
-        requests.push((thing, body));
-    }
-    send_each(server, switch, requests).await
+    send_each(server, verb, &args.objects, |thing| {
+        ("object", thing.to_string())
+    })
+    .await
 }
 
 /// Which containers.
@@ -108,63 +97,63 @@ fn container(text: &str) -> Result<Object, String> {
     let object: Object = text.parse()?;
     match object.0.kind.singular {
         "container" => Ok(object),
-        other => Err(format!(
-            "only containers are restarted, not of kind {other}"
-        )),
+        other => Err(format!("a {other} cannot be restarted; use container/NAME")),
     }
 }
 
-/// Restarts containers, each with a fresh one.
+/// Has containers recreated.
 ///
 /// # Errors
 /// When no server answers, or it refuses.
 pub async fn restart(server: &Server, args: RestartArgs) -> Result<(), Failure> {
-    let things = args.containers.iter().map(|Object(thing)| thing);
-    let requests = things.map(|thing| (thing, json!({"username": thing.name, "wait": 0})));
-    send_each(server, Switch::Restart, requests.collect()).await
+    let body = |thing: &Thing| ("username", thing.name.clone());
+    send_each(server, &RESTART, &args.containers, body).await
 }
 
-/// A pause of everything hides those of reconcilers and objects; lifting it does not lift them.
-async fn tell_what_stays_paused(server: &Server) -> Result<(), Failure> {
-    let overview = admin::get(&server.settings, "/api/admin/reconcile").await?;
-    let reconcilers = overview.get("reconcilers").and_then(Value::as_array);
+/// Resuming all objects lifts no pause of a single reconciler or object.
+async fn note_paused(server: &Server) -> Result<(), Failure> {
+    let overview = server.get("/api/admin/reconcile").await?;
+    let reconcilers = at(&overview, "reconcilers").as_array();
     for reconciler in reconcilers.into_iter().flatten() {
-        let name = clean(&plain(reconciler.get("name").unwrap_or(&Value::Null)));
-        if reconciler.get("paused") == Some(&Value::Bool(true)) {
-            screen::note(&format!("reconciler {name} is still paused by itself"));
+        let name = cleaned(reconciler, "name");
+        if at(reconciler, "paused") == true {
+            screen::note(&format!("still paused: reconciler {name}"));
         }
-        match reconciler.get("paused_objects").and_then(Value::as_u64) {
-            None | Some(0) => {}
-            Some(count) => screen::note(&format!(
-                "{count} of kind {name} are still paused, each by itself"
+        match number(reconciler, "paused_objects") {
+            0 => {}
+            count => screen::note(&format!(
+                "still paused individually: {count} of kind {name}"
             )),
         }
     }
     Ok(())
 }
 
-/// One that fails keeps nothing from the others.
+/// Sends a request for each object, named by a field of the body; one that fails does not keep it from the others.
 async fn send_each(
     server: &Server,
-    switch: Switch,
-    requests: Vec<(&Thing, Value)>,
+    verb: &Verb,
+    objects: &[Object],
+    field: fn(&Thing) -> (&'static str, String),
 ) -> Result<(), Failure> {
     let mut failed = false;
-    for (thing, body) in requests {
-        let what = thing.to_string();
-        match send(server, switch, &what, body).await {
-            Ok(()) => {}
-            Err(Failure::NotFound(_)) => {
-                let missing = pages::missing(server, thing.kind, &thing.name).await;
-                screen::note(&format!("error: {missing}"));
-                failed = true;
-            }
-            Err(Failure::Failed(why)) => {
-                screen::note(&format!("error: {what}: {why}"));
-                failed = true;
-            }
-            Err(other) => return Err(other),
+    for Object(thing) in objects {
+        let (key, name) = field(thing);
+        let mut body = json!({ key: name });
+        if let Some(wait) = verb.wait {
+            body["wait"] = json!(wait);
         }
+        let what = thing.to_string();
+        let error = match send(server, verb, &what, body).await {
+            Ok(()) => continue,
+            Err(Failure::NotFound(_)) => pages::missing(server, thing.kind, &thing.name)
+                .await
+                .to_string(),
+            Err(Failure::Failed(why)) => format!("{what}: {why}"),
+            Err(other) => return Err(other),
+        };
+        screen::note(&format!("error: {error}"));
+        failed = true;
     }
     if failed {
         return Err(Failure::Reported);
@@ -172,13 +161,13 @@ async fn send_each(
     Ok(())
 }
 
-async fn send(server: &Server, switch: Switch, what: &str, body: Value) -> Result<(), Failure> {
-    let answer = admin::json(&server.settings, Method::POST, switch.path(), Some(&body)).await?;
+async fn send(server: &Server, verb: &Verb, what: &str, body: Value) -> Result<(), Failure> {
+    let answer = server.post(verb.path, &body).await?;
     let what = clean(what);
-    screen::print(&format!("{what} {}\n", switch.done()))?;
-    if matches!(switch, Switch::Pause) && answer.get("state") == Some(&json!("pending")) {
+    screen::print(&format!("{what} {}\n", verb.done))?;
+    if verb.path == PAUSE.path && at(&answer, "state") == "pending" {
         screen::note(&format!(
-            "{what}: this is recorded; a pass that is under way ends first"
+            "{what}: the pause is recorded; a reconciliation in progress ends first"
         ));
     }
     Ok(())

@@ -1,9 +1,18 @@
-//! `kind/name`, as it is typed.
+//! `kind/name` and lengths of time, as they are typed.
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use super::kinds::{self, KindInfo};
+
+/// Reads a length of time.
+///
+/// # Errors
+/// What to type instead.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "use 90s or 5m".to_owned())
+}
 
 /// One thing of any kind.
 #[derive(Debug, Clone)]
@@ -21,17 +30,17 @@ impl Thing {
     ) -> Result<Self, String> {
         let (kind_name, name) = text
             .split_once('/')
-            .filter(|(_, name)| !name.is_empty())
+            .filter(|(_, name)| !["", ".", ".."].contains(name))
             .ok_or_else(|| {
                 let example = if kinds::named(text).is_some() {
                     format!("{text}/NAME")
                 } else {
                     format!("container/{text}")
                 };
-                format!("give kind and name, such as {example}")
+                format!("use kind/name, such as {example}")
             })?;
         let kind = kind(kind_name)?;
-        // `get objects` calls its objects by kind and name already.
+        // `get objects` names its objects by kind and name already.
         if kind.singular == "object" && name.contains('/') {
             return Self::read(name, kinds::parse);
         }
@@ -79,18 +88,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_name_of_a_kind_will_do() {
+    fn every_name_of_a_kind_is_accepted() {
         for text in ["container/alice", "containers/alice", "c/alice"] {
             assert_eq!(
                 text.parse::<Object>().unwrap().to_string(),
                 "container/alice"
             );
         }
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(duration("soon"), Err("use 90s or 5m".to_owned()));
         assert_eq!("t/1/2".parse::<Thing>().unwrap().name, "1/2");
         for (text, part) in [
             ("alice", "container/alice"),
             ("container", "container/NAME"),
-            ("container/", "kind and name"),
+            ("container/", "kind/name"),
+            ("container/..", "kind/name"),
             ("usr/alice", "\"user\""),
             ("task/1", "not reconciled"),
         ] {

@@ -103,19 +103,30 @@ fn what_is_paused_or_deleted_is_not_waited_for() {
 fn a_removal_has_converged_when_the_user_is_purged() {
     let going = || Condition::not_ready(Reason::Terminating, "removing");
     let user = Some(row(Kind::User, 2, 2, vec![going()]));
-    assert_eq!(judge_removal(None, None, &[]), Settled::Converged);
-    let pending = judge_removal(user.clone(), container(3, going()), &[]);
+    assert_eq!(judge_removal(None, vec![], &[]), Settled::Converged);
+    let pending = judge_removal(user.clone(), Vec::from_iter(container(3, going())), &[]);
     assert_eq!(pending, Settled::Pending(vec![going()]));
     // The user waits for its container, so the container's failure is the removal's.
     let stuck = Condition::not_ready(Reason::Failed, "cannot remove the container");
-    let settled = judge_removal(user.clone(), container(3, stuck.clone()), &[]);
+    let settled = judge_removal(
+        user.clone(),
+        Vec::from_iter(container(3, stuck.clone())),
+        &[],
+    );
     assert_eq!(reason(settled), Some(Reason::Failed));
     // Of before the deletion.
-    assert_eq!(reason(judge_removal(user, container(2, stuck), &[])), None);
+    assert_eq!(
+        reason(judge_removal(
+            user,
+            Vec::from_iter(container(2, stuck)),
+            &[]
+        )),
+        None
+    );
     let conflict = Condition::not_ready(Reason::HomeConflict, "not a directory");
     let user = Some(row(Kind::User, 2, 2, vec![conflict]));
     assert_eq!(
-        reason(judge_removal(user, None, &[])),
+        reason(judge_removal(user, vec![], &[])),
         Some(Reason::HomeConflict)
     );
 }

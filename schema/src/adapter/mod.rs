@@ -56,6 +56,10 @@ pub use secret_paths::SecretPaths;
 pub use ui_schema::{Field, FieldType, Page, PageKey, Section, Storage, UiSchema};
 pub use version::{AdapterVersion, Version};
 
+use crate::kind::Descriptor;
+
+pub(crate) const KIND: Descriptor = Descriptor::new("adapters", &["ad"]);
+
 /// Something wrong with a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {

@@ -1,9 +1,11 @@
 //! What goes into a user's agent files beside the global configuration: the values of channels, cookies, and
 //! what the agent-config reconciler remembers.
 //!
-//! Each ordinary user has one object of kind `config`, made and removed with the account. Whatever its files
+//! Each ordinary user has one object of kind `agent-config`, made and removed with the account. Whatever its files
 //! follow from bumps its generation in the same transaction: the user's values, cookies and MCP token, the
 //! container's image, global settings, the adapter.
+
+use crate::kind::Descriptor;
 
 pub(crate) mod kept;
 mod model;
@@ -17,3 +19,5 @@ pub use query::{
     set_channel_values, set_cookies, values,
 };
 pub(crate) use query::{create, delete, purge};
+
+pub(crate) const KIND: Descriptor = Descriptor::new("agent-configs", &["ac"]);

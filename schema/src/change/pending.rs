@@ -64,23 +64,9 @@ impl Pending {
     }
 }
 
-/// Another kind whose object of the same uid says something else when one of this kind changes.
-pub(crate) fn companion(kind: Kind) -> Option<Kind> {
-    match kind {
-        // A user's status word is that of its container.
-        Kind::Container => Some(Kind::User),
-        Kind::User
-        | Kind::Engine
-        | Kind::Image
-        | Kind::Rollout
-        | Kind::AgentConfig
-        | Kind::Adapter => None,
-    }
-}
-
 /// Whether writing a change of one kind writes a row of the other.
 fn writes(kind: Kind, other: Kind) -> bool {
-    kind == other || companion(kind) == Some(other)
+    kind == other || kind.descriptor().shown_with == Some(other)
 }
 
 #[cfg(test)]

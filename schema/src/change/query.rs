@@ -3,7 +3,7 @@
 use sqlx::AnyConnection;
 
 use super::model::{Change, Filter, News, Position, RawChange};
-use super::pending::{Pending, companion};
+use super::pending::Pending;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Kind, Timestamp};
@@ -11,13 +11,13 @@ use crate::statement::statements;
 
 /// Most purged objects that are remembered.
 pub const KEPT: i64 = 10_000;
-/// Versions that one changed object may need: its own and its companion's.
+/// Versions that one changed object may need: its own and that of the object it is shown with.
 const VERSIONS: i64 = 2;
 
 statements! {
     /// Takes so many versions and returns the newest: a second transaction waits here until the first has ended.
     TAKE = "UPDATE change_state SET version = version + $1 WHERE id = 1 RETURNING version";
-    /// Writes one object's change, and that of its companion; `$4` is the version before.
+    /// Writes one object's change, and that of the object it is shown with (`$2`); `$4` is the version before.
     RECORD = "INSERT INTO changes (kind, uid, name, version) \
               SELECT kind, uid, name, CAST($4 AS BIGINT) + row_number() OVER (ORDER BY kind) FROM objects WHERE kind IN ($1, $2) AND uid = $3 \
               ON CONFLICT (kind, uid) DO UPDATE SET name = excluded.name, version = excluded.version, last_generation = NULL, deleted_at = NULL";
@@ -54,8 +54,9 @@ statements! {
     FORGET = "DELETE FROM changes WHERE last_generation IS NOT NULL AND version <= $1";
 }
 
-fn companion_or_self(kind: Kind) -> &'static str {
-    companion(kind).unwrap_or(kind).as_str()
+/// The kind that an object of this one is shown with, or the kind itself.
+fn shown_with(kind: Kind) -> &'static str {
+    kind.descriptor().shown_with.unwrap_or(kind).as_str()
 }
 
 async fn take(connection: &mut AnyConnection, count: i64) -> Result<i64, DbError> {
@@ -78,7 +79,7 @@ pub(crate) async fn write(
     for (kind, uid) in single {
         sqlx::query(RECORD)
             .bind(kind.as_str())
-            .bind(companion_or_self(kind))
+            .bind(shown_with(kind))
             .bind(uid.as_str())
             .bind(next)
             .execute(&mut *connection)
@@ -100,7 +101,7 @@ pub(crate) async fn write(
     for kind in &pending.kinds {
         let written = sqlx::query(RECORD_ALL)
             .bind(kind.as_str())
-            .bind(companion_or_self(*kind))
+            .bind(shown_with(*kind))
             .bind(newest)
             .execute(&mut *connection)
             .await?;

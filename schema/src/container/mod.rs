@@ -1,5 +1,7 @@
 //! The desired state of users' containers, and what their reconciler remembers.
 
+use crate::kind::{Descriptor, Kind};
+
 mod model;
 pub(crate) mod query;
 
@@ -9,3 +11,10 @@ pub use query::{
     set_limits,
 };
 pub(crate) use query::{create, forget_health_timeout, set_image};
+
+pub(crate) const KIND: Descriptor = Descriptor {
+    finalizer: Some("container"),
+    // A user's status word is that of its container.
+    shown_with: Some(Kind::User),
+    ..Descriptor::new("containers", &["c", "ct"])
+};

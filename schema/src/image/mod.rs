@@ -1,5 +1,7 @@
 //! Images: references, and those an administrator wants on the engine or off it.
 
+use crate::kind::Descriptor;
+
 mod model;
 pub(crate) mod query;
 mod reference;
@@ -11,3 +13,8 @@ pub use query::{
 };
 pub use reference::{ImageReference, InvalidImageReference, is_tag};
 pub use tag::sort_newest_first;
+
+pub(crate) const KIND: Descriptor = Descriptor {
+    finalizer: Some(query::FINALIZER),
+    ..Descriptor::new("images", &["i", "img"])
+};

@@ -10,7 +10,7 @@ use crate::statement::statements;
 use crate::{meta, object};
 
 /// Whoever cleans up after an image: its reconciler.
-const FINALIZER: &str = "image";
+pub(super) const FINALIZER: &str = "image";
 
 macro_rules! select_image {
     ($rest:literal) => {

@@ -3,6 +3,8 @@
 //! A rollout is an operation of the same id. A user is in at most one unfinished rollout, so nobody else
 //! changes the image of its container meanwhile.
 
+use crate::kind::Descriptor;
+
 mod model;
 pub(crate) mod query;
 
@@ -14,3 +16,5 @@ pub use query::{
     cancel, create, finish_target, finish_targets, get, head, list, move_target, pause, put_back,
     resume, roll_back, save_facts, unfinished,
 };
+
+pub(crate) const KIND: Descriptor = Descriptor::new("rollouts", &["ro"]);

@@ -3,33 +3,33 @@
 use std::time::Duration;
 
 use clap::Args;
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::cli::output::cell::plain;
+use crate::cli::Failure;
+use crate::cli::admin::escaped;
+use crate::cli::output::cell::{at, cleaned, counted, number, text};
 use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
 use crate::cli::server::Server;
-use crate::cli::{Failure, admin};
 
-/// How often it is looked how far a task is.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Time between two reads of a task's progress.
+const POLL: Duration = Duration::from_millis(500);
 
 /// Whose files.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
-    /// One user; without it, everybody
+    /// User whose files to write [default: all users]
     #[arg(value_name = "USER")]
     user: Option<String>,
-    /// Do not show how far it is
+    /// Return immediately
     #[arg(short, long)]
     detach: bool,
 }
 
-/// Has the files looked at, and waits for that.
+/// Has the configuration written to agents' files, and waits for that.
 ///
 /// # Errors
-/// When no server answers, it refuses, or somebody's files cannot be brought to what is configured.
+/// When no server answers, it refuses, or the files of a user cannot be written.
 pub async fn apply(server: &Server, args: &ApplyArgs) -> Result<(), Failure> {
     let mut body = json!({});
     if let Some(user) = &args.user {
@@ -38,17 +38,16 @@ pub async fn apply(server: &Server, args: &ApplyArgs) -> Result<(), Failure> {
     if args.detach {
         body["wait"] = json!(0);
     }
-    let path = "/api/admin/config/apply";
-    let answer = admin::json(&server.settings, Method::POST, path, Some(&body)).await?;
-    let field = |key: &str| clean(&answer.get(key).map(plain).unwrap_or_default());
-    let Some(task) = answer.get("task_id").map(plain) else {
-        return screen::print(&format!("{}\n", field("message")));
-    };
-    let (total, shown) = (field("total"), clean(&task));
-    screen::print(&format!("task/{shown} begins with {total} users\n"))?;
+    let answer = server.post("/api/admin/config/apply", &body).await?;
+    let task = text(&answer, "task_id");
+    if task.is_empty() {
+        return screen::print(&format!("{}\n", cleaned(&answer, "message")));
+    }
+    let (shown, users) = (clean(&task), counted(number(&answer, "total"), "user"));
+    screen::print(&format!("task/{shown} started: {users}\n"))?;
     if args.detach {
         screen::note(&format!(
-            "`{} get task {shown}` shows how far it is",
+            "`{} get task {shown}` shows its progress",
             server.command
         ));
         return Ok(());
@@ -56,29 +55,28 @@ pub async fn apply(server: &Server, args: &ApplyArgs) -> Result<(), Failure> {
     follow(server, &task).await
 }
 
-/// Tells how far a task is until it has ended.
+/// Shows a task's progress until it has ended.
 async fn follow(server: &Server, task: &str) -> Result<(), Failure> {
-    let path = format!("/api/admin/task/status?task_id={}", admin::escaped(task));
-    let mut told = String::new();
+    let path = format!("/api/admin/task/status?task_id={}", escaped(task));
+    let mut shown = String::new();
     loop {
-        let status = admin::get(&server.settings, &path).await?;
-        let message = clean(&status.get("message").map(plain).unwrap_or_default());
-        let ended = status.get("finished_at").is_some_and(|at| !at.is_null());
-        let failed = status.get("failed").and_then(Value::as_u64).unwrap_or(0);
-        if ended && failed > 0 {
+        let status = server.get(&path).await?;
+        let message = cleaned(&status, "message");
+        let ended = !at(&status, "finished_at").is_null();
+        if ended && number(&status, "failed") > 0 {
             return Err(Failure::Failed(format!(
-                "{message}\n`{} get task {} -o yaml` tells of whom",
+                "{message}\n`{} get task {} -o yaml` shows which users failed",
                 server.command,
                 clean(task)
             )));
         }
-        if message != told {
+        if message != shown {
             screen::print(&format!("{message}\n"))?;
-            told = message;
+            shown = message;
         }
         if ended {
             return Ok(());
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL).await;
     }
 }

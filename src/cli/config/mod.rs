@@ -4,61 +4,59 @@ mod apply;
 mod value;
 
 use clap::{Args, Subcommand};
-use http::Method;
 use schema::config::KEYS;
 use serde_json::{Map, Value, json};
 
 use self::value::{Assignment, Given};
 use super::kinds::CONFIG_HISTORY;
-use super::output::cell::plain;
-use super::output::clean::clean;
-use super::output::items::{Amount, Printer};
+use super::output::cell::{cleaned, counted, number, text};
+use super::output::items::pretty;
 use super::output::{Format, screen};
-use super::pages::Pages;
+use super::pages::{ListArgs, Pages};
 use super::server::Server;
-use super::{Failure, admin, suggest};
+use super::{Failure, suggest};
 
-/// The configuration in the database.
+/// The service's configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Print all keys, or one; secrets are masked
     #[command(after_help = "Examples:\n  agentyard config get\n  agentyard config get image.tag")]
     Get {
-        /// Which key, or group of keys
+        /// Key, or group of keys [default: all]
         #[arg(value_name = "KEY")]
         key: Option<String>,
     },
-    /// Give keys a value; what is no text is JSON
+    /// Set keys; values that are not text are JSON
     #[command(
         after_help = "Examples:\n  agentyard config set image.tag=v0.2.9 container.memory_limit_mb=2048\n  agentyard config set image.registry_password=-\n  agentyard config set agent=- < agent.json\n  agentyard config set container.pids_limit=256 --dry-run"
     )]
     Set {
-        /// Key and value; `-` as the value asks for it, or reads it from the standard input
+        /// Key and value; KEY=- prompts for the value, or reads it from standard input
         #[arg(value_name = "KEY=VALUE", required = true)]
         assignments: Vec<String>,
         #[command(flatten)]
         how: How,
     },
-    /// Return keys to their defaults
+    /// Reset keys to their defaults
     #[command(after_help = "Examples:\n  agentyard config unset image.tag container.pids_limit")]
     Unset {
-        /// Which keys
+        /// Keys
         #[arg(value_name = "KEY", required = true, value_parser = known)]
         keys: Vec<String>,
         #[command(flatten)]
         how: How,
     },
-    /// List who changed what, the newest first
+    /// List changes, newest first
     #[command(
         after_help = "Examples:\n  agentyard config history --search image\n  agentyard config history -o json | jq '.[0].changes'"
     )]
-    History(HistoryArgs),
-    /// Make everything but secrets what it was after a revision
+    History(ListArgs),
+    /// Restore all non-secret keys as of a revision
     #[command(
         after_help = "Examples:\n  agentyard config rollback 7 --dry-run\n  agentyard config rollback 7"
     )]
     Rollback {
-        /// Which revision, as `history` lists them
+        /// Revision, as listed by `agentyard config history`
         #[arg(value_name = "REVISION")]
         revision: i64,
         #[command(flatten)]
@@ -69,7 +67,7 @@ pub enum ConfigCommand {
         after_help = "Examples:\n  agentyard config schema | jq '.properties.image.properties.tag'"
     )]
     Schema,
-    /// Bring the configuration to a user's files, or to everybody's, and show how far it is
+    /// Write the configuration to agents' files and show the progress
     #[command(
         after_help = "Examples:\n  agentyard config apply alice\n  agentyard config apply\n  agentyard config apply --detach"
     )]
@@ -79,23 +77,9 @@ pub enum ConfigCommand {
 /// How to save.
 #[derive(Debug, Args)]
 pub struct How {
-    /// Only tell what would happen
+    /// Preview without saving
     #[arg(long)]
     dry_run: bool,
-}
-
-/// Which changes.
-#[derive(Debug, Args)]
-pub struct HistoryArgs {
-    /// Only those whose actor or keys contain this
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    search: String,
-    /// How to print
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
-    /// No line with the columns' titles
-    #[arg(long)]
-    no_headers: bool,
 }
 
 /// Reads or changes the configuration.
@@ -113,7 +97,7 @@ pub async fn config(server: &Server, command: ConfigCommand) -> Result<(), Failu
                 let Assignment { key, text } = text.parse().map_err(Failure::Usage)?;
                 let value = given.value(&key, text).await?;
                 if document.insert(key.clone(), value).is_some() {
-                    return Err(Failure::Usage(format!("{key} is given twice")));
+                    return Err(Failure::Usage(format!("{key} is set twice")));
                 }
             }
             save(server, document, &how).await
@@ -125,12 +109,12 @@ pub async fn config(server: &Server, command: ConfigCommand) -> Result<(), Failu
         ConfigCommand::History(args) => history(server, args).await,
         ConfigCommand::Rollback { revision, how } => {
             let body = json!({ "revision": revision, "dry_run": how.dry_run });
-            let answer = post(server, "/api/admin/config/rollback", &body).await?;
-            tell(&answer, &how)
+            let answer = server.post("/api/admin/config/rollback", &body).await?;
+            report(&answer, &how)
         }
         ConfigCommand::Schema => {
-            let answer = admin::get(&server.settings, "/api/admin/config/schema").await?;
-            print_json(answer.get("schema").unwrap_or(&Value::Null))
+            let answer = server.get("/api/admin/config/schema").await?;
+            print_json(&answer["schema"])
         }
         ConfigCommand::Apply(args) => apply::apply(server, &args).await,
     }
@@ -143,17 +127,19 @@ fn known(key: &str) -> Result<String, String> {
     }
     let whole = key.split_once('.').map_or(key, |(whole, _)| whole);
     if schema::config::find(whole).is_some() {
-        return Err(format!("{whole} is one key and replaced as a whole"));
+        return Err(format!(
+            "{key} cannot be set alone: {whole} is one key and replaced as a whole"
+        ));
     }
     let guess = suggest::closest(key, KEYS.iter().map(|def| def.key));
     Err(format!(
-        "there is no key {key:?}{}",
+        "unknown key {key:?}{}",
         suggest::did_you_mean(&guess)
     ))
 }
 
 async fn get(server: &Server, key: Option<&str>) -> Result<(), Failure> {
-    let document = admin::get(&server.settings, "/api/config").await?;
+    let document = server.get("/api/config").await?;
     let Some(key) = key else {
         return print_json(&document);
     };
@@ -170,60 +156,61 @@ async fn get(server: &Server, key: Option<&str>) -> Result<(), Failure> {
 }
 
 fn print_json(value: &Value) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|e| Failure::Failed(e.to_string()))?;
-    screen::print_raw(format!("{text}\n").as_bytes())
+    screen::print_raw(format!("{}\n", pretty(value)?).as_bytes())
 }
 
 async fn save(server: &Server, document: Map<String, Value>, how: &How) -> Result<(), Failure> {
     let text = Value::Object(document).to_string();
     let body = json!({ "config": text, "dry_run": how.dry_run });
-    let answer = post(server, "/api/config", &body).await?;
-    tell(&answer, how)
+    let answer = server.post("/api/config", &body).await?;
+    report(&answer, how)
 }
 
-async fn post(server: &Server, path: &str, body: &Value) -> Result<Value, Failure> {
-    let (status, text) = admin::send(&server.settings, Method::POST, path, Some(body)).await?;
-    admin::judge(status, &text).map_err(|failure| with_problems(failure, &text))
-}
-
-/// Every problem, a line each.
-fn with_problems(failure: Failure, text: &str) -> Failure {
-    let answer: Value = serde_json::from_str(text).unwrap_or_default();
-    let problems = answer.get("problems").and_then(Value::as_array);
-    let lines: Vec<String> = problems
-        .into_iter()
-        .flatten()
-        .filter_map(|problem| problem.get("message").map(plain))
-        .collect();
-    match failure {
-        Failure::Failed(_) if !lines.is_empty() => Failure::Failed(lines.join("\n")),
-        other => other,
-    }
-}
-
-fn tell(answer: &Value, how: &How) -> Result<(), Failure> {
-    let field = |key: &str| clean(&answer.get(key).map(plain).unwrap_or_default());
-    let (changed, restarts) = (field("changed"), field("restarts"));
+/// Shows what a change does, or would do.
+fn report(answer: &Value, how: &How) -> Result<(), Failure> {
+    let changed = cleaned(answer, "changed");
+    let containers = counted(number(answer, "restarts"), "container");
     let text = match (changed.is_empty(), how.dry_run) {
-        (true, _) => "nothing changes\n".to_owned(),
-        (false, true) => {
-            format!("would change: {changed}\ncontainers that would be made anew: {restarts}\n")
-        }
+        (true, _) => "no changes\n".to_owned(),
+        (false, true) => format!("would change: {changed}\nwould recreate: {containers}\n"),
         (false, false) => format!(
-            "changed: {changed}\ncontainers that are made anew: {restarts}\nrevision: {}\n",
-            field("generation")
+            "changed: {changed}\nrecreating: {containers}\nrevision: {}\n",
+            cleaned(answer, "generation")
         ),
     };
     screen::print(&text)
 }
 
-async fn history(server: &Server, args: HistoryArgs) -> Result<(), Failure> {
-    let mut printer = Printer::new(&CONFIG_HISTORY, args.output, Amount::List, !args.no_headers);
-    let mut pages = Pages::new(server, &CONFIG_HISTORY, &args.search);
-    while let Some(revisions) = pages.next().await? {
-        printer.print(&revisions)?;
-    }
-    printer.end()
+async fn history(server: &Server, args: ListArgs) -> Result<(), Failure> {
+    let pages = Pages::new(server, &CONFIG_HISTORY, &args.search);
+    let is_table = matches!(args.output.format, Format::Table | Format::Wide);
+    let adapt = |revision: &mut Value| {
+        if is_table {
+            revision["changes"] = brief(&revision["changes"]).into();
+        }
+    };
+    pages.print(args.output, adapt).await
+}
+
+/// `key: old → new` of each change; long values are cut here and complete in JSON.
+fn brief(changes: &Value) -> String {
+    const LONGEST: usize = 40;
+    let short = |value: &Value| {
+        let text = match value {
+            Value::Null => "default".to_owned(),
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        match text.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+            None => text,
+        }
+    };
+    let changes = changes.as_array().into_iter().flatten().map(|change| {
+        let (old, new) = (short(&change["old"]), short(&change["new"]));
+        format!("{}: {old} → {new}", text(change, "key"))
+    });
+    changes.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -240,11 +227,9 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_of_a_refusal_is_told() {
-        let text = r#"{"error":"no: 1","problems":[{"message":"a must be b"},{"message":"c"}]}"#;
-        let failure = with_problems(Failure::Failed("no".to_owned()), text);
-        assert_eq!(failure.to_string(), "a must be b\nc");
-        let other = with_problems(Failure::Failed("no".to_owned()), "{}");
-        assert_eq!(other.to_string(), "no");
+    fn changes_are_shown_in_brief() {
+        let changes = json!([{"key": "a.b", "old": null, "new": "x".repeat(50)}, {"key": "c", "old": 1, "new": false}]);
+        let expected = format!("a.b: default → {}…, c: 1 → false", "x".repeat(40));
+        assert_eq!(brief(&changes), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Values from the command line, a prompt or the standard input.
+//! Values from the command line, a prompt or standard input.
 
 use std::fmt;
 use std::io::{IsTerminal, Read};
@@ -9,8 +9,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use super::known;
-use crate::cli::Failure;
 use crate::cli::output::screen;
+use crate::cli::{Failure, failed};
 
 /// Longer than any value may be.
 const LARGEST_VALUE: u64 = 1024 * 1024;
@@ -36,7 +36,7 @@ impl FromStr for Assignment {
     fn from_str(given: &str) -> Result<Self, String> {
         let (key, text) = given
             .split_once('=')
-            .ok_or_else(|| "give it as key=value, or key=- to be asked for the value".to_owned())?;
+            .ok_or_else(|| "use KEY=VALUE, or KEY=- to be prompted for the value".to_owned())?;
         Ok(Self {
             key: known(key)?,
             text: SecretString::from(text),
@@ -44,23 +44,23 @@ impl FromStr for Assignment {
     }
 }
 
-/// Reads values; the standard input only once.
+/// Reads values; standard input only once.
 #[derive(Default)]
 pub struct Given {
     input_taken_by: Option<String>,
 }
 
 impl Given {
-    /// The value of a key: `-` is asked for, or read from the standard input where no terminal is.
+    /// The value of a key: `-` prompts, or reads standard input where no terminal is.
     ///
     /// # Errors
-    /// When it cannot be read, or the standard input was read for another key.
+    /// When it cannot be read, or standard input was read for another key.
     pub async fn value(&mut self, key: &str, text: SecretString) -> Result<Value, Failure> {
         let is_secret = find(key).is_some_and(|def| def.is_secret()) || key == "security";
         if text.expose_secret() != "-" {
             if is_secret && !text.expose_secret().is_empty() {
                 screen::note(&format!(
-                    "note: other users of this machine may have seen the value; `{key}=-` asks for it"
+                    "note: other users of this machine may have seen the value; `{key}=-` prompts for it"
                 ));
             }
             return Ok(read(key, text.expose_secret()));
@@ -68,14 +68,14 @@ impl Given {
         if !std::io::stdin().is_terminal() {
             if let Some(other) = &self.input_taken_by {
                 return Err(Failure::Usage(format!(
-                    "the standard input holds the value of {other} and can't hold that of {key}, too"
+                    "standard input is the value of {other} already; it cannot be that of {key}, too"
                 )));
             }
             self.input_taken_by = Some(key.to_owned());
         }
         let name = key.to_owned();
         let typed = tokio::task::spawn_blocking(move || ask(&name)).await;
-        let typed = typed.map_err(|error| Failure::Failed(error.to_string()))?;
+        let typed = typed.map_err(failed)?;
         let typed = typed.map_err(|error| {
             Failure::Failed(format!("the value of {key} cannot be read: {error}"))
         })?;
@@ -99,7 +99,7 @@ fn ask(key: &str) -> std::io::Result<SecretString> {
     Ok(SecretString::from(text))
 }
 
-/// JSON where the key wants no text, else text as it stands: a password of digits stays a text.
+/// JSON where the key takes no text, else text as it stands: a password of digits stays a text.
 fn read(key: &str, text: &str) -> Value {
     let as_text = json!(text);
     let is_secret = find(key).is_some_and(|def| def.is_secret());

@@ -1,4 +1,4 @@
-//! `agentyard describe`: everything about one thing, the most needed first.
+//! `agentyard describe`: the details of objects, the most needed first.
 
 mod object;
 #[cfg(test)]
@@ -15,32 +15,32 @@ use super::output::items::print_one;
 use super::output::{Format, screen};
 use super::server::Server;
 use super::target::Thing;
-use super::{Failure, admin, diff, pages};
+use super::{Failure, diff, pages};
 
 /// Of what.
 #[derive(Debug, Args)]
 pub struct DescribeArgs {
-    /// What, such as container/alice
+    /// Objects, such as container/alice
     #[arg(value_name = "KIND/NAME", required = true)]
     things: Vec<Thing>,
-    /// How to print
-    #[arg(short, long, value_enum, default_value_t)]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     output: Form,
 }
 
-/// How it is told.
+/// How it is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Form {
     /// For people
     #[default]
     Text,
-    /// The server's answer
+    /// JSON as returned by the API
     Json,
-    /// The server's answer
+    /// YAML of the same
     Yaml,
 }
 
-/// Tells everything.
+/// Prints everything about each.
 ///
 /// # Errors
 /// When no server answers, or there is no such thing.
@@ -62,14 +62,8 @@ pub async fn describe(server: &Server, args: DescribeArgs) -> Result<(), Failure
 }
 
 async fn of_object(server: &Server, thing: &Thing) -> Result<(Value, String), Failure> {
-    let answer = match diff::object(server, &thing.to_string()).await {
-        Ok(answer) => answer,
-        Err(Failure::NotFound(_)) => {
-            return Err(pages::missing(server, thing.kind, &thing.name).await);
-        }
-        Err(failure) => return Err(failure),
-    };
-    let overview = admin::get(&server.settings, "/api/admin/reconcile").await?;
+    let answer = diff::named(server, thing).await?;
+    let overview = server.get("/api/admin/reconcile").await?;
     let text = object::render(&answer, &overview, &server.command, SystemClock.now());
     Ok((answer, text))
 }

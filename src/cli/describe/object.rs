@@ -1,12 +1,13 @@
 //! One reconciled object as text.
 
 use schema::ids::Timestamp;
+use schema::kind;
 use serde_json::Value;
 
 use super::trouble::{self, Outlook, Trouble};
 use crate::cli::compare::{self, NextPass};
-use crate::cli::kinds::{condition, named};
-use crate::cli::output::cell::{Cell, plain};
+use crate::cli::kinds::EVENTS;
+use crate::cli::output::cell::{Cell, at, cleaned, plain};
 use crate::cli::output::clean::clean;
 use crate::cli::output::table::Table;
 use crate::cli::output::time::{moment, relative, short};
@@ -29,37 +30,34 @@ pub fn render(object: &Value, overview: &Value, command: &str, now: Timestamp) -
     sections.join("\n")
 }
 
-fn field(object: &Value, key: &str) -> String {
-    clean(&plain(object.get(key).unwrap_or(&Value::Null)))
-}
-
 fn head(object: &Value, now: Timestamp) -> String {
-    let ready = condition(object, "Ready").unwrap_or(&Value::Null);
-    let status = match plain(ready.get("status").unwrap_or(&Value::Null)).as_str() {
-        "" => Cell::status("Unknown").painted(),
-        status => Cell::status(status).painted(),
+    let status = Cell::of(&kind::READY, object, now).painted();
+    let reason = match cleaned(object, "conditions.Ready.reason").as_str() {
+        "" => "not observed yet".to_owned(),
+        reason => reason.to_owned(),
     };
-    let reason = plain(ready.get("reason").unwrap_or(&Value::Null));
-    let reason = if reason.is_empty() {
-        "not observed yet".to_owned()
-    } else {
-        clean(&reason)
-    };
-    let mut text = format!("Name:    {}\n", field(object, "object"));
+    let mut text = format!("Name:    {}\n", cleaned(object, "object"));
     text += &format!("Status:  Ready={status} ({reason})\n");
     if let Some(created) = moment(object, "created_at") {
         text += &format!("Created: {}\n", relative(now, created));
     }
-    text += &format!("UID:     {}\n", field(object, "uid"));
+    text += &format!("UID:     {}\n", cleaned(object, "uid"));
+    let awaited = at(object, "waits_for");
+    if !awaited.is_null() {
+        let status = Cell::of(&kind::READY, awaited, now).painted();
+        let reason = cleaned(awaited, "conditions.Ready.reason");
+        let name = cleaned(awaited, "object");
+        text += &format!("Waits for: {name}, Ready={status} ({reason})\n");
+    }
     text
 }
 
 fn troubles(object: &Value, overview: &Value, command: &str, now: Timestamp) -> String {
     let troubles = trouble::troubles(object, overview);
     if troubles.is_empty() {
-        return "What is wrong: nothing\n".to_owned();
+        return "Problems: none\n".to_owned();
     }
-    let mut text = "What is wrong:\n".to_owned();
+    let mut text = "Problems:\n".to_owned();
     for Trouble {
         what,
         since,
@@ -68,35 +66,34 @@ fn troubles(object: &Value, overview: &Value, command: &str, now: Timestamp) -> 
     {
         text += &format!("  {}\n", clean(&what));
         if let Some(since) = since {
-            text += &format!("    since:       {}\n", relative(now, since));
+            text += &format!("    since:   {}\n", relative(now, since));
         }
         if !remedy.is_empty() {
-            text += &format!("    what to do:  {}\n", clean(&remedy));
+            text += &format!("    remedy:  {}\n", clean(&remedy));
         }
     }
     if let Some(Outlook { next, at, force }) = Outlook::of(object, command) {
-        text += &format!("  tried next:    {}\n", clean(&next));
+        text += &format!("  next step: {}\n", clean(&next));
         if let Some(at) = at {
-            text += &format!("  when:          {}\n", relative(now, at));
+            text += &format!("  due:       {}\n", relative(now, at));
         }
-        text += &format!("  to force it:   {}\n", clean(&force));
+        text += &format!("  force it:  {}\n", clean(&force));
     }
     text
 }
 
 fn conditions(object: &Value, now: Timestamp) -> String {
-    let found = object.get("conditions").and_then(Value::as_array);
+    let found = at(object, "conditions").as_array();
     let rows: Vec<Vec<Cell>> = found
         .into_iter()
         .flatten()
         .map(|condition| {
             let since = moment(condition, "last_transition_at");
-            let status = plain(condition.get("status").unwrap_or(&Value::Null));
-            let of_ready = condition.get("type").and_then(Value::as_str) == Some("Ready");
+            let status = plain(&condition["status"]);
             vec![
                 Cell::field(condition, "type"),
                 // True is not good news of Stalled and Paused.
-                if of_ready {
+                if condition["type"] == "Ready" {
                     Cell::status(&status)
                 } else {
                     Cell::new(&status)
@@ -147,10 +144,10 @@ fn comparison(object: &Value) -> String {
 
 fn plan(object: &Value) -> String {
     match NextPass::of(object) {
-        NextPass::Unknown(why) => format!("Next pass: cannot be said: {}\n", clean(&why)),
-        NextPass::Steps(steps) if steps.is_empty() => "Next pass: no steps\n".to_owned(),
+        NextPass::Unknown(why) => format!("Next reconciliation: unknown: {}\n", clean(&why)),
+        NextPass::Steps(steps) if steps.is_empty() => "Next reconciliation: no steps\n".to_owned(),
         NextPass::Steps(steps) => {
-            let mut text = "Next pass:\n".to_owned();
+            let mut text = "Next reconciliation:\n".to_owned();
             for (index, step) in steps.iter().enumerate() {
                 text += &format!("  {}. {}\n", index + 1, clean(step));
             }
@@ -160,7 +157,7 @@ fn plan(object: &Value) -> String {
 }
 
 fn attempts(object: &Value, now: Timestamp) -> String {
-    let mut text = format!("Failures in a row: {}\n", field(object, "failures"));
+    let mut text = format!("Failures in a row: {}\n", cleaned(object, "failures"));
     if let Some(at) = moment(object, "next_attempt_at") {
         text += &format!("Next attempt: {}\n", relative(now, at));
     }
@@ -168,24 +165,19 @@ fn attempts(object: &Value, now: Timestamp) -> String {
 }
 
 fn events(object: &Value, now: Timestamp) -> String {
-    let found = object.get("events").and_then(Value::as_array);
-    let Some(kind) = named("event") else {
-        return String::new();
-    };
-    // The object is known here, and the newest is wanted where the eye ends.
-    let columns: Vec<_> = kind
+    // The object is known here, and the newest goes where the eye ends.
+    let columns: Vec<_> = EVENTS
         .columns(false)
-        .filter(|column| column.title != "OBJECT")
+        .filter(|column| column.field != "object")
         .collect();
+    let found = at(object, "events").as_array();
     let rows: Vec<Vec<Cell>> = found
         .into_iter()
         .flatten()
         .rev()
         .map(|event| {
-            columns
-                .iter()
-                .map(|column| (column.cell)(event, now))
-                .collect()
+            let cells = columns.iter().map(|column| Cell::of(column, event, now));
+            cells.collect()
         })
         .collect();
     if rows.is_empty() {

@@ -1,18 +1,16 @@
 //! `agentyard image pull`: follows a pull of the server.
 
-use std::io::IsTerminal;
-
 use clap::Args;
-use http::Method;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::cli::output::cell::plain;
+use crate::cli::Failure;
+use crate::cli::output::cell::{number, text};
 use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
 use crate::cli::server::Server;
-use crate::cli::sse::Parser;
-use crate::cli::{Failure, admin};
+use crate::cli::sse::Events;
 
 /// Without a terminal, a line is printed each time so many percent more are done.
 const STEP: u64 = 10;
@@ -20,46 +18,41 @@ const STEP: u64 = 10;
 /// What to pull.
 #[derive(Debug, Args)]
 pub struct PullArgs {
-    /// A tag of the configured repository, or a reference
+    /// Tag of the configured repository, or reference
     #[arg(value_name = "IMAGE")]
     image: String,
 }
 
-/// Asks for a pull and shows it until its end.
+/// Requests a pull and shows it until its end.
 ///
 /// # Errors
 /// When no server answers, it refuses, or the pull fails.
 pub async fn pull(server: &Server, args: &PullArgs) -> Result<(), Failure> {
     let body = json!({ "image": args.image });
     let path = "/api/admin/images/pull";
-    let headers = [("accept", "text/event-stream")];
-    let mut stream =
-        admin::Stream::open(&server.settings, Method::POST, path, Some(&body), &headers).await?;
-    if stream.status >= 400 {
-        let text = stream.text().await?;
-        admin::judge(stream.status, &text)?;
+    let request = server.request(Method::POST, path).json(&body);
+    let request = request.header("accept", "text/event-stream");
+    let answer = server.open(request).await?;
+    if answer.status() != StatusCode::OK {
+        return server.read(answer).await.map(drop);
     }
-    let mut parser = Parser::default();
+    let mut events = Events::of(answer);
     let mut view = View::new(&args.image);
-    let ended = loop {
-        let Ok(Some(bytes)) = stream.chunk().await else {
-            break None;
-        };
-        let events = parser
-            .feed(&bytes)
-            .map_err(|error| Failure::Failed(error.to_string()))?;
-        let data = events.into_iter().filter_map(|event| event.data);
-        let mut values = data.filter_map(|data| serde_json::from_str::<Value>(&data).ok());
-        if let Some(end) = values.find_map(|value| view.show(&value)) {
-            break Some(end);
-        }
-    };
+    let mut ended = None;
+    while ended.is_none()
+        && let Some(event) = events.next().await?
+    {
+        let data = event.data.unwrap_or_default();
+        ended = serde_json::from_str(&data)
+            .ok()
+            .and_then(|event| view.show(&event));
+    }
     view.clear();
     match ended {
         Some(End::Done(digest)) => screen::print(&format!("{}\n", done(&args.image, &digest))),
         Some(End::Failed(why)) => Err(Failure::Failed(format!("{}: {why}", args.image))),
         None => Err(Failure::Unavailable(format!(
-            "the view broke off; the pull goes on: `{} get images` tells how far it is",
+            "the connection was lost, but the pull continues; `{} get images` shows its progress",
             server.command
         ))),
     }
@@ -88,13 +81,10 @@ struct View {
 
 impl View {
     fn new(image: &str) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(100);
-            let style = ProgressStyle::with_template("{prefix} [{bar:30}] {pos:>3} % {wide_msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let bar = screen::bar(100, "{prefix} [{bar:30}] {pos:>3} % {wide_msg}");
+        if let Some(bar) = &bar {
             bar.set_prefix(clean(image));
-            bar
-        });
+        }
         Self {
             image: clean(image),
             bar,
@@ -104,13 +94,13 @@ impl View {
 
     /// Shows one event; gives the end if it was the last.
     fn show(&mut self, event: &Value) -> Option<End> {
-        let text = |key: &str| event.get(key).map(plain).unwrap_or_default();
+        let text = |key: &str| text(event, key);
         match text("status").as_str() {
             "done" => return Some(End::Done(text("digest"))),
             "error" => return Some(End::Failed(text("error"))),
             _ => {}
         }
-        let percent = event.get("percent").and_then(Value::as_u64).unwrap_or(0);
+        let percent = number(event, "percent");
         let what = [text("id"), text("status"), text("progress")];
         let what = what.map(|part| clean(&part)).join(" ");
         match &self.bar {

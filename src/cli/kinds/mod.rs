@@ -1,13 +1,19 @@
-//! The kinds of things that can be listed: how they are called, where the server has them, and which
-//! columns tell about them. All commands read this one table.
+//! The kinds of things that can be listed: their names, where the server lists them, the columns of their
+//! tables. Reconciled kinds come from their descriptors; [`table`] has the others.
 
 mod table;
 
-use schema::ids::Timestamp;
-use serde_json::Value;
+use std::borrow::Cow;
+use std::sync::LazyLock;
 
-pub use self::table::{CONFIG_HISTORY, KINDS, LOCAL_IMAGES, ROLLOUT_USERS};
-use super::output::cell::{Cell, plain};
+use schema::ids::Kind;
+use schema::kind::{self, Column, Listing};
+use serde_json::Value;
+use strum::VariantArray;
+
+use self::table::OTHERS;
+pub use self::table::{AUDIT, CONFIG_HISTORY, EVENTS, LOCAL_IMAGES, RECONCILERS, ROLLOUT_USERS};
+use super::output::cell::text;
 use super::suggest;
 
 /// One kind.
@@ -20,16 +26,17 @@ pub struct KindInfo {
     /// Short names.
     short: &'static [&'static str],
     /// Where the server lists them.
-    pub path: &'static str,
+    pub path: Cow<'static, str>,
     /// Under which name the answer holds the list.
     pub list: &'static str,
     /// How the server hands out the list.
     pub paging: Paging,
     /// The field that names one.
-    id: &'static str,
-    /// What they are.
-    pub change: Changes,
-    columns: &'static [Column],
+    pub id: &'static str,
+    /// The reconciled objects whose changes the server reports and that change a line of this list; without any,
+    /// the list is polled.
+    pub watched: Vec<Kind>,
+    columns: Cow<'static, [Column]>,
 }
 
 /// How the server hands out a list.
@@ -43,41 +50,79 @@ pub enum Paging {
     Whole,
 }
 
-/// How changes are heard of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changes {
-    /// Reconciled objects: the server tells, naming objects of these kinds.
-    Told(&'static [&'static str]),
-    /// By looking again.
-    Looked,
-}
+/// Reconciled kinds.
+static RECONCILED: LazyLock<Vec<KindInfo>> = LazyLock::new(|| {
+    let kinds = Kind::VARIANTS.iter().copied();
+    kinds.map(KindInfo::reconciled).collect()
+});
+/// The objects of all reconciled kinds, whose name is `kind/name`.
+pub static OBJECTS: LazyLock<KindInfo> = LazyLock::new(KindInfo::objects);
 
-/// One column of a table.
-#[derive(Debug)]
-pub struct Column {
-    /// Its title.
-    pub title: &'static str,
-    wide: bool,
-    /// Its value.
-    pub cell: fn(&Value, Timestamp) -> Cell,
+/// All kinds, in the order of the help.
+fn all() -> impl Iterator<Item = &'static KindInfo> {
+    RECONCILED.iter().chain([&*OBJECTS]).chain(OTHERS)
 }
 
 impl KindInfo {
-    /// The columns of its table.
-    pub fn columns(&self, wide: bool) -> impl Iterator<Item = &'static Column> + use<> {
-        self.columns
-            .iter()
-            .filter(move |column| wide || !column.wide)
+    fn reconciled(kind: Kind) -> Self {
+        let descriptor = kind.descriptor();
+        let (path, list, id) = match descriptor.listing {
+            Some(Listing { path, list, id }) => (Cow::Borrowed(path), list, id),
+            None => {
+                let path = format!("/api/admin/reconcile/objects?reconciler={kind}");
+                (Cow::Owned(path), "objects", "name")
+            }
+        };
+        let shown_here =
+            |other: &&Kind| **other == kind || other.descriptor().shown_with == Some(kind);
+        Self {
+            singular: kind.as_str(),
+            plural: descriptor.plural,
+            short: descriptor.short,
+            path,
+            list,
+            paging: Paging::Searched,
+            id,
+            watched: Kind::VARIANTS.iter().filter(shown_here).copied().collect(),
+            columns: Cow::Borrowed(descriptor.columns),
+        }
     }
 
-    /// The field that names one.
-    pub fn id(&self) -> &'static str {
-        self.id
+    fn objects() -> Self {
+        let mut columns = vec![Column::text("OBJECT", "object")];
+        let others = kind::OBJECT_COLUMNS.iter().copied();
+        columns.extend(others.filter(|column| column.field != kind::NAME.field));
+        Self {
+            singular: "object",
+            plural: "objects",
+            short: &["o", "all"],
+            path: Cow::Borrowed("/api/admin/reconcile/objects"),
+            list: "objects",
+            paging: Paging::Searched,
+            id: "object",
+            watched: Kind::VARIANTS.to_vec(),
+            columns: Cow::Owned(columns),
+        }
+    }
+
+    /// Its name as it is typed for a list: in one word.
+    pub fn typed(&self) -> &'static str {
+        if self.plural.contains(' ') {
+            self.singular
+        } else {
+            self.plural
+        }
+    }
+
+    /// The columns of its table.
+    pub fn columns(&self, wide: bool) -> impl Iterator<Item = &Column> {
+        let shown = move |column: &&Column| wide || !column.wide;
+        self.columns.iter().filter(shown)
     }
 
     /// The name of one.
     pub fn name(&self, item: &Value) -> String {
-        item.get(self.id).map(plain).unwrap_or_default()
+        text(item, self.id)
     }
 
     /// `kind/name` of one.
@@ -91,15 +136,14 @@ impl KindInfo {
 
     /// Whether it is reconciled: has conditions, can be retried, paused and waited for.
     pub fn is_object(&self) -> bool {
-        matches!(self.change, Changes::Told([own]) if *own == self.singular)
-            || self.singular == "user"
+        self.singular.parse::<Kind>().is_ok()
     }
 }
 
 /// Finds a kind by any of its names.
 pub fn named(name: &str) -> Option<&'static KindInfo> {
     let name = name.to_ascii_lowercase();
-    KINDS.iter().find(|kind| {
+    all().find(|kind| {
         kind.singular == name || kind.plural == name || kind.short.contains(&name.as_str())
     })
 }
@@ -110,11 +154,11 @@ pub fn named(name: &str) -> Option<&'static KindInfo> {
 /// A sentence with what may have been meant.
 pub fn parse(name: &str) -> Result<&'static KindInfo, String> {
     named(name).ok_or_else(|| {
-        let names = KINDS.iter().flat_map(|kind| [kind.plural, kind.singular]);
+        let names = all().flat_map(|kind| [kind.plural, kind.singular]);
         let guess = suggest::closest(name, names);
-        let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.plural).collect();
+        let kinds: Vec<&str> = all().map(KindInfo::typed).collect();
         format!(
-            "there is no kind {name:?}{}; kinds are {}",
+            "unknown kind {name:?}{}; kinds are {}",
             suggest::did_you_mean(&guess),
             kinds.join(", ")
         )
@@ -130,8 +174,7 @@ pub fn parse_object(name: &str) -> Result<&'static KindInfo, String> {
     if kind.is_object() {
         return Ok(kind);
     }
-    let kinds = KINDS.iter().filter(|kind| kind.is_object());
-    let kinds: Vec<&str> = kinds.map(|kind| kind.singular).collect();
+    let kinds: Vec<&str> = Kind::VARIANTS.iter().map(|kind| kind.as_str()).collect();
     Err(format!(
         "{} are not reconciled; name one of the kinds {}",
         kind.plural,
@@ -142,34 +185,23 @@ pub fn parse_object(name: &str) -> Result<&'static KindInfo, String> {
 /// Help text: all kinds with their short names.
 pub fn help() -> String {
     let mut text = "Kinds:\n".to_owned();
-    for kind in KINDS {
+    for kind in all() {
         let names = [&[kind.singular], kind.short].concat().join(", ");
-        text += &format!("  {:<12} ({names})\n", kind.plural);
+        text += &format!("  {:<14} {names}\n", kind.typed());
     }
     text
-}
-
-/// The condition of this type.
-pub fn condition<'a>(item: &'a Value, of_type: &str) -> Option<&'a Value> {
-    let conditions = item.get("conditions")?.as_array()?;
-    conditions
-        .iter()
-        .find(|condition| condition.get("type").and_then(Value::as_str) == Some(of_type))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use schema::ids::Kind;
-    use strum::VariantArray;
-
     use super::*;
 
     #[test]
     fn every_name_means_one_kind() {
         let mut names = BTreeSet::new();
-        for kind in KINDS {
+        for kind in all() {
             let own: BTreeSet<&str> = [&[kind.singular, kind.plural], kind.short]
                 .concat()
                 .into_iter()
@@ -195,17 +227,22 @@ mod tests {
 
     #[test]
     fn every_reconciled_kind_is_here() {
-        let all = named("objects").unwrap();
+        let objects = named("objects").unwrap();
+        assert!(!objects.is_object());
         for kind in Kind::VARIANTS {
             let info = named(kind.as_str()).unwrap_or_else(|| panic!("{kind} is missing"));
             assert!(info.is_object(), "{kind}");
-            let Changes::Told(told) = all.change else {
-                panic!("objects are watched");
-            };
-            assert!(told.contains(&kind.as_str()), "{kind}");
+            assert!(info.watched.contains(kind), "{kind}");
+            assert!(objects.watched.contains(kind), "{kind}");
         }
-        for kind in KINDS.iter().filter(|kind| kind.is_object()) {
+        for kind in all().filter(|kind| kind.is_object()) {
             assert!(kind.singular.parse::<Kind>().is_ok(), "{}", kind.singular);
         }
+        // A user's line shows the status of the container.
+        let watched = [Kind::User, Kind::Container];
+        assert_eq!(named("user").unwrap().watched, watched);
+        assert_eq!(named("container").unwrap().watched, [Kind::Container]);
+        let titles: Vec<&str> = objects.columns(true).map(|column| column.title).collect();
+        assert_eq!(titles[..3], ["OBJECT", "READY", "REASON"]);
     }
 }

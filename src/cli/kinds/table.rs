@@ -1,410 +1,172 @@
-//! The table of kinds.
+//! What is listed and is not reconciled.
 
-use schema::ids::Timestamp;
-use serde_json::Value;
+use std::borrow::Cow;
 
-use super::{Changes, Column, KindInfo, Paging, condition};
-use crate::cli::output::cell::{Cell, plain};
-use crate::cli::output::time::age;
+use schema::kind::{AGE, Column, NAME, USERNAME};
 
-const fn column(title: &'static str, cell: fn(&Value, Timestamp) -> Cell) -> Column {
-    Column {
-        title,
-        wide: false,
-        cell,
-    }
-}
+use super::{KindInfo, Paging};
 
-const fn wide(title: &'static str, cell: fn(&Value, Timestamp) -> Cell) -> Column {
-    Column {
-        title,
-        wide: true,
-        cell,
-    }
-}
-
-fn of_ready(item: &Value, key: &str) -> String {
-    let ready = condition(item, "Ready").and_then(|ready| ready.get(key));
-    ready.map(plain).unwrap_or_default()
-}
-
-fn ready(item: &Value, _: Timestamp) -> Cell {
-    match of_ready(item, "status").as_str() {
-        "" => Cell::status("Unknown"),
-        status => Cell::status(status),
-    }
-}
-
-/// `Paused` beside the reason, since a paused object keeps its last reason.
-fn reason(item: &Value, _: Timestamp) -> Cell {
-    let reason = of_ready(item, "reason");
-    match item.get("paused") {
-        Some(Value::Bool(true)) => Cell::new(&format!("{reason},Paused")),
-        _ => Cell::new(&reason),
-    }
-}
-
-fn since(item: &Value, now: Timestamp) -> Cell {
-    let ready = condition(item, "Ready").unwrap_or(&Value::Null);
-    Cell::new(&age(ready, "last_transition_at", now))
-}
-
-fn message(item: &Value, _: Timestamp) -> Cell {
-    Cell::new(&of_ready(item, "message"))
-}
-
-const NAME: Column = column("NAME", |item, _| Cell::field(item, "name"));
-const USERNAME: Column = column("NAME", |item, _| Cell::field(item, "username"));
-const READY: Column = column("READY", ready);
-const REASON: Column = column("REASON", reason);
-const SINCE: Column = column("SINCE", since);
-const FAILURES: Column = column("FAILURES", |item, _| Cell::field(item, "failures"));
-const NEXT: Column = column("NEXT TRY", |item, now| {
-    Cell::new(&age(item, "next_attempt_at", now))
-});
-const AGE: Column = column("AGE", |item, now| Cell::new(&age(item, "created_at", now)));
-const GENERATION: Column = wide("GENERATION", |item, _| Cell::field(item, "generation"));
-const OBSERVED: Column = wide("OBSERVED", |item, _| {
-    Cell::field(item, "observed_generation")
-});
-const MESSAGE: Column = wide("MESSAGE", message);
-const UID: Column = wide("UID", |item, _| Cell::field(item, "uid"));
-const LAST_LOGIN: Column = wide("LAST LOGIN", |item, now| {
-    Cell::new(&age(item, "last_login_at", now))
-});
-
-const OBJECT_COLUMNS: &[Column] = &[
-    NAME, READY, REASON, SINCE, FAILURES, NEXT, AGE, GENERATION, OBSERVED, UID, MESSAGE,
-];
-
-const fn object(
+const fn listed(
     singular: &'static str,
     plural: &'static str,
     short: &'static [&'static str],
-    path: &'static str,
-    told: &'static [&'static str],
+    (path, paging): (&'static str, Paging),
+    (list, id): (&'static str, &'static str),
+    columns: &'static [Column],
 ) -> KindInfo {
     KindInfo {
         singular,
         plural,
         short,
-        path,
-        list: "objects",
-        paging: Paging::Searched,
-        id: "name",
-        change: Changes::Told(told),
-        columns: OBJECT_COLUMNS,
+        path: Cow::Borrowed(path),
+        list,
+        paging,
+        id,
+        watched: Vec::new(),
+        columns: Cow::Borrowed(columns),
     }
 }
 
-/// All kinds.
-pub static KINDS: &[KindInfo] = &[
-    KindInfo {
-        singular: "user",
-        plural: "users",
-        short: &["u"],
-        path: "/api/admin/users",
-        list: "users",
-        paging: Paging::Searched,
-        id: "username",
-        // A user's line shows the container's status.
-        change: Changes::Told(&["user", "container"]),
-        columns: &[
-            USERNAME,
-            column("STATUS", |item, _| {
-                Cell::status(&plain(item.get("status").unwrap_or(&Value::Null)))
-            }),
-            column("DESIRED", |item, _| Cell::field(item, "desired")),
-            REASON,
-            SINCE,
-            column("IMAGE", |item, _| Cell::field(item, "image")),
-            column("IP", |item, _| Cell::field(item, "ip")),
-            AGE,
-            wide("SOURCE", |item, _| Cell::field(item, "source")),
-            wide("DISABLED", |item, _| Cell::field(item, "disabled")),
-            GENERATION,
-            OBSERVED,
-            wide("GROUPS", |item, _| Cell::field(item, "groups")),
-            LAST_LOGIN,
-            MESSAGE,
-        ],
-    },
-    object(
-        "container",
-        "containers",
-        &["c", "ct"],
-        "/api/admin/reconcile/objects?reconciler=container",
-        &["container"],
-    ),
-    object(
-        "engine",
-        "engines",
-        &["e"],
-        "/api/admin/reconcile/objects?reconciler=engine",
-        &["engine"],
-    ),
-    object(
-        "image",
-        "images",
-        &["i", "img"],
-        "/api/admin/reconcile/objects?reconciler=image",
-        &["image"],
-    ),
-    object(
-        "rollout",
-        "rollouts",
-        &["ro"],
-        "/api/admin/reconcile/objects?reconciler=rollout",
-        &["rollout"],
-    ),
-    object(
-        "agent-config",
-        "agent-configs",
-        &["ac"],
-        "/api/admin/reconcile/objects?reconciler=agent-config",
-        &["agent-config"],
-    ),
-    object(
-        "adapter",
-        "adapters",
-        &["ad"],
-        "/api/admin/reconcile/objects?reconciler=adapter",
-        &["adapter"],
-    ),
-    KindInfo {
-        singular: "object",
-        plural: "objects",
-        short: &["o", "all"],
-        path: "/api/admin/reconcile/objects",
-        list: "objects",
-        paging: Paging::Searched,
-        id: "object",
-        change: Changes::Told(&[
-            "user",
-            "container",
-            "engine",
-            "image",
-            "rollout",
-            "agent-config",
-            "adapter",
-        ]),
-        columns: &[
-            column("OBJECT", |item, _| Cell::field(item, "object")),
-            READY,
-            REASON,
-            SINCE,
-            FAILURES,
-            NEXT,
-            AGE,
-            GENERATION,
-            OBSERVED,
-            UID,
-            MESSAGE,
-        ],
-    },
-    KindInfo {
-        singular: "superadmin",
-        plural: "superadmins",
-        short: &["sa"],
-        path: "/api/admin/superadmins",
-        list: "items",
-        paging: Paging::Searched,
-        id: "username",
-        change: Changes::Looked,
-        columns: &[
-            USERNAME,
-            AGE,
-            column("LAST LOGIN", |item, now| {
-                Cell::new(&age(item, "last_login_at", now))
-            }),
-        ],
-    },
-    KindInfo {
-        singular: "reconciler",
-        plural: "reconcilers",
-        short: &["r", "rc"],
-        path: "/api/admin/reconcile",
-        list: "reconcilers",
-        paging: Paging::Whole,
-        id: "name",
-        change: Changes::Looked,
-        columns: &[
-            NAME,
-            column("OBJECTS", |item, _| Cell::field(item, "objects")),
-            column("READY", |item, _| Cell::field(item, "ready")),
-            column("NOT READY", |item, _| Cell::field(item, "not_ready")),
-            column("QUEUED", |item, _| Cell::field(item, "queue_depth")),
-            column("FAILING", |item, _| Cell::field(item, "failing")),
-            column("PAUSED", |item, _| Cell::field(item, "paused")),
-            wide("IN FLIGHT", |item, _| Cell::field(item, "in_flight")),
-            wide("DELAYED", |item, _| Cell::field(item, "delayed")),
-            wide("PAUSED OBJECTS", |item, _| {
-                Cell::field(item, "paused_objects")
-            }),
-            wide("LAST RESYNC", |item, now| {
-                Cell::new(&age(item, "last_resync_at", now))
-            }),
-            wide("TOOK MS", |item, _| Cell::field(item, "last_resync_ms")),
-        ],
-    },
-    KindInfo {
-        singular: "task",
-        plural: "tasks",
-        short: &["t"],
-        path: "/api/admin/tasks",
-        list: "tasks",
-        paging: Paging::Pages,
-        id: "id",
-        change: Changes::Looked,
-        columns: &[
-            column("ID", |item, _| Cell::field(item, "id")),
-            column("TYPE", |item, _| Cell::field(item, "type")),
-            column("DONE", |item, _| Cell::field(item, "done")),
-            column("FAILED", |item, _| Cell::field(item, "failed")),
-            column("TOTAL", |item, _| Cell::field(item, "total")),
-            column("STARTED", |item, now| {
-                Cell::new(&age(item, "started_at", now))
-            }),
-            column("FINISHED", |item, now| {
-                Cell::new(&age(item, "finished_at", now))
-            }),
-            wide("ACTOR", |item, _| Cell::field(item, "actor")),
-            wide("MESSAGE", |item, _| Cell::field(item, "message")),
-        ],
-    },
-    KindInfo {
-        singular: "event",
-        plural: "events",
-        short: &["ev"],
-        path: "/api/admin/events",
-        list: "events",
-        paging: Paging::Whole,
-        id: "id",
-        change: Changes::Looked,
-        columns: &[
-            column("LAST", |item, now| Cell::new(&age(item, "last_at", now))),
-            wide("AT", |item, _| Cell::field(item, "last_at")),
-            wide("FIRST", |item, now| Cell::new(&age(item, "first_at", now))),
-            column("COUNT", |item, _| Cell::field(item, "count")),
-            column("OBJECT", |item, _| Cell::field(item, "object")),
-            column("REASON", |item, _| Cell::field(item, "reason")),
-            column("ACTION", |item, _| Cell::field(item, "action")),
-            column("MESSAGE", |item, _| Cell::field(item, "message")),
-        ],
-    },
-    KindInfo {
-        singular: "audit",
-        plural: "audit",
-        short: &[],
-        path: "/api/admin/audit",
-        list: "entries",
-        paging: Paging::Searched,
-        id: "seq",
-        change: Changes::Looked,
-        columns: &[
-            column("SEQ", |item, _| Cell::field(item, "seq")),
-            column("AT", |item, _| Cell::field(item, "at")),
-            column("ACTOR", |item, _| Cell::field(item, "actor")),
-            wide("ADDRESS", |item, _| Cell::field(item, "address")),
-            column("ACTION", |item, _| Cell::field(item, "action")),
-            column("OBJECT", |item, _| Cell::field(item, "object")),
-            column("OUTCOME", |item, _| {
-                Cell::status(&plain(item.get("outcome").unwrap_or(&Value::Null)))
-            }),
-            wide("REQUEST", |item, _| Cell::field(item, "request_id")),
-        ],
-    },
-];
+/// Kinds of things that are not reconciled.
+pub(super) static OTHERS: [&KindInfo; 5] = [&SUPERADMINS, &RECONCILERS, &TASKS, &EVENTS, &AUDIT];
 
-/// Images on the engine, wanted by anybody or not. No kind of its own: an object of kind `image` is
-/// what somebody wants.
-pub static LOCAL_IMAGES: KindInfo = KindInfo {
-    singular: "image",
-    plural: "images on the engine",
-    short: &[],
-    path: "/api/admin/images",
-    list: "images",
-    paging: Paging::Searched,
-    id: "id",
-    change: Changes::Looked,
-    columns: &[
-        column("ID", |item, _| Cell::field(item, "id")),
-        column("TAGS", |item, _| Cell::field(item, "repo_tags")),
-        column("SIZE", |item, _| Cell::field(item, "size_str")),
-        column("CREATED", |item, _| Cell::field(item, "created_str")),
-        column("USERS", |item, _| Cell::field(item, "user_count")),
-        wide("WHO", |item, _| Cell::field(item, "users")),
-        wide("FULL ID", |item, _| Cell::field(item, "full_id")),
+/// Superadmins: no objects, containers or directories.
+static SUPERADMINS: KindInfo = listed(
+    "superadmin",
+    "superadmins",
+    &["sa"],
+    ("/api/admin/superadmins", Paging::Searched),
+    ("items", "username"),
+    &[USERNAME, AGE, Column::age("LAST LOGIN", "last_login_at")],
+);
+
+/// Reconcilers and their queues.
+pub static RECONCILERS: KindInfo = listed(
+    "reconciler",
+    "reconcilers",
+    &["r", "rc"],
+    ("/api/admin/reconcile", Paging::Whole),
+    ("reconcilers", "name"),
+    &[
+        NAME,
+        Column::text("OBJECTS", "objects"),
+        Column::text("READY", "ready"),
+        Column::text("NOT READY", "not_ready"),
+        Column::text("QUEUED", "queue_depth"),
+        Column::text("FAILING", "failing"),
+        Column::text("PAUSED", "paused"),
+        Column::text("IN FLIGHT", "in_flight").wide(),
+        Column::text("DELAYED", "delayed").wide(),
+        Column::text("PAUSED OBJECTS", "paused_objects").wide(),
+        Column::age("LAST RESYNC", "last_resync_at").wide(),
+        Column::text("TOOK MS", "last_resync_ms").wide(),
     ],
-};
+);
 
-/// Changes of the configuration. No kind of its own: nobody reconciles the past.
-pub static CONFIG_HISTORY: KindInfo = KindInfo {
-    singular: "revision",
-    plural: "changes of the configuration",
-    short: &[],
-    path: "/api/admin/config/history",
-    list: "history",
-    paging: Paging::Searched,
-    id: "revision",
-    change: Changes::Looked,
-    columns: &[
-        column("REVISION", |item, _| Cell::field(item, "revision")),
-        column("AGE", |item, now| Cell::new(&age(item, "at", now))),
-        wide("AT", |item, _| Cell::field(item, "at")),
-        column("ACTOR", |item, _| Cell::field(item, "actor")),
-        column("CHANGES", |item, _| Cell::new(&changed(item))),
+/// Tasks: requests about many objects.
+static TASKS: KindInfo = listed(
+    "task",
+    "tasks",
+    &["t"],
+    ("/api/admin/tasks", Paging::Pages),
+    ("tasks", "id"),
+    &[
+        Column::text("ID", "id"),
+        Column::text("TYPE", "type"),
+        Column::text("DONE", "done"),
+        Column::text("FAILED", "failed"),
+        Column::text("TOTAL", "total"),
+        Column::age("STARTED", "started_at"),
+        Column::age("FINISHED", "finished_at"),
+        Column::text("ACTOR", "actor").wide(),
+        Column::text("MESSAGE", "message").wide(),
     ],
-};
+);
 
-/// `key: old → new` of each key; what is long is cut, and in full in JSON.
-fn changed(item: &Value) -> String {
-    const LONGEST: usize = 40;
-    let short = |value: Option<&Value>| {
-        let text = match value {
-            None | Some(Value::Null) => "default".to_owned(),
-            Some(Value::String(text)) => text.clone(),
-            Some(value) => value.to_string(),
-        };
-        match text.char_indices().nth(LONGEST) {
-            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-            None => text,
-        }
-    };
-    let changes = item.get("changes").and_then(Value::as_array);
-    let told = changes.into_iter().flatten().map(|change| {
-        let key = change.get("key").map(plain).unwrap_or_default();
-        let (old, new) = (short(change.get("old")), short(change.get("new")));
-        format!("{key}: {old} → {new}")
-    });
-    told.collect::<Vec<_>>().join(", ")
-}
+/// Events, newest first.
+pub static EVENTS: KindInfo = listed(
+    "event",
+    "events",
+    &["ev"],
+    ("/api/admin/events", Paging::Whole),
+    ("events", "id"),
+    &[
+        Column::age("LAST", "last_at"),
+        Column::text("AT", "last_at").wide(),
+        Column::age("FIRST", "first_at").wide(),
+        Column::text("COUNT", "count"),
+        Column::text("OBJECT", "object"),
+        Column::text("REASON", "reason"),
+        Column::text("ACTION", "action"),
+        Column::text("MESSAGE", "message"),
+    ],
+);
+
+/// Entries of the audit log.
+pub static AUDIT: KindInfo = listed(
+    "audit",
+    "audit entries",
+    &[],
+    ("/api/admin/audit", Paging::Searched),
+    ("entries", "seq"),
+    &[
+        Column::text("SEQ", "seq"),
+        Column::text("AT", "at"),
+        Column::text("ACTOR", "actor"),
+        Column::text("ADDRESS", "address").wide(),
+        Column::text("ACTION", "action"),
+        Column::text("OBJECT", "object"),
+        Column::status("OUTCOME", "outcome"),
+        Column::text("REQUEST", "request_id").wide(),
+    ],
+);
+
+/// Images on the engine, desired by anybody or not. Not a kind: an object of kind `image` is what is desired.
+pub static LOCAL_IMAGES: KindInfo = listed(
+    "image",
+    "images on the engine",
+    &[],
+    ("/api/admin/images", Paging::Searched),
+    ("images", "id"),
+    &[
+        Column::text("ID", "id"),
+        Column::text("TAGS", "repo_tags"),
+        Column::text("SIZE", "size_str"),
+        Column::text("CREATED", "created_str"),
+        Column::text("USERS", "user_count"),
+        Column::text("WHO", "users").wide(),
+        Column::text("FULL ID", "full_id").wide(),
+    ],
+);
+
+/// Changes of the configuration. Not a kind: nobody reconciles the past.
+pub static CONFIG_HISTORY: KindInfo = listed(
+    "revision",
+    "changes of the configuration",
+    &[],
+    ("/api/admin/config/history", Paging::Searched),
+    ("history", "revision"),
+    &[
+        Column::text("REVISION", "revision"),
+        Column::age("AGE", "at"),
+        Column::text("AT", "at").wide(),
+        Column::text("ACTOR", "actor"),
+        Column::text("CHANGES", "changes"),
+    ],
+);
 
 /// The users of one rollout.
-pub static ROLLOUT_USERS: KindInfo = KindInfo {
-    singular: "container",
-    plural: "users in this rollout",
-    short: &[],
-    path: "",
-    list: "users",
-    paging: Paging::Whole,
-    id: "username",
-    change: Changes::Looked,
-    columns: &[
+pub static ROLLOUT_USERS: KindInfo = listed(
+    "container",
+    "users in this rollout",
+    &[],
+    ("", Paging::Whole),
+    ("users", "username"),
+    &[
         USERNAME,
-        column("STATE", |item, _| {
-            Cell::status(&plain(item.get("state").unwrap_or(&Value::Null)))
-        }),
-        column("SINCE", |item, now| {
-            let ended = age(item, "finished_at", now);
-            let since = if ended.is_empty() {
-                age(item, "moved_at", now)
-            } else {
-                ended
-            };
-            Cell::new(&since)
-        }),
-        column("MESSAGE", |item, _| Cell::field(item, "message")),
-        wide("PREVIOUS", |item, _| Cell::field(item, "previous_image")),
+        Column::status("STATE", "state"),
+        Column::age("SINCE", "since"),
+        Column::text("MESSAGE", "message"),
+        Column::text("PREVIOUS", "previous_image").wide(),
     ],
-};
+);

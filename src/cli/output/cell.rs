@@ -1,43 +1,23 @@
 //! One value of a table or a line, with the colour of what it means.
 
 use anstyle::{AnsiColor, Style};
+use schema::ids::Timestamp;
+use schema::kind::{Column, Show};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use super::clean::clean;
+use super::time::age;
 
-/// What a word means for whoever looks: only words of status are coloured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tone {
-    /// Nothing in particular.
-    #[default]
-    Plain,
-    /// As it should be.
-    Good,
-    /// On its way, or not known.
-    Busy,
-    /// Wrong.
-    Bad,
-}
-
-impl Tone {
-    /// The meaning of a status word.
-    pub fn of(word: &str) -> Self {
-        match word {
-            "True" | "running" | "ready" | "done" | "success" => Self::Good,
-            "False" | "failed" | "denied" | "error" => Self::Bad,
-            "Unknown" | "unknown" | "starting" | "stopping" | "deleting" | "paused" => Self::Busy,
-            _ => Self::Plain,
+/// The colour of a status word: green as it should be, yellow on its way or not known, red wrong.
+fn style(word: &str) -> Style {
+    match word {
+        "True" | "running" | "ready" | "done" | "success" => AnsiColor::Green.on_default(),
+        "False" | "failed" | "denied" | "error" => AnsiColor::Red.on_default(),
+        "Unknown" | "unknown" | "starting" | "stopping" | "deleting" | "paused" => {
+            AnsiColor::Yellow.on_default()
         }
-    }
-
-    fn style(self) -> Style {
-        match self {
-            Self::Plain => Style::new(),
-            Self::Good => AnsiColor::Green.on_default(),
-            Self::Busy => AnsiColor::Yellow.on_default(),
-            Self::Bad => AnsiColor::Red.on_default(),
-        }
+        _ => Style::new(),
     }
 }
 
@@ -45,7 +25,7 @@ impl Tone {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
     text: String,
-    tone: Tone,
+    style: Style,
 }
 
 impl Cell {
@@ -54,21 +34,34 @@ impl Cell {
         let text = if text.is_empty() { "-" } else { text };
         Self {
             text: clean(text),
-            tone: Tone::Plain,
+            style: Style::new(),
         }
     }
 
     /// A word of status.
     pub fn status(word: &str) -> Self {
         Self {
-            tone: Tone::of(word),
+            style: style(word),
             ..Self::new(word)
         }
     }
 
     /// A field of an object; `-` when there is none.
-    pub fn field(item: &Value, key: &str) -> Self {
-        Self::new(&plain(item.get(key).unwrap_or(&Value::Null)))
+    pub fn field(item: &Value, path: &str) -> Self {
+        Self::new(&text(item, path))
+    }
+
+    /// What a column shows of an object.
+    pub fn of(column: &Column, item: &Value, now: Timestamp) -> Self {
+        let shown = text(item, column.field);
+        match column.show {
+            Show::Text => Self::new(&shown),
+            Show::Age => Self::new(&age(item, column.field, now)),
+            Show::Status if shown.is_empty() => Self::status("Unknown"),
+            Show::Status => Self::status(&shown),
+            Show::Reason if at(item, "paused") == true => Self::new(&format!("{shown},Paused")),
+            Show::Reason => Self::new(&shown),
+        }
     }
 
     /// Columns on a terminal.
@@ -78,12 +71,36 @@ impl Cell {
 
     /// With its colour; whoever prints takes that away where there is no terminal.
     pub fn painted(&self) -> String {
-        if self.tone == Tone::Plain {
-            return self.text.clone();
-        }
-        let style = self.tone.style();
-        format!("{style}{}{style:#}", self.text)
+        let Self { text, style } = self;
+        format!("{style}{text}{style:#}")
     }
+}
+
+/// A field of an object by its dotted path; null when there is none. In a list, a name selects the item of that
+/// `type`: `conditions.Ready.status`.
+pub fn at<'a>(item: &'a Value, path: &str) -> &'a Value {
+    path.split('.').fold(item, |value, name| match value {
+        Value::Array(items) => items
+            .iter()
+            .find(|item| item["type"] == name)
+            .unwrap_or(&Value::Null),
+        value => &value[name],
+    })
+}
+
+/// The same as people read it; empty when there is none.
+pub fn text(item: &Value, path: &str) -> String {
+    plain(at(item, path))
+}
+
+/// The same, made harmless for a terminal.
+pub fn cleaned(item: &Value, path: &str) -> String {
+    clean(&text(item, path))
+}
+
+/// The number in a field; 0 when there is none.
+pub fn number(item: &Value, path: &str) -> u64 {
+    at(item, path).as_u64().unwrap_or(0)
 }
 
 /// A value as people read it.
@@ -99,5 +116,51 @@ pub fn plain(value: &Value) -> String {
             items.join(", ")
         }
         Value::Object(_) => value.to_string(),
+    }
+}
+
+/// A number with its noun: `1 user`, `2 users`.
+pub fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_goes_through_objects_and_lists() {
+        let item = json!({"a": {"b": 1}, "conditions": [
+            {"type": "Stalled", "status": "True"}, {"type": "Ready", "status": "False"}]});
+        assert_eq!(text(&item, "a.b"), "1");
+        assert_eq!(text(&item, "conditions.Ready.status"), "False");
+        for none in ["b", "a.b.c", "conditions.Paused.status", "conditions.0"] {
+            assert_eq!(at(&item, none), &Value::Null, "{none}");
+        }
+    }
+
+    #[test]
+    fn columns_show_conditions_ages_and_pauses() {
+        use schema::kind::{READY, REASON, SINCE};
+        let now = Timestamp::from_secs(1_778_500_000);
+        let since = Timestamp::from_secs(1_778_499_700).to_rfc3339();
+        let ready = json!([{"type": "Ready", "status": "True", "reason": "Running",
+            "last_transition_at": since}]);
+        let item = json!({"paused": true, "conditions": ready});
+        let shown = |column: Column, item: &Value| Cell::of(&column, item, now);
+        assert_eq!(shown(READY, &item), Cell::status("True"));
+        assert_eq!(shown(REASON, &item), Cell::new("Running,Paused"));
+        assert_eq!(shown(SINCE, &item), Cell::new("5m"));
+        assert_eq!(shown(READY, &json!({})), Cell::status("Unknown"));
+        assert_eq!(shown(SINCE, &json!({})), Cell::new("-"));
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!(counted(1, "user"), "1 user");
+        assert_eq!(counted(0, "user"), "0 users");
     }
 }

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::cell::Cell;
 use super::table::Table;
-use super::{Format, screen};
-use crate::cli::Failure;
+use super::{Format, OutputArgs, screen};
 use crate::cli::kinds::KindInfo;
+use crate::cli::{Failure, failed};
 
 /// How many objects are to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Amount {
     One,
     /// A list that ends.
     List,
-    /// A list that goes on for as long as somebody watches.
+    /// A list without end, for as long as it is watched.
     Endless,
 }
 
@@ -32,7 +32,8 @@ pub struct Printer {
 
 impl Printer {
     /// For objects of this kind.
-    pub fn new(kind: &'static KindInfo, format: Format, amount: Amount, headers: bool) -> Self {
+    pub fn new(kind: &'static KindInfo, output: OutputArgs, amount: Amount) -> Self {
+        let OutputArgs { format, no_headers } = output;
         let titles = kind
             .columns(format == Format::Wide)
             .map(|column| column.title)
@@ -41,7 +42,7 @@ impl Printer {
             kind,
             format,
             amount,
-            table: Table::new(titles, headers),
+            table: Table::new(titles, !no_headers),
             printed: 0,
         }
     }
@@ -93,7 +94,7 @@ impl Printer {
                     .iter()
                     .map(|item| {
                         let columns = self.kind.columns(wide);
-                        columns.map(|column| (column.cell)(item, now)).collect()
+                        columns.map(|column| Cell::of(column, item, now)).collect()
                     })
                     .collect();
                 Ok(self.table.rows(&rows))
@@ -125,7 +126,6 @@ impl Printer {
     }
 
     fn yaml(&self, items: &[Value]) -> Result<String, Failure> {
-        let failed = |error: serde_yaml::Error| Failure::Failed(error.to_string());
         match self.amount {
             Amount::List if items.is_empty() => Ok(String::new()),
             Amount::List => serde_yaml::to_string(items).map_err(failed),
@@ -143,15 +143,15 @@ impl Printer {
 
 /// JSON for people and programs.
 pub fn pretty(value: &Value) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value).map_err(|error| Failure::Failed(error.to_string()))
+    serde_json::to_string_pretty(value).map_err(failed)
 }
 
-/// Prints one whole answer of the server; tables are the caller's own.
+/// Prints one whole answer of the server; tables are left to the caller.
 ///
 /// # Errors
 /// When the output cannot be written.
 pub fn print_one(kind: &'static KindInfo, value: &Value, format: Format) -> Result<(), Failure> {
-    Printer::new(kind, format, Amount::One, true).print(std::slice::from_ref(value))
+    Printer::new(kind, format.into(), Amount::One).print(std::slice::from_ref(value))
 }
 
 #[cfg(test)]
@@ -162,7 +162,8 @@ mod tests {
     use crate::cli::kinds;
 
     fn text(format: Format, amount: Amount, pages: &[&[Value]]) -> String {
-        let mut printer = Printer::new(kinds::named("superadmin").unwrap(), format, amount, true);
+        let kind = kinds::named("superadmin").unwrap();
+        let mut printer = Printer::new(kind, format.into(), amount);
         let now = Timestamp::from_secs(1_778_500_000);
         let pages = pages.iter().map(|page| printer.text(page, now).unwrap());
         pages.collect()

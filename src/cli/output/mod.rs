@@ -1,4 +1,4 @@
-//! What commands print: tables for people, the server's own objects for programs.
+//! What commands print: tables for people, the server's answers for programs.
 
 pub mod cell;
 pub mod clean;
@@ -7,7 +7,7 @@ pub mod screen;
 pub mod table;
 pub mod time;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
 /// How objects are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -17,10 +17,36 @@ pub enum Format {
     Table,
     /// More columns
     Wide,
-    /// The server's objects; with --watch one a line
+    /// JSON as returned by the API; one object per line with --watch
     Json,
-    /// The server's objects
+    /// YAML of the same
     Yaml,
-    /// `kind/name`, one a line
+    /// KIND/NAME, one per line
     Name,
+}
+
+/// How a list is printed.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct OutputArgs {
+    /// Output format
+    #[arg(
+        short = 'o',
+        long = "output",
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t
+    )]
+    pub format: Format,
+    /// Omit the header row
+    #[arg(long)]
+    pub no_headers: bool,
+}
+
+impl From<Format> for OutputArgs {
+    fn from(format: Format) -> Self {
+        Self {
+            format,
+            no_headers: false,
+        }
+    }
 }

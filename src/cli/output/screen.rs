@@ -1,6 +1,8 @@
 //! Standard output and standard error.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+use indicatif::{ProgressBar, ProgressStyle};
 
 use super::clean::clean_lines;
 use crate::cli::Failure;
@@ -23,9 +25,17 @@ pub fn print_raw(bytes: &[u8]) -> Result<(), Failure> {
     written(out.write_all(bytes).and_then(|()| out.flush()))
 }
 
-/// Tells something beside the output. Nothing depends on its being read.
+/// Writes a note to standard error. Nothing depends on its being read.
 pub fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", clean_lines(text));
+}
+
+/// A progress bar, where a terminal is.
+pub fn bar(length: u64, template: &str) -> Option<ProgressBar> {
+    let style = ProgressStyle::with_template(template);
+    let bar = ProgressBar::new(length);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    io::stderr().is_terminal().then_some(bar)
 }
 
 fn written(result: io::Result<()>) -> Result<(), Failure> {

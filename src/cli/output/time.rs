@@ -5,9 +5,11 @@ use std::time::Duration;
 use schema::ids::Timestamp;
 use serde_json::Value;
 
+use super::cell::at;
+
 /// The moment in a field of an object.
 pub fn moment(item: &Value, key: &str) -> Option<Timestamp> {
-    Timestamp::parse_rfc3339(item.get(key)?.as_str()?)
+    Timestamp::parse_rfc3339(at(item, key).as_str()?)
 }
 
 /// A length of time in one unit: `45s`, `12m`, `5h`, `3d`.
@@ -32,13 +34,11 @@ pub fn relative(now: Timestamp, at: Timestamp) -> String {
 
 /// The age of a moment in a field, for a column.
 pub fn age(item: &Value, key: &str, now: Timestamp) -> String {
-    moment(item, key).map_or_else(String::new, |at| {
-        if at > now {
-            format!("in {}", short(at.since(now)))
-        } else {
-            short(now.since(at))
-        }
-    })
+    match moment(item, key) {
+        Some(at) if at > now => format!("in {}", short(at.since(now))),
+        Some(at) => short(now.since(at)),
+        None => String::new(),
+    }
 }
 
 #[cfg(test)]

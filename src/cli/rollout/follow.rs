@@ -1,30 +1,28 @@
 //! Shows a rollout until it ends or pauses, across restarts of the server.
 
 use std::collections::HashMap;
-use std::io::IsTerminal;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::Value;
 
 use crate::cli::Failure;
-use crate::cli::output::cell::plain;
-use crate::cli::output::clean::clean;
+use crate::cli::output::cell::{cleaned, number};
 use crate::cli::output::screen;
 use crate::cli::server::Server;
 use crate::cli::watch::Watch;
 
-/// Prints what becomes of each user, and how the whole ended.
+/// Prints what becomes of each user, and how the rollout ended.
 ///
 /// # Errors
 /// When it paused or failed, the server refuses, or there is no such rollout.
 pub async fn follow(server: &Server, id: &str) -> Result<(), Failure> {
-    // From before the first look, so that no change falls between.
+    // Watched before the first read, so that no change falls between.
     let mut watch = Watch::since(server, None).of_object(&format!("rollout/{id}"));
     let mut view = View::new();
     loop {
         let rollout = watch.patiently(async || super::one(server, id).await);
         if let Some(end) = view.show(&rollout.await?)? {
-            return end.told(server, id);
+            return end.report(server, id);
         }
         watch.next().await?;
     }
@@ -37,15 +35,9 @@ enum End {
     Missed(String),
 }
 
-/// How many users are under way.
-fn running(rollout: &Value) -> u64 {
-    let running = rollout.pointer("/progress/running");
-    running.and_then(Value::as_u64).unwrap_or(0)
-}
-
 impl End {
     fn of(rollout: &Value) -> Option<Self> {
-        let field = |key: &str| clean(&rollout.get(key).map(plain).unwrap_or_default());
+        let field = |key: &str| cleaned(rollout, key);
         let progress = super::progress(rollout);
         let text = match field("message").as_str() {
             "" => progress,
@@ -53,18 +45,18 @@ impl End {
         };
         match field("phase").as_str() {
             "succeeded" | "rolled_back" => Some(Self::Reached(text)),
-            // Whoever is under way is waited for.
-            "paused" if running(rollout) == 0 => Some(Self::Paused(text)),
+            // Users who are moving are waited for.
+            "paused" if number(rollout, "progress.running") == 0 => Some(Self::Paused(text)),
             "failed" | "cancelled" => Some(Self::Missed(text)),
             _ => None,
         }
     }
 
-    fn told(self, server: &Server, id: &str) -> Result<(), Failure> {
+    fn report(self, server: &Server, id: &str) -> Result<(), Failure> {
         match self {
             Self::Reached(text) => screen::print(&format!("{text}\n")),
             Self::Paused(text) => Err(Failure::Failed(format!(
-                "{text}\n`{0} rollout resume {id}` goes on, `{0} rollout rollback {id}` gives everybody the image of before",
+                "{text}\n`{0} rollout resume {id}` continues, `{0} rollout rollback {id}` returns users to their previous images",
                 server.command
             ))),
             Self::Missed(text) => Err(Failure::Failed(text)),
@@ -75,22 +67,16 @@ impl End {
 /// A bar on a terminal with what happened above it, else only the lines.
 struct View {
     bar: Option<ProgressBar>,
-    /// What was last said of each user.
-    told: HashMap<String, String>,
+    /// The state last shown of each user.
+    shown: HashMap<String, String>,
     phase: String,
 }
 
 impl View {
     fn new() -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(0);
-            let style = ProgressStyle::with_template("[{bar:30}] {pos}/{len} {wide_msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar
-        });
         Self {
-            bar,
-            told: HashMap::new(),
+            bar: screen::bar(0, "[{bar:30}] {pos}/{len} {wide_msg}"),
+            shown: HashMap::new(),
             phase: String::new(),
         }
     }
@@ -105,8 +91,7 @@ impl View {
         }
         let end = End::of(rollout);
         if let Some(bar) = &self.bar {
-            let number = |key: &str| rollout.pointer(&format!("/progress/{key}"));
-            let number = |key: &str| number(key).and_then(Value::as_u64).unwrap_or(0);
+            let number = |key: &str| number(rollout, &format!("progress.{key}"));
             bar.set_length(number("total"));
             bar.set_position(number("done") + number("failed"));
             bar.set_message(self.phase.clone());
@@ -117,27 +102,26 @@ impl View {
         Ok(end)
     }
 
-    /// A line for each user whose state is another than the one last told.
+    /// A line for each user whose state is another than the one last shown.
     fn news(&mut self, rollout: &Value) -> Vec<String> {
-        let field = |item: &Value, key: &str| clean(&item.get(key).map(plain).unwrap_or_default());
         let mut lines = Vec::new();
-        let phase = field(rollout, "phase");
+        let phase = cleaned(rollout, "phase");
         if phase != self.phase {
-            lines.push(format!("{}: {phase}", field(rollout, "reference")));
+            lines.push(format!("{}: {phase}", cleaned(rollout, "reference")));
             self.phase = phase;
         }
-        let users = rollout.get("users").and_then(Value::as_array);
+        let users = rollout["users"].as_array();
         for user in users.into_iter().flatten() {
-            let (name, state) = (field(user, "username"), field(user, "state"));
-            let known = self.told.get(&name).map_or("pending", String::as_str);
+            let (name, state) = (cleaned(user, "username"), cleaned(user, "state"));
+            let known = self.shown.get(&name).map_or("pending", String::as_str);
             if known == state {
                 continue;
             }
-            lines.push(match field(user, "message").as_str() {
+            lines.push(match cleaned(user, "message").as_str() {
                 "" => format!("{name}: {state}"),
                 message => format!("{name}: {state}: {message}"),
             });
-            self.told.insert(name, state);
+            self.shown.insert(name, state);
         }
         lines
     }
@@ -150,10 +134,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_change_of_a_user_is_told_once() {
+    fn each_change_of_a_user_is_shown_once() {
         let mut view = View {
             bar: None,
-            told: HashMap::new(),
+            shown: HashMap::new(),
             phase: String::new(),
         };
         let at = |phase: &str, alice: &str, message: &str| {

@@ -4,40 +4,40 @@ mod follow;
 mod start;
 
 use clap::{Args, Subcommand};
-use http::Method;
 use serde_json::{Value, json};
 
+use super::Failure;
+use super::admin::escaped;
 use super::kinds::ROLLOUT_USERS;
-use super::output::cell::plain;
+use super::output::cell::{cleaned, number, plain, text};
 use super::output::clean::clean;
-use super::output::items::{Amount, Printer};
+use super::output::items::{Amount, Printer, print_one};
 use super::output::{Format, screen};
 use super::server::Server;
-use super::{Failure, admin};
 
 /// Moves of users from their images to another one.
 #[derive(Debug, Subcommand)]
 pub enum RolloutCommand {
-    /// Begin to move users to another image, and show how far it is
+    /// Start a rollout and show its progress
     #[command(
         after_help = "Examples:\n  agentyard rollout start v0.2.9 --all --max-unavailable 5\n  agentyard rollout start v0.2.9 --user alice --user bob --detach\n  agentyard rollout start v0.2.9 --from v0.2.8"
     )]
     Start(start::StartArgs),
-    /// Tell how far a rollout is; the newest without an id
+    /// Show progress
     #[command(
         after_help = "Examples:\n  agentyard rollout status\n  agentyard rollout status --watch\n  agentyard rollout status -o json | jq .users"
     )]
     Status(StatusArgs),
-    /// Move nobody more until it is resumed
+    /// Stop moving further users
     #[command(after_help = "Examples:\n  agentyard rollout pause")]
     Pause(ChangeArgs),
-    /// Go on; the image is pulled once more, and whoever failed gets another turn
+    /// Continue; retry failed users
     #[command(after_help = "Examples:\n  agentyard rollout resume --watch")]
     Resume(ChangeArgs),
-    /// Give everybody the image of before, also after the end
+    /// Return users to their previous images, even when the rollout is finished
     #[command(after_help = "Examples:\n  agentyard rollout rollback --watch")]
     Rollback(ChangeArgs),
-    /// Move nobody more, and end it
+    /// End a rollout now; users already moved stay on the new image
     #[command(after_help = "Examples:\n  agentyard rollout cancel")]
     Cancel(ChangeArgs),
 }
@@ -45,45 +45,45 @@ pub enum RolloutCommand {
 /// Which rollout, and how to print it.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Its id; the newest without it
+    /// Id of the rollout [default: the newest]
     id: Option<String>,
-    /// Show changes until it ends or pauses
+    /// Follow until the rollout ends or pauses
     #[arg(short, long, conflicts_with = "output")]
     watch: bool,
-    /// How to print
-    #[arg(short, long, value_enum, default_value_t)]
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     output: Format,
 }
 
 /// Which rollout.
 #[derive(Debug, Args)]
 pub struct ChangeArgs {
-    /// Its id; without it the newest that has not ended, and for a rollback the newest of all
+    /// Id of the rollout [default: the newest unfinished; for rollback: the newest]
     id: Option<String>,
-    /// Show changes until it ends or pauses
+    /// Follow until the rollout ends or pauses
     #[arg(short, long)]
     watch: bool,
 }
 
-/// Starts, tells or changes.
+/// Runs a command on rollouts.
 ///
 /// # Errors
-/// When no server answers, it refuses, or a rollout that was followed did not get to its goal.
+/// When no server answers, it refuses, or a rollout that was followed did not reach its goal.
 pub async fn rollout(server: &Server, command: RolloutCommand) -> Result<(), Failure> {
     match command {
         RolloutCommand::Start(args) => start::start(server, args).await,
         RolloutCommand::Status(args) => status(server, args).await,
-        RolloutCommand::Pause(args) => change(server, "pause", "is paused", args).await,
-        RolloutCommand::Resume(args) => change(server, "resume", "goes on", args).await,
-        RolloutCommand::Rollback(args) => change(server, "rollback", "is rolled back", args).await,
-        RolloutCommand::Cancel(args) => change(server, "cancel", "is cancelled", args).await,
+        RolloutCommand::Pause(args) => change(server, "pause", args).await,
+        RolloutCommand::Resume(args) => change(server, "resume", args).await,
+        RolloutCommand::Rollback(args) => change(server, "rollback", args).await,
+        RolloutCommand::Cancel(args) => change(server, "cancel", args).await,
     }
 }
 
 /// One rollout with its users.
 async fn one(server: &Server, id: &str) -> Result<Value, Failure> {
-    let path = format!("/api/admin/images/rollouts/{}", admin::escaped(id));
-    let mut answer = admin::get(&server.settings, &path).await?;
+    let path = format!("/api/admin/images/rollouts/{}", escaped(id));
+    let mut answer = server.get(&path).await?;
     let users = answer.get_mut("users").map(Value::take);
     match answer.get_mut("rollout").map(Value::take) {
         Some(Value::Object(mut rollout)) => {
@@ -98,28 +98,31 @@ async fn one(server: &Server, id: &str) -> Result<Value, Failure> {
 
 /// How far it is, in one line: `rolling: 3 of 20 done, 0 failed`.
 fn progress(rollout: &Value) -> String {
-    let number = |key: &str| rollout.pointer(&format!("/progress/{key}")).map(plain);
-    let number = |key: &str| number(key).unwrap_or_default();
-    let phase = clean(&rollout.get("phase").map(plain).unwrap_or_default());
+    let number = |key: &str| number(rollout, &format!("progress.{key}"));
     let (done, total, failed) = (number("done"), number("total"), number("failed"));
+    let phase = cleaned(rollout, "phase");
     format!("{phase}: {done} of {total} done, {failed} failed")
+}
+
+/// The id as it is typed, or as `get rollouts -o name` prints it.
+fn plain_id(id: &str) -> &str {
+    id.strip_prefix("rollout/").unwrap_or(id)
 }
 
 /// The id that was given, or that of the newest rollout.
 async fn chosen(server: &Server, id: Option<String>) -> Result<String, Failure> {
     if let Some(id) = id {
-        // As `get rollouts -o name` prints it.
-        return Ok(id.strip_prefix("rollout/").unwrap_or(&id).to_owned());
+        return Ok(plain_id(&id).to_owned());
     }
     let path = "/api/admin/images/rollouts?page=1&page_size=1";
-    let answer = admin::get(&server.settings, path).await?;
-    let newest = answer.pointer("/rollouts/0/id").map(plain);
-    newest.ok_or_else(|| {
-        Failure::NotFound(format!(
-            "there never was a rollout; `{} rollout start` begins one",
+    let answer = server.get(path).await?;
+    match answer.pointer("/rollouts/0/id") {
+        Some(newest) => Ok(plain(newest)),
+        None => Err(Failure::NotFound(format!(
+            "no rollouts; `{} rollout start` starts one",
             server.command
-        ))
-    })
+        ))),
+    }
 }
 
 async fn status(server: &Server, args: StatusArgs) -> Result<(), Failure> {
@@ -130,17 +133,16 @@ async fn status(server: &Server, args: StatusArgs) -> Result<(), Failure> {
     let rollout = one(server, &id).await?;
     match args.output {
         Format::Name => screen::print(&format!("rollout/{}\n", clean(&id))),
-        Format::Json | Format::Yaml => {
-            let mut printer = Printer::new(&ROLLOUT_USERS, args.output, Amount::One, true);
-            printer.print(std::slice::from_ref(&rollout))?;
-            printer.end()
-        }
+        Format::Json | Format::Yaml => print_one(&ROLLOUT_USERS, &rollout, args.output),
         Format::Table | Format::Wide => {
             screen::print(&head(&rollout))?;
-            let users = rollout.get("users").and_then(Value::as_array);
-            let users = users.map(Vec::as_slice).unwrap_or_default();
-            let mut printer = Printer::new(&ROLLOUT_USERS, args.output, Amount::List, true);
-            printer.print(users)?;
+            let mut users = rollout["users"].as_array().cloned().unwrap_or_default();
+            for user in &mut users {
+                let since = ["finished_at", "moved_at"].map(|key| user[key].clone());
+                user["since"] = since.into_iter().find(|at| !at.is_null()).into();
+            }
+            let mut printer = Printer::new(&ROLLOUT_USERS, args.output.into(), Amount::List);
+            printer.print(&users)?;
             printer.end()
         }
     }
@@ -148,7 +150,7 @@ async fn status(server: &Server, args: StatusArgs) -> Result<(), Failure> {
 
 /// What it is about and how far it is, in some lines.
 fn head(rollout: &Value) -> String {
-    let field = |key: &str| clean(&rollout.get(key).map(plain).unwrap_or_default());
+    let field = |key: &str| cleaned(rollout, key);
     let mut text = format!(
         "rollout/{}  {} to {}\n{}\n",
         field("id"),
@@ -158,26 +160,24 @@ fn head(rollout: &Value) -> String {
     );
     let message = field("message");
     if !message.is_empty() {
-        text.push_str(&message);
-        text.push('\n');
+        text += &format!("{message}\n");
     }
-    text.push('\n');
-    text
+    text + "\n"
 }
 
-async fn change(server: &Server, verb: &str, done: &str, args: ChangeArgs) -> Result<(), Failure> {
+async fn change(server: &Server, verb: &str, args: ChangeArgs) -> Result<(), Failure> {
     let path = format!("/api/admin/images/rollouts/{verb}");
     let mut body = json!({ "wait": 0 });
-    if let Some(id) = args.id {
-        body["id"] = json!(id.strip_prefix("rollout/").unwrap_or(&id));
+    if let Some(id) = &args.id {
+        body["id"] = json!(plain_id(id));
     }
     // Without an id the server knows best which one can be meant.
-    let answer = admin::json(&server.settings, Method::POST, &path, Some(&body)).await?;
-    let object = answer.get("object").map(plain).unwrap_or_default();
-    let id = chosen(server, Some(object)).await?;
-    screen::print(&format!("rollout/{} {done}\n", clean(&id)))?;
+    let answer = server.post(&path, &body).await?;
+    let object = text(&answer, "object");
+    let id = plain_id(&object);
+    screen::print(&format!("rollout/{} {verb} requested\n", clean(id)))?;
     if args.watch {
-        return follow::follow(server, &id).await;
+        return follow::follow(server, id).await;
     }
     Ok(())
 }

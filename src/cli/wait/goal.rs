@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use crate::cli::kinds::condition;
+use crate::cli::compare::is_behind;
+use crate::cli::output::cell::at;
 use crate::cli::suggest;
 
 /// What is waited for.
@@ -23,7 +24,7 @@ pub enum Goal {
 }
 
 /// Types of conditions.
-pub const TYPES: [&str; 3] = ["Ready", "Stalled", "Paused"];
+const TYPES: [&str; 3] = ["Ready", "Stalled", "Paused"];
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
 impl FromStr for Goal {
@@ -72,12 +73,10 @@ impl Goal {
         let Self::Condition { of_type, status } = self else {
             return false;
         };
-        let number = |key: &str| object.get(key).and_then(Value::as_i64);
-        let current = number("observed_generation") >= number("generation");
-        let found = condition(object, of_type).and_then(|condition| condition.get("status"));
-        let found = match found.and_then(Value::as_str) {
+        let current = !is_behind(object);
+        let found = match at(object, &format!("conditions.{of_type}.status")).as_str() {
             Some(found) => found,
-            // Nothing is said of what does not trouble, but nobody knows Ready before a look.
+            // What is not reported is not so, but Ready is not known before the first observation.
             None if *of_type == "Ready" => "Unknown",
             None => "False",
         };

@@ -12,15 +12,16 @@ use tokio::time::timeout;
 
 use self::goal::Goal;
 use self::stuck::Stuck;
-use super::kinds::{self, KindInfo};
+use super::kinds::OBJECTS;
+use super::output::cell::text;
 use super::output::screen;
 use super::server::Server;
-use super::target::Object;
+use super::target::{Object, Thing, duration};
 use super::watch::{Change, Watch};
 use super::{Failure, pages};
 
-/// Time for the first look, however short the time to wait is.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// Time for the first read, however short the wait is.
+const FIRST_READ: Duration = Duration::from_secs(10);
 
 /// For what.
 #[derive(Debug, Args)]
@@ -28,18 +29,18 @@ pub struct WaitArgs {
     /// Objects, such as container/alice
     #[arg(value_name = "KIND/NAME", required = true)]
     objects: Vec<Object>,
-    /// What to wait for: condition=TYPE[=True|False|Unknown], or delete
+    /// condition=TYPE[=True|False|Unknown], with TYPE Ready, Stalled or Paused; or delete
     #[arg(long = "for", value_name = "WHAT", default_value = "condition=Ready")]
     goal: Goal,
-    /// How long at most, such as 90s or 10m; exit code 124 when it is over
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = humantime::parse_duration)]
+    /// Maximum wait, such as 90s or 10m
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     timeout: Duration,
-    /// End at once, with exit code 1, when an object needs a person
+    /// Exit 1 when manual action is needed
     #[arg(long)]
     fail_fast: bool,
 }
 
-/// Waits until all objects are as wanted.
+/// Waits until all objects have reached the goal.
 ///
 /// # Errors
 /// When the time is over, no server answers, or there is no such object.
@@ -49,9 +50,9 @@ pub async fn wait(server: &Server, args: WaitArgs) -> Result<(), Failure> {
         goal: args.goal,
         fail_fast: args.fail_fast,
         objects: args.objects.into_iter().map(Pending::new).collect(),
-        told: BTreeSet::new(),
+        shown: BTreeSet::new(),
     };
-    let first = timeout(FIRST_LOOK.max(args.timeout), waiting.first_look()).await;
+    let first = timeout(FIRST_READ.max(args.timeout), waiting.first_read()).await;
     let watch_id = first.map_err(|_| waiting.too_late(args.timeout))??;
     if waiting.objects.is_empty() {
         return Ok(());
@@ -62,10 +63,9 @@ pub async fn wait(server: &Server, args: WaitArgs) -> Result<(), Failure> {
     }
 }
 
-/// An object that is not yet as wanted.
+/// An object that has not reached the goal yet.
 struct Pending {
-    kind: &'static KindInfo,
-    name: String,
+    thing: Thing,
     uid: Option<String>,
     /// Its last known state, for people.
     state: String,
@@ -74,15 +74,10 @@ struct Pending {
 impl Pending {
     fn new(Object(thing): Object) -> Self {
         Self {
-            kind: thing.kind,
-            name: thing.name,
+            thing,
             uid: None,
-            state: "was not seen".to_owned(),
+            state: "not observed".to_owned(),
         }
-    }
-
-    fn address(&self) -> String {
-        format!("{}/{}", self.kind.singular, self.name)
     }
 }
 
@@ -92,20 +87,21 @@ struct Waiting<'a> {
     fail_fast: bool,
     objects: Vec<Pending>,
     /// What was said already.
-    told: BTreeSet<String>,
+    shown: BTreeSet<String>,
 }
 
 impl Waiting<'_> {
-    async fn first_look(&mut self) -> Result<Option<String>, Failure> {
+    async fn first_read(&mut self) -> Result<Option<String>, Failure> {
         let mut watch_id = None;
         let mut index = 0;
         while let Some(pending) = self.objects.get(index) {
             let (object, id) = find(self.server, pending).await?;
             watch_id = watch_id.or(id);
             if object.is_none() && self.goal != Goal::Delete {
-                return Err(pages::missing(self.server, pending.kind, &pending.name).await);
+                let Thing { kind, name } = &pending.thing;
+                return Err(pages::missing(self.server, kind, name).await);
             }
-            index = self.looked_at(index, object)?;
+            index = self.observed(index, object)?;
         }
         Ok(watch_id)
     }
@@ -114,7 +110,7 @@ impl Waiting<'_> {
         let server = self.server;
         let mut watch = Watch::since(server, watch_id);
         if let [only] = &self.objects[..] {
-            watch = watch.of_object(&only.address());
+            watch = watch.of_object(&only.thing.to_string());
         }
         while !self.objects.is_empty() {
             let change = watch.next().await?;
@@ -122,21 +118,21 @@ impl Waiting<'_> {
             // In their place all the time: when time is up here, each is still known.
             while let Some(pending) = self.objects.get(index) {
                 if let Change::Object(object) = &change
-                    && !object.eq_ignore_ascii_case(&pending.address())
+                    && !object.eq_ignore_ascii_case(&pending.thing.to_string())
                 {
                     index += 1;
                     continue;
                 }
                 let found = watch.patiently(async || find(server, pending).await);
                 let (object, _) = found.await?;
-                index = self.looked_at(index, object)?;
+                index = self.observed(index, object)?;
             }
         }
         Ok(())
     }
 
-    /// Takes what was seen of the object at this place; gives the place of the next.
-    fn looked_at(&mut self, index: usize, object: Option<Value>) -> Result<usize, Failure> {
+    /// Takes what was read of the object at this place; gives the place of the next.
+    fn observed(&mut self, index: usize, object: Option<Value>) -> Result<usize, Failure> {
         let mut pending = self.objects.remove(index);
         if self.met(&mut pending, object)? {
             return Ok(index);
@@ -147,18 +143,16 @@ impl Waiting<'_> {
 
     /// Whether the wait for this object is over. Says so, or what it is stuck on.
     fn met(&mut self, pending: &mut Pending, object: Option<Value>) -> Result<bool, Failure> {
-        let address = pending.address();
-        let uid = object
-            .as_ref()
-            .and_then(|object| object.get("uid")?.as_str().map(str::to_owned));
-        // A new object of the same name is not the one that was to go.
+        let address = pending.thing.to_string();
+        let uid = object.as_ref().map(|object| text(object, "uid"));
+        // A new object of the same name is not the one whose deletion is waited for.
         let replaced = pending.uid.is_some() && uid.is_some() && uid != pending.uid;
         let Some(object) = object.filter(|_| !(replaced && self.goal == Goal::Delete)) else {
             if self.goal == Goal::Delete {
                 screen::print(&format!("{address} is gone\n"))?;
                 return Ok(true);
             }
-            return Err(Failure::Failed(format!("{address} was removed meanwhile")));
+            return Err(Failure::Failed(format!("{address} was deleted meanwhile")));
         };
         pending.uid = uid;
         if self.goal.is_met(&object) {
@@ -168,13 +162,13 @@ impl Waiting<'_> {
         let stuck = Stuck::of(&object);
         pending.state = stuck.state.clone();
         if let Some(note) = stuck.note(&address)
-            && self.told.insert(note.clone())
+            && self.shown.insert(note.clone())
         {
             screen::note(&note);
         }
-        if stuck.needs_person && self.fail_fast {
+        if stuck.needs_action && self.fail_fast {
             return Err(Failure::Failed(format!(
-                "{address} needs a person: {}",
+                "{address} needs manual action: {}",
                 stuck.state
             )));
         }
@@ -185,10 +179,10 @@ impl Waiting<'_> {
         let states: Vec<String> = self
             .objects
             .iter()
-            .map(|pending| format!("{} {}", pending.address(), pending.state))
+            .map(|pending| format!("{}: {}", pending.thing, pending.state))
             .collect();
-        let first = self.objects.first().map(Pending::address);
-        let see = first.unwrap_or_default();
+        let first = self.objects.first();
+        let see = first.map_or_else(String::new, |pending| pending.thing.to_string());
         Failure::TimedOut(format!(
             "not {} within {}: {}; see `{} describe {see}`",
             self.goal,
@@ -204,6 +198,5 @@ async fn find(
     server: &Server,
     pending: &Pending,
 ) -> Result<(Option<Value>, Option<String>), Failure> {
-    let objects = kinds::parse("objects").map_err(Failure::Failed)?;
-    pages::find(server, objects, &pending.address()).await
+    pages::find(server, &OBJECTS, &pending.thing.to_string()).await
 }

@@ -3,8 +3,8 @@
 use schema::condition::Reason;
 use serde_json::Value;
 
-use super::goal::TYPES;
-use crate::cli::kinds::condition;
+use crate::cli::compare::{summary, troubled};
+use crate::cli::output::cell::text;
 use crate::cli::output::clean::clean;
 
 /// Why an object is not ready.
@@ -12,52 +12,30 @@ pub struct Stuck {
     /// Its state, in a line.
     pub state: String,
     remedy: String,
-    /// It goes on only when somebody does something.
-    pub needs_person: bool,
+    /// It goes on only after somebody has acted.
+    pub needs_action: bool,
 }
 
 impl Stuck {
     /// What an object's conditions say, the worst of them.
     pub fn of(object: &Value) -> Self {
-        let text = |condition: &Value, key: &str| {
-            condition
-                .get(key)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let troubles = TYPES.iter().filter_map(|of_type| {
-            let found = condition(object, of_type)?;
-            let fine = if *of_type == "Ready" { "True" } else { "False" };
-            (text(found, "status") != fine).then_some(found)
-        });
-        let mut worst: Option<&Value> = None;
-        let needs_person = |found: &Value| {
+        let needs_action = |found: &Value| {
             let reason: Option<Reason> = text(found, "reason").parse().ok();
             reason.is_some_and(Reason::needs_person)
         };
-        for trouble in troubles {
-            if worst.is_none_or(|worst| !needs_person(worst) && needs_person(trouble)) {
-                worst = Some(trouble);
-            }
-        }
-        let Some(worst) = worst else {
+        let troubles = || troubled(object);
+        let worst = troubles().find(|found| needs_action(found));
+        let Some(worst) = worst.or_else(|| troubles().next()) else {
             return Self {
-                state: "was not observed yet in this generation".to_owned(),
+                state: "its newest generation was not observed yet".to_owned(),
                 remedy: String::new(),
-                needs_person: false,
+                needs_action: false,
             };
         };
         Self {
-            state: format!(
-                "is {}={} ({}): {}",
-                text(worst, "type"),
-                text(worst, "status"),
-                text(worst, "reason"),
-                text(worst, "message")
-            ),
+            state: summary(worst),
             remedy: text(worst, "remedy"),
-            needs_person: needs_person(worst),
+            needs_action: needs_action(worst),
         }
     }
 
@@ -66,13 +44,13 @@ impl Stuck {
         if self.remedy.is_empty() || self.remedy.starts_with("Wait") {
             return None;
         }
-        let who = if self.needs_person {
-            "needs a person"
+        let who = if self.needs_action {
+            "needs manual action"
         } else {
             "waits"
         };
         Some(format!(
-            "{address} {who}: it {}\n  {}",
+            "{address} {who}: {}\n  {}",
             clean(&self.state),
             clean(&self.remedy)
         ))
@@ -86,16 +64,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_needs_a_person_is_said_with_its_remedy() {
+    fn manual_action_is_shown_with_its_remedy() {
         let missing = json!({"conditions": [
             {"type": "Ready", "status": "False", "reason": "ImageMissing",
              "message": "no\x1b image", "remedy": "Pull it."}]});
         let stuck = Stuck::of(&missing);
-        assert!(stuck.needs_person);
+        assert!(stuck.needs_action);
         let note = stuck.note("container/a").unwrap();
         assert_eq!(
             note,
-            "container/a needs a person: it is Ready=False (ImageMissing): no\\u{1b} image\n  Pull it."
+            "container/a needs manual action: Ready=False ImageMissing: no\\u{1b} image\n  Pull it."
         );
         let starting = json!({"conditions": [
             {"type": "Ready", "status": "False", "reason": "Progressing",

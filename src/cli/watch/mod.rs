@@ -1,25 +1,26 @@
-//! Hears of changes from a running server, across its restarts.
+//! Changes reported by a running server, across its restarts.
 
 use std::time::Duration;
 
-use http::Method;
+use reqwest::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::Failure;
+use super::admin::escaped;
 use super::output::screen;
 use super::server::Server;
-use super::sse::{Event, Parser};
-use super::{Failure, admin};
+use super::sse::{Event, Events};
 
 const PATH: &str = "/api/admin/watch";
-/// How often a server is asked that tells nothing by itself.
+/// How often what the server does not report is read again.
 const POLL: Duration = Duration::from_secs(1);
 /// No two connections in less.
 const SHORTEST: Duration = Duration::from_millis(500);
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
 
-/// What to look at.
+/// What may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// This object, `kind/name`.
@@ -33,7 +34,7 @@ pub struct Watch<'a> {
     server: &'a Server,
     mode: Mode,
     path: String,
-    /// The last change that was heard of: `<instance>-<n>`.
+    /// The last change that was reported: `<instance>-<n>`.
     last_id: Option<String>,
     patience: Patience,
     /// When the server answered last.
@@ -42,12 +43,12 @@ pub struct Watch<'a> {
 
 enum Mode {
     Off,
-    On(Box<(admin::Stream, Parser)>, Vec<Event>),
+    On(Box<Events>),
     Polling,
 }
 
 impl<'a> Watch<'a> {
-    /// Goes on from a list that the server gave together with this id.
+    /// Continues from a list that the server gave together with this id.
     pub fn since(server: &'a Server, watch_id: Option<String>) -> Self {
         Self {
             server,
@@ -59,7 +60,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Looks at things that the server does not tell of.
+    /// Polls what the server does not report.
     pub fn polling(server: &'a Server) -> Self {
         Self {
             mode: Mode::Polling,
@@ -67,15 +68,15 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Hears of one object only.
+    /// Reports one object only.
     pub fn of_object(mut self, address: &str) -> Self {
-        self.path = format!("{PATH}?object={}", admin::escaped(address));
+        self.path = format!("{PATH}?object={}", escaped(address));
         self
     }
 
-    /// Hears of one kind of objects only.
+    /// Reports one kind of objects only.
     pub fn of_kind(mut self, kind: &str) -> Self {
-        self.path = format!("{PATH}?kind={}", admin::escaped(kind));
+        self.path = format!("{PATH}?kind={}", escaped(kind));
         self
     }
 
@@ -105,45 +106,36 @@ impl<'a> Watch<'a> {
                         Err(failure) => return Err(failure),
                     }
                 }
-                Mode::On(stream, events) => {
-                    if !events.is_empty() {
-                        let event = events.remove(0);
+                Mode::On(events) => match events.next().await? {
+                    None => self.mode = Mode::Off,
+                    Some(event) => {
                         if let Some(change) = self.understood(event)? {
                             return Ok(change);
                         }
-                        continue;
                     }
-                    let (stream, parser) = &mut **stream;
-                    match stream.chunk().await {
-                        Ok(Some(bytes)) => match parser.feed(&bytes) {
-                            Ok(more) => *events = more,
-                            Err(error) => return Err(Failure::Failed(error.to_string())),
-                        },
-                        Ok(None) | Err(_) => self.mode = Mode::Off,
-                    }
-                }
+                },
             }
         }
     }
 
     async fn connect(&self) -> Result<Mode, Failure> {
-        let mut headers = vec![("accept", "text/event-stream")];
+        let request = self.server.request(Method::GET, &self.path);
+        let mut request = request.header("accept", "text/event-stream");
         if let Some(id) = &self.last_id {
-            headers.push(("last-event-id", id));
+            request = request.header("last-event-id", id);
         }
-        let settings = &self.server.settings;
-        let mut stream =
-            admin::Stream::open(settings, Method::GET, &self.path, None, &headers).await?;
-        match stream.status {
-            200 => Ok(Mode::On(Box::new((stream, Parser::default())), Vec::new())),
-            // An older server: it is asked again and again instead.
+        let answer = self.server.open(request).await?;
+        match answer.status().as_u16() {
+            200 => Ok(Mode::On(Box::new(Events::of(answer)))),
+            // An older server: it is polled instead.
             404 => Ok(Mode::Polling),
-            500.. => Err(Failure::Unavailable(format!(
-                "the server answered {}",
-                stream.status
+            status @ 500.. => Err(Failure::Unavailable(format!(
+                "the server answered {status}"
             ))),
-            status => admin::judge(status, &stream.text().await?)
-                .and_then(|_| Err(Failure::Failed(format!("the server answered {status}")))),
+            status => match self.server.read(answer).await {
+                Ok(_) => Err(Failure::Failed(format!("the server answered {status}"))),
+                Err(failure) => Err(failure),
+            },
         }
     }
 
@@ -216,15 +208,15 @@ fn instance(id: &str) -> &str {
 #[derive(Debug, Default)]
 struct Patience {
     delay: Option<Duration>,
-    told: bool,
+    noted: bool,
 }
 
 impl Patience {
     async fn wait(&mut self, why: &str) {
         let delay = self.delay.unwrap_or(FIRST_DELAY);
         // A restart that takes a moment is not worth a word.
-        if delay > FIRST_DELAY * 4 && !self.told {
-            self.told = true;
+        if delay > FIRST_DELAY * 4 && !self.noted {
+            self.noted = true;
             screen::note(&format!("waiting for the server: {why}"));
         }
         sleep(delay).await;
@@ -233,7 +225,7 @@ impl Patience {
 
     fn is_back(&mut self) {
         self.delay = None;
-        if std::mem::take(&mut self.told) {
+        if std::mem::take(&mut self.noted) {
             screen::note("the server answers again");
         }
     }

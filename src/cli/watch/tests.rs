@@ -9,7 +9,7 @@ use crate::settings::CommonArgs;
 /// `Last-Event-ID` of each.
 struct Scripted {
     server: Server,
-    heard: JoinHandle<Vec<Option<String>>>,
+    asked: JoinHandle<Vec<Option<String>>>,
     _dir: tempfile::TempDir,
 }
 
@@ -17,8 +17,8 @@ fn scripted(answers: Vec<String>) -> Scripted {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("admin.sock");
     let listener = UnixListener::bind(&socket).unwrap();
-    let heard = std::thread::spawn(move || {
-        let mut heard = Vec::new();
+    let asked = std::thread::spawn(move || {
+        let mut asked = Vec::new();
         for answer in answers {
             let (mut stream, _) = listener.accept().unwrap();
             let mut last_id = None;
@@ -31,10 +31,10 @@ fn scripted(answers: Vec<String>) -> Scripted {
                     last_id = Some(id.to_owned());
                 }
             }
-            heard.push(last_id);
+            asked.push(last_id);
             stream.write_all(answer.as_bytes()).unwrap();
         }
-        heard
+        asked
     });
     let common = CommonArgs {
         admin_socket: Some(socket),
@@ -42,7 +42,7 @@ fn scripted(answers: Vec<String>) -> Scripted {
     };
     Scripted {
         server: Server::resolve(&common).unwrap(),
-        heard,
+        asked,
         _dir: dir,
     }
 }
@@ -82,9 +82,9 @@ async fn l57_a_watch_goes_on_where_it_was_after_a_break_and_looks_again_after_a_
         events(&change("y-7", "d")),
     ]);
     let mut watch = Watch::since(&scripted.server, Some("x-7".to_owned()));
-    let mut heard = Vec::new();
+    let mut changes = Vec::new();
     for _ in 0..6 {
-        heard.push(watch.next().await.unwrap());
+        changes.push(watch.next().await.unwrap());
     }
     let expected = [
         object("a"),
@@ -94,8 +94,8 @@ async fn l57_a_watch_goes_on_where_it_was_after_a_break_and_looks_again_after_a_
         Change::Everything,
         object("d"),
     ];
-    assert_eq!(heard, expected);
-    let ids = scripted.heard.join().unwrap();
+    assert_eq!(changes, expected);
+    let ids = scripted.asked.join().unwrap();
     let ids: Vec<&str> = ids.iter().map(|id| id.as_deref().unwrap()).collect();
     assert_eq!(ids, ["x-7", "x-8", "x-9", "x-9", "x-9", "y-2", "y-6"]);
 }
@@ -112,7 +112,7 @@ async fn a_server_that_answers_and_closes_at_once_is_not_asked_without_a_pause()
 }
 
 #[tokio::test]
-async fn without_a_place_to_go_on_from_everything_is_looked_at_first() {
+async fn without_a_place_to_continue_from_everything_is_read_first() {
     let scripted = scripted(vec![events(&format!(
         "event: open\nid: x-3\ndata: {{}}\n\n{}",
         change("x-4", "a")
@@ -120,7 +120,7 @@ async fn without_a_place_to_go_on_from_everything_is_looked_at_first() {
     let mut watch = Watch::since(&scripted.server, None);
     assert_eq!(watch.next().await.unwrap(), Change::Everything);
     assert_eq!(watch.next().await.unwrap(), object("a"));
-    assert_eq!(scripted.heard.join().unwrap(), [None]);
+    assert_eq!(scripted.asked.join().unwrap(), [None]);
 }
 
 #[tokio::test]

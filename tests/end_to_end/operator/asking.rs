@@ -113,14 +113,14 @@ async fn describe_says_what_is_wrong_and_how_to_force_it() {
     let order = [
         "Name:    container/alice",
         "Status:  Ready=Unknown (EngineUnavailable)",
-        "What is wrong:",
+        "Problems:",
         "since:",
-        "what to do:  Start the container engine",
-        "tried next:    every few seconds the engine is called again",
-        "to force it:",
+        "remedy:  Start the container engine",
+        "next step: every few seconds the engine is called again",
+        "force it:",
         "Conditions:",
         "Desired and observed:",
-        "Next pass:",
+        "Next reconciliation:",
         "Failures in a row:",
         "Events:",
     ];
@@ -134,7 +134,7 @@ async fn describe_says_what_is_wrong_and_how_to_force_it() {
     let proposed = told
         .stdout
         .lines()
-        .find_map(|line| line.split_once("to force it:"));
+        .find_map(|line| line.split_once("force it:"));
     let proposed: Vec<&str> = proposed.unwrap().1.split_whitespace().collect();
     assert_eq!(proposed[0], "agentyard");
     let program = env!("CARGO_BIN_EXE_agentyard");
@@ -144,15 +144,11 @@ async fn describe_says_what_is_wrong_and_how_to_force_it() {
     let forced = forced.await.unwrap();
     assert_eq!(
         String::from_utf8(forced.stdout).unwrap(),
-        "container/alice is looked at now\n"
+        "container/alice reconciliation requested\n"
     );
 
     let fine = ends(&stage, "describe user/alice", 0).await;
-    assert!(
-        fine.stdout.contains("What is wrong: nothing"),
-        "{}",
-        fine.stdout
-    );
+    assert!(fine.stdout.contains("Problems: none"), "{}", fine.stdout);
     let whole = ends(&stage, "describe container/alice -o json", 0).await;
     let whole: Value = serde_json::from_str(&whole.stdout).unwrap();
     assert_eq!(whole["object"], "container/alice");
@@ -180,7 +176,7 @@ async fn diff_ends_like_diff() {
             different.stdout
         );
         assert!(
-            different.stdout.contains("next pass:"),
+            different.stdout.contains("next reconciliation:"),
             "{}",
             different.stdout
         );
@@ -228,7 +224,7 @@ async fn passes_are_switched_and_the_switch_is_seen() {
     ends(&stage, "pause --all", 0).await;
     let status = ends(&stage, "status", 69).await;
     assert!(
-        status.stdout.contains("paused: everything"),
+        status.stdout.contains("paused: all objects"),
         "{}",
         status.stdout
     );
@@ -249,7 +245,7 @@ async fn passes_are_switched_and_the_switch_is_seen() {
     ends(&stage, "restart container/alice", 0).await;
     // The others are not kept from it by one that is missing.
     let some = ends(&stage, "retry container/bbo container/bob", 1).await;
-    assert_eq!(some.stdout, "container/bob is looked at now\n");
+    assert_eq!(some.stdout, "container/bob reconciliation requested\n");
     assert!(
         some.stderr.contains("did you mean \"container/bob\""),
         "{}",
@@ -320,7 +316,7 @@ async fn a_wait_ends_by_its_outcome() {
     ends(&stage, "pause container/alice", 0).await;
     let paused = ends(&stage, "wait container/alice --fail-fast", 1).await;
     assert!(
-        paused.stderr.contains("needs a person"),
+        paused.stderr.contains("needs manual action"),
         "{}",
         paused.stderr
     );

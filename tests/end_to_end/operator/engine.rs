@@ -14,13 +14,17 @@ async fn engine_a_broken_container_is_explained_forced_and_waited_for() {
 
     let stuck = ends(&stage, "wait container/alice --timeout 60s --fail-fast", 1).await;
     assert!(stuck.stderr.contains("ImageMissing"), "{}", stuck.stderr);
-    assert!(stuck.stderr.contains("needs a person"), "{}", stuck.stderr);
+    assert!(
+        stuck.stderr.contains("needs manual action"),
+        "{}",
+        stuck.stderr
+    );
     let told = ends(&stage, "describe container/alice", 0).await;
     for part in [
         "Ready=False ImageMissing",
         "since:",
-        "what to do:",
-        "tried next:",
+        "remedy:",
+        "next step:",
         "retry container/alice",
     ] {
         assert!(told.stdout.contains(part), "{part}: {}", told.stdout);
@@ -34,11 +38,7 @@ async fn engine_a_broken_container_is_explained_forced_and_waited_for() {
     let same = ends(&stage, "diff container/alice", 0).await;
     assert_eq!(same.stdout, "");
     let told = ends(&stage, "describe container/alice", 0).await;
-    assert!(
-        told.stdout.contains("What is wrong: nothing"),
-        "{}",
-        told.stdout
-    );
+    assert!(told.stdout.contains("Problems: none"), "{}", told.stdout);
 
     let form = [("username", "alice"), ("wait", "0")];
     let deletion = admin.post("/api/admin/users/delete", &form).await;

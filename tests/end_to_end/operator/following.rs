@@ -123,7 +123,7 @@ async fn a_wait_goes_on_while_the_server_restarts() {
         "wait user/alice --for=condition=Paused=False --timeout 60s",
     );
     // It has begun when it says what it waits for.
-    following.note_with("needs a person").await;
+    following.note_with("needs manual action").await;
     service.kill9().await;
     let _service = stage.alone().start().await;
     ends(&stage, "resume user/alice", 0).await;
