@@ -148,16 +148,7 @@ pub(super) fn read(
     around: &Surroundings<'_>,
     problems: &mut Vec<Problem>,
 ) -> Option<Migration> {
-    if !shape::check(Shape::Migration, file, document, problems) {
-        return None;
-    }
-    let document = match Document::deserialize(document) {
-        Ok(document) => document,
-        Err(error) => {
-            problems.push(Problem::new(file, "", error.to_string()));
-            return None;
-        }
-    };
+    let document: Document = shape::read(Shape::Migration, file, document, problems)?;
     let (from_config, to_config) = (document.from_config, document.to_config);
     let mut actions = Vec::with_capacity(document.actions.len());
     for (at, action) in document.actions.into_iter().enumerate() {

@@ -18,7 +18,6 @@ mod migration;
 mod model;
 mod package;
 mod path;
-mod reader;
 mod render;
 mod rules;
 mod secret_paths;

@@ -5,7 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::reader::escape;
+/// One step of a JSON pointer.
+pub(super) fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
 
 /// A place in a document: the names on the way from its root. Packages write it with dots
 /// (`channels.chat.token`); it is stored and reported as a JSON pointer, because names that come

@@ -169,16 +169,7 @@ pub(super) fn read(
     config_schema: &ConfigSchema,
     problems: &mut Vec<Problem>,
 ) -> Option<UiSchema> {
-    if !shape::check(Shape::UiSchema, file, document, problems) {
-        return None;
-    }
-    let schema = match UiSchema::deserialize(document) {
-        Ok(schema) => schema,
-        Err(error) => {
-            problems.push(Problem::new(file, "", error.to_string()));
-            return None;
-        }
-    };
+    let schema: UiSchema = shape::read(Shape::UiSchema, file, document, problems)?;
     let mut check = Check {
         file,
         agent,
