@@ -24,7 +24,7 @@ use api::tag_cache::TagCache;
 use api::watch::WatchHub;
 use reconcilers::adapter::AdapterReconciler;
 use reconcilers::agent_config::{self, AgentConfigReconciler};
-use reconcilers::container::{AdapterAgents, Agents, ContainerReconciler, Options, Parts};
+use reconcilers::container::{Agents, ContainerReconciler, Options, Parts};
 use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
 use reconcilers::drivers::registry::{self, OciRegistry};
@@ -130,7 +130,7 @@ pub async fn build(
     ));
     let config = Arc::new(ConfigSource::new(Arc::clone(&store)));
     let adapters = Arc::new(AdapterSource::new(Arc::clone(&store)));
-    let profiles: Arc<dyn Agents> = Arc::new(AdapterAgents::new(Arc::clone(&adapters)));
+    let profiles: Arc<dyn Agents> = adapters.clone();
     let data_dir: Arc<dyn DataDir> = Arc::new(LocalDataDir::open(
         &settings.data_dir,
         &prepared.instance_id,

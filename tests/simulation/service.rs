@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reconcilers::agent_config::{self, AgentConfigReconciler};
-use reconcilers::container::settings::{AgentProfile, Readiness, RunAs};
 use reconcilers::container::{Agents, ContainerReconciler, Options, Parts};
 use reconcilers::drivers::docker::ContainerEngine;
 use reconcilers::drivers::docker::fake::FakeEngine;
@@ -21,6 +20,7 @@ use reconcilers::runtime::{Context, Controller, Settings};
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
 use reconcilers::stores::{AdapterSource, ConfigSource, DataDir, Store};
 use reconcilers::user::UserReconciler;
+use schema::adapter::{Agent, Readiness};
 use schema::clock::SharedClock;
 use schema::config::query::engine_uid;
 use tokio_util::sync::CancellationToken;
@@ -183,17 +183,15 @@ impl Process {
     }
 }
 
-fn profile(by_file: bool) -> AgentProfile {
-    AgentProfile {
-        home: "/root".to_owned(),
+fn profile(by_file: bool) -> Agent {
+    Agent {
         environment: [("AGENT_HOME".to_owned(), "/root/.agent".to_owned())].into(),
-        command: None,
         debug_command: Some(vec!["/bin/debug".to_owned()]),
-        run_as: RunAs::Service,
         readiness: if by_file {
             Readiness::File(READY_FILE.to_owned())
         } else {
             Readiness::Running
         },
+        ..Agent::default()
     }
 }

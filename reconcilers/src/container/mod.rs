@@ -42,7 +42,7 @@ use crate::stores::{Cache, ConfigSource, DataDir, Store};
 pub use apply::ContainerError;
 pub(crate) use apply::classify_engine;
 pub use plan::Action;
-pub use profile::{AdapterAgents, Agents, profile};
+pub use profile::Agents;
 
 /// What the container reconciler works with.
 pub struct ContainerReconciler {

@@ -104,6 +104,23 @@ impl Agent {
     pub fn in_home(&self, file: &str) -> String {
         format!("{AGENT_DIR}/{file}")
     }
+
+    /// Whether only a service that runs as root can provide the agent with its files.
+    pub fn needs_root(&self, service_user: (u32, u32)) -> bool {
+        match self.run_as {
+            RunAs::Service => false,
+            RunAs::Image => service_user.0 != 0,
+            RunAs::Ids(uid, gid) => service_user.0 != 0 && (uid, gid) != service_user,
+        }
+    }
+
+    /// To whom users' directories belong, when that is not the service.
+    pub fn home_owner(&self, service_user: (u32, u32)) -> Option<(u32, u32)> {
+        match self.run_as {
+            RunAs::Ids(uid, gid) if (uid, gid) != service_user => Some((uid, gid)),
+            RunAs::Ids(..) | RunAs::Service | RunAs::Image => None,
+        }
+    }
 }
 
 /// Whom an agent runs as.
@@ -111,7 +128,7 @@ impl Agent {
 pub enum RunAs {
     /// The user and group that the service runs as, with `HOME` = the agent's home.
     Service,
-    /// The image's own user.
+    /// The image's own user. Needs a service that runs as root.
     Image,
     /// This user and group, numeric.
     Ids(u32, u32),
@@ -162,7 +179,7 @@ pub enum Readiness {
         /// The path, with a slash in front.
         path: String,
     },
-    /// When this file exists in the container.
+    /// When this file exists in the container and is newer than its start.
     File(String),
 }
 
