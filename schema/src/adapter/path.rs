@@ -145,7 +145,7 @@ pub(super) fn put(document: &mut Value, names: &[String], value: Value) -> Resul
             members.insert(name.clone(), value);
             Ok(())
         }
-        // Looked at before anything is made, so that a refused value leaves no trace.
+        // Checked before anything is made, so that a refused value leaves no trace.
         Value::Object(members) => match members.get_mut(name) {
             Some(member) => put(member, rest, value),
             None => {

@@ -185,7 +185,7 @@ fn check_edges(index: &Index, problems: &mut Vec<Problem>) {
                 problems.push(Problem::new(
                     INDEX,
                     &format!("/migrations/{at}/{name}"),
-                    "is no configuration version of this package",
+                    "is not a configuration version of this package",
                 ));
             }
         }

@@ -156,7 +156,7 @@ fn report(file: &str, error: &ValidationError<'_>, problems: &mut Vec<Problem>) 
                 add(&pointer, "is not a known field".to_owned());
             }
         }
-        ValidationErrorKind::FalseSchema => add(place, "has no meaning for this op".to_owned()),
+        ValidationErrorKind::FalseSchema => add(place, "does not apply to this op".to_owned()),
         ValidationErrorKind::PropertyNames { error } => {
             let name = error.instance().as_str().unwrap_or_default();
             add(&format!("{place}/{}", escape(name)), sentence(error));
@@ -198,7 +198,7 @@ fn sentence(error: &ValidationError<'_>) -> String {
         | ValidationErrorKind::MinLength { limit: 1 } => "must not be empty".to_owned(),
         ValidationErrorKind::MinItems { limit } => format!("must have at least {limit} items"),
         ValidationErrorKind::MaxItems { limit } => format!("must have at most {limit} items"),
-        ValidationErrorKind::UniqueItems => "must not name the same twice".to_owned(),
+        ValidationErrorKind::UniqueItems => "must not contain duplicates".to_owned(),
         other => format!("breaks the rule {}", other.keyword()),
     }
 }

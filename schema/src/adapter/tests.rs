@@ -446,7 +446,10 @@ fn l47_hashes_are_verified() {
         files.retain(|(name, _)| name != path);
         load(&files)
     };
-    assert_problem(change("a.json", "[]"), "a.json# has another SHA-256 digest");
+    assert_problem(
+        change("a.json", "[]"),
+        "a.json# does not match its SHA-256 digest",
+    );
     assert_problem(change("b.json", "{}"), "b.json# is not in the hash list");
     assert_problem(without("a.json"), "lists a.json, which is not there");
     assert_problem(without("hash"), "hash# is missing");

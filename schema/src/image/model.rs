@@ -22,11 +22,11 @@ use crate::ids::{Generation, Timestamp, Uid};
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum DesiredImage {
-    /// It shall be on the engine; another pull token asks for the registry's newest once more.
+    /// It is to be on the engine; another pull token asks for the registry's newest once more.
     Present,
-    /// It shall not be there. Its object is being deleted.
+    /// It is to be absent. Its object is being deleted.
     Absent,
-    /// The pull was called off; the engine keeps what it has. Its object is being deleted.
+    /// The pull was cancelled; the engine keeps what it has. Its object is being deleted.
     Cancelled,
 }
 
@@ -35,9 +35,9 @@ pub enum DesiredImage {
 pub struct ImageRow {
     /// Identity.
     pub uid: Uid,
-    /// Full reference (`docker.io/library/busybox:latest`), or an id (`sha256:…`) that shall be absent.
+    /// Full reference (`docker.io/library/busybox:latest`), or an id (`sha256:…`) that is to be absent.
     pub reference: String,
-    /// What is wanted of it.
+    /// What is desired of it.
     pub desired: DesiredImage,
     /// A new token means: pull it again, once.
     pub pull_token: String,
@@ -107,7 +107,7 @@ pub struct ImageUse {
     pub uid: Uid,
     /// Its name.
     pub name: String,
-    /// Whether its container shall run; a disabled account's does not, whatever is desired.
+    /// Whether its container is to run; a disabled account's does not, whatever is desired.
     pub desired: Desired,
     /// The reference.
     pub image_ref: String,

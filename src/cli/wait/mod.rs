@@ -172,7 +172,7 @@ impl Waiting<'_> {
         {
             screen::note(&note);
         }
-        if stuck.needs_person && self.fail_fast {
+        if stuck.needs_action && self.fail_fast {
             return Err(Failure::Failed(format!(
                 "{address} needs a person: {}",
                 stuck.state

@@ -13,7 +13,7 @@ pub struct Stuck {
     pub state: String,
     remedy: String,
     /// It goes on only when somebody does something.
-    pub needs_person: bool,
+    pub needs_action: bool,
 }
 
 impl Stuck {
@@ -32,12 +32,12 @@ impl Stuck {
             (text(found, "status") != fine).then_some(found)
         });
         let mut worst: Option<&Value> = None;
-        let needs_person = |found: &Value| {
+        let needs_action = |found: &Value| {
             let reason: Option<Reason> = text(found, "reason").parse().ok();
-            reason.is_some_and(Reason::needs_person)
+            reason.is_some_and(Reason::needs_action)
         };
         for trouble in troubles {
-            if worst.is_none_or(|worst| !needs_person(worst) && needs_person(trouble)) {
+            if worst.is_none_or(|worst| !needs_action(worst) && needs_action(trouble)) {
                 worst = Some(trouble);
             }
         }
@@ -45,7 +45,7 @@ impl Stuck {
             return Self {
                 state: "was not observed yet in this generation".to_owned(),
                 remedy: String::new(),
-                needs_person: false,
+                needs_action: false,
             };
         };
         Self {
@@ -57,7 +57,7 @@ impl Stuck {
                 text(worst, "message")
             ),
             remedy: text(worst, "remedy"),
-            needs_person: needs_person(worst),
+            needs_action: needs_action(worst),
         }
     }
 
@@ -66,7 +66,7 @@ impl Stuck {
         if self.remedy.is_empty() || self.remedy.starts_with("Wait") {
             return None;
         }
-        let who = if self.needs_person {
+        let who = if self.needs_action {
             "needs a person"
         } else {
             "waits"
@@ -86,12 +86,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_needs_a_person_is_said_with_its_remedy() {
+    fn what_needs_action_is_said_with_its_remedy() {
         let missing = json!({"conditions": [
             {"type": "Ready", "status": "False", "reason": "ImageMissing",
              "message": "no\x1b image", "remedy": "Pull it."}]});
         let stuck = Stuck::of(&missing);
-        assert!(stuck.needs_person);
+        assert!(stuck.needs_action);
         let note = stuck.note("container/a").unwrap();
         assert_eq!(
             note,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schema::condition::{ConditionStatus, Reason};
 use schema::container::{ContainerFacts, Desired};
-use schema::rollout::{NewRollout, Phase, TargetState, Wish};
+use schema::rollout::{DesiredRollout, NewRollout, Phase, TargetState};
 
 use super::support::{Answer, Fleet, NEW, OLD, OLD_ID, upgrade};
 use crate::runtime::Reconciler;
@@ -298,7 +298,10 @@ async fn rolled_back_during_the_last_look_at_its_end_it_is_looked_at_again() {
     let finished = seen.unwrap().unwrap().row.facts.finished_at;
     assert!(finished.is_some(), "it was read before");
     let again = fleet.reconciler.observe(&fleet.rollout).await.unwrap();
-    assert_eq!(again.map(|again| again.row.wish), Some(Wish::Rollback));
+    assert_eq!(
+        again.map(|again| again.row.desired),
+        Some(DesiredRollout::Rollback)
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -94,7 +94,7 @@ async fn managed(deps: &Deps) -> Result<ImageReference, ApiError> {
 }
 
 /// What an image is wanted by, on the engine or off it: a full reference or a whole id.
-async fn read_wish(deps: &Deps, text: &str) -> Result<String, ApiError> {
+async fn read_target(deps: &Deps, text: &str) -> Result<String, ApiError> {
     let managed = managed(deps).await?;
     if let Some(id) = Named::read("image", text, &managed)?.whole_id() {
         return Ok(id.to_owned());
@@ -276,7 +276,7 @@ pub async fn cancel(
     input: Input<Which>,
     deps: Deps,
 ) -> Result<Answer<Noted>, ApiError> {
-    let reference = read_wish(&deps, &input.params.image).await?;
+    let reference = read_target(&deps, &input.params.image).await?;
     let mut pulls = deps.pulls.running().into_iter();
     let runs = pulls.any(|pull| pull.reference == reference);
     let mut tx = input.meta.begin(&deps).await?;
