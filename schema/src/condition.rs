@@ -372,6 +372,10 @@ pub struct Condition {
     pub observed_generation: Generation,
     /// When `status` last changed.
     pub last_transition_at: Timestamp,
+    /// How far what is under way is, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 100)]
+    pub percent: Option<u8>,
 }
 
 impl Condition {
@@ -389,6 +393,7 @@ impl Condition {
             message: message.into(),
             observed_generation: Generation::default(),
             last_transition_at: Timestamp::default(),
+            percent: None,
         }
     }
 
@@ -428,6 +433,7 @@ impl Condition {
             && self.status == other.status
             && self.reason == other.reason
             && self.message == other.message
+            && self.percent == other.percent
     }
 }
 

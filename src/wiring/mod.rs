@@ -17,7 +17,6 @@ use api::auth::password::PasswordPool;
 use api::deps::Dependencies;
 use api::dispatch::Api;
 use api::follows::FollowLimit;
-use api::pull_log::PullLogs;
 use api::server::{Limits, Listener, Server, Surface, Tls};
 use api::settings::WebSettings;
 use api::tag_cache::TagCache;
@@ -309,7 +308,6 @@ pub async fn build(
         stats: ports.clone(),
         images: ports.clone(),
         pulls: ports.clone(),
-        pull_logs: PullLogs::default(),
         viewers: FollowLimit::default(),
         registry: Arc::new(ports::Registries(OciRegistry::new(
             registry::Limits::default(),
