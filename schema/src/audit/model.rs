@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use serde::Serialize;
+use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::ids::Timestamp;
 
@@ -12,17 +13,7 @@ const MAX_WORD: usize = 128;
 const MAX_DETAIL: usize = 1024;
 
 /// How it came out.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Outcome {

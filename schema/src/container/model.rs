@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sqlx::FromRow;
+use strum::{Display, IntoStaticStr};
+use utoipa::ToSchema;
 
 use crate::agent_config::read_reason;
 use crate::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
@@ -21,9 +23,9 @@ use crate::object::StatusRow;
     Hash,
     Serialize,
     strum::EnumString,
-    strum::IntoStaticStr,
-    strum::Display,
-    utoipa::ToSchema,
+    IntoStaticStr,
+    Display,
+    ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -114,7 +116,7 @@ impl ContainerRow {
 }
 
 /// What the container reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct ContainerFacts {
     /// The engine's id of the container last seen ready.
     pub engine_id: Option<String>,
@@ -240,17 +242,7 @@ impl TryFrom<RawContainer> for ContainerRow {
 }
 
 /// One word for a container's state, as listings show it.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    strum::Display,
-    strum::IntoStaticStr,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 #[schema(as = ContainerStatus)]

@@ -2,23 +2,15 @@
 
 use serde::Serialize;
 use sqlx::FromRow;
+use strum::{EnumString, IntoStaticStr};
+use utoipa::ToSchema;
 
 use crate::container::Desired;
 use crate::error::DbError;
 use crate::ids::{Generation, Timestamp, Uid};
 
 /// What an administrator wants of an image.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum DesiredImage {
@@ -50,7 +42,7 @@ pub struct ImageRow {
 }
 
 /// What the image reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct ImageFacts {
     /// The image (`sha256:…`) that the reference meant when it was last pulled.
     pub image_id: Option<String>,

@@ -292,10 +292,11 @@ mod tests {
         log.push(event("a", "Downloading"), percent(10));
         let mut viewer = log.read(0);
         assert_eq!(viewer.next().await.unwrap().0, 1);
-        let waits = tokio::spawn(async move { viewer.next().await });
-        tokio::task::yield_now().await;
-        log.push(event("b", "Downloading"), percent(5));
-        assert_eq!(waits.await.unwrap().unwrap().0, 2);
+        // The viewer waits first.
+        let (next, ()) = tokio::join!(viewer.next(), async {
+            log.push(event("b", "Downloading"), percent(5));
+        });
+        assert_eq!(next.unwrap().0, 2);
         log.end(failed());
         log.end(failed());
         log.push(event("c", "Downloading"), percent(50));

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sqlx::FromRow;
+use strum::{EnumString, IntoStaticStr};
+use utoipa::ToSchema;
 
 use crate::condition::{self, Condition, ConditionType};
 use crate::container::Desired;
@@ -12,17 +14,7 @@ use crate::ids::{Generation, Timestamp, Uid};
 use crate::object::StatusRow;
 
 /// What was asked for.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RolloutKind {
@@ -33,17 +25,7 @@ pub enum RolloutKind {
 }
 
 /// What is desired of a rollout now.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schema(as = DesiredRollout)]
@@ -59,17 +41,7 @@ pub enum DesiredRollout {
 }
 
 /// How far a rollout is.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schema(as = RolloutPhase)]
@@ -96,16 +68,7 @@ pub enum Phase {
 
 /// How far one user of a rollout is.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    utoipa::ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, EnumString, IntoStaticStr, ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
