@@ -19,7 +19,6 @@ use crate::ports::{
     ContainerInspect, ContainerLogs, ContainerStats, EngineHealth, Health, Images, Leadership,
     Pulls, Reconcilers, RegistryTags,
 };
-use crate::pull_log::PullLogs;
 use crate::settings::WebSettings;
 use crate::tag_cache::TagCache;
 use crate::watch::WatchHub;
@@ -74,8 +73,6 @@ pub struct Dependencies {
     pub images: Arc<dyn Images>,
     /// Pulls of this process.
     pub pulls: Arc<dyn Pulls>,
-    /// What viewers are told of pulls.
-    pub pull_logs: PullLogs,
     /// Bounds how many pulls and rollouts are viewed at once.
     pub viewers: FollowLimit,
     /// Tags of registries.

@@ -15,7 +15,6 @@ pub mod housekeeping;
 pub mod input;
 pub mod openapi;
 pub mod ports;
-pub mod pull_log;
 pub mod reply;
 pub mod routes;
 pub mod server;

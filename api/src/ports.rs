@@ -4,13 +4,14 @@
 //! driver, and never write through a port.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::{Generation, Timestamp, Uid};
-use schema::image::ImageReference;
+use schema::image::{ImageReference, PullLog, RunningPull};
 use secrecy::SecretString;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -391,64 +392,11 @@ pub trait Images: Send + Sync + 'static {
     async fn list(&self) -> Result<Vec<LocalImage>, PortError>;
 }
 
-/// What a viewer is told of a pull: the past in short, then what happens, and one last word, after
-/// which it ends.
-pub type PullStream = BoxStream<'static, PullUpdate>;
-
-/// One thing told of a pull.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PullUpdate {
-    /// It goes on.
-    Progress {
-        /// The engine's words.
-        status: String,
-        /// The layer they are about, or the tag.
-        id: Option<String>,
-        /// Bytes of this layer that went through the step the words name.
-        current: Option<u64>,
-        /// Of how many.
-        total: Option<u64>,
-        /// How far the whole pull is, from 0 to 100; never less than before.
-        percent: u8,
-        /// Bytes of all layers known so far that are downloaded.
-        bytes: u64,
-        /// Of how many; it grows while layers become known.
-        bytes_total: u64,
-    },
-    /// It succeeded.
-    Done {
-        /// The repository digest (`name@sha256:…`), if the image has one.
-        digest: Option<String>,
-        /// The image (`sha256:…`).
-        image_id: String,
-    },
-    /// It failed, or was called off.
-    Error {
-        /// Why, in the registry's or engine's words.
-        message: String,
-    },
-}
-
-/// A pull that waits or runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunningPull {
-    /// The full reference.
-    pub reference: String,
-    /// From 0 to 100.
-    pub percent: u8,
-    /// Bytes downloaded.
-    pub bytes: u64,
-    /// Of how many, as far as is known.
-    pub bytes_total: u64,
-    /// When it was asked for.
-    pub started_at: Timestamp,
-}
-
 /// Knows the pulls of this process.
 pub trait Pulls: Send + Sync + 'static {
-    /// What happens to the pull of a full reference; `None` when there is none here, now or within
-    /// the last minute.
-    fn watch(&self, reference: &str) -> Option<PullStream>;
+    /// The log of the pull of a full reference; `None` when there is none here, now or within the last
+    /// minute.
+    fn log(&self, reference: &str) -> Option<Arc<PullLog>>;
     /// Pulls that wait or run, by reference.
     fn running(&self) -> Vec<RunningPull>;
 }

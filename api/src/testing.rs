@@ -13,7 +13,7 @@ use schema::clock::ManualClock;
 use schema::config::history::SavedBy;
 use schema::db::{Backend, Db};
 use schema::ids::{Timestamp, Uid};
-use schema::image::ImageReference;
+use schema::image::{ImageReference, PullLog, RunningPull};
 use schema::secrets::MasterKey;
 use secrecy::{SecretSlice, SecretString};
 use tokio::sync::{Semaphore, watch};
@@ -34,10 +34,9 @@ use crate::input::{Input, Nothing};
 use crate::ports::{
     AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
     EngineState, Health, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogQuery,
-    LogStream, NextLook, PartHealth, Plan, PortError, PullStream, Pulls, Reconcilers,
-    RegistryError, RegistryTags, RunningPull, Usage,
+    LogStream, NextLook, PartHealth, Plan, PortError, Pulls, Reconcilers, RegistryError,
+    RegistryTags, Usage,
 };
-use crate::pull_log::PullLogs;
 use crate::reply::Reply;
 use crate::settings::WebSettings;
 use crate::tag_cache::TagCache;
@@ -103,7 +102,7 @@ impl Images for Nowhere {
 }
 
 impl Pulls for Nowhere {
-    fn watch(&self, _: &str) -> Option<PullStream> {
+    fn log(&self, _: &str) -> Option<Arc<PullLog>> {
         None
     }
 
@@ -232,7 +231,6 @@ pub(crate) async fn world() -> World {
         stats: Arc::new(Nowhere),
         images: Arc::new(Nowhere),
         pulls: Arc::new(Nowhere),
-        pull_logs: PullLogs::default(),
         viewers: FollowLimit::default(),
         registry: Arc::new(Nowhere),
         tags: TagCache::default(),

@@ -328,7 +328,7 @@ fn failure(change: &Change, reason: Reason, message: String) -> ApiError {
 /// How an answer about one object can fail because of it: status, code, and what to do.
 pub fn object_failures() -> impl Iterator<Item = (StatusCode, String, &'static str)> {
     let reasons = Reason::VARIANTS.iter().copied();
-    let told = reasons.filter(|reason| reason.needs_person() || *reason == Reason::Terminating);
+    let told = reasons.filter(|reason| reason.needs_action() || *reason == Reason::Terminating);
     told.map(|reason| {
         let code = snake_case(reason.as_str());
         (class(reason).status(), code, reason.remedy())
@@ -555,7 +555,7 @@ fn held_up(row: &ObjectRow, seen: bool, paused: &[String]) -> Option<Settled> {
         return Some(Settled::Paused(with_paused(row)));
     }
     let ready = condition::find(&row.status.conditions, ConditionType::Ready)?;
-    let stuck = seen && ready.status != ConditionStatus::True && ready.reason.needs_person();
+    let stuck = seen && ready.status != ConditionStatus::True && ready.reason.needs_action();
     stuck.then(|| Settled::Failed {
         reason: ready.reason,
         message: ready.message.clone(),

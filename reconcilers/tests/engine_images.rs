@@ -11,12 +11,11 @@ mod registry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::BoxStream;
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, RegistryCredentials};
-use reconcilers::image::pulls::{CANCELLED, PullReport, Pulls, Update};
+use reconcilers::image::pulls::{CANCELLED, PullReport, Pulls};
 use reconcilers::runtime::Waits;
 use schema::clock::SystemClock;
+use schema::image::{PullReader, PullUpdate};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -37,9 +36,20 @@ fn pulls() -> Arc<Pulls> {
     ))
 }
 
-/// All that a viewer is told: a percentage that never falls, and one last word.
-async fn told(viewer: BoxStream<'static, Update>) -> Vec<Update> {
-    let told = tokio::time::timeout(Duration::from_secs(60), viewer.collect::<Vec<_>>()).await;
+fn viewer(pulls: &Pulls, reference: &str) -> PullReader {
+    pulls.log(reference).unwrap().read(0)
+}
+
+/// All that a viewer reads: a percentage that never falls, and one end.
+async fn told(mut viewer: PullReader) -> Vec<PullUpdate> {
+    let all = async {
+        let mut told = Vec::new();
+        while let Some((_, update)) = viewer.next().await {
+            told.push(update);
+        }
+        told
+    };
+    let told = tokio::time::timeout(Duration::from_secs(60), all).await;
     let told = told.expect("the pull ends");
     let lasts = told.iter().filter(|update| update.is_last()).count();
     assert_eq!(lasts, 1, "{told:?}");
@@ -49,9 +59,9 @@ async fn told(viewer: BoxStream<'static, Update>) -> Vec<Update> {
     told
 }
 
-fn percents(told: &[Update]) -> Vec<u8> {
+fn percents(told: &[PullUpdate]) -> Vec<u8> {
     let sums = told.iter().filter_map(|update| match update {
-        Update::Progress { sum, .. } => Some(sum.percent),
+        PullUpdate::Progress { sum, .. } => Some(sum.percent),
         _ => None,
     });
     sums.collect()
@@ -68,9 +78,9 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[track_caller]
-fn error(told: &[Update]) -> &str {
+fn error(told: &[PullUpdate]) -> &str {
     match told.last() {
-        Some(Update::Failed { message }) => message,
+        Some(PullUpdate::Failed { message }) => message,
         other => panic!("{other:?}"),
     }
 }
@@ -85,18 +95,18 @@ async fn engine_l37_a_pull_shows_its_way_to_100_and_one_done() {
         let reference = image.at(&host);
         let pulls = pulls();
         pulls.start(&reference, credentials, "t1");
-        let told = told(pulls.watch(&reference).unwrap()).await;
+        let told = told(viewer(&pulls, &reference)).await;
         let percents = percents(&told);
         assert_eq!(percents.last(), Some(&100), "{told:?}");
         assert_eq!(percents.iter().filter(|p| **p == 100).count(), 1);
         let sums = told.iter().filter_map(|update| match update {
-            Update::Progress { sum, .. } => Some(sum.bytes_total),
+            PullUpdate::Progress { sum, .. } => Some(sum.bytes_total),
             _ => None,
         });
         let total = sums.max().unwrap();
         assert!(total >= (LAYERS * LAYER) as u64, "{total}");
         let there = engine().image(&reference).await.unwrap().unwrap();
-        let done = Update::Done {
+        let done = PullUpdate::Done {
             image_id: there.id,
             digest: there.repo_digests.first().cloned(),
         };
@@ -122,7 +132,7 @@ async fn engine_l37_wrong_or_missing_credentials_and_unknown_tags_end_in_one_ref
     ] {
         let pulls = pulls();
         pulls.start(reference, credentials, "t1");
-        let told = told(pulls.watch(reference).unwrap()).await;
+        let told = told(viewer(&pulls, reference)).await;
         let message = error(&told);
         assert!(!message.contains("canary"), "{message}");
         let report = pulls.report(reference);
@@ -141,7 +151,7 @@ async fn engine_l37_a_registry_that_breaks_mid_layer_ends_in_one_error() {
     let reference = image.at(&proxy.address);
     let pulls = pulls();
     pulls.start(&reference, None, "t1");
-    let viewer = pulls.watch(&reference).unwrap();
+    let viewer = viewer(&pulls, &reference);
     until("bytes of layers have come", || proxy.passed() > LAYER / 2).await;
     proxy.become_broken();
     let told = told(viewer).await;
@@ -160,18 +170,18 @@ async fn engine_two_viewers_see_the_same_pull_and_one_who_leaves_does_not_stop_i
     let pulls = pulls();
     pulls.start(&reference, None, "t1");
     let mut first = JoinSet::new();
-    first.spawn(told(pulls.watch(&reference).unwrap()));
+    first.spawn(told(viewer(&pulls, &reference)));
     until("bytes of layers have come", || proxy.passed() > LAYER / 2).await;
-    let mut leaver = pulls.watch(&reference).unwrap();
+    let mut leaver = viewer(&pulls, &reference);
     leaver.next().await.unwrap();
-    let late = pulls.watch(&reference).unwrap();
+    let late = viewer(&pulls, &reference);
     pulls.start(&reference, None, "t2");
     assert_eq!(pulls.list().len(), 1);
     assert_eq!(pulls.list()[0].viewers, 3);
     drop(leaver);
     assert_eq!(pulls.list()[0].viewers, 2);
     let (first, late) = (first.join_all().await.remove(0), told(late).await);
-    assert!(matches!(first.last(), Some(Update::Done { .. })));
+    assert!(matches!(first.last(), Some(PullUpdate::Done { .. })));
     assert_eq!(first.last(), late.last());
     assert!(percents(&late).first() > Some(&0), "{late:?}");
     assert!(matches!(pulls.report(&reference), PullReport::Done { token, .. } if token == "t2"));
@@ -185,7 +195,7 @@ async fn engine_a_cancelled_pull_stops_on_the_engine() {
     let reference = image.at(&proxy.address);
     let pulls = pulls();
     pulls.start(&reference, None, "t1");
-    let viewer = pulls.watch(&reference).unwrap();
+    let viewer = viewer(&pulls, &reference);
     until("bytes of layers have come", || proxy.passed() > LAYER / 20).await;
     pulls.cancel(&reference);
     assert_eq!(error(&told(viewer).await), CANCELLED);

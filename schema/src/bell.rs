@@ -2,7 +2,7 @@
 //!
 //! The commit of a change of desired state rings it, in this process at once, in others by `NOTIFY`
 //! on PostgreSQL ([`crate::db::Db::listen`]). It carries no key and no reason, so nothing can
-//! be lost in it: any number of rings before somebody looks are one ring, and who hears it asks the
+//! be lost in it: any number of rings before somebody reads are one ring, and the listener asks the
 //! database what has changed.
 
 use tokio::sync::watch;
@@ -14,7 +14,7 @@ pub const CHANNEL: &str = "agentyard_bell";
 struct Count {
     rings: u64,
     reconnects: u64,
-    /// The transport is down: only rings of this process are heard.
+    /// The transport is down: only rings of this process arrive.
     deaf: bool,
 }
 
@@ -22,7 +22,7 @@ struct Count {
 #[derive(Debug, Clone)]
 pub struct Ringer(watch::Sender<Count>);
 
-/// The side that listens; each clone hears every ring.
+/// The side that listens; each clone receives every ring.
 #[derive(Debug, Clone)]
 pub struct Bell {
     count: watch::Receiver<Count>,
@@ -59,7 +59,7 @@ impl Ringer {
         });
     }
 
-    /// The transport was interrupted, so rings may have been lost: everything must be looked at.
+    /// The transport was interrupted, so rings may have been lost: everything must be read again.
     pub fn reconnected(&self) {
         self.0.send_modify(|count| {
             count.reconnects = count.reconnects.wrapping_add(1);
@@ -67,7 +67,7 @@ impl Ringer {
         });
     }
 
-    /// Whether only rings of this process are heard, because the transport is down.
+    /// Whether only rings of this process arrive, because the transport is down.
     pub fn is_deaf(&self) -> bool {
         self.0.borrow().deaf
     }
@@ -113,7 +113,7 @@ mod tests {
         bell.rung().await.unwrap();
         bell.listen();
         let silence = tokio::time::timeout(Duration::from_secs(9), bell.rung()).await;
-        assert!(silence.is_err(), "two rings before a look are one");
+        assert!(silence.is_err(), "two rings before a read are one");
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{Generation, ObjectRef, Timestamp};
 
-/// What a condition speaks of.
+/// The type of a condition.
 #[derive(
     Debug,
     Clone,
@@ -23,9 +23,9 @@ use crate::ids::{Generation, ObjectRef, Timestamp};
 pub enum ConditionType {
     /// Observed to be as desired, with nothing left to do.
     Ready,
-    /// Making no progress by itself: a person must look.
+    /// Makes no progress by itself: needs manual action.
     Stalled,
-    /// Passes are switched off for this object.
+    /// Reconciliation of this object is suspended.
     Paused,
 }
 
@@ -48,11 +48,11 @@ pub enum ConditionStatus {
     True,
     /// It does not hold.
     False,
-    /// The world could not be read, so nobody knows.
+    /// It could not be observed.
     Unknown,
 }
 
-/// Why a condition has its status: a stable word for programs, with a remedy for people.
+/// Why a condition has its status: a stable word for programs, with a remedy for operators.
 #[derive(
     Debug,
     Clone,
@@ -80,7 +80,7 @@ pub enum Reason {
     Converged,
     /// Steps towards the desired state are under way.
     Progressing,
-    /// Started, but its readiness check has not passed yet.
+    /// Started, but the readiness check has not passed yet.
     NotReady,
     /// The container engine cannot be reached.
     EngineUnavailable,
@@ -90,7 +90,7 @@ pub enum Reason {
     DataDirMismatch,
     /// The agent network does not exist yet.
     NetworkMissing,
-    /// The agent network must be made anew, but containers still use it.
+    /// The agent network must be recreated, but containers still use it.
     NetworkInUse,
     /// The agent network has no free address.
     NetworkFull,
@@ -100,35 +100,35 @@ pub enum Reason {
     ImagePulling,
     /// The image could not be pulled.
     ImagePullFailed,
-    /// The image shall leave the engine, but users have it.
+    /// The image is to be deleted, but users have it.
     ImageInUse,
-    /// A user did not become ready on the new image; nobody more is moved.
+    /// A user did not become ready on the new image; no more users are moved.
     RolloutPaused,
-    /// The rollout ended, and somebody could not be moved, or not back.
+    /// The rollout ended, and users could not be moved, or not back.
     RolloutFailed,
-    /// The container waits until the agent's files are as they should be.
+    /// The container waits until the agent's files are as desired.
     ConfigPending,
-    /// A file of the agent's cannot be read, so it is left as it is.
+    /// A file of the agent cannot be read, so it is left unchanged.
     InvalidUserConfig,
     /// The agent's files cannot be brought to the version that the image reads.
     NoMigrationPath,
     /// The global agent or security settings cannot be used.
     InvalidGlobalConfig,
-    /// The source of adapter packages could not be asked.
+    /// The source of adapter packages could not be read.
     AdapterSourceFailed,
-    /// What the source of adapter packages gave is not a valid package.
+    /// The source of adapter packages returned an invalid package.
     AdapterInvalid,
     /// An object of the same name exists that Agentyard does not own.
     NameConflict,
     /// The user's directory cannot be used as it is.
     HomeConflict,
-    /// The user's directory is not there yet.
+    /// The user's directory does not exist yet.
     HomeMissing,
-    /// The container ends again and again soon after its start.
+    /// The container repeatedly exits soon after its start.
     CrashLoop,
-    /// The container ended by itself and is about to be started again.
+    /// The container exited by itself and is about to be restarted.
     Exited,
-    /// The replacement container did not become ready; the old one was put back.
+    /// The replacement did not become ready; the previous container was restored.
     ReplacementFailed,
     /// `run_as=image` needs a service that runs as root.
     NeedsRoot,
@@ -136,27 +136,27 @@ pub enum Reason {
     InvalidSettings,
     /// The storage of the engine or of the data directory is full.
     StorageFull,
-    /// A pass failed for a passing reason and will be tried again.
+    /// A reconciliation failed for a temporary reason and is retried.
     Retrying,
-    /// A pass failed for a reason that trying again does not mend.
+    /// A reconciliation failed for a reason that a retry does not mend.
     Failed,
-    /// A pass crashed; this is a defect of Agentyard.
+    /// A reconciliation crashed; this is a defect of Agentyard.
     Panicked,
-    /// Five passes in a row changed something for the same generation.
+    /// Five reconciliations in a row changed something for the same generation.
     NoProgress,
     /// Being removed.
     Terminating,
-    /// Somebody paused this object, its reconciler, or all of them.
+    /// This object, its reconciler, or all reconciliation is paused.
     PausedByOperator,
-    /// Changes are no longer heard of as they happen; looking regularly finds them, later.
+    /// The event stream is lost; the resync finds changes, later.
     WatchLost,
-    /// Changes are heard of again.
+    /// The event stream is back.
     WatchRestored,
-    /// A part of the service ended by itself or crashed, and the process with it.
+    /// A task of the service ended by itself or crashed, and the process with it.
     TaskEnded,
-    /// A reconciler makes no progress although work waits.
+    /// A reconciler makes no progress although work is queued.
     Stuck,
-    /// A reconciler that was stuck works again.
+    /// A reconciler that was stuck makes progress again.
     Recovered,
 }
 
@@ -166,8 +166,8 @@ impl Reason {
         self.into()
     }
 
-    /// Whether a person must act before this can become `Ready=True`: for a caller who waits, a failure.
-    pub fn needs_person(self) -> bool {
+    /// Whether manual action is needed before this can become `Ready=True`: for a caller who waits, a failure.
+    pub fn needs_action(self) -> bool {
         match self {
             Self::EngineTooOld
             | Self::DataDirMismatch
@@ -216,7 +216,7 @@ impl Reason {
         }
     }
 
-    /// One line that says what a person can do about it; empty when there is nothing to do.
+    /// One line that says what to do about it; empty when there is nothing to do.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::Running
@@ -225,24 +225,24 @@ impl Reason {
             | Self::WatchRestored
             | Self::Recovered => "",
             Self::Pending | Self::Progressing | Self::Terminating => {
-                "Wait; the next pass continues by itself."
+                "Wait; reconciliation continues automatically."
             }
-            Self::NotReady => "Wait, or read the container's log if it does not become ready.",
+            Self::NotReady => "Wait; read the container's log if it does not become ready.",
             Self::EngineUnavailable => {
                 "Start the container engine or correct --docker-host; recovery is automatic."
             }
             Self::EngineTooOld => "Upgrade the engine to Docker 20.10 (API 1.41) or newer.",
             Self::DataDirMismatch => {
-                "Set --engine-data-dir to the path under which the engine's host sees the data directory."
+                "Set --engine-data-dir to the path of the data directory on the engine's host."
             }
             Self::NetworkMissing => {
-                "Wait; the engine reconciler creates the network. If it stays so, look at engine/local."
+                "Wait; the engine reconciler creates the network. If this persists, describe engine/local."
             }
             Self::NetworkInUse => {
-                "Stop all containers, or set container.network_subnet back to what it was."
+                "Stop all containers, or restore the previous container.network_subnet."
             }
             Self::NetworkFull => {
-                "Remove users, or choose a larger container.network_subnet while no container exists."
+                "Delete users, or stop all containers and set a larger container.network_subnet."
             }
             Self::ImageMissing => {
                 "Load the image on the engine, or set image.pull_policy to missing or always."
@@ -252,67 +252,69 @@ impl Reason {
                 "Check image.name, image.tag and the registry credentials; the pull is retried."
             }
             Self::ImageInUse => {
-                "Move its users to another image with migrate, then it is removed by itself."
+                "Move its users to another image with a rollout; the image is then deleted automatically."
             }
             Self::RolloutPaused => {
-                "Look at the failed users; then resume, roll back or cancel the rollout."
+                "Inspect the failed users, then resume, roll back or cancel the rollout."
             }
             Self::RolloutFailed => {
-                "Look at the failed users; start another rollout for them, or roll this one back."
+                "Inspect the failed users, then start another rollout for them or roll this one back."
             }
             Self::ConfigPending => {
-                "Wait; the agent-config reconciler writes the files. If it stays so, look at agent-config/<name>."
+                "Wait; the agent-config reconciler writes the files. If this persists, describe agent-config/<name>."
             }
             Self::InvalidUserConfig => {
-                "Correct or remove the file that the message names, inside the container; then force a pass with retry."
+                "Correct or delete the file named in the message, inside the container, then run retry."
             }
             Self::NoMigrationPath => {
                 "Choose an image that reads the files, or an adapter that declares this migration."
             }
             Self::InvalidGlobalConfig => {
-                "Correct the settings agent and security of the configuration."
+                "Correct the keys agent and security of the configuration."
             }
             Self::AdapterSourceFailed => {
-                "Check adapter.source_url and that the service can reach it; it is asked again by itself."
+                "Check adapter.source_url and that the service can reach it; the source is retried."
             }
             Self::AdapterInvalid => {
-                "Tell whoever maintains the package what the message names; the active adapter stays."
+                "Correct the package as the message says; the active adapter stays in effect."
             }
             Self::NameConflict => {
                 "Rename or remove the foreign object; Agentyard never touches what it does not own."
             }
             Self::HomeConflict => {
-                "Look at the user's directory on the server; it belongs to somebody else or is not a directory."
+                "Inspect the user's directory on the server: it has another owner or is not a directory."
             }
             Self::HomeMissing => {
-                "Wait; the user reconciler creates the directory. If it stays so, look at user/<name>."
+                "Wait; the user reconciler creates the directory. If this persists, describe user/<name>."
             }
             Self::CrashLoop => {
-                "Read the container's log, correct image or configuration, then restart the container."
+                "Read the container's log, correct the image or configuration, then restart the container."
             }
             Self::Exited => "Wait for the restart, or read the container's log.",
             Self::ReplacementFailed => {
-                "Read the events; correct image or settings, or restart the container to try again."
+                "Read the events, then correct the image or settings, or restart the container to retry."
             }
             Self::NeedsRoot => "Run the service as root, or choose an adapter with run_as=service.",
             Self::InvalidSettings => "Correct the settings named in the message.",
             Self::StorageFull => "Free space on the engine's storage or the data directory.",
-            Self::Retrying => "Wait for the next attempt, or force it with retry.",
-            Self::Failed => "Correct what the message names, then force a pass with retry.",
-            Self::Panicked => "Report the log of this pass; it is tried again by itself.",
+            Self::Retrying => "Wait for the next attempt, or run retry.",
+            Self::Failed => "Correct what the message names, then run retry.",
+            Self::Panicked => "Report the log of this reconciliation; it is retried.",
             Self::NoProgress => {
-                "Find out who else changes this object; passes go on with a growing delay."
+                "Find out what else changes this object; reconciliation continues with a growing delay."
             }
             Self::PausedByOperator => "Resume it when you are done.",
             Self::WatchLost => {
-                "Look at the connection to the engine or database; it is restored by itself."
+                "Check the connection to the engine or database; it is restored automatically."
             }
-            Self::TaskEnded => "Report the log; whatever runs the service starts it again.",
+            Self::TaskEnded => {
+                "Report the log; the supervisor of the process restarts the service."
+            }
             Self::Stuck => "Report the log; restart the service if it does not recover.",
         }
     }
 
-    /// What is tried at the next look, without anybody's doing; empty when nothing is wrong.
+    /// What the next reconciliation does by itself; empty when nothing is wrong.
     pub fn next_try(self) -> &'static str {
         match self {
             Self::Running
@@ -321,36 +323,35 @@ impl Reason {
             | Self::WatchRestored
             | Self::Recovered => "",
             Self::Pending | Self::Progressing => "the next step is taken",
-            Self::NotReady => "the readiness check is asked again",
-            Self::EngineUnavailable => "the engine is called again",
-            Self::EngineTooOld => "the engine is asked for its version again",
-            Self::DataDirMismatch => "the data directory is probed again",
-            Self::NetworkMissing | Self::NetworkInUse => "the network is looked at again",
-            Self::NetworkFull => "an address is asked for again",
-            Self::ImageMissing => "the image is looked for on the engine again",
-            Self::ImagePulling => "the pull is looked at again",
-            Self::ImagePullFailed => "the image is pulled again",
-            Self::ImageInUse => "it is looked whether users still have the image",
-            Self::RolloutPaused => "nothing is tried until it is resumed",
+            Self::NotReady => "the readiness check is repeated",
+            Self::EngineUnavailable => "the connection to the engine is retried",
+            Self::EngineTooOld => "the engine's version is checked again",
+            Self::DataDirMismatch => "the data directory is checked again",
+            Self::NetworkMissing | Self::NetworkInUse => "the network is checked again",
+            Self::NetworkFull => "an address is requested again",
+            Self::ImageMissing => "the image is looked up on the engine again",
+            Self::ImagePulling => "the pull is checked again",
+            Self::ImagePullFailed => "the pull is retried",
+            Self::ImageInUse => "the users of the image are checked again",
+            Self::RolloutPaused | Self::PausedByOperator => "nothing is tried until it is resumed",
             Self::RolloutFailed => "nothing is tried; the rollout has ended",
-            Self::ConfigPending => "it is looked whether the files were written",
+            Self::ConfigPending => "the agent's files are checked again",
             Self::InvalidUserConfig => "the files are read again",
-            Self::NoMigrationPath | Self::InvalidGlobalConfig => "the files are made again",
-            Self::AdapterSourceFailed | Self::AdapterInvalid => "the source is asked again",
-            Self::NameConflict => "it is looked whether the name is free",
-            Self::HomeConflict | Self::HomeMissing => "the user's directory is looked at again",
-            Self::CrashLoop | Self::Exited => "the container is started again",
-            Self::ReplacementFailed => "the replacement is tried again",
-            Self::NeedsRoot => "it is looked whether the service runs as root",
+            Self::NoMigrationPath | Self::InvalidGlobalConfig => "the files are rendered again",
+            Self::AdapterSourceFailed | Self::AdapterInvalid => "the source is read again",
+            Self::NameConflict => "the name is checked again",
+            Self::HomeConflict | Self::HomeMissing => "the user's directory is checked again",
+            Self::CrashLoop | Self::Exited => "the container is restarted",
+            Self::ReplacementFailed => "the replacement is retried",
+            Self::NeedsRoot => "the user of the service is checked again",
             Self::InvalidSettings => "the same settings are tried again",
-            Self::StorageFull => "the step that found no space is tried again",
-            Self::Retrying | Self::Failed | Self::Panicked => "the failed step is tried again",
+            Self::StorageFull => "the step that found no space is retried",
+            Self::Retrying | Self::Failed | Self::Panicked => "the failed step is retried",
             Self::NoProgress => "the change is made again",
-            Self::Terminating => "the removal goes on",
-            Self::PausedByOperator => "nothing is tried until it is resumed",
-            Self::WatchLost => "the watch is opened again",
-            Self::TaskEnded => "the service is started again by whatever runs it",
-            Self::Stuck => "the reconciler goes on when what holds it up ends",
+            Self::Terminating => "the removal continues",
+            Self::WatchLost => "the event stream is reopened",
+            Self::TaskEnded => "the service is restarted by its supervisor",
+            Self::Stuck => "the reconciler continues when it is no longer blocked",
         }
     }
 }
@@ -358,14 +359,14 @@ impl Reason {
 /// One statement about an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Condition {
-    /// What it speaks of.
+    /// Its type.
     #[serde(rename = "type")]
     pub kind: ConditionType,
     /// Whether it holds.
     pub status: ConditionStatus,
     /// Why, for programs.
     pub reason: Reason,
-    /// Why, for people. Never holds a secret.
+    /// Why, for operators. Never holds a secret.
     pub message: String,
     /// The object that this one waits for, if it waits for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -375,6 +376,10 @@ pub struct Condition {
     pub observed_generation: Generation,
     /// When `status` last changed.
     pub last_transition_at: Timestamp,
+    /// How far what is under way is, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 100)]
+    pub percent: Option<u8>,
 }
 
 impl Condition {
@@ -393,12 +398,13 @@ impl Condition {
             waits_for: None,
             observed_generation: Generation::default(),
             last_transition_at: Timestamp::default(),
+            percent: None,
         }
     }
 
-    /// Whether it does not hold before a person acts.
-    pub fn needs_person(&self) -> bool {
-        self.status != ConditionStatus::True && self.reason.needs_person()
+    /// Whether it does not hold until somebody takes action.
+    pub fn needs_action(&self) -> bool {
+        self.status != ConditionStatus::True && self.reason.needs_action()
     }
 
     /// `Ready=True`: only ever made from an observation with nothing left to do.
@@ -416,7 +422,7 @@ impl Condition {
         )
     }
 
-    /// `Ready=Unknown`: the world could not be read.
+    /// `Ready=Unknown`: it could not be observed.
     pub fn unknown(reason: Reason, message: impl Into<String>) -> Self {
         Self::new(
             ConditionType::Ready,
@@ -433,6 +439,7 @@ impl Condition {
             && self.reason == other.reason
             && self.message == other.message
             && self.waits_for == other.waits_for
+            && self.percent == other.percent
     }
 }
 

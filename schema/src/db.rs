@@ -179,7 +179,7 @@ impl Db {
     }
 
     /// Forwards rings of other processes to the bell; returns at once on SQLite, which only one
-    /// process serves. Notifications may be lost around a reconnect, so each one is told as
+    /// process serves. Notifications may be lost around a reconnect, so each one counts as
     /// an interruption.
     pub async fn listen(&self) -> Result<(), DbError> {
         let Backend::Postgres(url) = &self.backend else {
@@ -190,13 +190,13 @@ impl Db {
                 Ok(mut listener) => match listener.listen(bell::CHANNEL).await {
                     Ok(()) => {
                         self.ringer.reconnected();
-                        // It would connect anew before it told of a lost connection.
+                        // It would reconnect before it reports a lost connection.
                         listener.eager_reconnect(false);
                         // `None` stands for a lost connection.
                         while let Ok(Some(_)) = listener.try_recv().await {
                             self.ringer.ring();
                         }
-                        warn!("the connection that tells of other replicas' changes is lost");
+                        warn!("the connection that reports changes of other replicas is lost");
                     }
                     Err(error) => warn!(%error, "cannot listen for changes of other replicas"),
                 },
@@ -209,7 +209,7 @@ impl Db {
         }
     }
 
-    /// Whether changes of other processes are heard of as they happen. Always true on SQLite, where
+    /// Whether changes of other processes arrive as they happen. Always true on SQLite, where
     /// there are none.
     pub fn hears_others(&self) -> bool {
         !self.ringer.is_deaf()
@@ -247,7 +247,7 @@ impl Tx {
         self.ring = true;
     }
 
-    /// Marks that an object is created or changed here. Watchers are told of it, and reconcilers look at nothing
+    /// Marks that an object is created or changed here. Watchers are notified of it, and reconcilers read nothing
     /// else: without it a new generation waits for the next full pass.
     pub(crate) fn changed(&mut self, kind: Kind, uid: &Uid) {
         self.pending.changed(kind, uid);
@@ -358,7 +358,7 @@ async fn create_private(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Looks at an existing file without any chance of changing it, before it is opened for writing.
+/// Inspects an existing file without any chance of changing it, before it is opened for writing.
 async fn refuse_foreign_file(path: &Path, backend: &Backend) -> Result<(), OpenError> {
     match tokio::fs::metadata(path).await {
         Ok(meta) if meta.is_file() && meta.len() > 0 => {}
@@ -428,7 +428,7 @@ async fn refuse_foreign_file(path: &Path, backend: &Backend) -> Result<(), OpenE
         if !MIGRATOR.version_exists(version) {
             return Err(OpenError::Newer {
                 place: backend.place(),
-                detail: format!("migration {version} is not known here"),
+                detail: format!("unknown migration {version}"),
             });
         }
     }
@@ -439,11 +439,11 @@ async fn migrate(pool: &AnyPool, backend: &Backend) -> Result<(), OpenError> {
     MIGRATOR.run(pool).await.map_err(|error| match error {
         MigrateError::VersionMissing(version) => OpenError::Newer {
             place: backend.place(),
-            detail: format!("migration {version} is not known here"),
+            detail: format!("unknown migration {version}"),
         },
         MigrateError::VersionMismatch(version) => OpenError::Newer {
             place: backend.place(),
-            detail: format!("migration {version} differs from ours"),
+            detail: format!("migration {version} differs from the one in this release"),
         },
         other => OpenError::Migrate(other),
     })?;

@@ -6,10 +6,10 @@ use crate::ids::InvalidUserName;
 #[derive(Debug, thiserror::Error)]
 pub enum DbError {
     /// The row does not exist.
-    #[error("no such {0}")]
+    #[error("{0} not found")]
     NotFound(&'static str),
     /// The row has another generation than the caller expected.
-    #[error("the object was changed meanwhile: its generation is {actual}")]
+    #[error("the object was changed concurrently: its generation is {actual}")]
     StaleGeneration {
         /// The generation it has now.
         actual: i64,
@@ -37,7 +37,7 @@ pub enum DbError {
     /// A stored name breaks the rule for names.
     #[error("a stored user name is not valid")]
     InvalidName(#[from] InvalidUserName),
-    /// A stored value cannot be understood.
+    /// A stored value cannot be read.
     #[error("a stored value cannot be read: {0}")]
     Corrupt(String),
     /// A sealed value could not be opened with this master key.
@@ -65,7 +65,7 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 pub enum OpenError {
     /// The URL is neither `sqlite:<path>` nor `postgres://…`.
     #[error(
-        "the database URL is not understood: {0}; use sqlite:<path> or postgres://user:password@host/database"
+        "invalid database URL: {0}; use sqlite:<path> or postgres://user:password@host/database"
     )]
     Url(String),
     /// The file is not a database, or a damaged one. It was not touched.

@@ -69,7 +69,7 @@ pub struct Event {
     pub id: i64,
     /// `kind/name` of the object.
     pub object: String,
-    /// Its identity: tells apart two bearers of one name.
+    /// Its identity: distinguishes two bearers of one name.
     pub uid: Uid,
     /// Why, for programs.
     pub reason: String,
@@ -220,7 +220,7 @@ pub struct Filter {
     /// Only those of this kind of object, or of the service.
     pub kind: Option<Subject>,
     /// Only those of objects that have or had this name (case-insensitively): what happened to an
-    /// object that is gone can still be told.
+    /// object that is gone can still be shown.
     pub name: Option<String>,
     /// Only those with this reason.
     pub reason: Option<Reason>,

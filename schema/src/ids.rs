@@ -37,7 +37,7 @@ impl Uid {
         &self.0
     }
 
-    /// The first six hex digits, used to tell apart container names that would collide.
+    /// The first six hex digits, used to distinguish container names that would collide.
     pub fn short(&self) -> &str {
         self.0.get(..6).unwrap_or(&self.0)
     }
@@ -246,7 +246,7 @@ pub const USER_NAME_RULE: &str = "a user name has 1 to 64 characters of A-Z a-z 
 pub struct InvalidUserName;
 
 impl UserName {
-    /// The name as the person wrote it.
+    /// The name as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -223,7 +223,7 @@ async fn statements_and_rows_tell_the_same_of_a_target(fixture: Fixture) {
     );
     // As an earlier release has saved them.
     sqlx::query(AssertSqlSafe(
-        "UPDATE object_status SET needs_person = NULL, ready_since = NULL".to_owned(),
+        "UPDATE object_status SET needs_action = NULL, ready_since = NULL".to_owned(),
     ))
     .execute(&mut *tx)
     .await
@@ -309,7 +309,7 @@ async fn only_old_operations_that_have_ended_are_forgotten(fixture: Fixture) {
     let rollout = operation::create(&mut tx, "upgrade", "admin", &[], NOW);
     let rollout = rollout.await.unwrap();
     sqlx::query(AssertSqlSafe(format!(
-        "INSERT INTO rollouts (uid, type, reference, source, max_unavailable, pause_on_failure, health_timeout_ms, wish) \
+        "INSERT INTO rollouts (uid, type, reference, source, max_unavailable, pause_on_failure, health_timeout_ms, desired) \
          VALUES ('{rollout}', 'upgrade', 'r', 'registry', 1, 1, 1, 'run')"
     )))
     .execute(&mut *tx)

@@ -13,7 +13,7 @@ use schema::image::{self, DesiredImage, ImageFacts};
 use schema::object::{self, StatusRow};
 use schema::operation;
 use schema::rollout::{
-    self, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, TargetState, Wish,
+    self, DesiredRollout, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, TargetState,
 };
 use schema::user::{self, NewUser, Source};
 
@@ -288,8 +288,8 @@ async fn l35_a_user_is_in_one_unfinished_rollout(fixture: Fixture) {
     let mut tx = fixture.db.begin().await.unwrap();
     let (row, targets) = rollout::get(&mut tx, &first).await.unwrap().unwrap();
     assert_eq!(
-        (row.wish, row.attempt, row.max_unavailable),
-        (Wish::Run, 1, 2)
+        (row.desired, row.attempt, row.max_unavailable),
+        (DesiredRollout::Run, 1, 2)
     );
     assert_eq!(
         (row.actor.as_str(), row.facts.phase),
@@ -430,7 +430,7 @@ async fn a_rollout_obeys_only_what_fits_its_state(fixture: Fixture) {
     assert!(matches!(stale, Err(DbError::StaleGeneration { .. })));
     rollout::resume(&mut tx, &uid, None).await.unwrap();
     let (row, _) = rollout::get(&mut tx, &uid).await.unwrap().unwrap();
-    assert_eq!((row.wish, row.attempt), (Wish::Run, 2));
+    assert_eq!((row.desired, row.attempt), (DesiredRollout::Run, 2));
     let phase = async |tx: &mut Tx| {
         let (row, _) = rollout::get(tx, &uid).await.unwrap().unwrap();
         row.phase()

@@ -143,6 +143,6 @@ fn the_chat_app_channel_takes_a_client_id_and_a_client_secret_in_every_version()
 #[test]
 fn the_agent_is_told_to_use_its_mcp_servers_at_all() {
     // It does not by default, whatever servers its file names.
-    let environment = picoclaw().index.agent.environment;
+    let environment = &picoclaw().index.agent.environment;
     assert_eq!(environment["PICOCLAW_TOOLS_MCP_ENABLED"], "true");
 }

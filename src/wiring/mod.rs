@@ -16,12 +16,11 @@ use api::auth::password::PasswordPool;
 use api::deps::Dependencies;
 use api::dispatch::Api;
 use api::follows::FollowLimit;
-use api::pull_log::PullLogs;
 use api::server::{Limits, Listener, Server, Surface, Tls};
 use api::settings::WebSettings;
 use api::tag_cache::TagCache;
 use api::watch::WatchHub;
-use reconcilers::container::AdapterAgents;
+use reconcilers::container::Agents;
 use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
 use reconcilers::drivers::registry::{self, OciRegistry};
@@ -121,7 +120,7 @@ pub async fn build(
         shutdown: shutdown.clone(),
     };
     let shared = Shared::new(world, options(settings, prepared), |adapters| {
-        Arc::new(AdapterAgents::new(Arc::clone(adapters)))
+        Arc::clone(adapters) as Arc<dyn Agents>
     });
     let mut controllers = Controllers {
         supervisor: &mut supervisor,
@@ -193,7 +192,6 @@ pub async fn build(
         stats: ports.clone(),
         images: ports.clone(),
         pulls: ports.clone(),
-        pull_logs: PullLogs::default(),
         viewers: FollowLimit::default(),
         registry: Arc::new(ports::Registries(OciRegistry::new(
             registry::Limits::default(),

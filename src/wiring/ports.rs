@@ -5,8 +5,8 @@ use std::sync::Arc;
 use api::ports::{
     AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
     EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LocalImage,
-    LogQuery, LogStream, LookBy, Mount, NextLook, Plan, PortError, PullStream, PullUpdate,
-    Pulls as PullsPort, Reconcilers, RegistryError, RegistryTags, RunningPull, Usage,
+    LogQuery, LogStream, LookBy, Mount, NextLook, Plan, PortError, Pulls as PullsPort, Reconcilers,
+    RegistryError, RegistryTags, Usage,
 };
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -16,11 +16,11 @@ use reconcilers::drivers::docker::{
 };
 use reconcilers::drivers::registry::{OciRegistry, Registry};
 use reconcilers::engine::view::{Connection, EngineView, Sight};
-use reconcilers::image::pulls::{Pulls, Update};
+use reconcilers::image::pulls::Pulls;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::{self, ReconcilerHandle, Summary};
 use schema::ids::Uid;
-use schema::image::ImageReference;
+use schema::image::{ImageReference, PullLog, RunningPull};
 use secrecy::SecretString;
 
 use super::health::Health;
@@ -200,38 +200,13 @@ impl RegistryTags for Registries {
     }
 }
 
-fn pull_update(update: Update) -> PullUpdate {
-    match update {
-        Update::Progress { event, sum } => PullUpdate::Progress {
-            status: event.status,
-            id: event.id,
-            current: event.current,
-            total: event.total,
-            percent: sum.percent,
-            bytes: sum.bytes,
-            bytes_total: sum.bytes_total,
-        },
-        Update::Done { image_id, digest } => PullUpdate::Done { digest, image_id },
-        Update::Failed { message } => PullUpdate::Error { message },
-    }
-}
-
 impl PullsPort for Ports {
-    fn watch(&self, reference: &str) -> Option<PullStream> {
-        let updates = self.pulls.watch(reference)?;
-        Some(updates.map(pull_update).boxed())
+    fn log(&self, reference: &str) -> Option<Arc<PullLog>> {
+        self.pulls.log(reference)
     }
 
     fn running(&self) -> Vec<RunningPull> {
-        let running = self.pulls.list().into_iter();
-        let running = running.map(|pull| RunningPull {
-            reference: pull.reference,
-            percent: pull.sum.percent,
-            bytes: pull.sum.bytes,
-            bytes_total: pull.sum.bytes_total,
-            started_at: pull.started_at,
-        });
-        running.collect()
+        self.pulls.list()
     }
 }
 

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reconcilers::container::settings::{AgentProfile, Readiness, RunAs};
 use reconcilers::drivers::adapter_source::fake::FakeSource;
 use reconcilers::drivers::docker::fake::FakeEngine;
 use reconcilers::register::register;
@@ -16,6 +15,7 @@ use reconcilers::runtime::{Context, Controllers, Settings, Waits};
 use reconcilers::shared::{Options, Shared, World};
 use reconcilers::stores::DataDir;
 use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
+use schema::adapter::{Agent, Readiness};
 use schema::clock::SharedClock;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -122,17 +122,15 @@ impl Process {
     }
 }
 
-fn profile(by_file: bool) -> AgentProfile {
-    AgentProfile {
-        home: "/root".to_owned(),
+fn profile(by_file: bool) -> Agent {
+    Agent {
         environment: [("AGENT_HOME".to_owned(), "/root/.agent".to_owned())].into(),
-        command: None,
         debug_command: Some(vec!["/bin/debug".to_owned()]),
-        run_as: RunAs::Service,
         readiness: if by_file {
             Readiness::File(READY_FILE.to_owned())
         } else {
             Readiness::Running
         },
+        ..Agent::default()
     }
 }

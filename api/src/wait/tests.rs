@@ -135,7 +135,7 @@ fn a_removal_has_converged_when_the_user_is_purged() {
 fn every_failure_has_a_status_and_a_code() {
     for reason in Reason::VARIANTS
         .iter()
-        .filter(|reason| reason.needs_person())
+        .filter(|reason| reason.needs_action())
     {
         let error = failure(&change(1), *reason, "x".to_owned());
         let expected = match reason {

@@ -14,7 +14,6 @@ use schema::ids::Uid;
 use secrecy::SecretString;
 
 use super::{AgentConfigReconciler, ConfigError};
-use crate::container::profile;
 use crate::engine::plan::NetworkState;
 use crate::engine::view::Connection;
 use crate::runtime::Purpose;
@@ -108,12 +107,12 @@ impl AgentConfigReconciler {
             Err(unknown) => return Ok(World::NoAddress(unknown)),
         };
         let adapter = self.adapters.at(row.adapter_generation).await?;
-        let owner = profile(&adapter).home_owner(self.options.service_user);
+        let agent = &adapter.index.agent;
+        let owner = agent.home_owner(self.options.service_user);
         match self.data_dir.state(&row.name, &row.uid, owner).await? {
             HomeState::Ready => {}
             other => return Ok(World::NoHome(other)),
         }
-        let agent = &adapter.index.agent;
         let paths = [agent.config_file.as_str(), agent.security_file.as_str()];
         let found = self
             .data_dir

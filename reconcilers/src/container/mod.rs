@@ -43,7 +43,7 @@ use crate::stores::{ConfigSource, DataDir, Desired, Rows};
 pub use apply::ContainerError;
 pub(crate) use apply::classify_engine;
 pub use plan::Action;
-pub use profile::{AdapterAgents, Agents, profile};
+pub use profile::Agents;
 pub use store::ContainerStore;
 
 /// Starts the reconciler of containers.

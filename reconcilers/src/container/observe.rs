@@ -9,6 +9,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use schema::adapter::{Agent, Readiness};
 use schema::condition::Reason;
 use schema::config::{Config, PullPolicy};
 use schema::container::ContainerRow;
@@ -17,7 +18,7 @@ use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
 use super::names::Names;
-use super::settings::{self, AgentProfile, Inputs, LABEL_CONFIG_DIGEST, Readiness};
+use super::settings::{self, Inputs, LABEL_CONFIG_DIGEST};
 use super::{ContainerError, ContainerReconciler};
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
@@ -378,7 +379,7 @@ impl ContainerReconciler {
         row: &ContainerRow,
         names: &Names,
         config: &Config,
-        agent: &AgentProfile,
+        agent: &Agent,
     ) -> Result<(), ContainerError> {
         let settings_of = |image_id: &str| {
             settings::container_settings(
@@ -460,7 +461,7 @@ impl ContainerReconciler {
     async fn home_state(
         &self,
         row: &ContainerRow,
-        agent: &AgentProfile,
+        agent: &Agent,
     ) -> Result<HomeState, ContainerError> {
         let owner = agent.home_owner(self.options.service_user);
         Ok(self.data_dir.state(&row.name, &row.uid, owner).await?)
@@ -471,7 +472,7 @@ impl ContainerReconciler {
         seen: &mut Seen,
         row: &ContainerRow,
         names: &Names,
-        agent: &AgentProfile,
+        agent: &Agent,
     ) -> Result<(), ContainerError> {
         let Some(base) = seen
             .named(&names.base)
@@ -493,7 +494,7 @@ impl ContainerReconciler {
     async fn passes(
         &self,
         row: &ContainerRow,
-        agent: &AgentProfile,
+        agent: &Agent,
         base: &Container,
         details: Option<&ContainerDetails>,
     ) -> Result<bool, ContainerError> {

@@ -10,9 +10,9 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
 use super::ContainerError;
-use super::settings::{AgentProfile, Readiness};
 use crate::drivers::docker::{Container, ContainerDetails, ContainerEngine};
 use crate::engine::view::NETWORK;
+use schema::adapter::{Agent, Readiness};
 
 /// Short, because a worker waits for it; an agent that is slower is asked again.
 const TIMEOUT: Duration = Duration::from_millis(500);
@@ -39,7 +39,7 @@ impl Prober {
     /// that is no error.
     pub(super) async fn is_ready(
         &self,
-        agent: &AgentProfile,
+        agent: &Agent,
         container: &Container,
         details: Option<&ContainerDetails>,
         engine: &dyn ContainerEngine,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schema::adapter::{Agent, RunAs};
 use schema::config::Config;
 use schema::container::ContainerRow;
 use schema::ids::Uid;
@@ -19,68 +20,13 @@ pub const LABEL_DEBUG: &str = "io.agentyard.debug";
 /// Label: what the agent's files said when it was made, as far as it must be restarted for that.
 pub const LABEL_CONFIG_DIGEST: &str = "io.agentyard.config_digest";
 
-/// How the agent is run, as the adapter package says.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AgentProfile {
-    /// Where the user's directory is mounted.
-    pub home: String,
-    /// Environment, with `${agent_dir}` already expanded.
-    pub environment: BTreeMap<String, String>,
-    /// Command; `None` = the image's.
-    pub command: Option<Vec<String>>,
-    /// Command of a debug container; `None` = the same as without.
-    pub debug_command: Option<Vec<String>>,
-    /// Who the agent runs as.
-    pub run_as: RunAs,
-    /// When the agent counts as ready.
-    pub readiness: Readiness,
-}
-
-/// Who the agent runs as.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunAs {
-    /// The uid and gid the service runs as.
-    Service,
-    /// The image's own user. Needs a service that runs as root.
-    Image,
-    /// A fixed uid and gid.
-    Fixed(u32, u32),
-}
-
-/// When an agent counts as ready.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Readiness {
-    /// As soon as it runs.
-    Running,
-    /// When `GET http://<address>:port<path>` answers with a 2xx.
-    Http {
-        /// Port inside the container.
-        port: u16,
-        /// Path, with the leading slash.
-        path: String,
-    },
-    /// When this file exists in the container and is newer than its start.
-    File(String),
-}
-
-impl AgentProfile {
-    /// Whether the agent's files belong to somebody the service must be root to serve.
-    pub fn needs_root(&self, service_user: (u32, u32)) -> bool {
-        match self.run_as {
-            RunAs::Service => false,
-            RunAs::Image => service_user.0 != 0,
-            RunAs::Fixed(uid, gid) => service_user.0 != 0 && (uid, gid) != service_user,
-        }
-    }
-}
-
 /// What else than the row goes into the settings.
 #[derive(Debug, Clone)]
 pub struct Inputs<'a> {
     /// Effective configuration.
     pub config: &'a Config,
     /// How the agent is run.
-    pub agent: &'a AgentProfile,
+    pub agent: &'a Agent,
     /// The instance id.
     pub owner: &'a str,
     /// The data directory as the engine's host sees it.
@@ -112,7 +58,7 @@ pub fn container_settings(
                 inputs.service_user.0, inputs.service_user.1
             ))
         }
-        RunAs::Fixed(uid, gid) => {
+        RunAs::Ids(uid, gid) => {
             environment.insert("HOME".to_owned(), agent.home.clone());
             Some(format!("{uid}:{gid}"))
         }

@@ -16,7 +16,6 @@
 //! `progress` reckons how far they are, `feed` tells it.
 
 mod apply;
-mod feed;
 pub mod observe;
 pub mod plan;
 mod progress;

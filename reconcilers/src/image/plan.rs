@@ -6,10 +6,10 @@ use std::time::Duration;
 use schema::condition::{Condition, Reason};
 use schema::config::query::ENGINE_NAME;
 use schema::ids::{Kind, Timestamp};
-use schema::image::{DesiredImage, ImageFacts, ImageRow};
+use schema::image::{DesiredImage, ImageFacts, ImageRow, PullSum};
 
 use super::observe::{Snapshot, World};
-use super::pulls::{self, PullReport, Sum};
+use super::pulls::{self, PullReport};
 use crate::drivers::docker::Image;
 use crate::runtime::Plan;
 
@@ -150,6 +150,7 @@ fn present(
             message,
             failures,
             refused,
+            ..
         } if *token == row.pull_token => {
             let pause = if *refused {
                 pulls::LONGEST_RETRY
@@ -171,7 +172,7 @@ fn present(
     }
 }
 
-fn pulling(sum: Sum) -> Condition {
+fn pulling(sum: PullSum) -> Condition {
     let mut message = format!("{} %", sum.percent);
     if sum.bytes_total > 0 {
         let tenths = |bytes: u64| {
@@ -184,7 +185,10 @@ fn pulling(sum: Sum) -> Condition {
             tenths(sum.bytes_total)
         );
     }
-    Condition::not_ready(Reason::ImagePulling, message)
+    Condition {
+        percent: Some(sum.percent),
+        ..Condition::not_ready(Reason::ImagePulling, message)
+    }
 }
 
 fn absent(

@@ -1,4 +1,4 @@
-//! How far a pull is, in bytes and in percent, from what the engine tells of its layers.
+//! How far a pull is, in bytes and in percent, from what the engine reports of its layers.
 //!
 //! The percentage weighs layers by their size; one whose size is not known yet, or never will be
 //! because the engine has it already, counts like the average of the others. Downloading a layer is
@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use crate::drivers::docker::PullEvent;
+use schema::image::{PullEvent, PullSum};
 
 /// Layers that are followed; images have at most 127.
 const MOST_LAYERS: usize = 512;
@@ -15,20 +15,8 @@ const MOST_LAYERS: usize = 512;
 const DOWNLOADED: u64 = 800;
 const WHOLE: u64 = 1000;
 
-/// How far a pull is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sum {
-    /// From 0 to 100.
-    pub percent: u8,
-    /// Bytes downloaded.
-    pub bytes: u64,
-    /// Of how many, as far as is known.
-    pub bytes_total: u64,
-}
-
-#[derive(Debug, Clone)]
+#[derive(Debug, Default)]
 struct Layer {
-    last: PullEvent,
     size: Option<u64>,
     downloaded: u64,
     /// In thousandths of its way.
@@ -37,10 +25,9 @@ struct Layer {
     present: bool,
 }
 
-/// What is known of a pull under way. Bounded, however much the engine tells.
+/// What is known of a pull under way. Bounded, however much the engine reports.
 #[derive(Debug, Default)]
 pub struct Progress {
-    head: Option<PullEvent>,
     layers: Vec<Layer>,
     places: HashMap<String, usize>,
     digest: Option<String>,
@@ -54,7 +41,7 @@ fn share(part: u64, whole: u64, of: u64) -> u64 {
 }
 
 impl Layer {
-    fn take(&mut self, event: PullEvent) {
+    fn take(&mut self, event: &PullEvent) {
         let (current, total) = (event.current.unwrap_or(0), event.total);
         match event.status.as_str() {
             "Downloading" => {
@@ -83,24 +70,22 @@ impl Layer {
             // "Pulling fs layer", "Waiting", "Retrying in …": nothing is done yet, or nothing new.
             _ => {}
         }
-        self.last = event;
     }
 }
 
 impl Progress {
-    /// Takes in what the engine tells.
-    pub fn take(&mut self, event: PullEvent) {
+    /// Takes in what the engine reports.
+    pub fn take(&mut self, event: &PullEvent) {
         if event.status.starts_with("Pulling from") {
-            self.head = Some(event);
             return;
         }
-        let Some(id) = event.id.clone() else {
+        let Some(id) = &event.id else {
             if let Some(digest) = event.status.strip_prefix("Digest: ") {
                 self.digest = Some(digest.trim().to_owned());
             }
             return;
         };
-        match self.places.get(&id).copied() {
+        match self.places.get(id).copied() {
             Some(place) => {
                 if let Some(layer) = self.layers.get_mut(place) {
                     layer.take(event);
@@ -108,15 +93,9 @@ impl Progress {
             }
             None if self.layers.len() >= MOST_LAYERS => return,
             None => {
-                let mut layer = Layer {
-                    last: PullEvent::default(),
-                    size: None,
-                    downloaded: 0,
-                    way: 0,
-                    present: false,
-                };
+                let mut layer = Layer::default();
                 layer.take(event);
-                self.places.insert(id, self.layers.len());
+                self.places.insert(id.clone(), self.layers.len());
                 self.layers.push(layer);
             }
         }
@@ -125,7 +104,7 @@ impl Progress {
 
     /// The percentage that the layers make now; below 100, because an error may still come.
     fn weighed(&self) -> u8 {
-        // The engine tells first of the layers it has: they are not the whole of it.
+        // The engine reports first the layers it has: they are not the whole of it.
         if !self
             .layers
             .iter()
@@ -149,10 +128,10 @@ impl Progress {
     }
 
     /// How far it is.
-    pub fn sum(&self) -> Sum {
-        let mut sum = Sum {
+    pub fn sum(&self) -> PullSum {
+        let mut sum = PullSum {
             percent: self.percent,
-            ..Sum::default()
+            ..PullSum::default()
         };
         for layer in &self.layers {
             sum.bytes = sum.bytes.saturating_add(layer.downloaded);
@@ -161,13 +140,7 @@ impl Progress {
         sum
     }
 
-    /// The past in short: what was told last of each layer.
-    pub fn history(&self) -> impl Iterator<Item = &PullEvent> {
-        let layers = self.layers.iter().map(|layer| &layer.last);
-        self.head.iter().chain(layers)
-    }
-
-    /// The digest that the registry gave for the reference, once the engine has told it.
+    /// The digest that the registry gave for the reference, once the engine has reported it.
     pub fn digest(&self) -> Option<&str> {
         self.digest.as_deref()
     }
@@ -193,7 +166,7 @@ mod tests {
     fn percents(events: &[Told<'_>]) -> Vec<u8> {
         let mut progress = Progress::default();
         let each = events.iter().map(|(id, status, bytes)| {
-            progress.take(event(id, status, *bytes));
+            progress.take(&event(id, status, *bytes));
             progress.sum().percent
         });
         each.collect()
@@ -236,12 +209,10 @@ mod tests {
             event("c", "Downloading", Some((300, 300))),
             event("c", "Extracting", Some((1, 300))),
         ] {
-            progress.take(told);
+            progress.take(&told);
         }
         let sum = progress.sum();
         assert_eq!((sum.bytes, sum.bytes_total), (350, 400));
-        let states: Vec<_> = progress.history().map(|e| e.status.as_str()).collect();
-        assert_eq!(states, ["Already exists", "Downloading", "Extracting"]);
     }
 
     #[test]
@@ -249,9 +220,9 @@ mod tests {
         let mut progress = Progress::default();
         for number in 0..10_000_u32 {
             let id = format!("layer{}", number % 2_000);
-            progress.take(event(&id, "Downloading", Some((u64::MAX - 1, u64::MAX))));
+            progress.take(&event(&id, "Downloading", Some((u64::MAX - 1, u64::MAX))));
         }
-        assert_eq!(progress.history().count(), MOST_LAYERS);
+        assert_eq!(progress.layers.len(), MOST_LAYERS);
         assert_eq!(progress.sum().percent, 79);
     }
 
@@ -275,7 +246,7 @@ mod tests {
             let mut progress = Progress::default();
             let mut before = 0;
             for (layer, state, bytes) in told {
-                progress.take(event(&layer.to_string(), STATES[state], bytes));
+                progress.take(&event(&layer.to_string(), STATES[state], bytes));
                 let now = progress.sum().percent;
                 prop_assert!(before <= now && now < 100, "{before} {now}");
                 before = now;

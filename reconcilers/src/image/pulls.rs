@@ -6,19 +6,16 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use schema::clock::SharedClock;
 use schema::ids::{Kind, Timestamp, Uid};
-use schema::image::ImageReference;
+use schema::image::{ImageReference, PullLog, PullSum, PullUpdate, RunningPull};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use super::feed::Feed;
-pub use super::feed::Update;
-pub use super::progress::Sum;
+use super::progress::Progress;
 use crate::drivers::docker::{ContainerEngine, EngineError, Image, RegistryCredentials};
 use crate::engine::view::describe;
 use crate::runtime::Waits;
@@ -27,15 +24,15 @@ use crate::runtime::backoff::doubled;
 /// Pulls that the engine makes at once; the others wait for their turn.
 const AT_ONCE: usize = 3;
 /// With `image.pull_policy=always`, a pull this recent is fresh enough: a hundred users created
-/// together share one. As long is its end told to viewers who come late.
+/// together share one. As long is its log shown to viewers who come late.
 const FRESH: Duration = Duration::from_secs(60);
-/// Results of references that nobody asks for any more are dropped at this number.
+/// Results of references are dropped at this number.
 const KEPT: usize = 256;
 /// Pause after the first failed pull; it doubles with each further one.
 pub const FIRST_RETRY: Duration = Duration::from_secs(5);
 /// The longest pause, and that after a pull that trying again does not mend.
 pub const LONGEST_RETRY: Duration = Duration::from_secs(5 * 60);
-/// What somebody who called a pull off is told of it.
+/// What viewers of a cancelled pull are shown.
 pub const CANCELLED: &str = "the pull was cancelled";
 
 /// What became of pulling a reference.
@@ -55,7 +52,7 @@ pub enum PullState {
         failures: u32,
         /// Trying again soon leads to the same words.
         refused: bool,
-        /// Somebody called it off.
+        /// Somebody cancelled it.
         cancelled: bool,
     },
 }
@@ -70,7 +67,7 @@ pub enum PullReport {
         /// The newest request that it answers.
         token: String,
         /// How far it is.
-        sum: Sum,
+        sum: PullSum,
     },
     /// It failed.
     Failed {
@@ -84,6 +81,8 @@ pub enum PullReport {
         failures: u32,
         /// Trying again soon leads to the same words.
         refused: bool,
+        /// Somebody cancelled it.
+        cancelled: bool,
     },
     /// It succeeded.
     Done {
@@ -98,19 +97,6 @@ pub enum PullReport {
     },
 }
 
-/// A pull that waits or runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunningPull {
-    /// The full reference.
-    pub reference: String,
-    /// How far it is.
-    pub sum: Sum,
-    /// When it was asked for.
-    pub started_at: Timestamp,
-    /// How many watch it.
-    pub viewers: usize,
-}
-
 struct Running {
     /// Tells a pull from a later one of the same reference.
     number: u64,
@@ -120,44 +106,40 @@ struct Running {
     cancel: CancellationToken,
 }
 
-enum End {
-    Failed {
-        message: String,
-        failures: u32,
-        refused: bool,
-    },
-    Done {
-        image_id: String,
-        digest: Option<String>,
-    },
-}
-
 enum Entry {
     Running(Running),
-    Ended {
-        token: String,
-        at: Timestamp,
-        end: End,
-    },
+    /// How it ended.
+    Ended(PullReport),
 }
 
 struct Failure {
     message: String,
     refused: bool,
+    cancelled: bool,
+}
+
+impl Failure {
+    fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            refused: false,
+            cancelled: false,
+        }
+    }
 }
 
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         Self {
-            message: describe(&error),
             refused: matches!(error, EngineError::PullRefused(_) | EngineError::Refused(_)),
+            ..Self::new(describe(&error))
         }
     }
 }
 
 #[derive(Default)]
 struct State {
-    entries: HashMap<String, (Entry, Arc<Feed>)>,
+    entries: HashMap<String, (Entry, Arc<PullLog>)>,
     numbers: u64,
 }
 
@@ -198,16 +180,16 @@ pub fn awaited(reference: &str) -> Uid {
     Uid::from(full(reference))
 }
 
-/// The digest under which the reference's own repository knows the image; `told`, what the registry
+/// The digest under which the reference's own repository knows the image; `given`, what the registry
 /// just gave, where the image has several.
-fn repository_digest(image: &Image, reference: &str, told: Option<&str>) -> Option<String> {
+fn repository_digest(image: &Image, reference: &str, given: Option<&str>) -> Option<String> {
     let reference: ImageReference = reference.parse().ok()?;
     let mut own = image.repo_digests.iter().filter(|digest| {
         let digest: Result<ImageReference, _> = digest.parse();
         digest.is_ok_and(|digest| digest.same_repository(&reference))
     });
-    let wanted = told.or(reference.digest());
-    let fits = |digest: &&String| wanted.is_some_and(|wanted| digest.ends_with(wanted));
+    let expected = given.or(reference.digest());
+    let fits = |digest: &&String| expected.is_some_and(|expected| digest.ends_with(expected));
     own.clone().find(fits).or_else(|| own.next()).cloned()
 }
 
@@ -245,50 +227,27 @@ impl Pulls {
                 message,
                 failures,
                 refused,
+                cancelled,
                 ..
             } => PullState::Failed {
                 at,
-                cancelled: message == CANCELLED,
                 message,
                 failures,
                 refused,
+                cancelled,
             },
         }
     }
 
     /// What became of pulling `reference`, and of whose request.
     pub fn report(&self, reference: &str) -> PullReport {
-        let state = self.lock();
-        let Some((entry, feed)) = state.entries.get(&full(reference)) else {
-            return PullReport::Idle;
-        };
-        match entry {
-            Entry::Running(running) => PullReport::Running {
+        match self.lock().entries.get(&full(reference)) {
+            None => PullReport::Idle,
+            Some((Entry::Running(running), log)) => PullReport::Running {
                 token: running.token.clone(),
-                sum: feed.sum(),
+                sum: log.sum(),
             },
-            Entry::Ended { token, at, end } => {
-                let (token, at) = (token.clone(), *at);
-                match end {
-                    End::Failed {
-                        message,
-                        failures,
-                        refused,
-                    } => PullReport::Failed {
-                        token,
-                        at,
-                        message: message.clone(),
-                        failures: *failures,
-                        refused: *refused,
-                    },
-                    End::Done { image_id, digest } => PullReport::Done {
-                        token,
-                        at,
-                        image_id: image_id.clone(),
-                        digest: digest.clone(),
-                    },
-                }
-            }
+            Some((Entry::Ended(report), _)) => report.clone(),
         }
     }
 
@@ -298,16 +257,17 @@ impl Pulls {
         matches!(self.report(reference), PullReport::Done { at, .. } if now.since(at) < FRESH)
     }
 
-    /// What happens to the pull of `reference`, for one more viewer; `None` when there is none, now
-    /// or within the last minute.
-    pub fn watch(&self, reference: &str) -> Option<BoxStream<'static, Update>> {
+    /// The log of the pull of `reference`; `None` when there is none, now or within the last minute.
+    pub fn log(&self, reference: &str) -> Option<Arc<PullLog>> {
         let state = self.lock();
-        let (entry, feed) = state.entries.get(&full(reference))?;
-        let watched = match entry {
-            Entry::Running(_) => true,
-            Entry::Ended { at, .. } => self.clock.now().since(*at) < FRESH,
+        let (entry, log) = state.entries.get(&full(reference))?;
+        let shown = match entry {
+            Entry::Ended(PullReport::Failed { at, .. } | PullReport::Done { at, .. }) => {
+                self.clock.now().since(*at) < FRESH
+            }
+            Entry::Running(_) | Entry::Ended(_) => true,
         };
-        watched.then(|| Arc::clone(feed).watch())
+        shown.then(|| Arc::clone(log))
     }
 
     /// Pulls that wait or run, by reference.
@@ -316,15 +276,15 @@ impl Pulls {
         let running = state
             .entries
             .iter()
-            .filter_map(|(reference, (entry, feed))| {
+            .filter_map(|(reference, (entry, log))| {
                 let Entry::Running(running) = entry else {
                     return None;
                 };
                 Some(RunningPull {
                     reference: reference.clone(),
-                    sum: feed.sum(),
+                    sum: log.sum(),
                     started_at: running.started_at,
-                    viewers: feed.viewers(),
+                    viewers: log.viewers(),
                 })
             });
         let mut running: Vec<_> = running.collect();
@@ -341,7 +301,7 @@ impl Pulls {
         token: &str,
     ) {
         let reference = full(reference);
-        let feed = Arc::new(Feed::default());
+        let log = Arc::new(PullLog::default());
         let cancel = CancellationToken::new();
         let number = {
             let mut state = self.lock();
@@ -354,13 +314,13 @@ impl Pulls {
                     return;
                 }
                 Some((
-                    Entry::Ended {
+                    Entry::Ended(PullReport::Failed {
                         token: before,
-                        end: End::Failed { failures, .. },
+                        failures,
                         ..
-                    },
+                    }),
                     _,
-                )) if token.is_empty() || *before == token => failures_before = *failures,
+                )) if token.is_empty() || before == token => failures_before = *failures,
                 Some(_) | None => {}
             }
             if state.entries.len() >= KEPT {
@@ -376,35 +336,31 @@ impl Pulls {
                 started_at: self.clock.now(),
                 cancel: cancel.clone(),
             };
-            let entry = (Entry::Running(running), Arc::clone(&feed));
+            let entry = (Entry::Running(running), Arc::clone(&log));
             state.entries.insert(reference.clone(), entry);
             number
         };
         let pulls = Arc::clone(self);
         self.tasks.spawn(async move {
-            let work = AssertUnwindSafe(pulls.pull(&reference, credentials, &feed)).catch_unwind();
+            let work = AssertUnwindSafe(pulls.pull(&reference, credentials, &log)).catch_unwind();
             let result = tokio::select! {
                 biased;
                 () = pulls.shutdown.cancelled() => {
                     let message = "the service is ending".to_owned();
-                    return feed.end(Update::Failed { message });
+                    return log.end(PullUpdate::Failed { message });
                 }
                 // Whoever cancelled has said what became of it.
                 () = cancel.cancelled() => return,
                 result = work => result,
             };
-            let result = result.unwrap_or_else(|_| {
-                Err(Failure {
-                    message: "the pull crashed; this is a defect".to_owned(),
-                    refused: false,
-                })
-            });
+            let result =
+                result.unwrap_or_else(|_| Err(Failure::new("the pull crashed; this is a defect")));
             pulls.finish(&reference, number, result);
         });
     }
 
-    /// Calls the pull of `reference` off, if there is one: the engine stops when nobody reads what it
-    /// tells.
+    /// Cancels the pull of `reference`, if there is one: the engine stops when nobody reads what it
+    /// reports.
     pub fn cancel(&self, reference: &str) {
         let reference = full(reference);
         let number = match self.lock().entries.get(&reference) {
@@ -415,8 +371,8 @@ impl Pulls {
             Some(_) | None => return,
         };
         let failure = Failure {
-            message: CANCELLED.to_owned(),
-            refused: false,
+            cancelled: true,
+            ..Failure::new(CANCELLED)
         };
         self.finish(&reference, number, Err(failure));
     }
@@ -425,23 +381,24 @@ impl Pulls {
         &self,
         reference: &str,
         credentials: Option<RegistryCredentials>,
-        feed: &Feed,
+        log: &PullLog,
     ) -> Result<(String, Option<String>), Failure> {
-        let _turn = self.at_once.acquire().await.map_err(|_| Failure {
-            message: "the service is ending".to_owned(),
-            refused: false,
-        })?;
+        let _turn = self.at_once.acquire().await;
         info!(reference, "pulling an image");
-        let mut told = self.engine.pull(reference, credentials.as_ref()).await?;
-        while let Some(event) = told.next().await {
-            feed.tell(event?);
+        let mut events = self.engine.pull(reference, credentials.as_ref()).await?;
+        let mut progress = Progress::default();
+        while let Some(event) = events.next().await {
+            let event = event?;
+            progress.take(&event);
+            log.push(event, progress.sum());
         }
         // A stream can end without a word; only the image itself says that the pull succeeded.
-        let image = self.engine.image(reference).await?.ok_or_else(|| Failure {
-            message: format!("the engine ended the pull of {reference} without having the image"),
-            refused: false,
+        let image = self.engine.image(reference).await?.ok_or_else(|| {
+            Failure::new(format!(
+                "the engine ended the pull of {reference} without having the image"
+            ))
         })?;
-        let digest = repository_digest(&image, reference, feed.digest().as_deref());
+        let digest = repository_digest(&image, reference, progress.digest());
         Ok((image.id, digest))
     }
 
@@ -453,7 +410,7 @@ impl Pulls {
     ) {
         let at = self.clock.now();
         let mut state = self.lock();
-        let Some((entry, feed)) = state.entries.get_mut(reference) else {
+        let Some((entry, log)) = state.entries.get_mut(reference) else {
             return;
         };
         let Entry::Running(running) = entry else {
@@ -462,32 +419,41 @@ impl Pulls {
         if running.number != number {
             return;
         }
-        let (end, last) = match result {
+        let token = std::mem::take(&mut running.token);
+        let (report, last) = match result {
             Ok((image_id, digest)) => {
                 info!(reference, image_id, "pulled an image");
-                let last = Update::Done {
+                let last = PullUpdate::Done {
                     image_id: image_id.clone(),
                     digest: digest.clone(),
                 };
-                (End::Done { image_id, digest }, last)
+                let report = PullReport::Done {
+                    token,
+                    at,
+                    image_id,
+                    digest,
+                };
+                (report, last)
             }
-            Err(Failure { message, refused }) => {
+            Err(failure) => {
+                let message = failure.message;
                 warn!(reference, message, "could not pull an image");
-                let last = Update::Failed {
+                let last = PullUpdate::Failed {
                     message: message.clone(),
                 };
-                let failures = running.failures_before.saturating_add(1);
-                let end = End::Failed {
+                let report = PullReport::Failed {
+                    token,
+                    at,
                     message,
-                    failures,
-                    refused,
+                    failures: running.failures_before.saturating_add(1),
+                    refused: failure.refused,
+                    cancelled: failure.cancelled,
                 };
-                (end, last)
+                (report, last)
             }
         };
-        let token = std::mem::take(&mut running.token);
-        *entry = Entry::Ended { token, at, end };
-        feed.end(last);
+        *entry = Entry::Ended(report);
+        log.end(last);
         drop(state);
         self.waits.changed(Kind::Image, &awaited(reference), true);
     }

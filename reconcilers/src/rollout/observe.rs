@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use schema::config::PullPolicy;
 use schema::ids::Uid;
 use schema::image::ImageReference;
-use schema::rollout::{RolloutRow, RolloutTarget, TargetState, Wish};
+use schema::rollout::{DesiredRollout, RolloutRow, RolloutTarget, TargetState};
 
 use super::{RolloutError, RolloutReconciler, lock};
 use crate::drivers::docker::{EngineError, Image};
@@ -116,12 +116,12 @@ impl RolloutReconciler {
         };
         let ended = row.facts.finished_at.is_some();
         let unresolved = row.facts.resolved_attempt < row.attempt;
-        let image = if unresolved && row.wish == Wish::Run && !ended {
+        let image = if unresolved && row.desired == DesiredRollout::Run && !ended {
             Some(self.see_image(&row).await?)
         } else {
             None
         };
-        let lost = if row.wish == Wish::Rollback && !ended {
+        let lost = if row.desired == DesiredRollout::Rollback && !ended {
             self.see_lost(&targets).await?
         } else {
             Ok(BTreeSet::new())

@@ -12,7 +12,7 @@ use schema::condition::{Condition, Reason};
 use schema::config::query::{ENGINE_NAME, engine_uid};
 use schema::ids::{Kind, Timestamp};
 use schema::rollout::{
-    ImageChoice, Phase, RolloutFacts, RolloutRow, RolloutTarget, TargetState, Wish,
+    DesiredRollout, ImageChoice, Phase, RolloutFacts, RolloutRow, RolloutTarget, TargetState,
 };
 
 use super::observe::Snapshot;
@@ -51,11 +51,11 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     if !judged.is_empty() {
         return view.act(judged);
     }
-    match row.wish {
-        Wish::Run => view.run(snapshot),
-        Wish::Pause => view.pause(),
-        Wish::Cancel => view.cancel(),
-        Wish::Rollback => view.roll_back(),
+    match row.desired {
+        DesiredRollout::Run => view.run(snapshot),
+        DesiredRollout::Pause => view.pause(),
+        DesiredRollout::Cancel => view.cancel(),
+        DesiredRollout::Rollback => view.roll_back(),
     }
 }
 
@@ -303,7 +303,7 @@ impl View<'_> {
     /// How far it is, in numbers.
     fn progress(&self) -> String {
         let all = self.targets.len();
-        let mut text = if self.row.wish == Wish::Rollback {
+        let mut text = if self.row.desired == DesiredRollout::Rollback {
             format!("{} of {all} back", self.count(TargetState::RolledBack))
         } else {
             format!("{} of {all} moved", self.count(TargetState::Done))

@@ -80,16 +80,7 @@ pub(super) fn read(
     document: &Value,
     problems: &mut Vec<Problem>,
 ) -> Option<ConfigSchema> {
-    if !shape::check(Shape::ConfigSchema, file, document, problems) {
-        return None;
-    }
-    let document = match Document::deserialize(document) {
-        Ok(document) => document,
-        Err(error) => {
-            problems.push(Problem::new(file, "", error.to_string()));
-            return None;
-        }
-    };
+    let document: Document = shape::read(Shape::ConfigSchema, file, document, problems)?;
     let security = document.security;
     let channels = place(
         file,

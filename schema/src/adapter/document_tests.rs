@@ -356,7 +356,7 @@ fn a_name_twice_is_refused() {
     let problems = Adapter::from_files(package::from_memory(&[("x.json", twice)]).unwrap());
     let problems = problems.unwrap_err().to_string();
     assert!(
-        problems.contains("x.json is not JSON: a name twice at line 1"),
+        problems.contains("x.json is not JSON: duplicate key at line 1"),
         "{problems}"
     );
     let once = super::strict::from_json(br#"{"c": [1, 2.5, "x", null, true, {}], "a": {"c": {}}}"#);

@@ -106,7 +106,7 @@ impl Field {
     }
 
     /// Checks a value and gives it the form in which it is stored. Forms send texts, so a text is
-    /// read as the field's type; a text field takes texts only, so that what looks like a number
+    /// read as the field's type; a text field takes texts only, so that what could be a number
     /// stays a text (L21).
     ///
     /// # Errors

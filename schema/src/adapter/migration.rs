@@ -148,16 +148,7 @@ pub(super) fn read(
     around: &Surroundings<'_>,
     problems: &mut Vec<Problem>,
 ) -> Option<Migration> {
-    if !shape::check(Shape::Migration, file, document, problems) {
-        return None;
-    }
-    let document = match Document::deserialize(document) {
-        Ok(document) => document,
-        Err(error) => {
-            problems.push(Problem::new(file, "", error.to_string()));
-            return None;
-        }
-    };
+    let document: Document = shape::read(Shape::Migration, file, document, problems)?;
     let (from_config, to_config) = (document.from_config, document.to_config);
     let mut actions = Vec::with_capacity(document.actions.len());
     for (at, action) in document.actions.into_iter().enumerate() {
@@ -226,16 +217,16 @@ fn read_action(
                 }
             }
             if from.has_star() != to.has_star() {
-                return Err(("to", "must have * exactly when path has".to_owned()));
+                return Err(("to", "must contain * exactly when path does".to_owned()));
             }
             if from.has_star() {
                 if from == to {
-                    return Err(("to", "must differ from the old place".to_owned()));
+                    return Err(("to", "must differ from path".to_owned()));
                 }
             } else {
                 // Into itself is fine: a value may move one level down.
                 if from == to || from.is_in(&to) {
-                    return Err(("to", "must differ from the old place".to_owned()));
+                    return Err(("to", "must differ from path".to_owned()));
                 }
             }
             Action::Move { storage, from, to }
@@ -277,10 +268,7 @@ fn read_action(
 
 fn apart(from: &SettingPath, to: &SettingPath) -> Result<(), Wrong> {
     if from.overlaps(to) {
-        Err((
-            "to",
-            "must not be the old place or lie in it or around it".to_owned(),
-        ))
+        Err(("to", "must not overlap with from".to_owned()))
     } else {
         Ok(())
     }

@@ -18,7 +18,6 @@ mod migration;
 mod model;
 mod package;
 mod path;
-mod reader;
 mod render;
 mod rules;
 mod secret_paths;
@@ -67,7 +66,7 @@ pub struct Problem {
     pub file: String,
     /// The place in the file as a JSON pointer (RFC 6901); empty for the whole file.
     pub pointer: String,
-    /// A sentence for a person.
+    /// A sentence for the author of the package.
     pub message: String,
 }
 
@@ -225,8 +224,8 @@ impl Adapter {
     /// - a newer one, `latest`, no tag (empty text) and everything else: `untagged`.
     pub fn resolve_agent_version(&self, tag: &str) -> &AgentVersion {
         let versions = &self.index.agent_versions;
-        let Some(wanted) =
-            Version::of_tag(tag).filter(|wanted| *wanted <= versions.newest().version)
+        let Some(tagged) =
+            Version::of_tag(tag).filter(|tagged| *tagged <= versions.newest().version)
         else {
             return versions
                 .find(self.index.untagged)
@@ -235,7 +234,7 @@ impl Adapter {
         versions
             .iter()
             .rev()
-            .find(|declared| declared.version <= wanted)
+            .find(|declared| declared.version <= tagged)
             .unwrap_or_else(|| versions.oldest())
     }
 }

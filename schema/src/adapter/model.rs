@@ -1,6 +1,11 @@
 //! The typed form of `index.json`.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer};
 
 use super::version::{AdapterVersion, Version};
 use crate::home::AGENT_DIR;
@@ -13,7 +18,7 @@ pub struct Index {
     /// The newest configuration version that the package knows.
     pub latest_supported_config_version: u32,
     /// How the agent is run.
-    pub agent: Agent,
+    pub agent: Arc<Agent>,
     /// The versions of the agent, oldest first; at least one.
     pub agent_versions: AgentVersions,
     /// What images without a version in their tag are treated as; one of `agent_versions`.
@@ -27,7 +32,8 @@ pub struct Index {
 }
 
 /// How the agent is run and where its files are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Agent {
     /// The agent's name, for people.
     pub name: String,
@@ -40,6 +46,7 @@ pub struct Agent {
     /// The same for a container in debug mode (which also has `AGENT_DEBUG=1`).
     pub debug_command: Option<Vec<String>>,
     /// Whom the agent runs as.
+    #[serde(deserialize_with = "parsed")]
     pub run_as: RunAs,
     /// Where cookies go in the security file: dotted path of a map from domain to `a=1; b=2`.
     pub cookies_path: String,
@@ -59,6 +66,28 @@ pub struct Agent {
     pub seed_home: bool,
 }
 
+/// What an index without these fields means; every index has a name.
+impl Default for Agent {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            home: "/root".to_owned(),
+            environment: BTreeMap::new(),
+            command: None,
+            debug_command: None,
+            run_as: RunAs::Service,
+            cookies_path: "cookies".to_owned(),
+            config_file: "config.json".to_owned(),
+            security_file: ".security.yml".to_owned(),
+            readiness: Readiness::Running,
+            mcp_servers_path: "tools.mcp.servers".to_owned(),
+            workspace_setting: None,
+            chatapp_section: "dingtalk".to_owned(),
+            seed_home: false,
+        }
+    }
+}
+
 impl Agent {
     /// The agent directory as the container sees it.
     pub fn agent_dir(&self) -> String {
@@ -75,6 +104,23 @@ impl Agent {
     pub fn in_home(&self, file: &str) -> String {
         format!("{AGENT_DIR}/{file}")
     }
+
+    /// Whether only a service that runs as root can provide the agent with its files.
+    pub fn needs_root(&self, service_user: (u32, u32)) -> bool {
+        match self.run_as {
+            RunAs::Service => false,
+            RunAs::Image => service_user.0 != 0,
+            RunAs::Ids(uid, gid) => service_user.0 != 0 && (uid, gid) != service_user,
+        }
+    }
+
+    /// To whom users' directories belong, when that is not the service.
+    pub fn home_owner(&self, service_user: (u32, u32)) -> Option<(u32, u32)> {
+        match self.run_as {
+            RunAs::Ids(uid, gid) if (uid, gid) != service_user => Some((uid, gid)),
+            RunAs::Ids(..) | RunAs::Service | RunAs::Image => None,
+        }
+    }
 }
 
 /// Whom an agent runs as.
@@ -82,14 +128,47 @@ impl Agent {
 pub enum RunAs {
     /// The user and group that the service runs as, with `HOME` = the agent's home.
     Service,
-    /// The image's own user.
+    /// The image's own user. Needs a service that runs as root.
     Image,
     /// This user and group, numeric.
     Ids(u32, u32),
 }
 
+impl FromStr for RunAs {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let id = |text: &str| {
+            text.bytes()
+                .all(|b| b.is_ascii_digit())
+                .then(|| text.parse::<u32>().ok())
+                .flatten()
+        };
+        match text {
+            "service" => Ok(Self::Service),
+            "image" => Ok(Self::Image),
+            _ => text
+                .split_once(':')
+                .and_then(|(user, group)| Some(Self::Ids(id(user)?, id(group)?)))
+                .ok_or("must be service, image, or two numbers as uid:gid"),
+        }
+    }
+}
+
+/// Reads a value from its text form.
+pub(super) fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display>,
+{
+    String::deserialize(deserializer)?
+        .parse()
+        .map_err(serde::de::Error::custom)
+}
+
 /// When a running container counts as ready.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "ReadinessDocument")]
 pub enum Readiness {
     /// As soon as it runs.
     Running,
@@ -100,23 +179,47 @@ pub enum Readiness {
         /// The path, with a slash in front.
         path: String,
     },
-    /// When this file exists, relative to the agent directory.
+    /// When this file exists in the container and is newer than its start.
     File(String),
 }
 
+#[derive(Deserialize)]
+struct ReadinessDocument {
+    http: Option<HttpDocument>,
+    file: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct HttpDocument {
+    port: u16,
+    path: String,
+}
+
+impl From<ReadinessDocument> for Readiness {
+    fn from(document: ReadinessDocument) -> Self {
+        match (document.http, document.file) {
+            (Some(HttpDocument { port, path }), None) => Self::Http { port, path },
+            (None, Some(file)) => Self::File(file),
+            _ => Self::Running,
+        }
+    }
+}
+
 /// One version of the agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AgentVersion {
     /// The version.
+    #[serde(deserialize_with = "parsed")]
     pub version: Version,
     /// The configuration version that it reads.
     pub config_version: u32,
     /// The channel types that it knows.
+    #[serde(default)]
     pub channel_types: Vec<String>,
 }
 
 /// A migration that the package holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct MigrationFile {
     /// The configuration version it starts from.
     pub from_config: u32,

@@ -229,7 +229,7 @@ pub(super) fn verify_hashes(files: &Files, problems: &mut Vec<Problem>) {
             Some(content) if !digest.eq_ignore_ascii_case(&sha256(content)) => {
                 problem(
                     path,
-                    "has another SHA-256 digest than the hash list says".to_owned(),
+                    "does not match its SHA-256 digest in the hash list".to_owned(),
                 );
             }
             Some(_) => {}

@@ -5,7 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::reader::escape;
+/// One step of a JSON pointer.
+pub(super) fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
 
 /// A place in a document: the names on the way from its root. Packages write it with dots
 /// (`channels.chat.token`); it is stored and reported as a JSON pointer, because names that come
@@ -142,7 +145,7 @@ pub(super) fn put(document: &mut Value, names: &[String], value: Value) -> Resul
             members.insert(name.clone(), value);
             Ok(())
         }
-        // Looked at before anything is made, so that a refused value leaves no trace.
+        // Checked before anything is made, so that a refused value leaves no trace.
         Value::Object(members) => match members.get_mut(name) {
             Some(member) => put(member, rest, value),
             None => {

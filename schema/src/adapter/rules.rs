@@ -1,9 +1,15 @@
-//! The rules for texts in `index.json`: each error is the rest of the sentence "`<field>` …".
+//! The rules for texts in a package's documents: each error is the rest of the sentence "`<field>` …".
 
 use std::path::Path;
 
 use super::model::RunAs;
 use super::version::{AdapterVersion, Version};
+
+/// A rule for a text: the rest of the sentence when it is broken.
+pub(super) type Rule = fn(&str) -> Result<(), &'static str>;
+
+/// Variables that the service sets itself.
+const RESERVED_VARIABLES: &[&str] = &["HOME", "AGENT_DEBUG"];
 
 fn check(fits: bool, otherwise: &'static str) -> Result<(), &'static str> {
     if fits { Ok(()) } else { Err(otherwise) }
@@ -102,26 +108,25 @@ pub(super) fn url_path(text: &str) -> Result<(), &'static str> {
     check(fits, "must be the path of an address, with / in front")
 }
 
-pub(super) fn run_as(text: &str) -> Result<RunAs, &'static str> {
-    let id = |text: &str| {
-        text.bytes()
-            .all(|b| b.is_ascii_digit())
-            .then(|| text.parse::<u32>().ok())
-            .flatten()
-    };
-    match text {
-        "service" => Ok(RunAs::Service),
-        "image" => Ok(RunAs::Image),
-        _ => text
-            .split_once(':')
-            .and_then(|(user, group)| Some(RunAs::Ids(id(user)?, id(group)?)))
-            .ok_or("must be service, image, or two numbers as uid:gid"),
-    }
+pub(super) fn run_as(text: &str) -> Result<(), &'static str> {
+    text.parse::<RunAs>().map(drop)
 }
 
-pub(super) fn is_variable(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+pub(super) fn variable(name: &str) -> Result<(), &'static str> {
+    let fits = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    check(fits, "is not the name of an environment variable")?;
+    check(
+        !RESERVED_VARIABLES.contains(&name),
+        "is set by the service itself",
+    )
+}
+
+pub(super) fn config_version(text: &str) -> Result<(), &'static str> {
+    check(
+        text.parse::<u32>().is_ok(),
+        "must be named by a configuration version",
+    )
 }
 
 /// A place that may stand for many: one of its names may be `*`.

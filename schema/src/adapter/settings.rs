@@ -9,7 +9,6 @@ use super::config_schema::{self, ConfigSchema};
 use super::migration::{self, Migration, Surroundings};
 use super::model::Index;
 use super::package::INDEX;
-use super::reader::escape;
 use super::ui_schema::{self, UiSchema};
 
 /// What the documents of a package say.
@@ -185,8 +184,8 @@ fn check_edges(index: &Index, problems: &mut Vec<Problem>) {
             if !declared.contains(&version) {
                 problems.push(Problem::new(
                     INDEX,
-                    &format!("/migrations/{at}/{}", escape(name)),
-                    "is no configuration version of this package",
+                    &format!("/migrations/{at}/{name}"),
+                    "is not a configuration version of this package",
                 ));
             }
         }

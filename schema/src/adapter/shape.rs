@@ -2,29 +2,60 @@
 
 use std::sync::LazyLock;
 
-use jsonschema::Validator;
 use jsonschema::error::{TypeKind, ValidationError, ValidationErrorKind};
+use jsonschema::{JsonType, Keyword, Validator};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Problem;
-use super::reader::{Rule, escape};
-use super::rules::{line, setting_name, setting_path, setting_pattern, word};
+use super::path::escape;
+use super::rules::{self, Rule};
 
 /// More problems of one file help nobody.
 const MAX_PROBLEMS: usize = 100;
 
 /// The formats of texts: name in the schemas, rule.
 const FORMATS: &[(&str, Rule)] = &[
-    ("line", line),
-    ("name", setting_name),
-    ("setting-path", setting_path),
-    ("setting-pattern", setting_pattern),
-    ("word", word),
+    ("adapter-version", rules::adapter_version),
+    ("argument", rules::argument),
+    ("config-version", rules::config_version),
+    ("home-path", rules::home_path),
+    ("line", rules::line),
+    ("name", rules::setting_name),
+    ("plain-path", rules::plain_path),
+    ("run-as", rules::run_as),
+    ("setting-path", rules::setting_path),
+    ("setting-pattern", rules::setting_pattern),
+    ("settings-file", rules::settings_file),
+    ("url-path", rules::url_path),
+    ("variable", rules::variable),
+    ("version", rules::version),
+    ("word", rules::word),
 ];
+
+/// The keyword `whole`: JSON Schema takes 1.0 for an integer.
+struct Whole;
+
+impl<'i> Keyword<'i> for Whole {
+    fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
+        if self.is_valid(instance) {
+            Ok(())
+        } else {
+            Err(ValidationError::custom(
+                "must be written without a fraction",
+            ))
+        }
+    }
+
+    fn is_valid(&self, instance: &'i Value) -> bool {
+        !instance.is_f64()
+    }
+}
 
 /// A kind of document.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
+    Index,
     ConfigSchema,
     UiSchema,
     Migration,
@@ -32,6 +63,8 @@ pub(super) enum Shape {
 
 type Built = Result<Validator, String>;
 
+static INDEX: LazyLock<Built> =
+    LazyLock::new(|| build(include_str!("../../adapters/schema/index.json")));
 static CONFIG_SCHEMA: LazyLock<Built> =
     LazyLock::new(|| build(include_str!("../../adapters/schema/config-schema.json")));
 static UI_SCHEMA: LazyLock<Built> =
@@ -41,11 +74,36 @@ static MIGRATION: LazyLock<Built> =
 
 fn build(text: &str) -> Built {
     let schema = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let mut options = jsonschema::draft202012::options().should_validate_formats(true);
+    let mut options = jsonschema::draft202012::options()
+        .should_validate_formats(true)
+        .with_keyword("whole", |_, _, _| Ok(Box::new(Whole)));
     for (name, rule) in FORMATS {
         options = options.with_format(*name, move |text: &str| rule(text).is_ok());
     }
     options.build(&schema).map_err(|error| error.to_string())
+}
+
+/// Reads a document of this shape. `None` only together with problems.
+pub(super) fn read<T: DeserializeOwned>(
+    shape: Shape,
+    file: &str,
+    document: &Value,
+    problems: &mut Vec<Problem>,
+) -> Option<T> {
+    check(shape, file, document, problems)
+        .then(|| typed(file, document, problems))
+        .flatten()
+}
+
+/// The typed form of a checked document.
+pub(super) fn typed<T: DeserializeOwned>(
+    file: &str,
+    document: &Value,
+    problems: &mut Vec<Problem>,
+) -> Option<T> {
+    T::deserialize(document)
+        .map_err(|error| problems.push(Problem::new(file, "", error.to_string())))
+        .ok()
 }
 
 /// Reports everything about a document that its shape forbids; whether there was nothing.
@@ -56,6 +114,7 @@ pub(super) fn check(
     problems: &mut Vec<Problem>,
 ) -> bool {
     let validator = match shape {
+        Shape::Index => &INDEX,
         Shape::ConfigSchema => &CONFIG_SCHEMA,
         Shape::UiSchema => &UI_SCHEMA,
         Shape::Migration => &MIGRATION,
@@ -97,16 +156,24 @@ fn report(file: &str, error: &ValidationError<'_>, problems: &mut Vec<Problem>) 
                 add(&pointer, "is not a known field".to_owned());
             }
         }
-        ValidationErrorKind::FalseSchema => add(place, "has no meaning for this op".to_owned()),
-        kind => add(place, sentence(kind)),
+        ValidationErrorKind::FalseSchema => add(place, "does not apply to this op".to_owned()),
+        ValidationErrorKind::PropertyNames { error } => {
+            let name = error.instance().as_str().unwrap_or_default();
+            add(&format!("{place}/{}", escape(name)), sentence(error));
+        }
+        _ => add(place, sentence(error)),
     }
 }
 
-fn sentence(kind: &ValidationErrorKind) -> String {
-    match kind {
+fn sentence(error: &ValidationError<'_>) -> String {
+    match error.kind() {
         ValidationErrorKind::Type { kind } => match kind {
             TypeKind::Single(kind) => format!("must be of type {kind}"),
-            TypeKind::Multiple(_) => "is of the wrong type".to_owned(),
+            // The other one is null, which is as good as absent.
+            TypeKind::Multiple(kinds) => kinds
+                .iter()
+                .find(|kind| *kind != JsonType::Null)
+                .map_or_else(String::new, |kind| format!("must be of type {kind}")),
         },
         ValidationErrorKind::Enum { options } => {
             let names: Vec<&str> = options
@@ -121,15 +188,17 @@ fn sentence(kind: &ValidationErrorKind) -> String {
         ValidationErrorKind::Format { format } => FORMATS
             .iter()
             .find(|(name, _)| name == format)
-            // A rule's message does not depend on the text, and no format takes the empty one.
-            .and_then(|(_, rule)| rule("").err())
+            .and_then(|(_, rule)| rule(error.instance().as_str()?).err())
             .unwrap_or("is malformed")
             .to_owned(),
+        ValidationErrorKind::Custom { message, .. } => message.clone(),
         ValidationErrorKind::Minimum { limit } => format!("must be at least {limit}"),
         ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}"),
+        ValidationErrorKind::MinItems { limit: 1 }
+        | ValidationErrorKind::MinLength { limit: 1 } => "must not be empty".to_owned(),
         ValidationErrorKind::MinItems { limit } => format!("must have at least {limit} items"),
         ValidationErrorKind::MaxItems { limit } => format!("must have at most {limit} items"),
-        ValidationErrorKind::UniqueItems => "must not name the same twice".to_owned(),
+        ValidationErrorKind::UniqueItems => "must not contain duplicates".to_owned(),
         other => format!("breaks the rule {}", other.keyword()),
     }
 }
@@ -140,11 +209,8 @@ mod tests {
 
     #[test]
     fn the_shapes_are_valid_schemas_and_know_every_format() {
-        for built in [&CONFIG_SCHEMA, &UI_SCHEMA, &MIGRATION] {
+        for built in [&INDEX, &CONFIG_SCHEMA, &UI_SCHEMA, &MIGRATION] {
             assert!(built.is_ok(), "{:?}", built.as_ref().err());
-        }
-        for (name, rule) in FORMATS {
-            assert!(rule("").is_err(), "{name} has a message");
         }
     }
 }

@@ -76,7 +76,7 @@ pub struct Activated {
 }
 
 /// Why the active adapter cannot be rolled back.
-pub const NOTHING_BEFORE: &str = "there is no earlier adapter to go back to";
+pub const NOTHING_BEFORE: &str = "there is no previous adapter";
 
 /// Which package is in effect, and what was asked for.
 pub async fn state(connection: &mut AnyConnection) -> Result<AdapterState, DbError> {
@@ -153,7 +153,7 @@ async fn put(
     Ok(())
 }
 
-/// Points to another package. Everything that is made by the adapter is looked at again: whoever waits for
+/// Points to another package. Everything that is made by the adapter is reconciled again: whoever waits for
 /// something else comes first.
 async fn switch(
     tx: &mut Tx,
@@ -287,7 +287,7 @@ pub async fn ensure_base(tx: &mut Tx, adapter: &Adapter, now: Timestamp) -> Resu
     Ok(outdated)
 }
 
-/// Asks for a look at the source now, known by its token. Returns the generation of the adapter object.
+/// Asks to read the source now, known by its token. Returns the generation of the adapter object.
 pub async fn request_refresh(
     tx: &mut Tx,
     token: &str,

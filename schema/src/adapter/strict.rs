@@ -25,7 +25,7 @@ pub(super) fn from_json(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     Ok(document)
 }
 
-/// Reads any value, as long as there is budget for it. Names are texts, whatever they look like;
+/// Reads any value, as long as there is budget for it. Names are texts, whatever they resemble;
 /// a name twice, a tag, or a name that is no scalar is refused: it could not be written back.
 pub(super) struct Strict<'a>(pub(super) &'a Cell<usize>);
 
@@ -113,7 +113,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
             self.spend(name.len())?;
             let value = members.next_value_seed(Strict(self.0))?;
             if map.insert(name, value).is_some() {
-                return Err(A::Error::custom("a name twice"));
+                return Err(A::Error::custom("duplicate key"));
             }
         }
         Ok(Value::Object(map))

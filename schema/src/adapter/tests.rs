@@ -241,10 +241,36 @@ fn what_is_given_is_taken() {
     assert_eq!(agent.command.as_deref().unwrap(), ["agent", "--serve"]);
     assert_eq!(agent.debug_command.as_deref().unwrap(), ["agent", ""]);
     assert_eq!(agent.run_as, RunAs::Ids(1000, 1001));
-    assert_eq!(agent.readiness, Readiness::File("heartbeat".to_owned()));
+    assert_eq!(
+        agent.readiness,
+        Readiness::File("/home/agent/.agent/heartbeat".to_owned())
+    );
     assert_eq!(agent.in_home(&agent.config_file), ".agent/conf/agent.json");
     assert!(agent.seed_home);
     assert_eq!(index.untagged.to_string(), "1.4.3");
+}
+
+#[test]
+fn what_is_null_is_absent() {
+    let mut index = minimal();
+    for name in ["untagged", "config_schemas", "ui_schemas", "migrations"] {
+        index[name] = Value::Null;
+    }
+    index["agent_versions"][1]["channel_types"] = Value::Null;
+    index["agent"] = json!({
+        "name": "Test", "home": null, "environment": null, "command": null, "debug_command": null,
+        "run_as": null, "cookies_path": null, "config_file": null, "security_file": null,
+        "readiness": null, "mcp_servers_path": null, "workspace_setting": null,
+        "chatapp_section": null, "seed_home": null,
+    });
+    let absent = load(&package(&minimal(), &[])).unwrap().index;
+    assert_eq!(load(&package(&index, &[])).unwrap().index, absent);
+    index["agent"]["readiness"] = json!({"http": null, "file": "x", "$comment": null});
+    let agent = load(&package(&index, &[])).unwrap().index.agent;
+    assert_eq!(
+        agent.readiness,
+        Readiness::File("/root/.agent/x".to_owned())
+    );
 }
 
 #[rstest::rstest]
@@ -287,11 +313,12 @@ fn l39_untagged_may_be_another_than_the_newest() {
 #[case("/adapter_schema_version", json!(2), "is 2, but this release reads 1")]
 #[case("/adapter_schema_version", Value::Null, "is missing")]
 #[case("/adapter_version", json!("one"), "dotted numbers")]
-#[case("/adapter_version", json!(1.0), "must be a text")]
-#[case("/latest_supported_config_version", json!("3"), "whole number")]
-#[case("/latest_supported_config_version", json!(-1), "whole number")]
+#[case("/adapter_version", json!(1.0), "must be of type string")]
+#[case("/latest_supported_config_version", json!("3"), "must be of type integer")]
+#[case("/latest_supported_config_version", json!(-1), "must be at least 0")]
+#[case("/latest_supported_config_version", json!(2.0), "without a fraction")]
 #[case("/agent", Value::Null, "is missing")]
-#[case("/agent", json!([]), "must be an object")]
+#[case("/agent", json!([]), "must be of type object")]
 #[case("/agent/name", Value::Null, "is missing")]
 #[case("/agent/hmoe", json!("/root"), "not a known field")]
 #[case("/agent/home", json!("root"), "absolute path")]
@@ -302,10 +329,14 @@ fn l39_untagged_may_be_another_than_the_newest() {
 #[case("/agent/environment", json!({"A=B": "x"}), "environment variable")]
 #[case("/agent/environment", json!({"HOME": "/x"}), "set by the service")]
 #[case("/agent/environment", json!({"A": "${home}"}), "placeholder")]
-#[case("/agent/environment", json!({"A": 1}), "must be a text")]
-#[case("/agent/command", json!("run"), "list of texts")]
-#[case("/agent/command", json!([]), "begin with a program")]
-#[case("/agent/command", json!(["run", 1]), "must be a text")]
+#[case("/agent/environment", json!({"A": 1}), "A must be of type string")]
+#[case("/agent/environment", json!({"A": null}), "A must be of type string")]
+#[case("/agent/environment", json!({"A/B": "x"}), "/A~1B is not the name")]
+#[case("/agent/environment", json!({"A": "a\0b"}), "NUL character")]
+#[case("/agent/command", json!("run"), "must be of type array")]
+#[case("/agent/command", json!([]), "must not be empty")]
+#[case("/agent/command", json!([""]), "command/0 must not be empty")]
+#[case("/agent/command", json!(["run", 1]), "must be of type string")]
 #[case("/agent/run_as", json!("root"), "service, image")]
 #[case("/agent/run_as", json!("1000"), "service, image")]
 #[case("/agent/run_as", json!("-1:0"), "service, image")]
@@ -315,13 +346,13 @@ fn l39_untagged_may_be_another_than_the_newest() {
 #[case("/agent/security_file", json!("config.json"), "differ from config_file")]
 #[case("/agent/readiness", json!({}), "either http or file")]
 #[case("/agent/readiness", json!({"file": "x", "http": {"port": 1, "path": "/"}}), "either http or file")]
-#[case("/agent/readiness", json!({"http": {"port": 0, "path": "/"}}), "1 to 65535")]
-#[case("/agent/readiness", json!({"http": {"port": 70000, "path": "/"}}), "1 to 65535")]
+#[case("/agent/readiness", json!({"http": {"port": 0, "path": "/"}}), "at least 1")]
+#[case("/agent/readiness", json!({"http": {"port": 70000, "path": "/"}}), "at most 65535")]
 #[case("/agent/readiness", json!({"http": {"port": 80, "path": "health"}}), "/ in front")]
 #[case("/agent/readiness", json!({"file": "../x"}), "plain path")]
 #[case("/agent/mcp_servers_path", json!("tools..servers"), "separated by dots")]
-#[case("/agent/seed_home", json!("yes"), "true or false")]
-#[case("/agent_versions", json!([]), "at least one version")]
+#[case("/agent/seed_home", json!("yes"), "must be of type boolean")]
+#[case("/agent_versions", json!([]), "must not be empty")]
 #[case("/agent_versions/0", json!({"version": "1.2", "config_version": 1}), "such as 1.2.3")]
 #[case("/agent_versions/0", json!({"version": "1.10.0", "config_version": 1}), "declared twice")]
 #[case("/agent_versions/0", json!({"version": "1.2.3", "config_version": 3}), "newer than latest")]
@@ -357,10 +388,10 @@ fn every_problem_is_reported_with_its_place() {
         "extra.json# is not JSON: EOF while parsing an object at line 1 column 1",
         "extra.json# is not in the hash list",
         "index.json#/a~1b is not a known field",
-        "index.json#/agent/home must be a text",
+        "index.json#/agent/home must be of type string",
         "index.json#/agent/name is missing",
         "index.json#/agent/readiness/http/path is missing",
-        "index.json#/agent/readiness/http/port must be from 1 to 65535",
+        "index.json#/agent/readiness/http/port must be at least 1",
         "index.json#/agent/run_as must be service, image, or two numbers as uid:gid",
         "index.json#/agent_versions/2/version must be a version such as 1.2.3 or v1.2.3",
         "index.json#/ui_schemas/1 names ui/v1.json, which is not a JSON file of the package",
@@ -415,7 +446,10 @@ fn l47_hashes_are_verified() {
         files.retain(|(name, _)| name != path);
         load(&files)
     };
-    assert_problem(change("a.json", "[]"), "a.json# has another SHA-256 digest");
+    assert_problem(
+        change("a.json", "[]"),
+        "a.json# does not match its SHA-256 digest",
+    );
     assert_problem(change("b.json", "{}"), "b.json# is not in the hash list");
     assert_problem(without("a.json"), "lists a.json, which is not there");
     assert_problem(without("hash"), "hash# is missing");

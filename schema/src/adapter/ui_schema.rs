@@ -169,16 +169,7 @@ pub(super) fn read(
     config_schema: &ConfigSchema,
     problems: &mut Vec<Problem>,
 ) -> Option<UiSchema> {
-    if !shape::check(Shape::UiSchema, file, document, problems) {
-        return None;
-    }
-    let schema = match UiSchema::deserialize(document) {
-        Ok(schema) => schema,
-        Err(error) => {
-            problems.push(Problem::new(file, "", error.to_string()));
-            return None;
-        }
-    };
+    let schema: UiSchema = shape::read(Shape::UiSchema, file, document, problems)?;
     let mut check = Check {
         file,
         agent,
@@ -250,7 +241,7 @@ impl Check<'_> {
             (FieldType::Select, false) | (_, true) => {}
             (_, false) => self.problem(
                 &format!("{pointer}/options"),
-                "has a meaning for the type select only",
+                "applies to the type select only",
             ),
         }
         if (field.secret || field.kind == FieldType::Password) && field.storage == Storage::Config {
@@ -299,10 +290,7 @@ impl Check<'_> {
             .iter()
             .any(|(storage, path)| *storage == field.storage && path.overlaps(&field.path));
         if taken {
-            self.problem(
-                &at,
-                "is the place of another field, or lies in it or around it",
-            );
+            self.problem(&at, "overlaps with the path of another field");
         }
         self.fields.push((field.storage, field.path.clone()));
     }
@@ -317,7 +305,7 @@ impl Check<'_> {
         if !field.path.is_in(&channel) || field.path == channel {
             self.problem(
                 &format!("{pointer}/path"),
-                format!("must lie in {}", channel.to_dotted()),
+                format!("must be inside {}", channel.to_dotted()),
             );
         } else if field.path == channel.join("enabled") && field.kind != FieldType::Boolean {
             self.problem(&format!("{pointer}/type"), "must be boolean for enabled");

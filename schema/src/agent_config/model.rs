@@ -56,7 +56,7 @@ pub struct AgentConfigFacts {
     pub applied: Option<Applied>,
     /// Digest over what a running agent must be restarted for; `None` before the first time.
     pub restart_digest: Option<String>,
-    /// The files of before a migration were put back, and have not been migrated since.
+    /// The files from before a migration were put back, and have not been migrated since.
     pub put_back: bool,
 }
 

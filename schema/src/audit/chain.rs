@@ -7,7 +7,7 @@ use super::verify::Problem;
 
 const LABEL: &str = "agentyard/audit/v1";
 
-/// Follows an end of the chain that was tampered with. No hash looks like it, so an entry written
+/// Follows an end of the chain that was tampered with. No hash equals it, so an entry written
 /// after that never fits what comes before it, and the break stays to be found.
 pub(super) const BROKEN: &str = "broken";
 
@@ -107,15 +107,14 @@ impl<'a> Walk<'a> {
     pub(super) fn step(&mut self, record: &Record) -> Result<(), Problem> {
         let next = self.seq + 1;
         if record.seq < next {
-            let message = "lies before the oldest entry that is kept: it was put there afterwards";
+            let message = "precedes the oldest retained entry: it was inserted afterwards";
             return Err(Problem::new(record.seq, message));
         }
         if record.seq > next {
             return Err(Problem::missing(next, record.seq - 1));
         }
         if record.hash != self.key.entry(&self.hash, next, &record.entry) {
-            let message =
-                "was changed, or is not the one that was written after the entry before it";
+            let message = "was changed, or does not follow the previous entry";
             return Err(Problem::new(next, message));
         }
         self.seq = next;
@@ -124,7 +123,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// One text for several parts, from which they could be told apart again: how many, and each after
+/// One text for several parts, from which they can be separated again: how many, and each after
 /// its length.
 fn encode(parts: &[&[u8]]) -> Vec<u8> {
     let mut text = Vec::new();

@@ -1,6 +1,6 @@
 //! The audit trail: who changed what, from where, when, and how it came out.
 //!
-//! Append-only. An entry is written in the transaction of the change it tells of, so neither is ever
+//! Append-only. An entry is written in the transaction of the change it records, so neither is ever
 //! there without the other. Each entry carries a hash, under a key derived from the master key, of
 //! itself and of the entry before it; two authenticated rows, head and anchor, say where the chain
 //! ends and what came before its oldest entry. So whoever can write to the database, but has not

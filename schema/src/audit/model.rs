@@ -1,8 +1,9 @@
-//! What an entry tells.
+//! What an entry records.
 
 use std::fmt::Display;
 
 use serde::Serialize;
+use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::ids::Timestamp;
 
@@ -12,17 +13,7 @@ const MAX_WORD: usize = 128;
 const MAX_DETAIL: usize = 1024;
 
 /// How it came out.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Outcome {
@@ -88,7 +79,7 @@ impl About {
         }
     }
 
-    /// Another object. All are told in one entry, separated by commas, which no name holds.
+    /// Another object. All are named in one entry, separated by commas, which no name holds.
     #[must_use]
     pub fn and(self, kind: impl Display, name: impl Display) -> Self {
         self.and_whole(format!("{kind}/{name}"))
@@ -154,14 +145,14 @@ impl Entry {
 pub struct Record {
     /// Rises by one with every entry.
     pub seq: i64,
-    /// What it tells.
+    /// What it records.
     #[serde(flatten)]
     pub entry: Entry,
     /// Seals it and everything before it.
     pub hash: String,
 }
 
-/// Which entries are wanted. Empty texts match all; letter case does not matter.
+/// Which entries are selected. Empty texts match all; letter case does not matter.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Of this actor.

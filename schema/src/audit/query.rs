@@ -28,7 +28,7 @@ statements! {
     /// Appends an entry.
     INSERT = "INSERT INTO audit (seq, at, actor, address, action, object, outcome, detail, request_id, hash) \
               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-    /// One page, newest first; the object is one of those told, and the texts are in lower case.
+    /// One page, newest first; the object is one of those named, and the texts are in lower case.
     LIST = "SELECT seq, at, actor, address, action, object, outcome, detail, request_id, hash FROM audit \
             WHERE ($1 = '' OR lower(actor) = $1) AND ($2 = '' OR action = $2) AND at >= $3 \
             AND (',' || lower(object) || ',') LIKE $4 ESCAPE '!' \
@@ -92,7 +92,7 @@ impl From<RawRecord> for Record {
 }
 
 /// Begins the trail of a new installation. To be called once in its life: ends that are gone later
-/// were removed by somebody, and are not made anew.
+/// were removed by somebody, and are not recreated.
 pub async fn install(tx: &mut Tx, key: &ChainKey) -> Result<(), DbError> {
     for which in [Which::Head, Which::Anchor] {
         sqlx::query(INSERT_END)
@@ -169,7 +169,7 @@ impl Next {
     }
 }
 
-/// Appends an entry in the transaction of what it tells of. The last thing a transaction does, since
+/// Appends an entry in the transaction of what it records. The last thing a transaction does, since
 /// every other writer of the trail waits until it ends.
 pub async fn append(tx: &mut Tx, key: &ChainKey, entry: &Entry) -> Result<(), DbError> {
     take_head(tx, key).await?.append(tx, key, entry).await
@@ -243,7 +243,7 @@ pub async fn following(
     Ok(raws.into_iter().map(Record::from).collect())
 }
 
-/// One page of the entries that are wanted, newest first.
+/// One page of the selected entries, newest first.
 pub async fn list(
     connection: &mut AnyConnection,
     filter: &Filter,
@@ -263,7 +263,7 @@ pub async fn list(
     Ok(raws.into_iter().map(Record::from).collect())
 }
 
-/// How many entries are wanted.
+/// How many entries are selected.
 pub async fn found(connection: &mut AnyConnection, filter: &Filter) -> Result<i64, DbError> {
     let (n,): (i64,) = sqlx::query_as(COUNT)
         .bind(filter.actor.to_ascii_lowercase())

@@ -43,10 +43,10 @@ impl Problem {
     fn end(which: Which, seq: i64) -> Self {
         let message = match which {
             Which::Head => {
-                "the row that tells where the trail ends was changed: entries may be missing there"
+                "the record of where the trail ends was changed: entries may be missing there"
             }
             Which::Anchor => {
-                "the row that tells where the trail begins was changed: entries may be missing there"
+                "the record of where the trail begins was changed: entries may be missing there"
             }
         };
         Self {
@@ -70,7 +70,7 @@ pub struct Verdict {
 }
 
 /// Goes along the whole trail. Give it a snapshot, so that what is written or pruned meanwhile does
-/// not look like tampering. Memory stays small whatever the length.
+/// not appear as tampering. Memory stays small whatever the length.
 pub async fn verify(connection: &mut AnyConnection, key: &ChainKey) -> Result<Verdict, DbError> {
     let (first_seq, last_seq) = query::bounds(connection).await?;
     let mut verdict = Verdict {
@@ -122,7 +122,7 @@ fn end_problem(head: Option<&End>, walk: &Walk<'_>, key: &ChainKey) -> Option<Pr
     if walk.seq < head.seq {
         return Some(Problem::missing(walk.seq + 1, head.seq));
     }
-    // Only an earlier head that was put back can tell less than there is.
+    // Only an earlier head that was put back can record less than there is.
     let same = walk.seq == head.seq && walk.hash == head.hash;
     (!same).then(|| Problem::end(Which::Head, head.seq))
 }
@@ -159,7 +159,7 @@ impl Pages {
                     if self.size == 1 {
                         return Ok(Page::Unreadable);
                     }
-                    // One by one from here on, to tell which one it is.
+                    // One by one from here on, to find out which one it is.
                     self.size = 1;
                 }
                 Err(error) => return Err(error),

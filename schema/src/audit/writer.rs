@@ -73,7 +73,7 @@ impl Audited {
         self.author.actor = actor.into();
     }
 
-    /// Makes it so, with an entry that tells what it was about.
+    /// Makes it so, with an entry that records what it was about.
     pub async fn commit(self, about: About) -> Result<(), DbError> {
         let Self {
             mut tx,

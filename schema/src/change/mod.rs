@@ -1,8 +1,8 @@
 //! What changed: the newest version of every object, in the order of commits.
 //!
-//! Each commit that changes what a watcher is told of an object (creation, generation, pause, status,
+//! Each commit that changes what a watcher is shown of an object (creation, generation, pause, status,
 //! deletion, purge) writes one row for it with a new version. The table holds the newest version
-//! only, so several changes of one object between two looks are one change, and what a watcher reads
+//! only, so several changes of one object between two reads are one change, and what a watcher reads
 //! is the object's present state. Purged objects keep their row for some time; once such a row is
 //! pruned, a watcher that has not seen it must list again: its position is below the floor.
 //!

@@ -1,4 +1,4 @@
-//! Changes as watchers are told of them.
+//! Changes as watchers receive them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -126,7 +126,7 @@ pub struct Change {
     pub name: String,
     /// `kind/name`.
     pub object: String,
-    /// Identity: tells apart two bearers of one name.
+    /// Identity: distinguishes two bearers of one name.
     pub uid: Uid,
     /// How often its desired state changed.
     pub generation: Generation,

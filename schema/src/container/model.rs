@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sqlx::FromRow;
+use strum::{Display, IntoStaticStr};
+use utoipa::ToSchema;
 
 use crate::agent_config::read_reason;
 use crate::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
@@ -11,7 +13,7 @@ use crate::error::DbError;
 use crate::ids::{Generation, Timestamp, Uid, UserName};
 use crate::object::StatusRow;
 
-/// Whether a container shall run.
+/// Whether a container is to run.
 #[derive(
     Debug,
     Clone,
@@ -21,17 +23,17 @@ use crate::object::StatusRow;
     Hash,
     Serialize,
     strum::EnumString,
-    strum::IntoStaticStr,
-    strum::Display,
-    utoipa::ToSchema,
+    IntoStaticStr,
+    Display,
+    ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 #[schema(as = DesiredState)]
 pub enum Desired {
-    /// It shall run.
+    /// It is to run.
     Running,
-    /// It shall not exist; the user's directory stays.
+    /// It is to be absent; the user's directory stays.
     Stopped,
 }
 
@@ -52,7 +54,7 @@ pub struct ContainerRow {
     pub name: UserName,
     /// The account may not be used: the container does not run, whatever is desired.
     pub disabled: bool,
-    /// Whether it shall run.
+    /// Whether it is to run.
     pub desired: Desired,
     /// A new token means: replace the container by a fresh one, once.
     pub restart_token: String,
@@ -89,7 +91,7 @@ pub struct ContainerRow {
 /// How a user's agent files are, as the container reconciler has to know it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentFiles {
-    /// The agent-config reconciler has not looked at the newest generation yet, and is going to: nobody has
+    /// The agent-config reconciler has not observed the newest generation yet, and is going to: nobody has
     /// paused it for this user.
     pub pending: bool,
     /// Why they were not brought to it.
@@ -107,14 +109,14 @@ impl ContainerRow {
         self.image_id.as_deref().or(made.flatten())
     }
 
-    /// Whether it shall run, all things considered.
+    /// Whether it is to run, all things considered.
     pub fn shall_run(&self) -> bool {
         self.desired == Desired::Running && !self.disabled && self.deleted_at.is_none()
     }
 }
 
 /// What the container reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct ContainerFacts {
     /// The engine's id of the container last seen ready.
     pub engine_id: Option<String>,
@@ -240,17 +242,7 @@ impl TryFrom<RawContainer> for ContainerRow {
 }
 
 /// One word for a container's state, as listings show it.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    strum::Display,
-    strum::IntoStaticStr,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 #[schema(as = ContainerStatus)]
@@ -263,7 +255,7 @@ pub enum StatusWord {
     Stopped,
     /// On its way there.
     Stopping,
-    /// Needs a person, or a later attempt.
+    /// Needs manual action, or a later attempt.
     Failed,
     /// The engine could not be asked.
     Unknown,
@@ -271,12 +263,12 @@ pub enum StatusWord {
     Deleting,
 }
 
-/// The word for a container that is not looked at: as it was when it last was, whatever is desired now.
+/// The word for a container that is not observed: as it was when it last was, whatever is desired now.
 fn last_seen(ready: &Condition) -> StatusWord {
     match (ready.status, ready.reason) {
         (ConditionStatus::True, Reason::Running) => StatusWord::Running,
         (ConditionStatus::True, Reason::Stopped) => StatusWord::Stopped,
-        (ConditionStatus::False, reason) if reason.needs_person() => StatusWord::Failed,
+        (ConditionStatus::False, reason) if reason.needs_action() => StatusWord::Failed,
         _ => StatusWord::Unknown,
     }
 }
@@ -311,7 +303,7 @@ pub fn status_word(
             ConditionStatus::True if shall_run => StatusWord::Running,
             ConditionStatus::True => StatusWord::Stopped,
             ConditionStatus::Unknown => StatusWord::Unknown,
-            ConditionStatus::False if ready.reason.needs_person() => StatusWord::Failed,
+            ConditionStatus::False if ready.reason.needs_action() => StatusWord::Failed,
             ConditionStatus::False => under_way,
         },
     }

@@ -40,9 +40,9 @@ statements! {
     ALL = select_container!("ORDER BY c.uid");
     /// Start or stop; both end debugging.
     SET_DESIRED = "UPDATE containers SET desired = $2, debug = $3 WHERE uid = $1";
-    /// Restart: a new token; the container shall run from now on.
+    /// Restart: a new token; the container is to run from now on.
     SET_RESTART_TOKEN = "UPDATE containers SET desired = 'running', debug = $3, restart_token = $2 WHERE uid = $1";
-    /// A fresh container, if it shall run at all.
+    /// A fresh container, if it is to run at all.
     SET_FRESH_TOKEN = "UPDATE containers SET restart_token = $2, debug = 0 WHERE uid = $1";
     /// Own limits; NULL = as configured for everybody.
     SET_LIMITS = "UPDATE containers SET cpu_limit = $2, memory_limit_mb = $3 WHERE uid = $1";
@@ -100,7 +100,7 @@ pub async fn all(connection: &mut AnyConnection) -> Result<Vec<ContainerRow>, Db
     raws.into_iter().map(ContainerRow::try_from).collect()
 }
 
-/// Records that a container shall run or stop; `debug` runs the adapter's debug command.
+/// Records that a container is to run or stop; `debug` runs the adapter's debug command.
 pub async fn set_desired(
     tx: &mut Tx,
     uid: &Uid,
@@ -118,7 +118,7 @@ pub async fn set_desired(
     Ok(generation)
 }
 
-/// Records that a container shall be replaced by a fresh one, once, and run; `debug` makes it one
+/// Records that a container is to be replaced by a fresh one, once, and run; `debug` makes it one
 /// that runs the adapter's debug command.
 pub async fn request_restart(
     tx: &mut Tx,
@@ -137,7 +137,7 @@ pub async fn request_restart(
     Ok(generation)
 }
 
-/// Records that a container shall be replaced by a fresh one, once, if it shall run at all: a stopped one
+/// Records that a container is to be replaced by a fresh one, once, if it is to run at all: a stopped one
 /// stays stopped.
 pub async fn request_fresh(tx: &mut Tx, uid: &Uid, token: &str) -> Result<Generation, DbError> {
     let generation = object::bump(tx, Kind::Container, uid, None).await?;
@@ -201,7 +201,7 @@ pub(crate) async fn forget_health_timeout(tx: &mut Tx, uid: &Uid) -> Result<(), 
     Ok(())
 }
 
-/// How many containers the agent network has, or is about to have because they shall run.
+/// How many containers the agent network has, or is about to have because they are to run.
 pub async fn count_on_network(connection: &mut AnyConnection) -> Result<i64, DbError> {
     let (n,): (i64,) = sqlx::query_as(COUNT_ON_NETWORK)
         .fetch_one(connection)
@@ -218,7 +218,7 @@ pub async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
         .bind(uid.as_str())
         .execute(&mut **tx)
         .await?;
-    // Whoever waits for the container to be gone looks again: the user's own removal.
+    // Whoever waits for the container to be gone reads again: the user's own removal.
     tx.ring_on_commit();
     Ok(true)
 }

@@ -148,7 +148,7 @@ impl Homes {
 
     fn is_published(&self, directory: &str) -> Result<bool, HomeError> {
         Ok(type_of(&self.archive.fd, directory)
-            .map_err(HomeError::io("looking at", self.archive_path(directory)))?
+            .map_err(HomeError::io("inspecting", self.archive_path(directory)))?
             .is_some())
     }
 
@@ -248,7 +248,7 @@ impl Homes {
         if !published {
             let whole = marker.copied
                 && type_of(&self.archive.fd, &partial)
-                    .map_err(HomeError::io("looking at", self.archive_path(&partial)))?
+                    .map_err(HomeError::io("inspecting", self.archive_path(&partial)))?
                     .is_some();
             if !whole {
                 self.remove_partial(uid)?;
@@ -308,7 +308,7 @@ impl Homes {
     fn remove_partial(&self, uid: &Uid) -> Result<(), HomeError> {
         let partial = partial_name(uid);
         let there = type_of(&self.archive.fd, &partial)
-            .map_err(HomeError::io("looking at", self.archive_path(&partial)))?;
+            .map_err(HomeError::io("inspecting", self.archive_path(&partial)))?;
         if there.is_some() {
             remove::remove_tree(&self.archive.fd, Path::new(&partial), &self.archive.path)?;
         }
@@ -323,7 +323,7 @@ impl Homes {
     }
 }
 
-/// The names that the archive of an account may have, the wanted one first.
+/// The names that the archive of an account may have, the preferred one first.
 pub fn archive_names(name: &UserName, uid: &Uid, deleted_at: Timestamp) -> [String; 3] {
     let at = deleted_at.to_datetime();
     let base = format!(

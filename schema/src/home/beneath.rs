@@ -18,7 +18,7 @@ pub(super) fn is_plain(path: &Path) -> bool {
 }
 
 /// Opens `path` beneath `dir`. A link anywhere on the way, or at its end, is `ELOOP` or `ENOTDIR`;
-/// only with `O_PATH` is a link at the end opened itself, so such callers look at the type.
+/// only with `O_PATH` is a link at the end opened itself, so such callers check the type.
 /// A path that is not [`is_plain`] is `EINVAL`.
 pub(super) fn open(
     dir: impl AsFd,

@@ -123,7 +123,7 @@ impl Walk<'_> {
 
 /// Compares two trees: `None` when every directory, file and link of `source` is in `copy` with the
 /// same content and nothing else is there; otherwise what differs. Owners, modes and times are not
-/// looked at.
+/// inspected.
 pub(super) fn differs(
     source: &OwnedFd,
     copy: &OwnedFd,

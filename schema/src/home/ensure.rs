@@ -1,4 +1,4 @@
-//! Making a user's directory, and looking whether it is made.
+//! Making a user's directory, and observing whether it is made.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -34,10 +34,10 @@ pub(super) enum Found {
 }
 
 impl Homes {
-    /// Looks at a user's directory without changing anything.
+    /// Observes a user's directory without changing anything.
     ///
     /// # Errors
-    /// [`HomeError::Io`] when it cannot be told.
+    /// [`HomeError::Io`] when it cannot be observed.
     pub fn state(
         &self,
         name: &UserName,
@@ -51,12 +51,12 @@ impl Homes {
             Err(error) => return Err(error),
         };
         let path = self.path_of(name);
-        let mut ready = owned_by(&home, owner).map_err(HomeError::io("looking at", &path))?;
+        let mut ready = owned_by(&home, owner).map_err(HomeError::io("inspecting", &path))?;
         for part in [AGENT_DIR, WORKSPACE_DIR] {
             match beneath::open_dir(&home, Path::new(part)) {
                 Ok(fd) => {
                     ready &= owned_by(&fd, owner)
-                        .map_err(HomeError::io("looking at", path.join(part)))?;
+                        .map_err(HomeError::io("inspecting", path.join(part)))?;
                 }
                 // Without permissions: `ensure` gives them back.
                 Err(Errno::NOENT | Errno::ACCESS) => return Ok(HomeState::Missing),
@@ -76,7 +76,7 @@ impl Homes {
     /// Makes a user's directory and the directories in it, all mode 0700, and opens it. What is
     /// there already stays as it is; when nothing is missing, nothing is written.
     ///
-    /// `owner` is who the three directories shall belong to; `None` leaves that alone. Only a service
+    /// `owner` is who the three directories are to belong to; `None` leaves that alone. Only a service
     /// that runs as root can give them to somebody else. Not to be called for an account that is
     /// being deleted: [`Homes::archive`] may just have cleared its place.
     ///
@@ -198,7 +198,7 @@ fn ensure_part(
         Err(errno) => return Err(HomeError::io("making", path)(errno)),
     };
     if let Some((user, group)) = owner
-        && !owned_by(&fd, owner).map_err(HomeError::io("looking at", path))?
+        && !owned_by(&fd, owner).map_err(HomeError::io("inspecting", path))?
     {
         rustix::fs::fchown(
             &fd,
@@ -220,7 +220,7 @@ fn make_part(dir: &OwnedFd, relative: &Path) -> rustix::io::Result<OwnedFd> {
     let name = relative.file_name().ok_or(Errno::INVAL)?;
     match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
         Ok(()) => rustix::fs::fsync(parent)?,
-        // Made by somebody else meanwhile; what it is, opening it tells.
+        // Made by somebody else meanwhile; what it is, opening it shows.
         Err(Errno::EXIST) => {}
         Err(errno) => return Err(errno),
     }

@@ -14,8 +14,8 @@ pub enum HomeError {
         /// Why, and what to do instead.
         reason: String,
     },
-    /// A user's directory belongs to somebody else or is not a directory. Nothing was touched; a
-    /// person must look.
+    /// A user's directory belongs to somebody else or is not a directory. Nothing was changed;
+    /// this needs manual action.
     #[error("{0}")]
     Conflict(String),
     /// A path that is empty, absolute or contains `..`.
@@ -36,9 +36,9 @@ pub enum HomeError {
         /// The path inside the user's directory.
         path: String,
     },
-    /// A file is not what its writer has read: somebody else has written it meanwhile. Reading it again
+    /// A file is not what its writer has read: it was written concurrently. Reading it again
     /// helps.
-    #[error("{path:?} has been changed meanwhile")]
+    #[error("{path:?} was changed concurrently")]
     Changed {
         /// The path inside the user's directory.
         path: String,

@@ -14,7 +14,7 @@ use super::error::HomeError;
 use super::user_home::{TemporaryFile, UserHome, is_temporary, not_regular, unsafe_path};
 use crate::fault;
 
-/// So many entries of a directory are looked at for what was left there.
+/// So many entries of a directory are searched for what was left there.
 const MOST_LOOKED_AT: usize = 10_000;
 
 /// Which state of a file was read: another write leaves another stamp.
@@ -60,7 +60,7 @@ impl fmt::Debug for FoundFile {
     }
 }
 
-/// A file as it shall be. It may hold secrets, so its content is not printed.
+/// A desired file. It may hold secrets, so its content is not printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewFile {
     /// Where, relative to the directory it is given for.
@@ -235,7 +235,7 @@ fn unchanged(
         }
         Ok(_) => return Err(not_regular(relative)),
         Err(Errno::NOENT) => None,
-        Err(errno) => return Err(HomeError::io("looking at", relative)(errno)),
+        Err(errno) => return Err(HomeError::io("inspecting", relative)(errno)),
     };
     if found == file.expected {
         Ok(())

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The agent in the container owns everything inside its home and may plant links there, swap
-//! directories while we look, or fill it with devices. So nothing that we rely on lies inside,
+//! directories while we read, or fill it with devices. So nothing that we rely on lies inside,
 //! and every access goes through a directory handle, resolves beneath it and follows no link.
 //!
 //! All functions block; callers on async threads use `spawn_blocking`.

@@ -88,7 +88,7 @@ pub(super) fn entries(dir: &OwnedFd) -> rustix::io::Result<Vec<(PathBuf, FileTyp
         if name == "." || name == ".." {
             continue;
         }
-        // Some file systems do not tell the type in the listing.
+        // Some file systems do not report the type in the listing.
         let kind = match entry.file_type() {
             FileType::Unknown => {
                 match rustix::fs::statat(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) {

@@ -61,7 +61,7 @@ impl Root {
                     "its marker file names another instance; use another data directory",
                 ));
             }
-            Some(Err(_)) => return Err(refused("its marker file cannot be understood")),
+            Some(Err(_)) => return Err(refused("its marker file cannot be parsed")),
             None if is_empty(&fd).map_err(HomeError::io("listing", &path))? => {
                 let content = serde_json::to_vec(&ours).map_err(HomeError::io("marking", &path))?;
                 marker::write_file(&fd, MARKER, &content)
@@ -85,7 +85,7 @@ pub(super) fn refuse_precious(data_dir: &Path, own_home: Option<&Path>) -> Resul
     let reason = if data_dir == Path::new("/") {
         "it is the root of the file system"
     } else if data_dir == Path::new("/home") || data_dir == Path::new("/root") {
-        "it holds people's own files"
+        "it holds personal files"
     } else if data_dir.parent() == Some(Path::new("/home")) || own_home.as_deref() == Some(data_dir)
     {
         "it is a home directory"
@@ -94,7 +94,7 @@ pub(super) fn refuse_precious(data_dir: &Path, own_home: Option<&Path>) -> Resul
     };
     Err(HomeError::RefusedRoot {
         path: data_dir.to_owned(),
-        reason: format!("{reason}; use a directory of its own, such as one inside it"),
+        reason: format!("{reason}; use a dedicated directory, such as one inside it"),
     })
 }
 

@@ -82,8 +82,8 @@ impl UserHome {
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(self.refused("opening", relative, errno)),
         };
-        // Looked at before it is read: whoever writes meanwhile leaves another stamp.
-        let stat = rustix::fs::fstat(&file).map_err(HomeError::io("looking at", &path))?;
+        // Inspected before it is read: whoever writes meanwhile leaves another stamp.
+        let stat = rustix::fs::fstat(&file).map_err(HomeError::io("inspecting", &path))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(not_regular(relative));
         }
@@ -188,7 +188,7 @@ impl UserHome {
                 Ok(Some(stat))
             }
             Ok(_) | Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => Ok(None),
-            Err(errno) => Err(self.refused("looking at", relative, errno)),
+            Err(errno) => Err(self.refused("inspecting", relative, errno)),
         }
     }
 

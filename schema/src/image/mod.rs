@@ -1,13 +1,15 @@
-//! Images: references, and those an administrator wants on the engine or off it.
+//! Images: references, those an administrator wants on the engine or off it, and logs of pulls.
 
 use crate::kind::Descriptor;
 
 mod model;
+mod pull;
 pub(crate) mod query;
 mod reference;
 mod tag;
 
 pub use model::{DesiredImage, ImageFacts, ImageRow, ImageUse};
+pub use pull::{PullEvent, PullLog, PullReader, PullSum, PullUpdate, RunningPull};
 pub use query::{
     all, find, get, needs, purge, request_absent, request_cancel, request_pull, save_facts, uses,
 };

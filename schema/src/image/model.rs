@@ -2,31 +2,23 @@
 
 use serde::Serialize;
 use sqlx::FromRow;
+use strum::{EnumString, IntoStaticStr};
+use utoipa::ToSchema;
 
 use crate::container::Desired;
 use crate::error::DbError;
 use crate::ids::{Generation, Timestamp, Uid};
 
 /// What an administrator wants of an image.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum DesiredImage {
-    /// It shall be on the engine; another pull token asks for the registry's newest once more.
+    /// It is to be on the engine; another pull token asks for the registry's newest once more.
     Present,
-    /// It shall not be there. Its object is being deleted.
+    /// It is to be absent. Its object is being deleted.
     Absent,
-    /// The pull was called off; the engine keeps what it has. Its object is being deleted.
+    /// The pull was cancelled; the engine keeps what it has. Its object is being deleted.
     Cancelled,
 }
 
@@ -35,9 +27,9 @@ pub enum DesiredImage {
 pub struct ImageRow {
     /// Identity.
     pub uid: Uid,
-    /// Full reference (`docker.io/library/busybox:latest`), or an id (`sha256:…`) that shall be absent.
+    /// Full reference (`docker.io/library/busybox:latest`), or an id (`sha256:…`) that is to be absent.
     pub reference: String,
-    /// What is wanted of it.
+    /// What is desired of it.
     pub desired: DesiredImage,
     /// A new token means: pull it again, once.
     pub pull_token: String,
@@ -50,7 +42,7 @@ pub struct ImageRow {
 }
 
 /// What the image reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct ImageFacts {
     /// The image (`sha256:…`) that the reference meant when it was last pulled.
     pub image_id: Option<String>,
@@ -107,7 +99,7 @@ pub struct ImageUse {
     pub uid: Uid,
     /// Its name.
     pub name: String,
-    /// Whether its container shall run; a disabled account's does not, whatever is desired.
+    /// Whether its container is to run; a disabled account's does not, whatever is desired.
     pub desired: Desired,
     /// The reference.
     pub image_ref: String,

@@ -33,7 +33,7 @@ statements! {
     ALL = select_image!("ORDER BY i.reference");
     /// Records an image.
     INSERT = "INSERT INTO images (uid, reference, desired, pull_token) VALUES ($1, $2, $3, $4)";
-    /// What is wanted of it.
+    /// What is desired of it.
     SET_DESIRED = "UPDATE images SET desired = $2 WHERE uid = $1";
     /// Asks for a pull; or takes back the request, with the token that was answered.
     SET_PULL_TOKEN = "UPDATE images SET pull_token = $2 WHERE uid = $1";
@@ -120,7 +120,7 @@ async fn insert(
     Ok((uid, generation))
 }
 
-/// Records that `reference` (a full one) shall be pulled: `token` is new for each request that wants
+/// Records that `reference` (a full one) is to be pulled: `token` is new for each request that asks for
 /// the registry's newest. With `expected`, only if that is still the generation.
 ///
 /// # Errors
@@ -150,7 +150,7 @@ pub async fn request_pull(
     }
 }
 
-/// Records that `reference` (a full one, or an id) shall leave the engine.
+/// Records that `reference` (a full one, or an id) is to be deleted from the engine.
 pub async fn request_absent(
     tx: &mut Tx,
     reference: &str,
@@ -160,8 +160,8 @@ pub async fn request_absent(
     remove(tx, reference, DesiredImage::Absent, now).await
 }
 
-/// Calls a pull off, or a removal that is not done yet. An image that was pulled before stays wanted as
-/// it is; else nothing is wanted any more, and the engine keeps what it has. With `expected`, only if
+/// Cancels a pull, or a removal that is not done yet. An image that was pulled before stays desired as
+/// it is; else nothing is desired any more, and the engine keeps what it has. With `expected`, only if
 /// that is still the generation.
 pub async fn request_cancel(
     tx: &mut Tx,
@@ -240,12 +240,12 @@ pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &ImageFacts) -> Result<()
     Ok(())
 }
 
-/// Cleaning up is done as it was `wished`: removes a deleted image's rows. Returns whether it did; it does
-/// not when something else is wished by now.
-pub async fn purge(tx: &mut Tx, uid: &Uid, wished: DesiredImage) -> Result<bool, DbError> {
-    // The guard orders it with a request that changes the wish.
+/// Removes the rows of a deleted image. Returns whether it did; it does not when something else than
+/// `desired` is desired by now.
+pub async fn purge(tx: &mut Tx, uid: &Uid, desired: DesiredImage) -> Result<bool, DbError> {
+    // The guard orders it with a request that changes what is desired.
     meta::take_guard(tx, "images").await?;
-    if get(tx, uid).await?.is_none_or(|row| row.desired != wished) {
+    if get(tx, uid).await?.is_none_or(|row| row.desired != desired) {
         return Ok(false);
     }
     object::remove_finalizer(tx, Kind::Image, uid, FINALIZER).await?;

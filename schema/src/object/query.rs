@@ -78,12 +78,12 @@ statements! {
     /// Finalizers of an object.
     FINALIZERS = "SELECT name FROM finalizers WHERE kind = $1 AND uid = $2 ORDER BY name";
     /// Saves a status; never moves back, neither in generation nor in epoch, and only while the object exists.
-    SAVE_STATUS = "INSERT INTO object_status (kind, uid, observed_generation, epoch, ready, conditions, failures, next_attempt_at, needs_person, ready_since) \
+    SAVE_STATUS = "INSERT INTO object_status (kind, uid, observed_generation, epoch, ready, conditions, failures, next_attempt_at, needs_action, ready_since) \
                    SELECT kind, uid, CAST($3 AS BIGINT), CAST($4 AS BIGINT), $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT), CAST($9 AS BIGINT), CAST($10 AS BIGINT) \
                    FROM objects WHERE kind = $1 AND uid = $2 \
                    ON CONFLICT (kind, uid) DO UPDATE SET observed_generation = excluded.observed_generation, epoch = excluded.epoch, \
                    ready = excluded.ready, conditions = excluded.conditions, failures = excluded.failures, next_attempt_at = excluded.next_attempt_at, \
-                   needs_person = excluded.needs_person, ready_since = excluded.ready_since \
+                   needs_action = excluded.needs_action, ready_since = excluded.ready_since \
                    WHERE object_status.observed_generation <= excluded.observed_generation AND object_status.epoch <= excluded.epoch";
     /// Switches passes of one object on or off.
     SET_PAUSED = "UPDATE objects SET paused = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 RETURNING generation";
@@ -245,7 +245,7 @@ pub async fn dirty_since(
     kind: Kind,
     since: Option<i64>,
 ) -> Result<(Vec<Dirty>, i64), DbError> {
-    // Read first: what is committed in between is found by the next look again, and never missed. Versions
+    // Read first: what is committed in between is found by the next read again, and never missed. Versions
     // are committed in their order, since a transaction holds their row from taking one until its end.
     let through = change::query::newest(connection).await?;
     let dirty = match since {
@@ -293,7 +293,7 @@ pub async fn bump(
             tx.ring_on_commit();
             Ok(Generation(generation))
         }
-        // Tell "gone" from "changed by somebody else".
+        // Distinguish "gone" from "changed by somebody else".
         None => match get(tx, kind, uid).await? {
             Some(object) if object.deleted_at.is_none() => Err(DbError::StaleGeneration {
                 actual: object.generation.0,
@@ -420,7 +420,7 @@ pub async fn save_status(
 ) -> Result<bool, DbError> {
     let condition = condition::find(&status.conditions, ConditionType::Ready);
     let ready = condition.map_or("Unknown", |c| c.status.into());
-    let needs_person = condition.is_some_and(Condition::needs_person);
+    let needs_action = condition.is_some_and(Condition::needs_action);
     let since = condition.map(|c| c.last_transition_at.as_millis());
     let conditions = serde_json::to_string(&status.conditions)
         .map_err(|e| DbError::Corrupt(format!("conditions: {e}")))?;
@@ -433,7 +433,7 @@ pub async fn save_status(
         .bind(conditions)
         .bind(i64::from(status.failures))
         .bind(status.next_attempt_at.map(Timestamp::as_millis))
-        .bind(i64::from(needs_person))
+        .bind(i64::from(needs_action))
         .bind(since)
         .execute(&mut **tx)
         .await?;
@@ -444,7 +444,7 @@ pub async fn save_status(
     Ok(saved)
 }
 
-/// Switches passes of one object on or off; bumps its generation so that its reconciler looks. With
+/// Pauses or resumes one object; bumps its generation so that it is reconciled. With
 /// `expected`, only if that is still the generation. An object that is going can be paused, too.
 pub async fn set_paused(
     tx: &mut Tx,
@@ -471,7 +471,7 @@ pub async fn set_paused(
             tx.ring_on_commit();
             Ok(Generation(generation))
         }
-        // Tell "gone" from "changed by somebody else".
+        // Distinguish "gone" from "changed by somebody else".
         None => match get(tx, kind, uid).await? {
             Some(object) => Err(DbError::StaleGeneration {
                 actual: object.generation.0,

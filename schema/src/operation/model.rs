@@ -9,9 +9,9 @@ use crate::ids::{Generation, Timestamp};
 use crate::object::StatusRow;
 use crate::rollout;
 
-/// What is told of an object that its operation did not reach before it was cancelled.
+/// What is reported of an object that its operation did not reach before it was cancelled.
 pub const CANCELLED: &str =
-    "cancelled; the change stays recorded, and an ordinary pass still brings it there";
+    "cancelled; the change stays recorded and is applied by regular reconciliation";
 
 /// A request that touches many objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl From<RawOperation> for Operation {
 pub enum TargetState {
     /// Reached, or the object is gone.
     Done,
-    /// Needs a person, or the operation was cancelled before it got there.
+    /// Needs manual action, or the operation was cancelled before it got there.
     Failed,
     /// Seen by its reconciler, not there yet.
     Running,
@@ -113,7 +113,7 @@ impl TryFrom<RawTarget> for Target {
                 Some(ready) if seen && ready.status == ConditionStatus::True => {
                     (TargetState::Done, said())
                 }
-                Some(ready) if seen && ready.needs_person() => (TargetState::Failed, said()),
+                Some(ready) if seen && ready.needs_action() => (TargetState::Failed, said()),
                 Some(_) if seen => (TargetState::Running, said()),
                 _ => (TargetState::Pending, said()),
             },
@@ -158,7 +158,7 @@ pub struct Progress {
     pub total: usize,
     /// Reached.
     pub done: usize,
-    /// Need a person.
+    /// Need manual action.
     pub failed: usize,
     /// Under way.
     pub running: usize,
@@ -179,7 +179,7 @@ impl Progress {
         }
     }
 
-    /// Whether an object may still get where it shall be.
+    /// Whether an object may still reach its desired state.
     pub fn is_under_way(self) -> bool {
         self.pending + self.running > 0
     }

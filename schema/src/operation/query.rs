@@ -18,8 +18,8 @@ macro_rules! judged {
             $columns,
             " FROM (SELECT t.kind, t.name, t.generation, t.outcome, o.uid, s.observed_generation, s.conditions, s.failures, s.next_attempt_at, \
              s.ready_since, CASE WHEN t.outcome IS NOT NULL THEN t.outcome WHEN o.uid IS NULL THEN 'done' \
-             WHEN coalesce(s.observed_generation, 0) < t.generation THEN 'pending' WHEN s.needs_person IS NULL THEN 'unknown' \
-             WHEN s.ready_since IS NULL THEN 'pending' WHEN s.ready = 'True' THEN 'done' WHEN s.needs_person = 1 THEN 'failed' \
+             WHEN coalesce(s.observed_generation, 0) < t.generation THEN 'pending' WHEN s.needs_action IS NULL THEN 'unknown' \
+             WHEN s.ready_since IS NULL THEN 'pending' WHEN s.ready = 'True' THEN 'done' WHEN s.needs_action = 1 THEN 'failed' \
              ELSE 'running' END AS state \
              FROM operation_targets t LEFT JOIN objects o ON o.kind = t.kind AND o.uid = t.uid \
              LEFT JOIN object_status s ON s.kind = t.kind AND s.uid = t.uid WHERE t.operation_id = $1) judged ",
@@ -48,12 +48,12 @@ statements! {
     CANCEL_TARGETS = "UPDATE operation_targets SET outcome = CASE \
                       WHEN NOT EXISTS (SELECT 1 FROM objects o WHERE o.kind = operation_targets.kind AND o.uid = operation_targets.uid) THEN 'done' \
                       ELSE coalesce((SELECT CASE WHEN s.observed_generation < operation_targets.generation THEN 'cancelled' \
-                      WHEN s.ready = 'True' THEN 'done' WHEN s.needs_person = 1 THEN 'failed' ELSE 'cancelled' END \
+                      WHEN s.ready = 'True' THEN 'done' WHEN s.needs_action = 1 THEN 'failed' ELSE 'cancelled' END \
                       FROM object_status s WHERE s.kind = operation_targets.kind AND s.uid = operation_targets.uid), 'cancelled') END \
                       WHERE operation_id = $1";
     /// How many objects of an operation are how far, and when the last of them got there.
     STATES = judged!("state, count(*) AS objects, max(ready_since) AS since", "GROUP BY state");
-    /// Objects of an operation with their states, those that need a person first.
+    /// Objects of an operation with their states, those that need manual action first.
     TARGETS = judged!(
         "kind, name, generation, outcome, uid, observed_generation, conditions, failures, next_attempt_at",
         "ORDER BY CASE state WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 1 WHEN 'unknown' THEN 2 WHEN 'running' THEN 2 WHEN 'pending' THEN 3 \
@@ -70,7 +70,7 @@ statements! {
              LEFT JOIN object_status s ON s.kind = t.kind AND s.uid = t.uid \
              WHERE t.operation_id = p.id AND t.outcome IS NULL AND coalesce(s.observed_generation, 0) < t.generation) \
              ORDER BY p.created_at, p.id LIMIT $3)";
-    /// Users of a rollout with their states, those that need a person first.
+    /// Users of a rollout with their states, those that need manual action first.
     ROLLOUT_TARGETS = "SELECT name, state, message, moved_at, finished_at FROM rollout_targets WHERE rollout_uid = $1 \
                        ORDER BY CASE state WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 0 WHEN 'moving' THEN 2 WHEN 'putting_back' THEN 2 \
                        WHEN 'rolling_back' THEN 2 WHEN 'pending' THEN 3 ELSE 4 END, position LIMIT $2";
@@ -234,7 +234,7 @@ fn is_rollout(operation: &Operation) -> bool {
     operation.kind.parse::<RolloutKind>().is_ok()
 }
 
-/// Objects of an operation with their states, at most so many, those that need a person first.
+/// Objects of an operation with their states, at most so many, those that need manual action first.
 pub async fn targets(
     connection: &mut AnyConnection,
     operation: &Operation,

@@ -9,8 +9,8 @@ mod model;
 pub(crate) mod query;
 
 pub use model::{
-    ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, RolloutRow, RolloutTarget,
-    TargetContainer, TargetState, Wish,
+    DesiredRollout, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutKind, RolloutRow,
+    RolloutTarget, TargetContainer, TargetState,
 };
 pub use query::{
     cancel, create, finish_target, finish_targets, get, head, list, move_target, pause, put_back,

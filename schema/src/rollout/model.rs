@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sqlx::FromRow;
+use strum::{EnumString, IntoStaticStr};
+use utoipa::ToSchema;
 
 use crate::condition::{self, Condition, ConditionType};
 use crate::container::Desired;
@@ -12,17 +14,7 @@ use crate::ids::{Generation, Timestamp, Uid};
 use crate::object::StatusRow;
 
 /// What was asked for.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RolloutKind {
@@ -32,44 +24,24 @@ pub enum RolloutKind {
     Upgrade,
 }
 
-/// What people want of a rollout now.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    utoipa::ToSchema,
-)]
+/// What is desired of a rollout now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-#[schema(as = RolloutWish)]
-pub enum Wish {
-    /// It goes on.
+#[schema(as = DesiredRollout)]
+pub enum DesiredRollout {
+    /// It proceeds.
     Run,
-    /// Nobody more is moved until it is resumed.
+    /// No more users are moved until it is resumed.
     Pause,
-    /// Everybody goes back to the image of before.
+    /// All users go back to their previous images.
     Rollback,
-    /// Nobody more is moved, and that is the end.
+    /// No more users are moved, and it ends.
     Cancel,
 }
 
 /// How far a rollout is.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schema(as = RolloutPhase)]
@@ -78,34 +50,25 @@ pub enum Phase {
     Pulling,
     /// Users are being moved.
     Rolling,
-    /// Nobody more is moved until it is resumed.
+    /// No more users are moved until it is resumed.
     Paused,
-    /// Users go back to the image of before.
+    /// Users go back to their previous images.
     RollingBack,
     /// The last users under way are waited for, then it ends.
     Cancelling,
-    /// Everybody was moved.
+    /// All users were moved.
     Succeeded,
-    /// It ended, and somebody could not be moved, or not back.
+    /// It ended, and users could not be moved, or not back.
     Failed,
-    /// Everybody is back on the image of before.
+    /// All users are back on their previous images.
     RolledBack,
-    /// It was ended before everybody was moved.
+    /// It was ended before all users were moved.
     Cancelled,
 }
 
 /// How far one user of a rollout is.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    utoipa::ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, EnumString, IntoStaticStr, ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -119,13 +82,13 @@ pub enum TargetState {
     Done,
     /// It did not become ready, and is on its way back.
     PuttingBack,
-    /// It did not become ready, and has the image of before again.
+    /// It did not become ready, and has its previous image again.
     Failed,
     /// The whole is rolled back, and it is on its way back.
     RollingBack,
-    /// It has the image of before again, as asked.
+    /// It has its previous image again, as requested.
     RolledBack,
-    /// The user is gone, or got its image from somebody else.
+    /// The user is gone, or got its image otherwise.
     Skipped,
     /// The rollout ended before its turn came.
     Cancelled,
@@ -189,7 +152,7 @@ pub struct RolloutRow {
     /// How long a user's new container may take to become ready.
     pub health_timeout: Duration,
     /// What people want of it now.
-    pub wish: Wish,
+    pub desired: DesiredRollout,
     /// Raised by each resume: the image is pulled and resolved once more.
     pub attempt: i64,
     /// Generation of the object.
@@ -214,13 +177,13 @@ impl RolloutRow {
         if self.facts.finished_at.is_some() {
             return self.facts.phase;
         }
-        match self.wish {
-            Wish::Pause => Phase::Paused,
-            Wish::Rollback => Phase::RollingBack,
-            Wish::Cancel => Phase::Cancelling,
-            Wish::Run if self.paused_itself() => Phase::Paused,
-            Wish::Run if self.facts.resolved_attempt < self.attempt => Phase::Pulling,
-            Wish::Run => match self.facts.phase {
+        match self.desired {
+            DesiredRollout::Pause => Phase::Paused,
+            DesiredRollout::Rollback => Phase::RollingBack,
+            DesiredRollout::Cancel => Phase::Cancelling,
+            DesiredRollout::Run if self.paused_itself() => Phase::Paused,
+            DesiredRollout::Run if self.facts.resolved_attempt < self.attempt => Phase::Pulling,
+            DesiredRollout::Run => match self.facts.phase {
                 Phase::Paused => Phase::Rolling,
                 phase => phase,
             },
@@ -275,7 +238,7 @@ pub struct RolloutTarget {
 /// The container of a rollout's user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetContainer {
-    /// Whether it shall run, all things considered.
+    /// Whether it is to run, all things considered.
     pub shall_run: bool,
     /// The reference it has now.
     pub image_ref: String,
@@ -307,7 +270,7 @@ pub(super) struct RawRollout {
     pub max_unavailable: i64,
     pub pause_on_failure: i64,
     pub health_timeout_ms: i64,
-    pub wish: String,
+    pub desired: String,
     pub attempt: i64,
     pub generation: i64,
     pub actor: String,
@@ -336,7 +299,10 @@ impl TryFrom<RawRollout> for RolloutRow {
             max_unavailable: u32::try_from(raw.max_unavailable).unwrap_or(1).max(1),
             pause_on_failure: raw.pause_on_failure != 0,
             health_timeout: millis(raw.health_timeout_ms),
-            wish: raw.wish.parse().map_err(|_| corrupt("wish", &raw.wish))?,
+            desired: raw
+                .desired
+                .parse()
+                .map_err(|_| corrupt("desired", &raw.desired))?,
             attempt: raw.attempt,
             generation: Generation(raw.generation),
             actor: raw.actor,

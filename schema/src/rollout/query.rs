@@ -6,8 +6,8 @@ use std::time::Duration;
 use sqlx::AnyConnection;
 
 use super::model::{
-    ImageChoice, NewRollout, Phase, RawRollout, RawTarget, RolloutFacts, RolloutRow, RolloutTarget,
-    TargetState, Wish,
+    DesiredRollout, ImageChoice, NewRollout, Phase, RawRollout, RawTarget, RolloutFacts,
+    RolloutRow, RolloutTarget, TargetState,
 };
 use crate::db::Tx;
 use crate::error::DbError;
@@ -19,7 +19,7 @@ use crate::{container, meta, object, operation};
 macro_rules! select_rollout {
     ($rest:literal) => {
         concat!(
-            "SELECT r.uid, r.type, r.reference, r.source, r.max_unavailable, r.pause_on_failure, r.health_timeout_ms, r.wish, r.attempt, \
+            "SELECT r.uid, r.type, r.reference, r.source, r.max_unavailable, r.pause_on_failure, r.health_timeout_ms, r.desired, r.attempt, \
              o.generation, p.actor, p.created_at, f.image_id, f.image_digest, f.resolved_attempt, f.paused_attempt, f.phase, f.message, f.finished_at \
              FROM rollouts r JOIN objects o ON o.kind = 'rollout' AND o.uid = r.uid \
              JOIN operations p ON p.id = r.uid JOIN rollout_facts f ON f.uid = r.uid ",
@@ -64,18 +64,18 @@ statements! {
                  JOIN rollout_facts f ON f.uid = t.rollout_uid AND f.finished_at IS NULL \
                  WHERE mine.rollout_uid = $1 ORDER BY t.position LIMIT 20";
     /// Records a rollout.
-    INSERT = "INSERT INTO rollouts (uid, type, reference, source, max_unavailable, pause_on_failure, health_timeout_ms, wish) \
+    INSERT = "INSERT INTO rollouts (uid, type, reference, source, max_unavailable, pause_on_failure, health_timeout_ms, desired) \
               VALUES ($1, $2, $3, $4, $5, $6, $7, 'run')";
     /// Records that it has not begun.
     INSERT_FACTS = "INSERT INTO rollout_facts (uid, phase) VALUES ($1, 'pulling')";
-    /// Records one of its users, by the order in which they are told.
+    /// Records one of its users, in the given order.
     INSERT_TARGET = "INSERT INTO rollout_targets (rollout_uid, uid, name, position, state) \
                      SELECT $1, u.uid, u.name, CAST($3 AS BIGINT), 'pending' FROM users u WHERE u.uid = $2";
     /// What people want of it now.
-    SET_WISH = "UPDATE rollouts SET wish = $2 WHERE uid = $1";
+    SET_DESIRED = "UPDATE rollouts SET desired = $2 WHERE uid = $1";
     /// It goes on, with the image resolved once more.
-    SET_RESUMED = "UPDATE rollouts SET wish = 'run', attempt = attempt + 1 WHERE uid = $1";
-    /// Who failed gets another turn.
+    SET_RESUMED = "UPDATE rollouts SET desired = 'run', attempt = attempt + 1 WHERE uid = $1";
+    /// Failed users are retried.
     RETRY_FAILED = "UPDATE rollout_targets SET state = 'pending', message = '', finished_at = NULL WHERE rollout_uid = $1 AND state = 'failed'";
     /// It goes on after its end.
     REOPEN = "UPDATE rollout_facts SET finished_at = NULL WHERE uid = $1";
@@ -263,37 +263,41 @@ async fn change(
     Ok((raw.try_into()?, generation))
 }
 
-async fn set_wish(tx: &mut Tx, uid: &Uid, wish: Wish) -> Result<(), DbError> {
-    sqlx::query(SET_WISH)
+async fn set_desired(tx: &mut Tx, uid: &Uid, desired: DesiredRollout) -> Result<(), DbError> {
+    sqlx::query(SET_DESIRED)
         .bind(uid.as_str())
-        .bind::<&str>(wish.into())
+        .bind::<&str>(desired.into())
         .execute(&mut **tx)
         .await?;
     Ok(())
 }
 
-/// Records that nobody more shall be moved until it is resumed.
+/// Records that no more users are to be moved until it is resumed.
 ///
 /// # Errors
-/// [`DbError::WrongState`] when it has ended, is rolled back or called off.
+/// [`DbError::WrongState`] when it has ended, is rolled back or cancelled.
 pub async fn pause(
     tx: &mut Tx,
     uid: &Uid,
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let (row, generation) = change(tx, uid, expected).await?;
-    match row.wish {
+    match row.desired {
         _ if row.facts.finished_at.is_some() => return Err(ENDED),
-        Wish::Run | Wish::Pause => {}
-        Wish::Rollback => return Err(DbError::WrongState("the rollout is being rolled back")),
-        Wish::Cancel => return Err(DbError::WrongState("the rollout is being cancelled")),
+        DesiredRollout::Run | DesiredRollout::Pause => {}
+        DesiredRollout::Rollback => {
+            return Err(DbError::WrongState("the rollout is being rolled back"));
+        }
+        DesiredRollout::Cancel => {
+            return Err(DbError::WrongState("the rollout is being cancelled"));
+        }
     }
-    set_wish(tx, uid, Wish::Pause).await?;
+    set_desired(tx, uid, DesiredRollout::Pause).await?;
     Ok(generation)
 }
 
-/// Records that it shall go on: the image is pulled and resolved once more, and who failed gets
-/// another turn.
+/// Records that it is to continue: the image is pulled and resolved once more, and failed users are
+/// retried.
 ///
 /// # Errors
 /// [`DbError::WrongState`] when it is not paused.
@@ -303,11 +307,11 @@ pub async fn resume(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let (row, generation) = change(tx, uid, expected).await?;
-    match row.wish {
+    match row.desired {
         _ if row.facts.finished_at.is_some() => return Err(ENDED),
-        Wish::Pause => {}
-        Wish::Run if row.paused_itself() => {}
-        Wish::Run | Wish::Rollback | Wish::Cancel => {
+        DesiredRollout::Pause => {}
+        DesiredRollout::Run if row.paused_itself() => {}
+        DesiredRollout::Run | DesiredRollout::Rollback | DesiredRollout::Cancel => {
             return Err(DbError::WrongState("the rollout is not paused"));
         }
     }
@@ -320,7 +324,7 @@ pub async fn resume(
     Ok(generation)
 }
 
-/// Records that everybody shall go back to the image of before; also of a rollout that has ended.
+/// Records that all users are to go back to their previous images; also of a rollout that has ended.
 ///
 /// # Errors
 /// [`DbError::WrongState`] when it was rolled back already; [`DbError::InRollout`] when one of its users
@@ -341,11 +345,11 @@ pub async fn roll_back(
             .execute(&mut **tx)
             .await?;
     }
-    set_wish(tx, uid, Wish::Rollback).await?;
+    set_desired(tx, uid, DesiredRollout::Rollback).await?;
     Ok(generation)
 }
 
-/// Records that nobody more shall be moved, and that this is the end.
+/// Records that no more users are to be moved, and that it ends.
 ///
 /// # Errors
 /// [`DbError::WrongState`] when it has ended or is being rolled back.
@@ -355,12 +359,14 @@ pub async fn cancel(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let (row, generation) = change(tx, uid, expected).await?;
-    match row.wish {
+    match row.desired {
         _ if row.facts.finished_at.is_some() => return Err(ENDED),
-        Wish::Run | Wish::Pause | Wish::Cancel => {}
-        Wish::Rollback => return Err(DbError::WrongState("the rollout is being rolled back")),
+        DesiredRollout::Run | DesiredRollout::Pause | DesiredRollout::Cancel => {}
+        DesiredRollout::Rollback => {
+            return Err(DbError::WrongState("the rollout is being rolled back"));
+        }
     }
-    set_wish(tx, uid, Wish::Cancel).await?;
+    set_desired(tx, uid, DesiredRollout::Cancel).await?;
     Ok(generation)
 }
 
@@ -406,7 +412,7 @@ pub async fn move_target(
     under_way(tx, rollout, user, state, image, generation, "", now).await
 }
 
-/// Gives a user's container the image of before: after a failure (`PuttingBack`) or because the whole is
+/// Gives a user's container its previous image: after a failure (`PuttingBack`) or because the whole is
 /// rolled back (`RollingBack`).
 ///
 /// # Errors

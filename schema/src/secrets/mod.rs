@@ -169,7 +169,7 @@ impl MasterKey {
         MacKey::new(self.derive(label, b""))
     }
 
-    /// A short public name of this key: stored beside sealed values, it tells a wrong key file from
+    /// A short public name of this key: stored beside sealed values, it distinguishes a wrong key file from
     /// damaged data at start-up. Gives away nothing about the key.
     pub fn fingerprint(&self) -> String {
         hex::encode(self.derive(FINGERPRINT_LABEL, b""))

@@ -20,7 +20,7 @@ pub(super) fn bytes<const N: usize>() -> Result<Zeroizing<[u8; N]>, SecretsError
     Ok(bytes)
 }
 
-/// A random password for a person: 16 characters (93 bits) of letters and digits without look-alikes.
+/// A random password: 16 characters (93 bits) of letters and digits without look-alikes.
 ///
 /// # Errors
 /// [`SecretsError::Randomness`].

@@ -42,7 +42,7 @@ pub struct Live {
     pub source: Source,
     /// The session's own time, in Unix seconds.
     pub issued_at: i64,
-    /// The container shall run but is not ready yet.
+    /// The container is to run but is not ready yet.
     pub initializing: bool,
 }
 

@@ -137,7 +137,7 @@ pub struct NewUser {
     pub password_hash: Option<SecretString>,
     /// Image reference, fixed from now on.
     pub image_ref: String,
-    /// Whether its container shall run.
+    /// Whether its container is to run.
     pub desired: Desired,
 }
 
@@ -158,7 +158,7 @@ pub struct UserListing {
     pub last_login_at: Option<Timestamp>,
     /// Being removed since.
     pub deleted_at: Option<Timestamp>,
-    /// Whether the container shall run; `None` once the container is gone.
+    /// Whether the container is to run; `None` once the container is gone.
     pub desired: Option<Desired>,
     /// Image reference of the container.
     pub image_ref: String,

@@ -99,7 +99,7 @@ async fn insert(
     password_hash: Option<&SecretString>,
     now: Timestamp,
 ) -> Result<(), DbError> {
-    // The guard orders two creations of one name, so that the second sees the first and is told so.
+    // The guard orders two creations of one name, so that the second finds the first and fails.
     meta::take_guard(tx, "names").await?;
     if let Some(holder) = find(tx, name).await? {
         return Err(if holder.deleted_at.is_some() {

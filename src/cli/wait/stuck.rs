@@ -21,7 +21,7 @@ impl Stuck {
     pub fn of(object: &Value) -> Self {
         let needs_action = |found: &Value| {
             let reason: Option<Reason> = text(found, "reason").parse().ok();
-            reason.is_some_and(Reason::needs_person)
+            reason.is_some_and(Reason::needs_action)
         };
         let troubles = || troubled(object);
         let worst = troubles().find(|found| needs_action(found));

@@ -3,7 +3,9 @@
 use schema::error::DbError;
 use schema::ids::{Generation, Timestamp, Uid};
 use schema::operation::Progress;
-use schema::rollout::{self, Phase, RolloutKind, RolloutRow, RolloutTarget, TargetState, Wish};
+use schema::rollout::{
+    self, DesiredRollout, Phase, RolloutKind, RolloutRow, RolloutTarget, TargetState,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -24,7 +26,7 @@ pub struct Item {
     #[serde(rename = "type")]
     kind: RolloutKind,
     phase: Phase,
-    wish: Wish,
+    desired: DesiredRollout,
     /// The image that users get.
     #[schema(example = "docker.io/sipeed/picoclaw:v1.2")]
     reference: String,
@@ -54,7 +56,7 @@ impl Item {
             id: row.uid.to_string(),
             kind: row.kind,
             phase: row.phase(),
-            wish: row.wish,
+            desired: row.desired,
             reference: row.reference,
             source: row.source,
             image_id: row.facts.image_id,

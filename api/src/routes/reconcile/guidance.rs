@@ -253,7 +253,7 @@ mod tests {
             json!({
                 "problem": "StorageFull: no space",
                 "since": Timestamp::default(),
-                "next": format!("at {}, the step that found no space is tried again (3 tries have failed)", NOW.to_rfc3339()),
+                "next": format!("at {}, the step that found no space is retried (3 tries have failed)", NOW.to_rfc3339()),
                 "next_look_at": NOW,
                 "force": {
                     "command": "agentyard retry container/alice",

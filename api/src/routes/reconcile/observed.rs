@@ -10,7 +10,7 @@ use schema::container::{ContainerFacts, ContainerRow, Desired};
 use schema::ids::{Generation, Timestamp};
 use schema::image::{DesiredImage, ImageFacts, ImageRow};
 use schema::object::ObjectRow;
-use schema::rollout::{Phase, RolloutRow, RolloutTarget, Wish};
+use schema::rollout::{DesiredRollout, Phase, RolloutRow, RolloutTarget};
 use schema::user::{Role, Source, User};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -81,7 +81,7 @@ pub enum DesiredState {
     Rollout {
         /// The full reference of the new image.
         image: String,
-        wish: Wish,
+        desired: DesiredRollout,
         /// How many users may be under way at once.
         max_unavailable: u32,
         /// Whether a failure ends the move of others until somebody resumes it.
@@ -136,7 +136,7 @@ impl DesiredState {
     pub(super) fn rollout(row: &RolloutRow) -> Self {
         Self::Rollout {
             image: row.reference.clone(),
-            wish: row.wish,
+            desired: row.desired,
             max_unavailable: row.max_unavailable,
             pause_on_failure: row.pause_on_failure,
             health_timeout_s: row.health_timeout.as_secs(),

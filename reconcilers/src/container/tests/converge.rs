@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schema::adapter::{Readiness, RunAs};
 use schema::condition::{ConditionStatus, Reason};
 use schema::container::Desired;
 use serde_json::json;
@@ -9,7 +10,6 @@ use serde_json::json;
 use super::support::{OWNER, START, Yard, agent, reason};
 use crate::container::observe::Verified;
 use crate::container::plan::{CRASH_WINDOW, crash_delay};
-use crate::container::settings::{Readiness, RunAs};
 use crate::drivers::docker::fake::{Run, Verb};
 use crate::drivers::docker::{
     ContainerSettings, ContainerState, EngineError, LABEL_OWNER, LABEL_UID, NetworkSettings,
@@ -615,7 +615,7 @@ async fn an_adapter_that_needs_root_says_so() {
     profile.run_as = RunAs::Image;
     assert!(profile.needs_root((1000, 1000)));
     assert!(!profile.needs_root((0, 0)));
-    profile.run_as = RunAs::Fixed(1000, 1000);
+    profile.run_as = RunAs::Ids(1000, 1000);
     assert!(!profile.needs_root((1000, 1000)));
     assert!(profile.needs_root((1001, 1000)));
     let mut yard = Yard::with_agent(profile).await;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use schema::adapter::{Agent, Readiness};
 use schema::condition::Reason;
 use schema::rollout::{self, ImageChoice, NewRollout, RolloutKind, TargetState};
 use serde_json::json;
 
 use super::support::{Yard, agent, reason};
-use crate::container::settings::{AgentProfile, Readiness};
 use crate::drivers::docker::EngineError;
 use crate::drivers::docker::fake::{Fault, Run, Verb};
 
@@ -307,7 +307,7 @@ async fn a_given_image_that_is_gone_for_good_is_told_and_never_silently_another(
 
 #[tokio::test]
 async fn a_rollout_says_how_long_its_replacement_may_take() {
-    let mut yard = Yard::with_agent(AgentProfile {
+    let mut yard = Yard::with_agent(Agent {
         readiness: Readiness::File("/ready".to_owned()),
         ..agent()
     })

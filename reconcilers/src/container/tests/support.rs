@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::adapter::{self, Adapter};
+use schema::adapter::{self, Adapter, Agent};
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow};
 use schema::clock::{Clock, ManualClock, SharedClock};
 use schema::condition::{self, Condition, Reason};
@@ -24,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::agent_config::{self as agent_files, AgentConfigReconciler, AgentConfigStore};
-use crate::container::settings::{AgentProfile, Readiness, RunAs};
 use crate::container::{Agents, ContainerReconciler, Options, Parts};
 use crate::drivers::docker::ContainerEngine;
 use crate::drivers::docker::fake::FakeEngine;
@@ -68,7 +67,7 @@ pub struct Yard {
     pub key: Arc<MasterKey>,
     pub clock: Arc<ManualClock>,
     pub fake: FakeEngine,
-    pub agent: AgentProfile,
+    pub agent: Agent,
     pub files: Files,
     pub service: Service,
     /// How many more actions may run before the service is "killed"; `None`: no end.
@@ -78,14 +77,11 @@ pub struct Yard {
     pub first: Option<String>,
 }
 
-pub fn agent() -> AgentProfile {
-    AgentProfile {
-        home: "/root".to_owned(),
+pub fn agent() -> Agent {
+    Agent {
         environment: [("AGENT_HOME".to_owned(), "/root/.agent".to_owned())].into(),
-        command: None,
         debug_command: Some(vec!["/bin/debug".to_owned()]),
-        run_as: RunAs::Service,
-        readiness: Readiness::Running,
+        ..Agent::default()
     }
 }
 
@@ -116,7 +112,7 @@ impl Yard {
         Self::with_agent(agent()).await
     }
 
-    pub async fn with_agent(agent: AgentProfile) -> Self {
+    pub async fn with_agent(agent: Agent) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(Backend::Sqlite(dir.path().join("agentyard.db")))
             .await
@@ -157,7 +153,7 @@ impl Yard {
         key: &Arc<MasterKey>,
         clock: &Arc<ManualClock>,
         fake: &FakeEngine,
-        agent: &AgentProfile,
+        agent: &Agent,
     ) -> Service {
         let engine: Arc<dyn ContainerEngine> = Arc::new(fake.clone());
         let clock: SharedClock = clock.clone();

@@ -30,6 +30,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::Stream;
 use schema::ids::Timestamp;
+pub use schema::image::PullEvent;
 use secrecy::SecretString;
 
 /// Label: the instance of Agentyard that owns the object.
@@ -335,19 +336,6 @@ pub struct Image {
     pub size: u64,
     /// When it was built (whole seconds).
     pub created_at: Timestamp,
-}
-
-/// Something the engine tells of a pull. The texts are bounded.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PullEvent {
-    /// The engine's words: `Downloading`, `Pull complete`, …
-    pub status: String,
-    /// The layer they are about; for `Pulling from …` the tag.
-    pub id: Option<String>,
-    /// How much of this step is done, mostly in bytes.
-    pub current: Option<u64>,
-    /// Of how much.
-    pub total: Option<u64>,
 }
 
 /// A user name and password for a registry.

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use schema::condition::{ConditionStatus, ConditionType, Reason, find};
 use schema::ids::{Generation, Timestamp, Uid};
-use schema::image::{DesiredImage, ImageFacts, ImageRow};
+use schema::image::{DesiredImage, ImageFacts, ImageRow, PullSum};
 
 use super::support::{AGENT, START};
 use crate::drivers::docker::Image;
 use crate::image::observe::{Snapshot, World};
 use crate::image::plan::plan;
-use crate::image::pulls::{PullReport, Sum};
+use crate::image::pulls::PullReport;
 use crate::runtime::Requeue;
 
 const ID: &str = "sha256:aa";
@@ -75,7 +75,7 @@ impl Snapshot {
     fn pulling(mut self, token: &str) -> Self {
         self.pull = PullReport::Running {
             token: token.to_owned(),
-            sum: Sum {
+            sum: PullSum {
                 percent: 45,
                 bytes: 12_345_678,
                 bytes_total: 80_000_000,
@@ -91,6 +91,7 @@ impl Snapshot {
             message: "no route".to_owned(),
             failures,
             refused,
+            cancelled: false,
         };
         self
     }

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::BoxStream;
 use schema::clock::ManualClock;
+use schema::image::{PullReader, PullUpdate};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::support::{AGENT, START, broken, slow};
 use crate::drivers::docker::fake::{FakeEngine, PullEnd, Verb};
-use crate::image::pulls::{CANCELLED, PullReport, PullState, Pulls, Update};
+use crate::image::pulls::{CANCELLED, PullReport, PullState, Pulls};
 use crate::runtime::Waits;
 
 struct Port {
@@ -46,11 +45,18 @@ impl Port {
         self.fake.publish_image(reference);
         self.fake.script_pull(reference, slow(ends));
     }
+
+    fn viewer(&self, reference: &str) -> PullReader {
+        self.pulls.log(reference).unwrap().read(0)
+    }
 }
 
-/// All that a viewer is told; the last word is the only one of its kind.
-async fn told(viewer: BoxStream<'static, Update>) -> Vec<Update> {
-    let told: Vec<Update> = viewer.collect().await;
+/// All that a viewer reads; the last event is the only one of its kind.
+async fn told(mut viewer: PullReader) -> Vec<PullUpdate> {
+    let mut told = Vec::new();
+    while let Some((_, update)) = viewer.next().await {
+        told.push(update);
+    }
     let lasts = told.iter().filter(|update| update.is_last()).count();
     assert_eq!(lasts, 1, "{told:?}");
     assert!(told.last().unwrap().is_last(), "{told:?}");
@@ -59,9 +65,9 @@ async fn told(viewer: BoxStream<'static, Update>) -> Vec<Update> {
     told
 }
 
-fn percents(told: &[Update]) -> Vec<u8> {
+fn percents(told: &[PullUpdate]) -> Vec<u8> {
     let sums = told.iter().filter_map(|update| match update {
-        Update::Progress { sum, .. } => Some(sum.percent),
+        PullUpdate::Progress { sum, .. } => Some(sum.percent),
         _ => None,
     });
     sums.collect()
@@ -72,13 +78,13 @@ async fn l37_a_viewer_sees_a_percentage_that_never_falls_up_to_100_and_one_done(
     let port = port();
     port.publish("agent:1", PullEnd::Done);
     port.pulls.start(AGENT, None, "t1");
-    let told = told(port.pulls.watch("agent:1").unwrap()).await;
+    let told = told(port.viewer("agent:1")).await;
     let percents = percents(&told);
     assert_eq!((percents.first(), percents.last()), (Some(&0), Some(&100)));
     assert!(percents.iter().filter(|p| **p == 100).count() == 1);
     assert!(percents.len() > 15, "{percents:?}");
     let image = port.fake.all_images().remove(0);
-    let done = Update::Done {
+    let done = PullUpdate::Done {
         image_id: image.id.clone(),
         digest: image.repo_digests.first().cloned(),
     };
@@ -93,9 +99,9 @@ async fn l37_a_pull_that_breaks_mid_layer_ends_in_one_error() {
     let port = port();
     port.publish("agent:1", PullEnd::Fails(7, Arc::new(broken)));
     port.pulls.start(AGENT, None, "");
-    let told = told(port.pulls.watch(AGENT).unwrap()).await;
+    let told = told(port.viewer(AGENT)).await;
     assert!(
-        matches!(told.last(), Some(Update::Failed { message }) if message.contains("unexpected EOF"))
+        matches!(told.last(), Some(PullUpdate::Failed { message }) if message.contains("unexpected EOF"))
     );
     assert!(percents(&told).iter().all(|p| *p < 100));
     assert!(matches!(
@@ -110,9 +116,9 @@ async fn a_viewer_who_comes_later_gets_the_past_in_short_and_the_same_end() {
     port.publish("agent:1", PullEnd::Done);
     port.pulls.start(AGENT, None, "");
     let mut first = JoinSet::new();
-    first.spawn(told(port.pulls.watch(AGENT).unwrap()));
+    first.spawn(told(port.viewer(AGENT)));
     tokio::time::sleep(Duration::from_millis(750)).await;
-    let late = port.pulls.watch(AGENT).unwrap();
+    let late = port.viewer(AGENT);
     assert_eq!(port.pulls.list()[0].viewers, 2);
     assert_eq!(port.pulls.list()[0].reference, AGENT);
     let (first, late) = (first.join_all().await.remove(0), told(late).await);
@@ -129,7 +135,7 @@ async fn a_closed_viewer_stops_nothing() {
     let port = port();
     port.publish("agent:1", PullEnd::Done);
     port.pulls.start(AGENT, None, "");
-    let mut viewer = port.pulls.watch(AGENT).unwrap();
+    let mut viewer = port.viewer(AGENT);
     viewer.next().await.unwrap();
     drop(viewer);
     assert_eq!(port.pulls.list()[0].viewers, 0);
@@ -145,12 +151,12 @@ async fn a_viewer_that_does_not_read_gets_the_newest_and_the_end() {
     script.layers = (0..60).map(|n| (format!("layer{n}"), 1_000)).collect();
     port.fake.script_pull("agent:1", script);
     port.pulls.start(AGENT, None, "");
-    let mut viewer = port.pulls.watch(AGENT).unwrap();
+    let mut viewer = port.viewer(AGENT);
     assert!(viewer.next().await.is_some());
     // Hundreds of events later.
     tokio::time::sleep(Duration::from_secs(40)).await;
-    let next = viewer.next().await.unwrap();
-    let Update::Progress { sum, .. } = &next else {
+    let (_, next) = viewer.next().await.unwrap();
+    let PullUpdate::Progress { sum, .. } = &next else {
         panic!("{next:?}");
     };
     assert!(sum.percent > 50, "not what came first: {next:?}");
@@ -162,14 +168,16 @@ async fn a_viewer_that_does_not_read_gets_the_newest_and_the_end() {
 async fn the_end_is_told_for_a_minute() {
     let port = port();
     port.publish("agent:1", PullEnd::Done);
-    assert!(port.pulls.watch(AGENT).is_none());
+    assert!(port.pulls.log(AGENT).is_none());
     port.pulls.start(AGENT, None, "");
     tokio::time::sleep(Duration::from_secs(10)).await;
     port.clock.advance(Duration::from_secs(59));
-    let end = told(port.pulls.watch(AGENT).unwrap()).await;
-    assert!(matches!(end.as_slice(), [Update::Done { .. }]));
+    let end = told(port.viewer(AGENT)).await;
+    // The tag, the three layers, 100 %, and the end.
+    assert_eq!(end.len(), 6);
+    assert!(matches!(end.last(), Some(PullUpdate::Done { .. })));
     port.clock.advance(Duration::from_secs(1));
-    assert!(port.pulls.watch(AGENT).is_none());
+    assert!(port.pulls.log(AGENT).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,12 +190,12 @@ async fn a_cancelled_pull_stops_at_once_and_makes_room() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(port.fake.pulls_under_way(), 3, "the fourth waits");
     assert_eq!(port.pulls.list().len(), 4);
-    let viewer = port.pulls.watch(AGENT).unwrap();
+    let viewer = port.viewer(AGENT);
     port.pulls.cancel(AGENT);
     port.pulls.cancel(AGENT);
     let told = told(viewer).await;
     let message = CANCELLED.to_owned();
-    assert_eq!(told.last(), Some(&Update::Failed { message }));
+    assert_eq!(told.last(), Some(&PullUpdate::Failed { message }));
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(port.fake.pulls_under_way(), 3, "the fourth has its turn");
     assert!(matches!(
@@ -244,12 +252,12 @@ async fn the_end_of_the_service_ends_pulls_and_tells_viewers() {
     let port = port();
     port.publish("agent:1", PullEnd::Hangs(3));
     port.pulls.start(AGENT, None, "");
-    let viewer = port.pulls.watch(AGENT).unwrap();
+    let viewer = port.viewer(AGENT);
     tokio::time::sleep(Duration::from_secs(1)).await;
     port.shutdown.cancel();
     assert!(matches!(
         told(viewer).await.last(),
-        Some(Update::Failed { .. })
+        Some(PullUpdate::Failed { .. })
     ));
     assert_eq!(port.fake.pulls_under_way(), 0);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use schema::condition::{ConditionStatus, Reason};
-use schema::rollout::{RolloutTarget, TargetContainer, TargetState, Wish};
+use schema::rollout::{DesiredRollout, RolloutTarget, TargetContainer, TargetState};
 
 use super::{Action, View};
 
@@ -29,7 +29,7 @@ impl View<'_> {
     }
 
     fn judge_one(&self, target: &RolloutTarget) -> Option<Action> {
-        let all_back = self.row.wish == Wish::Rollback;
+        let all_back = self.row.desired == DesiredRollout::Rollback;
         let ours = match target.state {
             TargetState::Moving => self.has_what_it_was_moved_to(target),
             TargetState::PuttingBack | TargetState::RollingBack => has_previous(target),
@@ -104,7 +104,7 @@ impl View<'_> {
             ConditionStatus::Unknown => Verdict::Wait,
             ConditionStatus::True => Verdict::Good,
             ConditionStatus::False if ready.reason == Reason::PausedByOperator => Verdict::Wait,
-            ConditionStatus::False if ready.reason.needs_person() => {
+            ConditionStatus::False if ready.reason.needs_action() => {
                 Verdict::Bad(format!("{}: {}", ready.reason, ready.message))
             }
             ConditionStatus::False => {

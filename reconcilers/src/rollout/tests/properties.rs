@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use schema::container::Desired;
-use schema::rollout::{Phase, TargetState, Wish};
+use schema::rollout::{DesiredRollout, Phase, TargetState};
 
 use super::support::{Answer, Fleet, NEW, OLD_ID, START, upgrade};
 
@@ -115,7 +115,7 @@ async fn pass(fleet: &mut Fleet) {
             after.as_ref().map(|r| r.desired),
             "never started, never stopped"
         );
-        let held = before.wish != Wish::Run || before.paused_itself();
+        let held = before.desired != DesiredRollout::Run || before.paused_itself();
         if held && targets[number].state == TargetState::Pending {
             assert_eq!(
                 generations[number],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schema::condition::{ConditionStatus, Reason};
 use schema::container::{ContainerFacts, Desired};
-use schema::rollout::{NewRollout, Phase, TargetState, Wish};
+use schema::rollout::{DesiredRollout, NewRollout, Phase, TargetState};
 
 use super::support::{Answer, Fleet, NEW, OLD, OLD_ID, upgrade};
 use crate::container::ContainerStore;
@@ -303,7 +303,8 @@ async fn rolled_back_during_the_last_look_at_its_end_it_is_looked_at_again() {
     assert!(seen.row.facts.finished_at.is_some(), "it was read before");
     reconciler.converged(uid, &seen, &[]);
     let again = reconciler.observe(uid, Purpose::Pass).await.unwrap();
-    assert_eq!(again.map(|again| again.row.wish), Some(Wish::Rollback));
+    let again = again.map(|again| again.row.desired);
+    assert_eq!(again, Some(DesiredRollout::Rollback));
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,8 +7,8 @@ use schema::container::Desired;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::rollout::{
-    ImageChoice, NewRollout, Phase, RolloutFacts, RolloutRow, RolloutTarget, TargetContainer,
-    TargetState, Wish,
+    DesiredRollout, ImageChoice, NewRollout, Phase, RolloutFacts, RolloutRow, RolloutTarget,
+    TargetContainer, TargetState,
 };
 
 use super::MemoryStore;
@@ -262,7 +262,7 @@ impl MemoryStore {
                 max_unavailable: new.max_unavailable,
                 pause_on_failure: new.pause_on_failure,
                 health_timeout: new.health_timeout,
-                wish: Wish::Run,
+                desired: DesiredRollout::Run,
                 attempt: 1,
                 generation: Generation(1),
                 actor: actor.to_owned(),
@@ -319,13 +319,15 @@ impl MemoryStore {
     /// # Errors
     /// When it has ended, is rolled back or called off.
     pub fn pause_rollout(&self, uid: &Uid) -> Result<Generation, DbError> {
-        self.change_rollout(uid, |rollout| match rollout.row.wish {
+        self.change_rollout(uid, |rollout| match rollout.row.desired {
             _ if rollout.row.facts.finished_at.is_some() => Err(ENDED),
-            Wish::Run | Wish::Pause => {
-                rollout.row.wish = Wish::Pause;
+            DesiredRollout::Run | DesiredRollout::Pause => {
+                rollout.row.desired = DesiredRollout::Pause;
                 Ok(())
             }
-            Wish::Rollback | Wish::Cancel => Err(DbError::WrongState("it does not go on")),
+            DesiredRollout::Rollback | DesiredRollout::Cancel => {
+                Err(DbError::WrongState("it does not go on"))
+            }
         })
     }
 
@@ -335,15 +337,15 @@ impl MemoryStore {
     /// When it is not paused.
     pub fn resume_rollout(&self, uid: &Uid) -> Result<Generation, DbError> {
         self.change_rollout(uid, |rollout| {
-            match rollout.row.wish {
+            match rollout.row.desired {
                 _ if rollout.row.facts.finished_at.is_some() => return Err(ENDED),
-                Wish::Pause => {}
-                Wish::Run if rollout.row.paused_itself() => {}
-                Wish::Run | Wish::Rollback | Wish::Cancel => {
+                DesiredRollout::Pause => {}
+                DesiredRollout::Run if rollout.row.paused_itself() => {}
+                DesiredRollout::Run | DesiredRollout::Rollback | DesiredRollout::Cancel => {
                     return Err(DbError::WrongState("the rollout is not paused"));
                 }
             }
-            rollout.row.wish = Wish::Run;
+            rollout.row.desired = DesiredRollout::Run;
             rollout.row.attempt += 1;
             for target in &mut rollout.targets {
                 if target.state == TargetState::Failed {
@@ -374,7 +376,7 @@ impl MemoryStore {
             let generation = tables.bump(Kind::Rollout, uid)?;
             if let Some(rollout) = tables.rollouts.get_mut(uid) {
                 rollout.row.facts.finished_at = None;
-                rollout.row.wish = Wish::Rollback;
+                rollout.row.desired = DesiredRollout::Rollback;
             }
             Ok(generation)
         })
@@ -385,13 +387,15 @@ impl MemoryStore {
     /// # Errors
     /// When it has ended or is being rolled back.
     pub fn cancel_rollout(&self, uid: &Uid) -> Result<Generation, DbError> {
-        self.change_rollout(uid, |rollout| match rollout.row.wish {
+        self.change_rollout(uid, |rollout| match rollout.row.desired {
             _ if rollout.row.facts.finished_at.is_some() => Err(ENDED),
-            Wish::Run | Wish::Pause | Wish::Cancel => {
-                rollout.row.wish = Wish::Cancel;
+            DesiredRollout::Run | DesiredRollout::Pause | DesiredRollout::Cancel => {
+                rollout.row.desired = DesiredRollout::Cancel;
                 Ok(())
             }
-            Wish::Rollback => Err(DbError::WrongState("the rollout is being rolled back")),
+            DesiredRollout::Rollback => {
+                Err(DbError::WrongState("the rollout is being rolled back"))
+            }
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What a file shall hold, apart from what the user and the agent keep in it.
+//! The desired content of a file, apart from what the user and the agent keep in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,10 +134,10 @@ impl Desired {
         let Some(there) = place.as_object_mut() else {
             return;
         };
-        for (name, wanted) in members {
+        for (name, desired) in members {
             // Null is no object, so an object that is made here is noted as such.
             let member = there.entry(name.clone()).or_insert(Value::Null);
-            wanted.lay_over(member, &path.join(name), made);
+            desired.lay_over(member, &path.join(name), made);
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) const MAX_FILE: usize = 4 << 20;
 pub(super) const MAX_DEPTH: usize = 100;
 /// How much a YAML document may become: an alias stands for a whole part of it.
 const MAX_EXPANDED: usize = 4 * MAX_FILE;
-/// The most brackets that may be open in a YAML file: the scanner looks at each of them for each
+/// The most brackets that may be open in a YAML file: the scanner goes through each of them for each
 /// token. Brackets in texts count too, so this is more than documents may be nested.
 const MAX_OPEN_BRACKETS: usize = 1000;
 
@@ -111,7 +111,7 @@ fn read_yaml(bytes: &[u8], secrets: bool) -> Result<Value, String> {
 }
 
 /// Applies merge keys (`<<: *alias`): what is written back has no aliases, so there the key would
-/// be a name like any other. Quoted or not: the parser does not tell. What a map says itself wins, then what is merged first.
+/// be a name like any other. Quoted or not: the parser does not say. What a map says itself wins, then what is merged first.
 fn merged(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(merged).collect(),

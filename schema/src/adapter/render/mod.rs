@@ -1,4 +1,4 @@
-//! Rendering: from what shall be to the agent's files. Pure: no file, clock or database.
+//! Rendering: from the desired state to the agent's files. Pure: no file, clock or database.
 //!
 //! The five steps are those of the adapter's contract: read the user's files, migrate them, lay
 //! the global settings over them as `kubectl apply` would, set the user's channels, set the MCP

@@ -63,7 +63,7 @@ pub struct Applied {
     pub digest: String,
 }
 
-/// The files as they shall be.
+/// The desired files.
 ///
 /// It holds secrets, so it cannot be printed.
 pub struct Rendered {
@@ -87,7 +87,7 @@ pub struct Rendered {
     pub skipped: Vec<String>,
 }
 
-/// One file as it shall be.
+/// One desired file.
 pub struct RenderedFile {
     /// Its bytes.
     pub bytes: Vec<u8>,

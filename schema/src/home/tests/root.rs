@@ -72,7 +72,7 @@ fn an_archive_root_is_no_users_root() {
 fn a_damaged_marker_is_refused() {
     let world = World::new();
     fs::write(world.users(".agentyard"), b"").unwrap();
-    assert_refused(open(world.data.path()), "cannot be understood");
+    assert_refused(open(world.data.path()), "cannot be parsed");
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn a_root_that_is_a_link_or_a_file_is_refused() {
 
 #[rstest::rstest]
 #[case("/", "root of the file system")]
-#[case("/home", "people's own files")]
-#[case("/root", "people's own files")]
+#[case("/home", "personal files")]
+#[case("/root", "personal files")]
 #[case("/home/alice", "home directory")]
 fn l02_precious_directories_are_refused(#[case] path: &str, #[case] says: &str) {
     let error = crate::home::root::refuse_precious(Path::new(path), None).unwrap_err();

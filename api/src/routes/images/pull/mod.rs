@@ -1,17 +1,15 @@
-//! Pulls: asking for one and looking on, what runs, and calling one off.
+//! Pulls: requesting and viewing one, what runs, and cancelling one.
 //!
-//! A pull belongs to the service. A request records that an image shall be pulled, and then only looks
-//! on: closing the stream stops nothing.
+//! A pull belongs to the service. A request records that an image is to be pulled, and then only views
+//! the pull: closing the stream stops nothing.
 
 mod follow;
-
-use std::sync::Arc;
 
 use futures::StreamExt;
 use schema::audit::About;
 use schema::condition::{self, ConditionType};
 use schema::ids::{Generation, Kind, Timestamp};
-use schema::image::{self, DesiredImage, ImageReference, ImageRow};
+use schema::image::{self, DesiredImage, ImageReference, ImageRow, RunningPull};
 use schema::{object, operation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -25,10 +23,9 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
-use crate::pull_log::{LastEvent, PullLog};
 use crate::routes::live;
 use crate::routes::page::{Page, cut};
-use follow::Wanted;
+use follow::{LastEvent, Request};
 
 /// What a client has seen, in the words of event streams.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -41,13 +38,13 @@ pub struct Which {
     image: String,
 }
 
-/// `POST /api/admin/images/pull`: the image shall be pulled once more; an event stream tells how it
-/// goes, and ends with exactly one `done` or `error`. A client that comes back with `Last-Event-ID`
-/// asks for nothing new, and hears what it has missed.
+/// `POST /api/admin/images/pull`: requests a pull of the image, also if it is there; an event stream shows
+/// how it goes, and ends with exactly one `done` or `error`. A client that comes back with
+/// `Last-Event-ID` requests nothing new, and gets what it has missed.
 ///
 /// # Errors
 /// 400 for what is neither tag nor reference, 409 while the image is being removed, 412 for a stale
-/// `if_generation`, 429 when too many pulls are looked on; all before the stream begins.
+/// `if_generation`, 429 when too many pulls are viewed; all before the stream begins.
 pub async fn pull(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
@@ -58,18 +55,19 @@ pub async fn pull(
     let viewing = deps
         .viewers
         .begin(actor.session().map(|s| &s.account.uid))?;
-    let log = match &last {
-        Some(last) => resume(&deps, &image.to_string(), last).await?,
+    let events = match last {
+        Some(last) => follow::resumed(&deps, &image.to_string(), last)
+            .await?
+            .boxed(),
         None => {
             let expected = input.if_generation;
-            let wanted = request(&deps, &input.meta, &image, expected, &actor.to_string()).await?;
-            follow::log(&deps, wanted)
+            let request = request(&deps, &input.meta, &image, expected, &actor.to_string()).await?;
+            follow::events(&deps, request).boxed()
         }
     };
-    let had = last.map_or(0, |last| log.position(&last));
     let dead = live::death(deps.clone(), actor.session().cloned());
-    // The right to look on is held by the stream, and given back with it.
-    let events = log.events(had).take_until(dead).inspect(move |_| {
+    // The viewer's place is held by the stream, and given back with it.
+    let events = events.take_until(dead).inspect(move |_| {
         let _held = &viewing;
     });
     Ok(Events::new(events))
@@ -93,8 +91,8 @@ async fn managed(deps: &Deps) -> Result<ImageReference, ApiError> {
     Ok(settings(values)?.1)
 }
 
-/// What an image is wanted by, on the engine or off it: a full reference or a whole id.
-async fn read_wish(deps: &Deps, text: &str) -> Result<String, ApiError> {
+/// By what an image is desired, present or absent: a full reference or a whole id.
+async fn read_target(deps: &Deps, text: &str) -> Result<String, ApiError> {
     let managed = managed(deps).await?;
     if let Some(id) = Named::read("image", text, &managed)?.whole_id() {
         return Ok(id.to_owned());
@@ -102,32 +100,15 @@ async fn read_wish(deps: &Deps, text: &str) -> Result<String, ApiError> {
     Ok(reference("image", text, &managed)?.to_string())
 }
 
-/// The log of the pull that a client comes back to, or of a newer one, which answers it as well. Coming
-/// back never asks for a pull: one that is wanted no more was called off.
-async fn resume(deps: &Deps, reference: &str, last: &LastEvent) -> Result<Arc<PullLog>, ApiError> {
-    if let Some(log) = deps.pull_logs.find(reference, last.request()) {
-        return Ok(log);
-    }
-    let mut connection = deps.db.read().await?;
-    let row = image::find(&mut connection, reference).await?;
-    drop(connection);
-    // A request is taken back by the token of the one before, which is smaller.
-    let wanted = row.filter(|row| row.pull_token.as_str() >= last.request());
-    Ok(match wanted {
-        Some(row) => follow::log(deps, row.into()),
-        None => follow::called_off(last.request()),
-    })
-}
-
-/// Records that an image shall be pulled, as an operation.
+/// Records that an image is to be pulled, as an operation.
 async fn request(
     deps: &Deps,
     meta: &Meta,
     image: &ImageReference,
     expected: Option<Generation>,
     actor: &str,
-) -> Result<Wanted, ApiError> {
-    // Later ones are greater, which tells a newer request from one that was taken back.
+) -> Result<Request, ApiError> {
+    // Later ones are greater, which distinguishes a newer request from one that was taken back.
     let token = Uuid::now_v7().to_string();
     let reference = image.to_string();
     let now = deps.clock.now();
@@ -139,7 +120,7 @@ async fn request(
     let about = About::object(Kind::Image, &reference);
     tx.commit(about.detail(format!("task {task}"))).await?;
     tracing::info!(actor, image = reference, "image pull");
-    Ok(Wanted {
+    Ok(Request {
         uid,
         reference,
         token,
@@ -163,7 +144,7 @@ pub struct Item {
     /// Of how many, as far as is known.
     bytes_total: Option<u64>,
     started_at: Option<Timestamp>,
-    /// How many look on.
+    /// How many viewers it has.
     viewers: Option<usize>,
     /// Why it is not done, for programs: a condition's reason.
     state: Option<String>,
@@ -190,9 +171,6 @@ pub async fn running(
     deps: Deps,
 ) -> Result<Answer<Pulls>, ApiError> {
     let mut items: Vec<Item> = deps.pulls.running().into_iter().map(Item::from).collect();
-    for item in &mut items {
-        item.viewers = Some(deps.pull_logs.viewers(&item.reference));
-    }
     let mut connection = deps.db.snapshot().await?;
     let wanted = image::all(&mut connection).await?;
     for row in wanted.into_iter().filter(is_open) {
@@ -247,26 +225,27 @@ impl Item {
     }
 }
 
-impl From<crate::ports::RunningPull> for Item {
-    fn from(pull: crate::ports::RunningPull) -> Self {
+impl From<RunningPull> for Item {
+    fn from(pull: RunningPull) -> Self {
         Self {
             wanted: false,
             running: true,
-            percent: Some(pull.percent),
-            bytes: Some(pull.bytes),
-            bytes_total: Some(pull.bytes_total),
+            percent: Some(pull.sum.percent),
+            bytes: Some(pull.sum.bytes),
+            bytes_total: Some(pull.sum.bytes_total),
             started_at: Some(pull.started_at),
+            viewers: Some(pull.viewers),
             ..Self::open(pull.reference)
         }
     }
 }
 
-/// Whether it shall leave the engine and has not yet.
+/// Whether it is to be deleted from the engine and is not yet.
 fn is_leaving(row: &ImageRow) -> bool {
     row.desired == DesiredImage::Absent && row.deleted_at.is_some()
 }
 
-/// `POST /api/admin/images/pulls/cancel`: calls a pull off, or a removal that is not done yet. What the
+/// `POST /api/admin/images/pulls/cancel`: cancels a pull, or a removal that is not done yet. What the
 /// engine has, it keeps.
 ///
 /// # Errors
@@ -276,7 +255,7 @@ pub async fn cancel(
     input: Input<Which>,
     deps: Deps,
 ) -> Result<Answer<Noted>, ApiError> {
-    let reference = read_wish(&deps, &input.params.image).await?;
+    let reference = read_target(&deps, &input.params.image).await?;
     let mut pulls = deps.pulls.running().into_iter();
     let runs = pulls.any(|pull| pull.reference == reference);
     let mut tx = input.meta.begin(&deps).await?;
@@ -288,8 +267,8 @@ pub async fn cancel(
     let (expected, now) = (input.if_generation, deps.clock.now());
     let change = control::call_off_pull(&mut tx, &reference, expected, now).await?;
     tx.commit(About::object(Kind::Image, &reference)).await?;
-    tracing::info!(%actor, image = reference, "image pull called off");
+    tracing::info!(%actor, image = reference, "image pull cancelled");
     let what = if leaves { "removal" } else { "pull" };
-    let done = format!("the {what} of {reference} is called off");
+    let done = format!("the {what} of {reference} is cancelled");
     control::noted(&deps, &change, input.wait, done).await
 }

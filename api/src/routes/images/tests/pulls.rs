@@ -1,61 +1,82 @@
 //! Pulls and who looks on.
 
-use std::sync::Mutex;
-
-use futures::{StreamExt, stream};
 use schema::condition::{Condition, Reason};
 use schema::ids::Kind;
-use schema::image::{self, ImageFacts};
+use schema::image::{self, ImageFacts, PullEvent, PullLog, PullSum, PullUpdate, RunningPull};
 use serde_json::json;
 
 use super::*;
-use crate::ports::{PullStream, PullUpdate, Pulls, RunningPull};
+use crate::ports::Pulls;
 use crate::routes::test_support::Answer;
 
 const PULL: &str = "/api/admin/images/pull";
 const CANCEL: &str = "/api/admin/images/pulls/cancel";
 const V2: &str = "registry:5000/agent:v2";
 
-/// Pulls of this process: what each viewer is told.
-#[derive(Default)]
-struct Here(Mutex<Vec<PullUpdate>>);
+/// Pulls of this process: the log of one, if there is one.
+struct Here(Option<Arc<PullLog>>);
 
 impl Pulls for Here {
-    fn watch(&self, reference: &str) -> Option<PullStream> {
-        let told = self.0.lock().unwrap().clone();
-        let known = reference == V2 && !told.is_empty();
-        known.then(|| stream::iter(told).boxed())
+    fn log(&self, reference: &str) -> Option<Arc<PullLog>> {
+        self.0.clone().filter(|_| reference == V2)
     }
 
     fn running(&self) -> Vec<RunningPull> {
-        if self.0.lock().unwrap().is_empty() {
-            return Vec::new();
-        }
-        vec![RunningPull {
+        let running = self.0.iter().map(|log| RunningPull {
             reference: V2.to_owned(),
-            percent: 40,
-            bytes: 4,
-            bytes_total: 10,
+            sum: log.sum(),
             started_at: NOW,
-        }]
+            viewers: log.viewers(),
+        });
+        running.collect()
     }
 }
 
-fn progress(layer: &str, current: u64, percent: u8) -> PullUpdate {
-    PullUpdate::Progress {
-        status: "Downloading".to_owned(),
-        id: Some(layer.to_owned()),
-        current: Some(current),
-        total: Some(2_000_000),
-        percent,
-        bytes: current,
-        bytes_total: 2_000_000,
-    }
+/// An event of a log.
+enum Said {
+    Progress(&'static str, u64, u8),
+    End(PullUpdate),
 }
 
-async fn fleet_with(told: Vec<PullUpdate>) -> Fleet {
+fn progress(layer: &'static str, current: u64, percent: u8) -> Said {
+    Said::Progress(layer, current, percent)
+}
+
+fn done(digest: Option<&str>) -> Said {
+    Said::End(PullUpdate::Done {
+        digest: digest.map(str::to_owned),
+        image_id: id('2'),
+    })
+}
+
+fn log(said: Vec<Said>) -> Arc<PullLog> {
+    let log = PullLog::default();
+    for said in said {
+        match said {
+            Said::End(last) => log.end(last),
+            Said::Progress(layer, current, percent) => {
+                let event = PullEvent {
+                    status: "Downloading".to_owned(),
+                    id: Some(layer.to_owned()),
+                    current: Some(current),
+                    total: Some(2_000_000),
+                };
+                let sum = PullSum {
+                    percent,
+                    bytes: current,
+                    bytes_total: 2_000_000,
+                };
+                log.push(event, sum);
+            }
+        }
+    }
+    Arc::new(log)
+}
+
+async fn fleet_with(said: Vec<Said>) -> Fleet {
     let mut fleet = fleet().await;
-    fleet.deps().pulls = Arc::new(Here(Mutex::new(told)));
+    let here = (!said.is_empty()).then(|| log(said));
+    fleet.deps().pulls = Arc::new(Here(here));
     configure(&fleet, &[("image.name", OURS.into())]).await;
     fleet
 }
@@ -76,6 +97,16 @@ async fn asked(fleet: &Fleet) -> (Uid, i64, String) {
 async fn says(fleet: &Fleet, reason: Reason, message: &str) {
     let (uid, generation, _) = asked(fleet).await;
     let said = Condition::not_ready(reason, message);
+    fleet.saw(Kind::Image, &uid, generation, said).await;
+}
+
+/// What a pass says of a pull under way.
+async fn pulling(fleet: &Fleet, percent: u8, message: &str) {
+    let (uid, generation, _) = asked(fleet).await;
+    let said = Condition {
+        percent: Some(percent),
+        ..Condition::not_ready(Reason::ImagePulling, message)
+    };
     fleet.saw(Kind::Image, &uid, generation, said).await;
 }
 
@@ -116,18 +147,14 @@ fn payloads(answer: &Answer) -> Vec<Value> {
 
 #[tokio::test]
 async fn l37_a_pull_is_told_as_the_engine_tells_it_and_ends_once() {
-    let done = PullUpdate::Done {
-        digest: Some("d".to_owned()),
-        image_id: id('2'),
-    };
-    let told = vec![
+    let said = vec![
         progress("a", 500_000, 20),
         progress("b", 1, 20),
-        progress("a", 2_000_000, 10),
-        done,
+        progress("c", 2_000_000, 10),
+        done(Some("d")),
         progress("after the end", 0, 0),
     ];
-    let fleet = fleet_with(told).await;
+    let fleet = fleet_with(said).await;
     let (answer, ()) = tokio::join!(
         fleet.post(PULL, "image=v2"),
         says(&fleet, Reason::ImagePulling, "20 %")
@@ -139,7 +166,8 @@ async fn l37_a_pull_is_told_as_the_engine_tells_it_and_ends_once() {
             json!({"status": "Waiting", "percent": 0}),
             json!({"status": "Downloading", "id": "a", "progressDetail": {"current": 500_000, "total": 2_000_000}, "progress": "500.0 kB / 2.0 MB", "percent": 20}),
             json!({"status": "Downloading", "id": "b", "progressDetail": {"current": 1, "total": 2_000_000}, "progress": "1 B / 2.0 MB", "percent": 20}),
-            json!({"status": "Downloading", "id": "a", "progressDetail": {"current": 2_000_000, "total": 2_000_000}, "progress": "2.0 MB / 2.0 MB", "percent": 20}),
+            json!({"status": "Downloading", "id": "c", "progressDetail": {"current": 2_000_000, "total": 2_000_000}, "progress": "2.0 MB / 2.0 MB", "percent": 20}),
+            json!({"status": "Pull complete", "percent": 100}),
             json!({"status": "done", "digest": "d"}),
         ]
     );
@@ -149,9 +177,9 @@ async fn l37_a_pull_is_told_as_the_engine_tells_it_and_ends_once() {
 
 #[tokio::test]
 async fn l37_an_error_is_the_last_word() {
-    let error = PullUpdate::Error {
+    let error = Said::End(PullUpdate::Failed {
         message: "manifest unknown".to_owned(),
-    };
+    });
     let fleet = fleet_with(vec![progress("a", 1, 5), error]).await;
     let (answer, ()) = tokio::join!(
         fleet.post(PULL, "image=v2"),
@@ -167,20 +195,18 @@ async fn l37_an_error_is_the_last_word() {
 
 #[tokio::test]
 async fn whoever_comes_back_asks_for_nothing_new_and_hears_the_rest() {
-    let done = PullUpdate::Done {
-        digest: None,
-        image_id: id('2'),
-    };
-    let fleet = fleet_with(vec![progress("a", 1, 5), progress("a", 2, 6), done]).await;
+    let said = vec![progress("a", 1, 5), progress("b", 2, 6), done(None)];
+    let fleet = fleet_with(said).await;
     let (answer, ()) = tokio::join!(
         fleet.post(PULL, "image=v2"),
         says(&fleet, Reason::ImagePulling, "")
     );
     let all = events(&answer);
-    assert_eq!(all.len(), 4);
+    assert_eq!(all.len(), 5);
     let back = async |last: &str| back(&fleet, last).await;
     assert_eq!(events(&back(&all[1].0).await), all[2..]);
-    assert_eq!(events(&back(&all[3].0).await), []);
+    assert_eq!(events(&back(&all[3].0).await), all[4..]);
+    assert_eq!(events(&back(&all[4].0).await), []);
     // An id of another log, such as another replica's: everything that is kept.
     let (_, _, token) = asked(&fleet).await;
     let elsewhere = format!("{token}-0123456789ab-3");
@@ -203,7 +229,7 @@ async fn back(fleet: &Fleet, last: &str) -> Answer {
 /// Coming back is no request: what was called off in between stays called off.
 #[tokio::test]
 async fn whoever_comes_back_to_a_pull_that_was_called_off_starts_none() {
-    let called_off = json!({"status": "error", "error": "the pull was called off"});
+    let called_off = json!({"status": "error", "error": "the pull was cancelled"});
     // It was never pulled before: nothing of it is left.
     let fleet = fleet_with(Vec::new()).await;
     let told = back(&fleet, "5-0123456789ab-1").await;
@@ -265,9 +291,9 @@ async fn a_pull_that_runs_elsewhere_is_told_from_the_database() {
     let reconciler = async {
         says(&fleet, Reason::EngineUnavailable, "the engine is away").await;
         tokio::time::sleep(std::time::Duration::from_millis(150)).await;
-        says(&fleet, Reason::ImagePulling, "45 %, 1.0 of 2.0 MB").await;
+        pulling(&fleet, 45, "45 %, 1.0 of 2.0 MB").await;
         tokio::time::sleep(std::time::Duration::from_millis(150)).await;
-        says(&fleet, Reason::ImagePulling, "40 %, 1.1 of 3.0 MB").await;
+        pulling(&fleet, 40, "40 %, 1.1 of 3.0 MB").await;
         tokio::time::sleep(std::time::Duration::from_millis(150)).await;
         answered(&fleet).await;
     };
@@ -282,6 +308,10 @@ async fn a_pull_that_runs_elsewhere_is_told_from_the_database() {
             json!({"status": "done", "digest": "registry:5000/agent@sha256:dd"}),
         ]
     );
+    let all = events(&answer);
+    let rest = payloads(&back(&fleet, &all[2].0).await);
+    assert_eq!(rest, [all[4].1.clone()], "how it stands by now");
+    assert_eq!(events(&back(&fleet, &all[4].0).await), [], "it had the end");
     let fleet = fleet_with(Vec::new()).await;
     let (answer, ()) = tokio::join!(
         fleet.post(PULL, "image=v2"),
@@ -296,11 +326,7 @@ async fn a_pull_that_runs_elsewhere_is_told_from_the_database() {
 
 #[tokio::test]
 async fn what_ended_here_before_is_not_the_end_of_a_new_pull() {
-    let old = PullUpdate::Done {
-        digest: Some("old".to_owned()),
-        image_id: id('1'),
-    };
-    let fleet = fleet_with(vec![old]).await;
+    let fleet = fleet_with(vec![done(Some("old"))]).await;
     let reconciler = async {
         // A pass that could not begin.
         says(&fleet, Reason::EngineUnavailable, "away").await;
@@ -312,7 +338,7 @@ async fn what_ended_here_before_is_not_the_end_of_a_new_pull() {
     let last = payloads(&answer).pop().unwrap();
     assert_eq!(
         last,
-        json!({"status": "error", "error": "the pull was called off"})
+        json!({"status": "error", "error": "the pull was cancelled"})
     );
 }
 

@@ -185,7 +185,7 @@ async fn a_rollout_is_shown_with_what_became_of_each_user() {
     assert_eq!(detail["users"][1]["state"], "pending");
     let rollout = &detail["rollout"];
     assert_eq!(
-        (&rollout["phase"], &rollout["wish"]),
+        (&rollout["phase"], &rollout["desired"]),
         (&json!("pulling"), &json!("run"))
     );
     assert_eq!(
@@ -230,19 +230,19 @@ async fn a_rollout_is_paused_resumed_cancelled_and_rolled_back() {
     }
     let first = task(&fleet.post(UPGRADE, "tag=v2&users=alice").await.is(202));
     let second = task(&fleet.post(UPGRADE, "tag=v2&users=bob").await.is(202));
-    let wish = async |id: &str| stored(&fleet, id).await.0.wish;
+    let desired = async |id: &str| stored(&fleet, id).await.0.desired;
     verb("resume", "").await.fails(409, "wrong_state");
     let told = verb("pause", "wait=0").await.is(202);
     assert_eq!(told["object"], format!("rollout/{second}"), "the newest");
-    assert_eq!(wish(&second).await, rollout::Wish::Pause);
-    assert_eq!(wish(&first).await, rollout::Wish::Run);
+    assert_eq!(desired(&second).await, rollout::DesiredRollout::Pause);
+    assert_eq!(desired(&first).await, rollout::DesiredRollout::Run);
     let stale = format!("id={second}&if_generation=1&wait=0");
     let stale = verb("resume", &stale).await.fails(412, "stale_generation");
     let fresh = format!("if_generation={}&wait=0", stale["generation"]);
     verb("resume", &fresh).await.is(202);
-    assert_eq!(wish(&second).await, rollout::Wish::Run);
+    assert_eq!(desired(&second).await, rollout::DesiredRollout::Run);
     verb("cancel", &format!("id={first}&wait=0")).await.is(202);
-    assert_eq!(wish(&first).await, rollout::Wish::Cancel);
+    assert_eq!(desired(&first).await, rollout::DesiredRollout::Cancel);
     comes_to(&fleet, &second, Phase::Succeeded, "", true).await;
     verb("pause", &format!("id={second}"))
         .await
@@ -289,7 +289,10 @@ async fn tasks_are_cancelled_by_what_they_are() {
     cancel("0").await.fails(404, "not_found");
     let rollout = task(&fleet.post(UPGRADE, "tag=v2&all=1").await.is(202));
     cancel(&rollout).await.is(202);
-    assert_eq!(stored(&fleet, &rollout).await.0.wish, rollout::Wish::Cancel);
+    assert_eq!(
+        stored(&fleet, &rollout).await.0.desired,
+        rollout::DesiredRollout::Cancel
+    );
     comes_to(&fleet, &rollout, Phase::Cancelled, "", true).await;
     cancel(&rollout).await.fails(409, "wrong_state");
 
