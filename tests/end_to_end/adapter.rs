@@ -65,7 +65,7 @@ async fn active(admin: &Client) -> Value {
 
 async fn settled(admin: &Client, user: &str) {
     until("everything is seen to", seconds(60), async || {
-        for kind in ["user", "config", "container"] {
+        for kind in ["user", "agent-config", "container"] {
             let object = admin.object(&format!("{kind}/{user}")).await;
             let ready = &object["conditions"][0]["status"];
             if object["generation"] != object["observed_generation"] || ready != "True" {
@@ -121,7 +121,7 @@ async fn engine_an_uploaded_adapter_replaces_a_container_only_when_it_asks_for_a
     service.kill9().await;
     let service = launch.start().await;
     let admin = service.admin().await;
-    for reconciler in ["user", "config", "container"] {
+    for reconciler in ["user", "agent-config", "container"] {
         service.passes(&admin, reconciler, 2).await;
     }
     assert_eq!(active(&admin).await, "1.3");
