@@ -1,0 +1,15 @@
+//! Keys of `adapter`.
+
+use std::time::Duration;
+
+use super::settings;
+use crate::config::rules;
+use crate::config::setting::{Effect, Setting};
+
+settings! {
+    /// How often adapter.source_url is checked for a newer adapter package; 0 = never.
+    REFRESH_INTERVAL: Setting<Option<Duration>> = "adapter.refresh_interval", "Adapter refresh interval", Setting::duration(true, "24h").effects(&[Effect::Adapter]);
+
+    /// URL that newer adapter packages are fetched from; empty = none. Shown to administrators, so it must not contain a secret.
+    SOURCE_URL: Setting<Option<String>> = "adapter.source_url", "Adapter source", Setting::optional(rules::source_url).effects(&[Effect::Adapter]);
+}
