@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
+use url::{Host, Url};
 
 use super::document::{MASK, unmask};
-use super::keys::{find, is_group};
+use super::keys::{adapter, find, is_group};
 use super::setting::{Availability, Effect, KeyDef, Setting, ValueType};
 use super::{Config, Problem, ProblemCode};
 
@@ -191,10 +192,32 @@ impl Patch {
             }
             changes.insert(def.key, new);
         }
+        let changes = Changes(changes);
+        problems.extend(plain_source(config, &changes));
         if problems.is_empty() {
-            Ok(Changes(changes))
+            Ok(changes)
         } else {
             Err(problems)
         }
     }
+}
+
+/// What is wrong with `adapter.source_url` after these changes, if they set it or what it may be.
+fn plain_source(config: &Config, changes: &Changes) -> Option<Problem> {
+    if !changes.has(&adapter::SOURCE_URL) && !changes.has(&adapter::ALLOW_HTTP) {
+        return None;
+    }
+    let after = config.clone().apply(changes);
+    let url = Url::parse(&after.get(&adapter::SOURCE_URL)?).ok()?;
+    let loopback = match url.host()? {
+        Host::Domain(name) => name == "localhost",
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+    };
+    (url.scheme() == "http" && !loopback && !after.get(&adapter::ALLOW_HTTP)).then(|| {
+        let rule = "must be an https or loopback address unless adapter.allow_http is true";
+        adapter::SOURCE_URL
+            .row
+            .problem(ProblemCode::InvalidValue, rule)
+    })
 }

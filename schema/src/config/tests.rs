@@ -260,6 +260,42 @@ fn a_key_that_is_not_available_yet_keeps_its_value_or_returns_to_its_default() {
 }
 
 #[test]
+fn the_adapter_source_is_https_or_loopback_unless_plain_http_is_allowed() {
+    let config = Config::default();
+    let plain = json!({"adapter.source_url": "http://packages.example/a.zip"});
+    for url in [
+        "https://packages.example/a.zip",
+        "http://127.0.0.2:1/a",
+        "http://[::1]/a",
+        "http://localhost:9/a",
+    ] {
+        assert!(
+            save(&config, &json!({ "adapter.source_url": url })).is_ok(),
+            "{url}"
+        );
+    }
+    let problem = &save(&config, &plain).unwrap_err()[0];
+    assert_eq!(
+        (&*problem.key, problem.code),
+        ("adapter.source_url", ProblemCode::InvalidValue)
+    );
+    assert!(
+        problem.message.contains("adapter.allow_http"),
+        "{}",
+        problem.message
+    );
+    let allowed = stored(json!({"adapter.allow_http": true}));
+    assert!(save(&allowed, &plain).is_ok());
+    // Of earlier releases: it stays until one of both keys is saved.
+    let earlier = stored(plain);
+    assert!(save(&earlier, &json!({"image.tag": "v1"})).is_ok());
+    let both = stored(
+        json!({"adapter.source_url": "http://packages.example/", "adapter.allow_http": true}),
+    );
+    assert!(save(&both, &json!({"adapter.allow_http": false})).is_err());
+}
+
+#[test]
 fn what_only_new_containers_and_pulls_read_restarts_nobody() {
     let effects = |key| find(key).unwrap().effects;
     for key in [

@@ -7,6 +7,9 @@ use crate::config::rules;
 use crate::config::setting::{Effect, Setting};
 
 settings! {
+    /// Allow adapter.source_url over plain HTTP; otherwise it must be HTTPS, or a loopback address.
+    ALLOW_HTTP: Setting<bool> = "adapter.allow_http", "Adapter source over plain HTTP", Setting::flag(false);
+
     /// How often adapter.source_url is checked for a newer adapter package; 0 = never.
     REFRESH_INTERVAL: Setting<Option<Duration>> = "adapter.refresh_interval", "Adapter refresh interval", Setting::duration(true, "24h").effects(&[Effect::Adapter]);
 
