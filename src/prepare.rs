@@ -7,7 +7,7 @@ use schema::adapter::store as adapters;
 use schema::audit::{self, About, Author, ChainKey, Entry, Outcome};
 use schema::clock::{Clock, SystemClock};
 use schema::config::history::SavedBy;
-use schema::config::{Config, Problem, parse_patch, query as config};
+use schema::config::{Config, Problem, find, parse_patch, query as config};
 use schema::db::{Db, Tx};
 use schema::error::{DbError, OpenError};
 use schema::ids::{Kind, Timestamp, UserName};
@@ -207,53 +207,39 @@ async fn set_missing(
         if present.is_set(&key) {
             continue;
         }
-        let refused = |problems: Vec<Problem>| PrepareError::Set {
-            given: key.clone(),
-            rule: problems
-                .into_iter()
-                .map(|problem| problem.message)
-                .collect::<Vec<_>>()
-                .join("; "),
-        };
         let changes = parse_patch(&json!({ key.as_str(): value }))
             .and_then(|patch| patch.resolve(&present))
-            .map_err(refused)?;
+            .map_err(|problems| refused(&key, &problems))?;
         config::save(tx, master_key, &changes, None, by).await?;
         set.push(key);
     }
     Ok(set)
 }
 
+fn refused(key: &str, problems: &[Problem]) -> PrepareError {
+    let rules: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
+    PrepareError::Set {
+        given: key.to_owned(),
+        rule: rules.join("; "),
+    }
+}
+
 /// Reads `key=value` pairs. A value is JSON where the key is not text, else text as it stands.
 fn parse_sets(sets: &[String]) -> Result<Vec<(String, Value)>, PrepareError> {
     sets.iter()
         .map(|set| {
-            let refused = |rule: &str| PrepareError::Set {
-                given: set.split('=').next().unwrap_or_default().to_owned(),
+            let wrong = |key: &str, rule: &str| PrepareError::Set {
+                given: key.to_owned(),
                 rule: rule.to_owned(),
             };
             let (key, text) = set
                 .split_once('=')
-                .ok_or_else(|| refused("use KEY=VALUE"))?;
-            let def = schema::config::find(key).ok_or_else(|| refused("unknown key"))?;
-            let as_text = json!(text);
-            // A text that looks like a number stays text where text is wanted.
-            let value = if parse_patch(&json!({ key: as_text.clone() })).is_ok() || def.is_secret()
-            {
-                as_text
-            } else {
-                serde_json::from_str(text).unwrap_or(as_text)
-            };
-            match parse_patch(&json!({ key: value.clone() })) {
-                Ok(_) => Ok((key.to_owned(), value)),
-                Err(problems) => Err(refused(
-                    &problems
-                        .into_iter()
-                        .map(|problem| problem.message)
-                        .collect::<Vec<_>>()
-                        .join("; "),
-                )),
-            }
+                .ok_or_else(|| wrong(set, "use KEY=VALUE"))?;
+            let def = find(key).ok_or_else(|| wrong(key, "unknown key"))?;
+            let value = def.value_of_text(text);
+            parse_patch(&json!({ key: value.clone() }))
+                .map_err(|problems| refused(key, &problems))?;
+            Ok((key.to_owned(), value))
         })
         .collect()
 }
@@ -277,6 +263,24 @@ pub fn say_password(prepared: &Prepared) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_set_of_a_key_that_is_not_available_yet_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let common = crate::settings::CommonArgs {
+            data_dir: Some(dir.path().to_owned()),
+            ..Default::default()
+        };
+        let init = crate::settings::InitArgs {
+            set: vec!["ldap.host=dc1.example.com".to_owned()],
+            adapter: Some("echo".to_owned()),
+        };
+        let settings = Settings::resolve(&common, &init, &Default::default()).unwrap();
+        let error = prepare(&settings).await.err().unwrap();
+        assert!(error.is_refusal());
+        let said = "--set ldap.host: ldap.host is not available yet";
+        assert_eq!(error.to_string(), said);
+    }
 
     #[test]
     fn sets_are_read_by_the_type_of_their_key() {

@@ -1,10 +1,11 @@
-//! What the process is told at its start: flags, else environment, else the settings file, else defaults.
+//! The settings of the process: flags, else environment, else the settings file, else defaults.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use schema::db::Backend;
 use serde::Deserialize;
 
@@ -14,10 +15,10 @@ const COMMON: &str = "Common options";
 /// Settings that every command understands.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CommonArgs {
-    /// Settings file (YAML) with the same names as the long flags
+    /// Settings file (YAML); its keys are the long flags
     #[arg(long, env = "AGENTYARD_CONFIG", value_name = "FILE", global = true, help_heading = COMMON)]
     pub config: Option<PathBuf>,
-    /// Directory for database, keys, users' files and archives [default: ./data]
+    /// Data directory: database, keys, users' files and archives [default: ./data]
     #[arg(long, env = "AGENTYARD_DATA_DIR", value_name = "DIR", global = true, help_heading = COMMON)]
     pub data_dir: Option<PathBuf>,
     /// Database: sqlite:PATH or postgres://… [default: agentyard.db in the data directory]
@@ -30,7 +31,7 @@ pub struct CommonArgs {
         help_heading = COMMON
     )]
     pub database_url: Option<String>,
-    /// Unix socket for administration on this machine [default: admin.sock in the data directory]
+    /// Unix socket of the command line [default: admin.sock in the data directory]
     #[arg(
         long,
         env = "AGENTYARD_ADMIN_SOCKET",
@@ -39,7 +40,7 @@ pub struct CommonArgs {
         help_heading = COMMON
     )]
     pub admin_socket: Option<PathBuf>,
-    /// How logs are written to standard error [default: text]
+    /// Format of the log on standard error [default: text]
     #[arg(
         long,
         env = "AGENTYARD_LOG_FORMAT",
@@ -51,8 +52,7 @@ pub struct CommonArgs {
 }
 
 /// How logs are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum LogFormat {
     /// For people.
     #[default]
@@ -64,7 +64,7 @@ pub enum LogFormat {
 /// Settings for preparing a data directory.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InitArgs {
-    /// Gives a configuration key a value if it has none yet (repeatable)
+    /// Set a key only if it is unset (repeatable)
     #[arg(
         long = "set",
         env = "AGENTYARD_SET",
@@ -72,7 +72,7 @@ pub struct InitArgs {
         value_delimiter = ';'
     )]
     pub set: Vec<String>,
-    /// Adapter to begin with: a built-in one (picoclaw, echo) or a folder or zip [default: picoclaw]
+    /// Initial adapter: picoclaw, echo, or the path of a folder or ZIP file [default: picoclaw]
     #[arg(long, env = "AGENTYARD_ADAPTER", value_name = "NAME|PATH")]
     pub adapter: Option<String>,
 }
@@ -80,25 +80,25 @@ pub struct InitArgs {
 /// Settings of the server.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ServeArgs {
-    /// Address for people and clients [default: 127.0.0.1:8080]
+    /// API address [default: 127.0.0.1:8080]
     #[arg(long, env = "AGENTYARD_LISTEN", value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Address for agents: auto (gateway of the agent network, port 8081), an address, or off [default: auto]
+    /// Address of the agent listener: auto (gateway of the agent network, port 8081), an address, or off [default: auto]
     #[arg(long, env = "AGENTYARD_AGENT_LISTEN", value_name = "ADDRESS")]
     pub agent_listen: Option<AgentListen>,
-    /// The data directory as the engine's host sees it [default: the data directory]
+    /// Path of the data directory on the engine's host [default: the data directory]
     #[arg(long, env = "AGENTYARD_ENGINE_DATA_DIR", value_name = "DIR")]
     pub engine_data_dir: Option<String>,
-    /// Container engine: unix://, tcp:// or ssh:// [default: unix:///var/run/docker.sock]
+    /// URL of the container engine: unix://, tcp:// or ssh:// [default: unix:///var/run/docker.sock]
     #[arg(long, env = "AGENTYARD_DOCKER_HOST", value_name = "URL")]
     pub docker_host: Option<String>,
-    /// Folder with ca.pem, cert.pem and key.pem for a tcp:// engine that asks for TLS
+    /// Folder with ca.pem, cert.pem and key.pem for a tcp:// engine with TLS
     #[arg(long, env = "AGENTYARD_DOCKER_CERT_PATH", value_name = "DIR")]
     pub docker_cert_path: Option<PathBuf>,
-    /// Certificate chain (PEM) for HTTPS; needs --tls-key
+    /// Certificate chain (PEM) for HTTPS; requires --tls-key
     #[arg(long, env = "AGENTYARD_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
-    /// Private key (PEM) for HTTPS; needs --tls-cert
+    /// Private key (PEM) for HTTPS; requires --tls-cert
     #[arg(long, env = "AGENTYARD_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
     /// Time between full passes; for tests and diagnosis
@@ -136,43 +136,28 @@ impl std::str::FromStr for AgentListen {
     }
 }
 
-/// The settings file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+/// The settings file: its lines are the long flags.
+#[derive(Default, Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
 struct File {
-    data_dir: Option<PathBuf>,
-    database_url: Option<String>,
-    admin_socket: Option<PathBuf>,
-    log_format: Option<LogFormat>,
-    set: Vec<String>,
-    adapter: Option<String>,
-    listen: Option<SocketAddr>,
-    agent_listen: Option<String>,
-    engine_data_dir: Option<String>,
-    docker_host: Option<String>,
-    docker_cert_path: Option<PathBuf>,
-    tls_cert: Option<PathBuf>,
-    tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    common: CommonArgs,
+    #[command(flatten)]
+    init: InitArgs,
+    #[command(flatten)]
+    serve: ServeArgs,
 }
 
 /// A setting that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The settings file cannot be read.
-    #[error("the settings file {} cannot be read: {source}", path.display())]
+    /// The settings file cannot be read, or is not understood.
+    #[error("the settings file {} {problem}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The settings file is not understood.
-    #[error("the settings file {} is not understood: {source}", path.display())]
-    Yaml {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: serde_yaml::Error,
+        /// What is wrong.
+        problem: String,
     },
     /// A value is not understood.
     #[error("{name}: {rule}")]
@@ -187,7 +172,7 @@ pub enum SettingsError {
     WorkingDirectory(std::io::Error),
 }
 
-/// Everything the process was told.
+/// The settings in effect.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The data directory, absolute.
@@ -198,15 +183,15 @@ pub struct Settings {
     pub admin_socket: PathBuf,
     /// How logs are written.
     pub log_format: LogFormat,
-    /// Configuration keys to give a value if they have none.
+    /// Configuration keys to set if they are unset.
     pub set: Vec<String>,
-    /// The adapter to begin with.
+    /// The initial adapter.
     pub adapter: String,
-    /// Address for people and clients.
+    /// API address.
     pub listen: SocketAddr,
-    /// Address for agents.
+    /// Address of the agent listener.
     pub agent_listen: AgentListen,
-    /// The data directory as the engine's host sees it.
+    /// Path of the data directory on the engine's host.
     pub engine_data_dir: String,
     /// The container engine.
     pub docker_host: String,
@@ -237,26 +222,18 @@ impl Settings {
         let data_dir = common
             .data_dir
             .clone()
-            .or(file.data_dir)
+            .or(file.common.data_dir)
             .unwrap_or_else(|| PathBuf::from("data"));
         let data_dir = std::path::absolute(data_dir).map_err(SettingsError::WorkingDirectory)?;
-        let database = match common.database_url.clone().or(file.database_url) {
+        let database = match common.database_url.clone().or(file.common.database_url) {
             Some(url) => Backend::parse(&url).map_err(|error| SettingsError::Value {
                 name: "database-url",
                 rule: error.to_string(),
             })?,
             None => Backend::Sqlite(data_dir.join("agentyard.db")),
         };
-        let agent_listen = match (serve.agent_listen, file.agent_listen) {
-            (Some(given), _) => given,
-            (None, Some(text)) => text.parse().map_err(|rule| SettingsError::Value {
-                name: "agent-listen",
-                rule,
-            })?,
-            (None, None) => AgentListen::Auto,
-        };
-        let tls_cert = serve.tls_cert.clone().or(file.tls_cert);
-        let tls_key = serve.tls_key.clone().or(file.tls_key);
+        let tls_cert = serve.tls_cert.clone().or(file.serve.tls_cert);
+        let tls_key = serve.tls_key.clone().or(file.serve.tls_key);
         let tls = match (tls_cert, tls_key) {
             (Some(cert), Some(key)) => Some((cert, key)),
             (None, None) => None,
@@ -267,58 +244,92 @@ impl Settings {
                 });
             }
         };
-        let mut set = file.set;
+        let mut set = file.init.set;
         set.extend(init.set.iter().cloned());
         Ok(Self {
             admin_socket: common
                 .admin_socket
                 .clone()
-                .or(file.admin_socket)
+                .or(file.common.admin_socket)
                 .unwrap_or_else(|| data_dir.join("admin.sock")),
             engine_data_dir: serve
                 .engine_data_dir
                 .clone()
-                .or(file.engine_data_dir)
+                .or(file.serve.engine_data_dir)
                 .unwrap_or_else(|| data_dir.display().to_string()),
             data_dir,
             database,
-            log_format: common.log_format.or(file.log_format).unwrap_or_default(),
+            log_format: common
+                .log_format
+                .or(file.common.log_format)
+                .unwrap_or_default(),
             set,
             adapter: init
                 .adapter
                 .clone()
-                .or(file.adapter)
+                .or(file.init.adapter)
                 .unwrap_or_else(|| "picoclaw".to_owned()),
             listen: serve
                 .listen
-                .or(file.listen)
+                .or(file.serve.listen)
                 .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
-            agent_listen,
+            agent_listen: serve
+                .agent_listen
+                .or(file.serve.agent_listen)
+                .unwrap_or_default(),
             docker_host: serve
                 .docker_host
                 .clone()
-                .or(file.docker_host)
+                .or(file.serve.docker_host)
                 .unwrap_or_else(|| "unix:///var/run/docker.sock".to_owned()),
-            docker_cert_path: serve.docker_cert_path.clone().or(file.docker_cert_path),
+            docker_cert_path: serve
+                .docker_cert_path
+                .clone()
+                .or(file.serve.docker_cert_path),
             tls,
-            resync: serve.resync,
-            verify: serve.verify,
+            resync: serve.resync.or(file.serve.resync),
+            verify: serve.verify.or(file.serve.verify),
         })
     }
 }
 
 fn read_file(path: &Path) -> Result<File, SettingsError> {
-    let text = std::fs::read_to_string(path).map_err(|source| SettingsError::File {
+    let wrong = |problem: String| SettingsError::File {
         path: path.to_owned(),
-        source,
-    })?;
-    if text.trim().is_empty() {
-        return Ok(File::default());
+        problem,
+    };
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    let not_understood = |problem: &str| wrong(format!("is not understood: {problem}"));
+    let lines: Option<BTreeMap<String, OneOrMany>> =
+        serde_yaml::from_str(&text).map_err(|error| not_understood(&error.to_string()))?;
+    let mut flags = Vec::new();
+    for (name, values) in lines.unwrap_or_default() {
+        let values = match values {
+            OneOrMany::One(value) => value.into_iter().collect(),
+            OneOrMany::Many(values) => values,
+        };
+        flags.extend(values.iter().map(|value| format!("--{name}={value}")));
     }
-    serde_yaml::from_str(&text).map_err(|source| SettingsError::Yaml {
-        path: path.to_owned(),
-        source,
+    // The environment was read with the command line, and a file names no other one.
+    let command = File::command().mut_args(|arg| arg.env(None::<&str>));
+    let command = command.mut_arg("config", |arg| arg.long(None));
+    let matches = command.try_get_matches_from(flags);
+    let file = matches.and_then(|matches| File::from_arg_matches(&matches));
+    file.map_err(|error| {
+        // Without the usage of a command line.
+        let text = error.to_string();
+        let problem = text.split("\n\n").next().unwrap_or_default();
+        not_understood(problem.trim_start_matches("error: "))
     })
+}
+
+/// The value of a line of the settings file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(Option<String>),
+    Many(Vec<String>),
 }
 
 #[cfg(test)]
@@ -357,6 +368,43 @@ mod tests {
     }
 
     #[test]
+    fn every_flag_has_an_environment_variable_of_its_name() {
+        let command = File::command();
+        for arg in command.get_arguments() {
+            let (flag, variable) = (arg.get_long().unwrap(), arg.get_env().unwrap());
+            let expected = format!("AGENTYARD_{}", flag.replace('-', "_").to_uppercase());
+            assert_eq!(variable.to_str(), Some(&*expected));
+        }
+    }
+
+    #[test]
+    fn every_flag_is_a_line_of_the_file_and_sets_add_up() {
+        let lines = "data-dir: /srv/a\ndatabase-url: sqlite:/srv/b\nadmin-socket: /srv/s\nlog-format: json\n\
+            set: [image.tag=1]\nadapter: echo\nlisten: 127.0.0.1:1\nagent-listen: 127.0.0.1:2\n\
+            engine-data-dir: /c\ndocker-host: tcp://d\ndocker-cert-path: /e\ntls-cert: /f\ntls-key: /g\n\
+            resync: 5s\nverify: 6s\n";
+        let (_dir, common) = with_file(lines);
+        let flags: Vec<_> = File::command()
+            .get_arguments()
+            .filter_map(|arg| arg.get_long().filter(|name| *name != "config"))
+            .map(str::to_owned)
+            .collect();
+        for flag in flags {
+            assert!(lines.contains(&format!("{flag}: ")), "{flag}");
+        }
+        let init = InitArgs {
+            set: vec!["image.tag=2".to_owned()],
+            adapter: None,
+        };
+        let settings = Settings::resolve(&common, &init, &ServeArgs::default()).unwrap();
+        assert_eq!(settings.set, ["image.tag=1", "image.tag=2"]);
+        assert_eq!(settings.adapter, "echo");
+        assert_eq!(settings.log_format, LogFormat::Json);
+        assert_eq!(settings.tls, Some(("/f".into(), "/g".into())));
+        assert_eq!(settings.verify, Some(Duration::from_secs(6)));
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, part) in [
             ("listne: 0.0.0.0:9000", "listne"),
@@ -364,6 +412,8 @@ mod tests {
             ("tls-cert: /x", "tls-cert, tls-key"),
             ("database-url: mysql://u:secret@h/d", "database-url"),
             ("listen: [", "not understood"),
+            ("listen: nowhere", "'--listen <ADDRESS>'"),
+            ("config: other.yaml", "--config"),
         ] {
             let (_dir, common) = with_file(text);
             let error = resolve(common, ServeArgs::default())

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use schema::audit::Writer;
 use schema::clock::SharedClock;
+use schema::config::keys;
 use schema::db::Db;
 use schema::error::DbError;
 use schema::ids::Timestamp;
@@ -60,14 +61,14 @@ async fn round(
     let now = clock.now();
     let mut tx = db.begin().await?;
     let sessions = session::prune(&mut tx, now.minus(VALIDITY).as_secs()).await?;
-    let events = match config.events_retention() {
+    let events = match config.get(&keys::events::RETENTION) {
         Some(retention) => event::prune(&mut tx, now.minus(retention)).await?,
         None => 0,
     };
     let purged = change::prune(&mut tx, change::KEPT, now.minus(HISTORY)).await?;
     tx.commit().await?;
     let tasks = prune_tasks(db, now.minus(TASKS)).await?;
-    let audit = match config.audit_retention() {
+    let audit = match config.get(&keys::audit::RETENTION) {
         Some(retention) => writer.prune(now.minus(retention)).await?,
         None => 0,
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cidr::IpCidr;
-use schema::config::{self, Config};
+use schema::config::{self, Config, keys::web};
 use schema::error::DbError;
 use schema::reader::Reader;
 use schema::secrets::MasterKey;
@@ -17,7 +17,7 @@ use crate::error::chain;
 
 pub use schema::config::AuthMode;
 
-/// How often the configuration's generation is looked at when no bell rings: another replica's bell
+/// How often the configuration's generation is read when no bell rings: another replica's bell
 /// may be lost.
 const POLL: Duration = Duration::from_secs(10);
 
@@ -43,15 +43,18 @@ impl WebSettings {
     pub fn of(config: &Config, generation: i64) -> Self {
         Self {
             generation,
-            auth_mode: config.auth_mode(),
-            public_origin: config.public_url().as_deref().and_then(Origin::of_url),
+            auth_mode: config.get(&web::AUTH_MODE),
+            public_origin: config
+                .get(&web::PUBLIC_URL)
+                .as_deref()
+                .and_then(Origin::of_url),
             allowed_origins: config
-                .allowed_origins()
+                .get(&web::ALLOWED_ORIGINS)
                 .iter()
                 .filter_map(|origin| origin.parse().ok())
                 .collect(),
-            trusted_proxies: config.trusted_proxies(),
-            desktop_user_agents: config.desktop_user_agents(),
+            trusted_proxies: config.get(&web::TRUSTED_PROXIES),
+            desktop_user_agents: config.get(&web::DESKTOP_USER_AGENTS),
         }
     }
 }
@@ -79,7 +82,7 @@ pub async fn read(db: &Reader, master_key: &MasterKey) -> Result<(Config, i64), 
     Ok((Config::from_stored(values), generation))
 }
 
-/// Keeps the settings up to date until `shutdown`: looks when the bell rings, and now and then in
+/// Keeps the settings up to date until `shutdown`: reads them when the bell rings, and now and then in
 /// any case. While the configuration cannot be read, the last settings stay.
 pub async fn follow(
     db: Reader,
@@ -127,4 +130,33 @@ async fn refresh(
         publish(sender, WebSettings::of(&config, generation));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_key_of_the_web_is_read() {
+        let values = [
+            ("web.allowed_origins", json!(["https://tools.example"])),
+            ("web.desktop_user_agents", json!(["Desk"])),
+            ("web.public_url", json!("https://a.example/base/")),
+            ("web.trusted_proxies", json!(["10.0.0.7", "10.1.0.0/16"])),
+        ];
+        let stored = values.map(|(key, value)| (key.to_owned(), value)).into();
+        let expected = WebSettings {
+            generation: 7,
+            auth_mode: AuthMode::Local,
+            public_origin: Origin::of_url("https://a.example"),
+            allowed_origins: vec!["https://tools.example".parse().unwrap()],
+            trusted_proxies: ["10.0.0.7", "10.1.0.0/16"]
+                .map(|n| n.parse().unwrap())
+                .into(),
+            desktop_user_agents: vec!["Desk".to_owned()],
+        };
+        assert_eq!(WebSettings::of(&Config::from_stored(stored), 7), expected);
+    }
 }

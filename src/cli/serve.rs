@@ -16,7 +16,7 @@ use crate::wiring;
 /// How long tasks may take to end; with closing the database it all stays below ten seconds.
 const SHUTDOWN: Duration = Duration::from_secs(9);
 
-/// Serves until it is told to stop.
+/// Serves until it is stopped.
 ///
 /// # Errors
 /// When it cannot start, or one of its tasks has died.

@@ -327,7 +327,7 @@ pub(super) fn of(op: Op) -> Note {
         ]),
         Op::ConfigSchema => note(
             Configuration,
-            "Made from the registry of keys: title, description, default, rule, and whether it is secret.",
+            "Made from the registry of keys: title, description, default, rule, whether it is secret, and whether this release supports it.",
         ),
         Op::ConfigHistory => note(
             Configuration,

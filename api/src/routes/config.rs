@@ -8,7 +8,7 @@ use http::header::{ETAG, HeaderName};
 use schema::adapter::RenderError;
 use schema::audit::{About, Audited};
 use schema::config::history::SavedBy;
-use schema::config::{self, Changes, Config, Patch, Problem, ProblemCode, parse_patch};
+use schema::config::{self, Changes, Config, Patch, Problem, ProblemCode, keys, parse_patch};
 use schema::container;
 use schema::db::Tx;
 use schema::ids::Generation;
@@ -40,7 +40,7 @@ impl ToSchema for Document {
 }
 
 impl PartialSchema for Document {
-    /// As the registry of keys describes it.
+    /// As the rows of the keys describe it.
     fn schema() -> RefOr<Schema> {
         serde_json::from_value(config::json_schema())
             .unwrap_or_else(|_| RefOr::T(Schema::Object(Object::new())))
@@ -71,8 +71,9 @@ pub async fn read(
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ConfigurationSchema)]
 pub struct Described {
-    /// JSON Schema (2020-12) of the nested document. Every key has `title`, `description`, `default`, and `secret`:
-    /// whether its value, or each of its leaves, is never shown.
+    /// JSON Schema (2020-12) of the nested document. Every key has `title`, `description`, `default`, `secret`
+    /// (its value, or each of its leaves, is never shown) and `x-available`: false for a key that this release does not
+    /// support yet and that can only be set to its default.
     #[schema(value_type = Object, example = json!({"type": "object", "properties": {}}))]
     schema: Value,
 }
@@ -227,16 +228,11 @@ async fn draft(
     let present = Config::from_stored(values);
     let present = deps.adapter.settle(tx, present).await?;
     let changes = patch.resolve(&present).map_err(refused)?;
-    if changes.0.contains_key("container.network_subnet")
-        && container::count_on_network(tx).await? > 0
-    {
+    if changes.has(&keys::container::NETWORK_SUBNET) && container::count_on_network(tx).await? > 0 {
         return Err(ApiError::NetworkInUse);
     }
     let after = present.apply(&changes);
-    if ["agent", "security"]
-        .iter()
-        .any(|key| changes.0.contains_key(key))
-    {
+    if changes.has(&keys::AGENT) || changes.has(&keys::SECURITY) {
         check_global(tx, deps, &after).await?;
     }
     Ok(Draft {
@@ -250,8 +246,8 @@ async fn draft(
 /// What the active adapter can't put into the files of any agent version is refused before it reaches anybody.
 async fn check_global(tx: &mut Tx, deps: &Dependencies, after: &Config) -> Result<(), ApiError> {
     let adapter = deps.adapter.current_in(tx).await?;
-    let global = |key| after.get(key).unwrap_or(Value::Null);
-    let Err(error) = adapter.check_global(&global("agent"), &global("security")) else {
+    let (agent, security) = (after.get(&keys::AGENT), after.get(&keys::SECURITY));
+    let Err(error) = adapter.check_global(&agent, &security) else {
         return Ok(());
     };
     let (key, message) = match error {

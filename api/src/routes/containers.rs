@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use schema::audit::{About, Audited};
+use schema::config::keys;
 use schema::container::{self, Desired};
 use schema::ids::{Generation, Kind, UserName};
 use schema::user::{self, User};
@@ -156,7 +157,7 @@ impl Limits {
         let cores: f64 = text
             .parse()
             .map_err(|_| ApiError::invalid("cpu_limit", "cpu_limit must be a number of cores"))?;
-        by_rule_of("container.cpu_limit", "cpu_limit", &json!(cores))?;
+        by_rule_of(&keys::container::CPU_LIMIT, "cpu_limit", &json!(cores))?;
         Ok(Some(cores))
     }
 
@@ -172,7 +173,7 @@ impl Limits {
         let megabytes: i64 = text.parse().map_err(|_| {
             ApiError::invalid(FIELD, "memory_limit_mb must be a whole number of MiB")
         })?;
-        by_rule_of("container.memory_limit_mb", FIELD, &json!(megabytes))?;
+        by_rule_of(&keys::container::MEMORY_LIMIT_MB, FIELD, &json!(megabytes))?;
         Ok(Some(megabytes))
     }
 }

@@ -1,7 +1,6 @@
 //! Parameters that several routes take, and their rules.
 
-use schema::config;
-use schema::error::DbError;
+use schema::config::Setting;
 use schema::ids::{Kind, Timestamp, UserName};
 use schema::user::{Role, User};
 use secrecy::{ExposeSecret, SecretString};
@@ -89,13 +88,17 @@ pub(super) fn enabled(user: User) -> Result<User, ApiError> {
 }
 
 /// Checks a value by the rule of a configuration key; `field` is to blame for what breaks it.
-pub(super) fn by_rule_of(key: &str, field: &str, value: &Value) -> Result<(), ApiError> {
-    let def = config::find(key).ok_or_else(|| ApiError::internal(DbError::NotFound("key")))?;
-    match def.check(value) {
+pub(super) fn by_rule_of<T>(
+    setting: &Setting<T>,
+    field: &str,
+    value: &Value,
+) -> Result<(), ApiError> {
+    let row = &setting.row;
+    match row.check(value) {
         Ok(_) => Ok(()),
         Err(problem) => Err(ApiError::invalid(
             field,
-            problem.message.replace(key, field),
+            problem.message.replace(row.key, field),
         )),
     }
 }
@@ -199,13 +202,25 @@ mod tests {
 
     #[test]
     fn a_broken_rule_names_the_parameter_not_the_key() {
-        let error = by_rule_of("image.tag", "image_tag", &json!("a b")).unwrap_err();
+        let error = by_rule_of(
+            &schema::config::keys::image::TAG,
+            "image_tag",
+            &json!("a b"),
+        )
+        .unwrap_err();
         let text = error.to_string();
         assert!(
             text.contains("image_tag") && !text.contains("image.tag"),
             "{text}"
         );
-        assert!(by_rule_of("image.tag", "image_tag", &json!("v1.2")).is_ok());
+        assert!(
+            by_rule_of(
+                &schema::config::keys::image::TAG,
+                "image_tag",
+                &json!("v1.2")
+            )
+            .is_ok()
+        );
     }
 
     #[test]

@@ -2,8 +2,7 @@
 
 use schema::audit::About;
 use schema::change::{self, Position};
-use schema::config::Config;
-use schema::config::query as config_query;
+use schema::config::{Config, keys, query as config_query};
 use schema::container::{Desired, StatusWord, status_word};
 use schema::db::Tx;
 use schema::error::DbError;
@@ -226,7 +225,7 @@ pub async fn create(
 fn checked_tag(tag: Option<String>) -> Result<Option<String>, ApiError> {
     let tag = tag.filter(|tag| !tag.is_empty());
     if let Some(tag) = &tag {
-        by_rule_of("image.tag", "image_tag", &json!(tag))?;
+        by_rule_of(&keys::image::TAG, "image_tag", &json!(tag))?;
     }
     Ok(tag)
 }
@@ -253,10 +252,10 @@ impl Template {
         let config = Config::from_stored(values);
         Ok(Self {
             image_ref: match tag {
-                Some(tag) => format!("{}:{tag}", config.text("image.name")),
+                Some(tag) => format!("{}:{tag}", config.get(&keys::image::NAME)),
                 None => config.image_reference(),
             },
-            desired: if config.autostart() {
+            desired: if config.get(&keys::container::AUTOSTART) {
                 Desired::Running
             } else {
                 Desired::Stopped

@@ -19,6 +19,7 @@ use schema::adapter::Adapter;
 use schema::adapter::store::{AdapterFacts, Installed, object_uid};
 use schema::clock::SharedClock;
 use schema::condition::Reason;
+use schema::config::keys;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use tracing::info;
@@ -177,8 +178,8 @@ impl Reconciler for AdapterReconciler {
         let active = self.active.at(row.state.generation).await?;
         Ok(Some(Snapshot {
             row,
-            url: config.text("adapter.source_url"),
-            interval: config.duration("adapter.refresh_interval"),
+            url: config.get(&keys::adapter::SOURCE_URL).unwrap_or_default(),
+            interval: config.get(&keys::adapter::REFRESH_INTERVAL),
             active: active.index.adapter_version.to_string(),
         }))
     }

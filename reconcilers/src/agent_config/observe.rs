@@ -8,7 +8,7 @@ use std::sync::Arc;
 use schema::adapter::Adapter;
 use schema::agent_config::{AgentConfigRow, KeptFiles, UserValues};
 use schema::condition::Reason;
-use schema::config::Config;
+use schema::config::{Config, keys};
 use schema::home::{FoundFile, HomeError, HomeState};
 use schema::ids::Uid;
 use secrecy::SecretString;
@@ -142,11 +142,11 @@ impl AgentConfigReconciler {
 
     /// Where agents reach the service.
     fn base_url(&self, config: &Config) -> Result<String, NoAddress> {
-        if let Some(url) = config.service_url() {
+        if let Some(url) = config.get(&keys::container::SERVICE_URL) {
             return Ok(url);
         }
         let network = self.view.network();
-        let subnet = config.text("container.network_subnet");
+        let subnet = config.get(&keys::container::NETWORK_SUBNET);
         let state = NetworkState::of(network.as_ref(), self.view.owner(), &subnet);
         let gateway = network.and_then(|network| network.gateway);
         match (state, gateway) {

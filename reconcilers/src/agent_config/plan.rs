@@ -5,11 +5,11 @@ use std::fmt;
 use schema::adapter::{Applied, Found, Inputs, McpAccess, RenderError, Rendered};
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, Values};
 use schema::condition::{Condition, Reason};
+use schema::config::keys;
 use schema::config::query::{ENGINE_NAME, engine_uid};
 use schema::home::{FoundFile, HomeState, NewFile};
 use schema::ids::{Kind, UserName};
 use schema::image::ImageReference;
-use serde_json::Value;
 
 use super::back;
 use super::observe::{NoAddress, Seen, Snapshot, World};
@@ -142,8 +142,8 @@ pub(super) fn render(
     found: Found<'_>,
 ) -> Result<DesiredFiles, RenderError> {
     let tag = &tag(row);
-    let global = |key: &str| seen.config.get(key).unwrap_or(Value::Null);
-    let (agent, security) = (global("agent"), global("security"));
+    let config = &seen.config;
+    let (agent, security) = (config.get(&keys::AGENT), config.get(&keys::SECURITY));
     let render = |channels: &Values| {
         seen.adapter.render(&Inputs {
             image_tag: tag,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use schema::adapter::{Agent, Readiness};
 use schema::condition::Reason;
-use schema::config::{Config, PullPolicy};
+use schema::config::{Config, PullPolicy, keys};
 use schema::container::ContainerRow;
 use schema::home::HomeState;
 use schema::ids::{Timestamp, Uid};
@@ -323,7 +323,7 @@ impl ContainerReconciler {
         let config = self.config.at(row.config_generation).await?;
         let agent = self.agents.at(row.adapter_generation).await?;
         seen.needs_root = agent.needs_root(self.options.service_user);
-        seen.pull_policy = config.pull_policy();
+        seen.pull_policy = config.get(&keys::image::PULL_POLICY);
         seen.source = Source::Pull(row.image_ref.clone());
         if let Some(limit) = row.health_timeout {
             seen.readiness_timeout = limit;
@@ -411,7 +411,7 @@ impl ContainerReconciler {
         seen.network = NetworkState::of(
             self.view.network().as_ref(),
             self.view.owner(),
-            &newest.text("container.network_subnet"),
+            &newest.get(&keys::container::NETWORK_SUBNET),
         );
         if let Some(image_id) = pinned {
             let digest = pinned_digest(row);

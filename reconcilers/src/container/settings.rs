@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schema::adapter::{Agent, RunAs};
-use schema::config::Config;
+use schema::config::{Config, keys};
 use schema::container::ContainerRow;
 use schema::ids::Uid;
 use sha2::{Digest, Sha256};
@@ -44,7 +44,7 @@ pub fn container_settings(
     let agent = inputs.agent;
     let config = inputs.config;
     let mut environment = agent.environment.clone();
-    if let Some(timezone) = config.timezone() {
+    if let Some(timezone) = config.get(&keys::container::TIMEZONE) {
         environment.insert("TZ".to_owned(), timezone);
     }
     if row.debug {
@@ -102,7 +102,7 @@ pub fn container_settings(
         network: NETWORK.to_owned(),
         nano_cpus,
         memory_bytes,
-        pids_limit: saturating(config.pids_limit()),
+        pids_limit: saturating(config.get(&keys::container::PIDS_LIMIT)),
         capabilities,
         log: LogLimits::default(),
     };

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schema::condition::Reason;
-use schema::config;
+use schema::config::{self, keys};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
@@ -142,7 +142,7 @@ impl Reconciler for EngineReconciler {
             generation,
             owner: self.view.owner().to_owned(),
             connection: self.view.connection(),
-            subnet: config.text("container.network_subnet"),
+            subnet: config.get(&keys::container::NETWORK_SUBNET),
             network: None,
             containers: self.view.container_count(),
             data_dir: self.probe.state(),

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use schema::config::PullPolicy;
+use schema::config::{PullPolicy, keys};
 use schema::ids::Uid;
 use schema::image::ImageReference;
 use schema::rollout::{DesiredRollout, RolloutRow, RolloutTarget, TargetState};
@@ -176,7 +176,7 @@ impl RolloutReconciler {
             there,
             pull,
             asked: lock(&self.memory).asked.get(&row.uid) == Some(&row.attempt),
-            policy: config.pull_policy(),
+            policy: config.get(&keys::image::PULL_POLICY),
             fixed: parsed.is_ok_and(|parsed| parsed.digest().is_some()),
         })
     }

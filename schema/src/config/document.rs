@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::Config;
-use super::registry::{KEYS, KeyDef, ValueType};
+use super::keys::KEYS;
+use super::setting::{Availability, KeyDef, Secrets, ValueType};
 use crate::adapter::SecretPaths;
 
 /// What is shown instead of a secret that is set, and what leaves it unchanged when sent back.
@@ -29,20 +30,13 @@ const SECRET_NAMES: &[&str] = &[
     "cookie",
 ];
 
-/// Which leaves of an object are secret.
-#[derive(Clone, Copy)]
-enum Secrets {
-    All,
-    ByName,
-}
-
 impl Config {
     /// All keys as nested JSON. With `masked`, no secret is in it: a secret that is set shows as
     /// [`MASK`], one that is not as an empty text. What of `agent` is secret says the adapter that
     /// the configuration was [settled](crate::adapter::store::ActiveAdapter::settle) with.
     pub fn to_document(&self, masked: bool) -> Value {
         let mut document = Map::new();
-        for def in KEYS {
+        for def in KEYS.values() {
             let value = self.value(def);
             let shown = if masked {
                 mask(def, value, self.secret_paths())
@@ -57,15 +51,16 @@ impl Config {
 
 /// The value as it may be shown to an administrator and kept in the history.
 pub(super) fn mask(def: &KeyDef, value: Value, paths: &SecretPaths) -> Value {
-    match (def.value_type, def.key) {
-        (ValueType::Secret, _) => mask_leaf(value),
-        (ValueType::Object, "security") => mask_all(value),
-        (ValueType::Object, "agent") => {
-            Masking { paths }.tree(value, Secrets::ByName, &mut Vec::new())
-        }
-        (ValueType::Object, _) => {
-            let paths = &SecretPaths::default();
-            Masking { paths }.tree(value, Secrets::ByName, &mut Vec::new())
+    match def.value_type {
+        ValueType::Secret => mask_leaf(value),
+        ValueType::Object(secrets) => {
+            let unknown = SecretPaths::default();
+            let paths = match secrets {
+                Secrets::ByAdapter => paths,
+                Secrets::All | Secrets::ByName => &unknown,
+            };
+            let all = secrets == Secrets::All;
+            Masking { paths }.tree(value, all, &mut Vec::new())
         }
         _ => value,
     }
@@ -79,23 +74,19 @@ fn mask_leaf(value: Value) -> Value {
     }
 }
 
-fn mask_all(value: Value) -> Value {
-    let paths = &SecretPaths::default();
-    Masking { paths }.tree(value, Secrets::All, &mut Vec::new())
-}
-
 struct Masking<'a> {
     paths: &'a SecretPaths,
 }
 
 impl Masking<'_> {
-    fn tree(&self, value: Value, secrets: Secrets, place: &mut Vec<String>) -> Value {
+    /// Masks a value; with `all`, each leaf of it.
+    fn tree(&self, value: Value, all: bool, place: &mut Vec<String>) -> Value {
         match value {
             Value::Object(entries) => {
                 let mut masked = Map::new();
                 for (name, value) in entries {
                     place.push(name);
-                    let value = self.member(value, secrets, place);
+                    let value = self.member(value, all, place);
                     if let Some(name) = place.pop() {
                         masked.insert(name, value);
                     }
@@ -105,30 +96,23 @@ impl Masking<'_> {
             Value::Array(items) => Value::Array(
                 items
                     .into_iter()
-                    .map(|item| self.tree(item, secrets, place))
+                    .map(|item| self.tree(item, all, place))
                     .collect(),
             ),
-            leaf => match secrets {
-                Secrets::All => mask_leaf(leaf),
-                Secrets::ByName => leaf,
-            },
+            leaf if all => mask_leaf(leaf),
+            leaf => leaf,
         }
     }
 
-    fn member(&self, value: Value, around: Secrets, place: &mut Vec<String>) -> Value {
-        let secrets = match self.paths.is_secret(place) {
-            Some(true) => Secrets::All,
-            Some(false) => Secrets::ByName,
-            None => around,
-        };
+    fn member(&self, value: Value, around: bool, place: &mut Vec<String>) -> Value {
+        let all = self.paths.is_secret(place).unwrap_or(around);
         let by_name = place.last().is_some_and(|name| is_secret_name(name));
-        match secrets {
-            // Settings such as "max_tokens" are no secrets; texts and what is in a group of that name are.
-            Secrets::ByName if by_name && !value.is_number() && !value.is_boolean() => {
-                mask_all(value)
-            }
-            secrets => self.tree(value, secrets, place),
+        // Settings such as "max_tokens" are no secrets; texts and what is in a group of that name are, all of it.
+        if !all && by_name && !value.is_number() && !value.is_boolean() {
+            let paths = &SecretPaths::default();
+            return Masking { paths }.tree(value, true, &mut Vec::new());
         }
+        self.tree(value, all, place)
     }
 }
 
@@ -235,7 +219,7 @@ fn looks_like(item: &Value, stored: &Value) -> bool {
 /// The JSON Schema (2020-12) of the document: what forms are rendered from.
 pub fn json_schema() -> Value {
     let mut properties = Map::new();
-    for def in KEYS {
+    for def in KEYS.values() {
         insert_schema(&mut properties, def.key, def);
     }
     json!({
@@ -275,14 +259,15 @@ fn key_schema(def: &KeyDef) -> Value {
         ValueType::List(_) => {
             json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true})
         }
-        ValueType::Object => json!({"type": "object"}),
+        ValueType::Object(_) => json!({"type": "object"}),
     };
     if let Some(schema) = schema.as_object_mut() {
         schema.insert("title".to_owned(), json!(def.title));
         schema.insert("description".to_owned(), json!(def.description));
         schema.insert("default".to_owned(), def.default_value());
-        let secret = def.is_secret() || def.key == "security";
-        schema.insert("secret".to_owned(), json!(secret));
+        schema.insert("secret".to_owned(), json!(def.is_secret()));
+        let available = def.available != Availability::NotYet;
+        schema.insert("x-available".to_owned(), json!(available));
     }
     schema
 }

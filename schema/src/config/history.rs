@@ -8,7 +8,7 @@ use serde_json::Value;
 use sqlx::{AnyConnection, FromRow};
 
 use super::query::{Values, generation};
-use super::{Changes, document, find};
+use super::{Changes, document, find, keys};
 use crate::adapter::{SecretPaths, store as adapters};
 use crate::db::Tx;
 use crate::error::DbError;
@@ -103,7 +103,7 @@ impl TryFrom<RawRevision> for Revision {
 
 /// What the active adapter stores as secrets. It is read only for what it matters to.
 async fn secret_paths(tx: &mut Tx, changes: &Changes) -> Result<Arc<SecretPaths>, DbError> {
-    if !changes.0.contains_key("agent") {
+    if !changes.has(&keys::AGENT) {
         return Ok(Arc::default());
     }
     match adapters::active(tx).await {
@@ -125,7 +125,7 @@ pub(super) async fn record(
     let paths = secret_paths(tx, changes).await?;
     let mut list = Vec::with_capacity(changes.0.len());
     for (key, new) in &changes.0 {
-        // What is not in the registry is not known to be no secret.
+        // What is no key is not known to be no secret.
         let Some(def) = find(key) else { continue };
         let shown = |value: Option<&Value>| {
             value.map_or(Value::Null, |value| {

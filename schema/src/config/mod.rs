@@ -1,27 +1,30 @@
 //! The configuration: which keys there are, what they may hold, and what is in effect.
 //!
-//! Everything here is pure. [`registry`] is the one table of keys; a request is parsed into a
+//! Everything here is pure. [`keys`] has a row for each key; a request is parsed into a
 //! [`Patch`], which is resolved against the [`Config`] in effect into the [`Changes`] to store.
 //! Secrets leave only through typed accessors, never through documents, problems or `Debug`.
 
+mod check;
 mod document;
-pub mod effect;
 mod effective;
 pub mod history;
+pub mod keys;
 mod patch;
 pub mod query;
-pub mod registry;
 mod rules;
+mod setting;
 #[cfg(test)]
 mod tests;
 
 use serde::Serialize;
 
 pub use document::{MASK, json_schema};
-pub use effect::Effect;
 pub use effective::{AuthMode, Config, IMAGE_CAPABILITIES, PullPolicy};
+pub use keys::{KEYS, find};
 pub use patch::{Change, Changes, Patch, parse_patch};
-pub use registry::{KEYS, KeyDef, ValueType, find};
+pub use setting::{
+    Availability, DefaultValue, Effect, KeyDef, NotYet, Secrets, Setting, ValueType,
+};
 
 /// Why a configuration value was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -49,7 +52,7 @@ pub enum ProblemCode {
     InvalidType,
     /// The value breaks the key's rule.
     InvalidValue,
-    /// The value is right, but this release does not support it yet.
+    /// This release does not support the key, or this value of it, yet.
     NotAvailableYet,
 }
 

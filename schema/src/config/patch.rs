@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
+use url::{Host, Url};
 
 use super::document::{MASK, unmask};
-use super::registry::{self, ValueType, find};
+use super::keys::{adapter, find, is_group};
+use super::setting::{Availability, Effect, KeyDef, Setting, ValueType};
 use super::{Config, Problem, ProblemCode};
 
-/// What a request wants with one key.
+/// What a request does with one key.
 #[derive(Clone, PartialEq)]
 pub enum Change {
     /// This value, checked and canonical; inside objects a mask may still stand for a stored leaf.
@@ -81,7 +83,11 @@ impl Reader {
         if let Some(def) = find(&path) {
             let change = match value {
                 Value::Null => Change::Reset,
-                Value::String(text) if def.is_secret() && text == MASK => Change::Keep,
+                Value::String(text)
+                    if matches!(def.value_type, ValueType::Secret) && text == MASK =>
+                {
+                    Change::Keep
+                }
                 value => match def.check(value) {
                     Ok(value) => Change::Set(value),
                     Err(problem) => return self.problems.push(problem),
@@ -93,7 +99,7 @@ impl Reader {
             }
             return;
         }
-        let is_group = registry::is_group(&path);
+        let is_group = is_group(&path);
         match value {
             Value::Object(entries) if is_group => {
                 for (name, value) in entries {
@@ -119,8 +125,26 @@ impl Reader {
     }
 }
 
+impl Changes {
+    /// Whether a key changes.
+    pub fn has<T>(&self, setting: &Setting<T>) -> bool {
+        self.0.contains_key(setting.row.key)
+    }
+
+    /// Whether something follows from one of the changed keys.
+    pub fn have(&self, effect: Effect) -> bool {
+        self.with(effect).next().is_some()
+    }
+
+    /// The changed keys from which something follows.
+    pub(super) fn with(&self, effect: Effect) -> impl Iterator<Item = &'static KeyDef> {
+        let defs = self.0.keys().filter_map(|key| find(key));
+        defs.filter(move |def| def.effects.contains(&effect))
+    }
+}
+
 impl Patch {
-    /// The keys it names, with what it wants.
+    /// The keys it names, with what it does.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Change)> {
         self.0.iter().map(|(key, change)| (*key, change))
     }
@@ -128,7 +152,8 @@ impl Patch {
     /// Compares with the configuration in effect and fills in what masks stand for.
     ///
     /// # Errors
-    /// A mask in `agent` or `security` where nothing is stored that it could stand for.
+    /// A mask inside an object where nothing is stored that it could stand for; a key that is not available yet, unless
+    /// it keeps its value or returns to its default.
     pub fn resolve(self, config: &Config) -> Result<Changes, Vec<Problem>> {
         let mut changes = BTreeMap::new();
         let mut problems = Vec::new();
@@ -137,7 +162,7 @@ impl Patch {
             let new = match change {
                 Change::Keep => continue,
                 Change::Reset => None,
-                Change::Set(value) if matches!(def.value_type, ValueType::Object) => {
+                Change::Set(value) if matches!(def.value_type, ValueType::Object(_)) => {
                     match unmask(&value, &config.value(def)) {
                         Ok(value) => Some(value),
                         Err(pointer) => {
@@ -157,14 +182,42 @@ impl Patch {
                 Some(value) => *value != config.value(def),
                 None => config.is_set(key),
             };
-            if changes_something {
-                changes.insert(def.key, new);
+            if !changes_something {
+                continue;
             }
+            let default = |value: &Value| *value == def.default_value();
+            if def.available == Availability::NotYet && !new.as_ref().is_none_or(default) {
+                problems.push(def.problem(ProblemCode::NotAvailableYet, "is not available yet"));
+                continue;
+            }
+            changes.insert(def.key, new);
         }
+        let changes = Changes(changes);
+        problems.extend(plain_source(config, &changes));
         if problems.is_empty() {
-            Ok(Changes(changes))
+            Ok(changes)
         } else {
             Err(problems)
         }
     }
+}
+
+/// What is wrong with `adapter.source_url` after these changes, if they set it or what it may be.
+fn plain_source(config: &Config, changes: &Changes) -> Option<Problem> {
+    if !changes.has(&adapter::SOURCE_URL) && !changes.has(&adapter::ALLOW_HTTP) {
+        return None;
+    }
+    let after = config.clone().apply(changes);
+    let url = Url::parse(&after.get(&adapter::SOURCE_URL)?).ok()?;
+    let loopback = match url.host()? {
+        Host::Domain(name) => name == "localhost",
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+    };
+    (url.scheme() == "http" && !loopback && !after.get(&adapter::ALLOW_HTTP)).then(|| {
+        let rule = "must be an https or loopback address unless adapter.allow_http is true";
+        adapter::SOURCE_URL
+            .row
+            .problem(ProblemCode::InvalidValue, rule)
+    })
 }

@@ -1,13 +1,13 @@
-//! Statements on configuration. What the keys are and mean is in the registry.
+//! Statements on configuration. What the keys are and mean is in [`keys`](super::keys).
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use sqlx::{AnyConnection, FromRow};
 
-use super::effect::{Effect, has_effect};
 use super::history::{self, SavedBy};
-use super::{Changes, find};
+use super::keys::container::{CPU_LIMIT, MEMORY_LIMIT_MB};
+use super::{Changes, Effect, find};
 use crate::adapter::store as adapters;
 use crate::db::Tx;
 use crate::error::DbError;
@@ -29,7 +29,7 @@ statements! {
            ON CONFLICT (key) DO UPDATE SET value = excluded.value, sealed = excluded.sealed";
     /// Returns a key to its default.
     RESET = "DELETE FROM config_values WHERE key = $1";
-    /// How many containers that shall run are made with a configured value: `$1` = 1 any of them, `$2` = 1
+    /// How many containers that should run are made with a configured value: `$1` = 1 any of them, `$2` = 1
     /// those without their own processor limit, `$3` = 1 those without their own memory limit.
     MADE_WITH = "SELECT count(*) FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
                  WHERE c.desired = 'running' AND u.disabled = 0 AND o.deleted_at IS NULL AND (CAST($1 AS BIGINT) = 1 \
@@ -113,7 +113,7 @@ pub async fn save(
         return Ok(actual);
     }
     for (key, value) in &changes.0 {
-        let secret = *key == "security" || find(key).is_none_or(super::KeyDef::is_secret);
+        let secret = find(key).is_none_or(super::KeyDef::is_secret);
         match value {
             None => {
                 sqlx::query(RESET).bind(*key).execute(&mut **tx).await?;
@@ -162,17 +162,12 @@ pub async fn save(
     Ok(generation)
 }
 
-/// How many containers that shall run would be made anew by these changes: those made with a changed value, and
-/// all of them when the agents' files follow from one. (An agent whose own files come out as before goes on.)
+/// How many containers that should run these changes would recreate: those made with a changed value, and all of them
+/// when the agents' files follow from one. (An agent whose files come out unchanged keeps running.)
 pub async fn restarts(connection: &mut AnyConnection, changes: &Changes) -> Result<i64, DbError> {
-    let (mut any, mut cpu, mut memory) = (changes.have(Effect::Files), false, false);
-    for key in changes.0.keys().filter(|key| is_container_input(key)) {
-        match *key {
-            "container.cpu_limit" => cpu = true,
-            "container.memory_limit_mb" => memory = true,
-            _ => any = true,
-        }
-    }
+    let (cpu, memory) = (changes.has(&CPU_LIMIT), changes.has(&MEMORY_LIMIT_MB));
+    let others = changes.with(Effect::Containers).count() > usize::from(cpu) + usize::from(memory);
+    let any = others || changes.have(Effect::Files);
     let (n,): (i64,) = sqlx::query_as(MADE_WITH)
         .bind(i64::from(any))
         .bind(i64::from(cpu))
@@ -180,14 +175,4 @@ pub async fn restarts(connection: &mut AnyConnection, changes: &Changes) -> Resu
         .fetch_one(connection)
         .await?;
     Ok(n)
-}
-
-/// Whether every agent's files follow from this key's value.
-pub fn is_file_input(key: &str) -> bool {
-    has_effect(key, Effect::Files)
-}
-
-/// Whether every container is made with this key's value.
-pub fn is_container_input(key: &str) -> bool {
-    has_effect(key, Effect::Containers)
 }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
+use super::keys::{audit, container, events, image, web};
 use super::*;
 use crate::image::ImageReference;
 
@@ -36,11 +37,10 @@ fn problems(document: Value) -> Vec<(String, ProblemCode)> {
 }
 
 #[test]
-fn the_table_is_sorted_and_every_default_follows_its_own_rule() {
-    for pair in KEYS.windows(2) {
-        assert!(pair[0].key < pair[1].key, "{}", pair[1].key);
-    }
-    for def in KEYS {
+fn every_key_has_one_row_and_a_default_that_follows_its_own_rule() {
+    let rows: usize = keys::SECTIONS.iter().map(|section| section.len()).sum();
+    assert_eq!(rows, KEYS.len());
+    for def in KEYS.values() {
         assert_eq!(
             def.check(&def.default_value()),
             Ok(def.default_value()),
@@ -55,7 +55,7 @@ fn the_table_is_sorted_and_every_default_follows_its_own_rule() {
         );
         assert_eq!(
             def.is_secret(),
-            ["password", "client_secret"]
+            ["password", "client_secret", "security"]
                 .iter()
                 .any(|s| def.key.ends_with(s)),
             "{}",
@@ -212,6 +212,103 @@ fn other_modes_than_local_are_not_available_yet() {
 }
 
 #[test]
+fn a_key_that_is_not_available_yet_keeps_its_value_or_returns_to_its_default() {
+    let earlier = stored(json!({"ldap.host": "dc1.example.com", "ldap.bind_password": "pw"}));
+    for def in KEYS
+        .values()
+        .filter(|def| def.available == Availability::NotYet)
+    {
+        for config in [&Config::default(), &earlier] {
+            for kept in [config.value(def), def.default_value(), Value::Null] {
+                assert!(
+                    save(config, &json!({ def.key: kept })).is_ok(),
+                    "{}",
+                    def.key
+                );
+            }
+        }
+    }
+    let document = json!({"ldap": {"host": "dc2.example.com", "timeout": "5s"}, "image.tag": "v1"});
+    let problems = save(&earlier, &document).unwrap_err();
+    let shown: Vec<_> = problems.iter().map(|p| (p.code, &*p.message)).collect();
+    assert_eq!(
+        shown,
+        [
+            (
+                ProblemCode::NotAvailableYet,
+                "ldap.host is not available yet"
+            ),
+            (
+                ProblemCode::NotAvailableYet,
+                "ldap.timeout is not available yet"
+            ),
+        ]
+    );
+    assert!(save(&earlier, &json!({"ldap": {"bind_password": "other"}})).is_err());
+    assert!(
+        save(&earlier, &json!({"ldap": {"bind_password": MASK}}))
+            .unwrap()
+            .is_empty()
+    );
+    let shown = earlier.to_document(true);
+    assert!(save(&earlier, &shown).unwrap().is_empty());
+    assert!(
+        save(&Config::default(), &Config::default().to_document(true))
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn the_adapter_source_is_https_or_loopback_unless_plain_http_is_allowed() {
+    let config = Config::default();
+    let plain = json!({"adapter.source_url": "http://packages.example/a.zip"});
+    for url in [
+        "https://packages.example/a.zip",
+        "http://127.0.0.2:1/a",
+        "http://[::1]/a",
+        "http://localhost:9/a",
+    ] {
+        assert!(
+            save(&config, &json!({ "adapter.source_url": url })).is_ok(),
+            "{url}"
+        );
+    }
+    let problem = &save(&config, &plain).unwrap_err()[0];
+    assert_eq!(
+        (&*problem.key, problem.code),
+        ("adapter.source_url", ProblemCode::InvalidValue)
+    );
+    assert!(
+        problem.message.contains("adapter.allow_http"),
+        "{}",
+        problem.message
+    );
+    let allowed = stored(json!({"adapter.allow_http": true}));
+    assert!(save(&allowed, &plain).is_ok());
+    // Of earlier releases: it stays until one of both keys is saved.
+    let earlier = stored(plain);
+    assert!(save(&earlier, &json!({"image.tag": "v1"})).is_ok());
+    let both = stored(
+        json!({"adapter.source_url": "http://packages.example/", "adapter.allow_http": true}),
+    );
+    assert!(save(&both, &json!({"adapter.allow_http": false})).is_err());
+}
+
+#[test]
+fn what_only_new_containers_and_pulls_read_restarts_nobody() {
+    let effects = |key| find(key).unwrap().effects;
+    for key in [
+        "image.tag",
+        "image.registry_password",
+        "container.autostart",
+    ] {
+        assert_eq!(effects(key), &[], "{key}");
+    }
+    assert_eq!(effects("security"), &[Effect::Files]);
+}
+
+#[test]
 fn every_problem_is_listed_and_none_shows_a_value() {
     let document = json!({
         "web": {"auth_mode": "hunter2", "nothing": 1, "public_url": true},
@@ -256,10 +353,9 @@ fn every_problem_is_listed_and_none_shows_a_value() {
 
 #[test]
 fn only_what_changes_is_stored() {
-    let config = stored(json!({"image.tag": "v1", "ldap.bind_password": "pw"}));
+    let config = stored(json!({"image.tag": "v1", "image.registry_password": "pw"}));
     let document = json!({
-        "image": {"tag": "v1", "name": "registry.example/agent", "pull_policy": "missing"},
-        "ldap": {"bind_password": MASK},
+        "image": {"tag": "v1", "name": "registry.example/agent", "pull_policy": "missing", "registry_password": MASK},
         "container.autostart": null,
     });
     let changes = save(&config, &document).unwrap();
@@ -269,16 +365,19 @@ fn only_what_changes_is_stored() {
     );
     let reset = save(
         &config,
-        &json!({"image.tag": null, "ldap": {"bind_password": ""}}),
+        &json!({"image.tag": null, "image": {"registry_password": ""}}),
     )
     .unwrap();
     assert_eq!(
         reset,
-        BTreeMap::from([("image.tag", None), ("ldap.bind_password", Some(json!("")))])
+        BTreeMap::from([
+            ("image.registry_password", Some(json!(""))),
+            ("image.tag", None)
+        ])
     );
     let after = config.apply(&Changes(reset));
-    assert_eq!(after.text("image.tag"), "latest");
-    assert!(after.secret("ldap.bind_password").is_none());
+    assert_eq!(after.get(&image::TAG), "latest");
+    assert!(after.get(&image::REGISTRY_PASSWORD).is_none());
 }
 
 #[test]
@@ -383,26 +482,28 @@ fn a_mask_for_nothing_is_a_problem() {
 fn l21_nothing_that_can_be_printed_shows_a_secret() {
     let config = stored(json!({
         "ldap.bind_password": "hunter2",
+        "image.registry_password": "hunter2",
         "security": {"deep": [{"x": "hunter2"}]},
         "agent": {"telegram": {"token": "hunter2"}, "plain": "visible"},
     }));
     let patch =
-        parse_patch(&json!({"ldap.bind_password": "hunter2", "security": {"a": "hunter2"}}));
+        parse_patch(&json!({"image.registry_password": "hunter2", "security": {"a": "hunter2"}}));
     let changes = patch.clone().unwrap().resolve(&Config::default()).unwrap();
     for text in [
         format!("{config:?}"),
         format!("{patch:?}"),
         format!("{changes:?}"),
         config.to_document(true).to_string(),
-        config.get_masked("security").unwrap().to_string(),
-        config.get_masked("ldap.bind_password").unwrap().to_string(),
     ] {
         assert!(!text.contains("hunter2"), "{text}");
     }
     assert!(config.to_document(true).to_string().contains("visible"));
     assert!(config.to_document(false).to_string().contains("hunter2"));
     assert_eq!(
-        config.secret("ldap.bind_password").unwrap().expose_secret(),
+        config
+            .get(&image::REGISTRY_PASSWORD)
+            .unwrap()
+            .expose_secret(),
         "hunter2"
     );
 }
@@ -451,8 +552,8 @@ fn stored_values_that_no_longer_fit_do_not_count() {
         ("container.pids_limit".to_owned(), json!(99)),
     ]);
     let config = Config::from_stored(values);
-    assert_eq!(config.text("image.tag"), "latest");
-    assert_eq!(config.pids_limit(), 99);
+    assert_eq!(config.get(&image::TAG), "latest");
+    assert_eq!(config.get(&container::PIDS_LIMIT), 99);
     let named: Vec<_> = config.problems().iter().map(|p| p.key.as_str()).collect();
     assert_eq!(named, ["image.tag", "old.key"]);
 }
@@ -460,41 +561,37 @@ fn stored_values_that_no_longer_fit_do_not_count() {
 #[test]
 fn accessors_speak_the_units_of_their_users() {
     let config = Config::default();
-    assert_eq!(config.auth_mode(), AuthMode::Local);
+    assert_eq!(config.get(&web::AUTH_MODE), AuthMode::Local);
     assert_eq!(config.image_reference(), "docker.io/sipeed/picoclaw:latest");
-    assert_eq!(config.pull_policy(), PullPolicy::Missing);
+    assert_eq!(config.get(&image::PULL_POLICY), PullPolicy::Missing);
     let image = config.image_reference().parse().unwrap();
     assert!(config.registry_credentials_for(&image).is_none());
     assert_eq!(config.cpu_limit_nanos(), None);
     assert_eq!(config.memory_limit_bytes(), 1_073_741_824);
-    assert_eq!(config.pids_limit(), 512);
-    assert_eq!(config.network_subnet().unwrap().to_string(), "10.88.0.0/16");
-    assert_eq!(config.service_url(), None);
-    assert_eq!(config.timezone(), None);
-    assert!(config.autostart());
-    assert_eq!(config.capabilities(), [""; 0]);
+    assert_eq!(config.get(&container::PIDS_LIMIT), 512);
+    assert_eq!(config.get(&container::NETWORK_SUBNET), "10.88.0.0/16");
+    assert_eq!(config.get(&container::SERVICE_URL), None);
+    assert_eq!(config.get(&container::TIMEZONE), None);
+    assert!(config.get(&container::AUTOSTART));
+    assert_eq!(config.get(&container::CAPABILITIES), [""; 0]);
     assert_eq!(
-        config.events_retention(),
+        config.get(&events::RETENTION),
         Some(Duration::from_secs(30 * 24 * 3600))
     );
-    assert_eq!(config.archive_retention(), None);
-    assert_eq!(config.quota_bytes(), None);
-    assert_eq!(config.log_level(), "info");
+    assert_eq!(config.get(&audit::RETENTION), None);
     let config = stored(json!({
         "container.cpu_limit": 1.5,
         "image.pull_policy": "never",
         "image.registry_username": "u",
         "image.registry_password": "12345678",
         "web.trusted_proxies": ["10.0.0.7", "10.1.0.0/16"],
-        "files.quota_mb": 2,
     }));
     assert_eq!(config.cpu_limit_nanos(), Some(1_500_000_000));
-    assert_eq!(config.pull_policy(), PullPolicy::Never);
+    assert_eq!(config.get(&image::PULL_POLICY), PullPolicy::Never);
     let image = config.image_reference().parse().unwrap();
     let (user, password) = config.registry_credentials_for(&image).unwrap();
     assert_eq!((user.as_str(), password.expose_secret()), ("u", "12345678"));
-    assert_eq!(config.trusted_proxies().len(), 2);
-    assert_eq!(config.quota_bytes(), Some(2 * 1024 * 1024));
+    assert_eq!(config.get(&web::TRUSTED_PROXIES).len(), 2);
 }
 
 #[rstest::rstest]
@@ -503,37 +600,43 @@ fn accessors_speak_the_units_of_their_users() {
 #[case::other_port("registry.example:5001/agent:2", false)]
 #[case::other_registry("evil.example/registry.example:5000", false)]
 #[case::docker_hub("agent:2", false)]
-fn l38_credentials_are_told_to_no_other_registry(#[case] image: &str, #[case] told: bool) {
+fn l38_credentials_are_sent_to_no_other_registry(#[case] image: &str, #[case] sent: bool) {
     let config = stored(json!({
         "image.name": "registry.example:5000/agent",
         "image.registry_username": "u",
         "image.registry_password": "12345678",
     }));
     let image: ImageReference = image.parse().unwrap();
-    assert_eq!(config.registry_credentials_for(&image).is_some(), told);
+    assert_eq!(config.registry_credentials_for(&image).is_some(), sent);
 }
 
 #[test]
-fn an_agent_that_runs_as_its_image_gets_its_capabilities_unless_told_otherwise() {
+fn an_agent_that_runs_as_its_image_gets_its_capabilities_unless_others_are_set() {
     let config = Config::default().with_run_as_image(true);
-    assert_eq!(config.capabilities(), IMAGE_CAPABILITIES);
+    assert_eq!(config.get(&container::CAPABILITIES), IMAGE_CAPABILITIES);
     assert!(save(&config, &config.to_document(true)).unwrap().is_empty());
     let none = save(&config, &json!({"container": {"capabilities": []}})).unwrap();
     assert_eq!(
         none,
         BTreeMap::from([("container.capabilities", Some(json!([])))])
     );
-    assert_eq!(config.apply(&Changes(none)).capabilities(), [""; 0]);
+    assert_eq!(
+        config.apply(&Changes(none)).get(&container::CAPABILITIES),
+        [""; 0]
+    );
 }
 
 #[test]
 fn the_schema_describes_every_key() {
     let schema = json_schema();
-    for def in KEYS {
+    for def in KEYS.values() {
         let pointer = def.key.replace('.', "/properties/");
         let described = schema.pointer(&format!("/properties/{pointer}")).unwrap();
         assert_eq!(described["title"], json!(def.title));
         assert_eq!(described["default"], def.default_value());
+        assert_eq!(described["secret"], json!(def.is_secret()));
+        let available = def.available != Availability::NotYet;
+        assert_eq!(described["x-available"], json!(available));
     }
     assert_eq!(
         schema.pointer("/properties/ldap/properties/bind_password/secret"),
@@ -568,18 +671,18 @@ fn any_config() -> impl Strategy<Value = Config> {
         proptest::collection::btree_map("[a-z]{1,5}", secret_tree(), 0..5),
         proptest::collection::btree_map("[a-z]{0,3}(token|Password|api-key)", secret_tree(), 0..4),
         proptest::option::of(secret_text()),
-        0..1000_i64,
+        16..1000_i64,
         proptest::collection::vec("[a-z]{1,8}", 0..4),
     )
-        .prop_map(|(security, agent, password, page_size, skills)| {
+        .prop_map(|(security, agent, password, pids_limit, clients)| {
             let mut values = BTreeMap::from([
                 ("security".to_owned(), json!(security)),
                 ("agent".to_owned(), json!(agent)),
-                ("ldap.page_size".to_owned(), json!(page_size + 1)),
-                ("skills.defaults".to_owned(), json!(skills)),
+                ("container.pids_limit".to_owned(), json!(pids_limit)),
+                ("web.desktop_user_agents".to_owned(), json!(clients)),
             ]);
             if let Some(password) = password {
-                values.insert("ldap.bind_password".to_owned(), json!(password));
+                values.insert("image.registry_password".to_owned(), json!(password));
             }
             Config::from_stored(values)
         })
@@ -587,7 +690,7 @@ fn any_config() -> impl Strategy<Value = Config> {
 
 fn dotted(document: &Value) -> Value {
     let mut flat = serde_json::Map::new();
-    for def in KEYS {
+    for def in KEYS.values() {
         let pointer = format!("/{}", def.key.replace('.', "/"));
         if let Some(value) = document.pointer(&pointer) {
             flat.insert(def.key.to_owned(), value.clone());
@@ -619,16 +722,16 @@ proptest! {
 
     #[test]
     fn what_was_saved_is_in_effect(before in any_config(), after in any_config()) {
-        let wanted = after.to_document(false);
-        let changes = parse_patch(&wanted).unwrap().resolve(&before).unwrap();
-        prop_assert_eq!(before.apply(&changes).to_document(false), wanted);
+        let desired = after.to_document(false);
+        let changes = parse_patch(&desired).unwrap().resolve(&before).unwrap();
+        prop_assert_eq!(before.apply(&changes).to_document(false), desired);
     }
 
     #[test]
     fn no_document_makes_the_parser_panic(text in "\\PC{0,60}", value in secret_tree()) {
         let _ = parse_patch(&json!({ text: value.clone() }));
         let _ = parse_patch(&value);
-        for def in KEYS {
+        for def in KEYS.values() {
             let _ = def.check(&value);
         }
     }

@@ -131,7 +131,7 @@ fn known(key: &str) -> Result<String, String> {
             "{key} cannot be set alone: {whole} is one key and replaced as a whole"
         ));
     }
-    let guess = suggest::closest(key, KEYS.iter().map(|def| def.key));
+    let guess = suggest::closest(key, KEYS.keys().copied());
     Err(format!(
         "unknown key {key:?}{}",
         suggest::did_you_mean(&guess)

@@ -4,9 +4,9 @@ use std::fmt;
 use std::io::{IsTerminal, Read};
 use std::str::FromStr;
 
-use schema::config::{find, parse_patch};
+use schema::config::find;
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::known;
 use crate::cli::output::screen;
@@ -56,7 +56,7 @@ impl Given {
     /// # Errors
     /// When it cannot be read, or standard input was read for another key.
     pub async fn value(&mut self, key: &str, text: SecretString) -> Result<Value, Failure> {
-        let is_secret = find(key).is_some_and(|def| def.is_secret()) || key == "security";
+        let is_secret = find(key).is_some_and(|def| def.is_secret());
         if text.expose_secret() != "-" {
             if is_secret && !text.expose_secret().is_empty() {
                 screen::note(&format!(
@@ -101,27 +101,24 @@ fn ask(key: &str) -> std::io::Result<SecretString> {
 
 /// JSON where the key takes no text, else text as it stands: a password of digits stays a text.
 fn read(key: &str, text: &str) -> Value {
-    let as_text = json!(text);
-    let is_secret = find(key).is_some_and(|def| def.is_secret());
-    if is_secret || parse_patch(&json!({ key: as_text.clone() })).is_ok() {
-        return as_text;
-    }
-    serde_json::from_str(text).unwrap_or(as_text)
+    find(key).map_or_else(|| Value::from(text), |def| def.value_of_text(text))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn l21_values_have_the_type_of_their_key() {
         for (key, text, expected) in [
             ("image.tag", "2", json!("2")),
-            ("ldap.bind_password", "0012", json!("0012")),
-            ("ldap.bind_password", "null", json!("null")),
+            ("image.registry_password", "0012", json!("0012")),
+            ("image.registry_password", "null", json!("null")),
             ("container.pids_limit", "256", json!(256)),
             ("container.autostart", "false", json!(false)),
-            ("skills.defaults", r#"["a"]"#, json!(["a"])),
+            ("web.desktop_user_agents", r#"["a"]"#, json!(["a"])),
             ("agent", r#"{"a":1}"#, json!({"a": 1})),
             // Wrong, and the server says so.
             ("container.pids_limit", "many", json!("many")),
@@ -132,9 +129,9 @@ mod tests {
 
     #[test]
     fn a_value_is_never_printed() {
-        let assignment: Assignment = "ldap.bind_password=a=b".parse().unwrap();
+        let assignment: Assignment = "image.registry_password=a=b".parse().unwrap();
         assert_eq!(assignment.text.expose_secret(), "a=b");
-        assert_eq!(format!("{assignment:?}"), "ldap.bind_password=…");
+        assert_eq!(format!("{assignment:?}"), "image.registry_password=…");
         let refused = "hunter2".parse::<Assignment>().unwrap_err();
         assert!(!refused.contains("hunter2"), "{refused}");
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use schema::adapter::{Adapter, AgentVersion};
-use schema::config::{Config, query as config};
+use schema::config::{Config, keys, query as config};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -97,7 +97,7 @@ pub async fn channels(
     let (values, _) = config::load(&mut connection, &deps.master_key).await?;
     let adapter = deps.adapter.current_in(&mut connection).await?;
     drop(connection);
-    let agent = Config::from_stored(values).get("agent").unwrap_or_default();
+    let agent = Config::from_stored(values).get(&keys::AGENT);
     let channels = gather(&adapter, &agent, input.params.config_version);
     Ok(Answer::ok("", Channels { channels }))
 }

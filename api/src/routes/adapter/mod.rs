@@ -11,7 +11,7 @@ mod upload;
 
 use schema::adapter::store;
 use schema::audit::About;
-use schema::config::{Config, query as config};
+use schema::config::{Config, keys, query as config};
 use schema::ids::{Generation, Kind};
 use serde::Serialize;
 use serde_json::Map;
@@ -54,8 +54,8 @@ pub async fn refresh(
     let mut tx = input.meta.begin(&deps).await?;
     let (values, _) = config::load(&mut tx, &deps.master_key).await?;
     if Config::from_stored(values)
-        .text("adapter.source_url")
-        .is_empty()
+        .get(&keys::adapter::SOURCE_URL)
+        .is_none()
     {
         return Err(ApiError::Unprocessable {
             code: "no_adapter_source",

@@ -111,10 +111,7 @@ fn patch(past: Past, revision: i64) -> Result<Patch, ApiError> {
             });
         }
     };
-    let goes_back = |key: &String| {
-        let def = config::find(key);
-        def.is_some_and(|def| !def.is_secret() && def.key != "security")
-    };
+    let goes_back = |key: &String| config::find(key).is_some_and(|def| !def.is_secret());
     let values: Map<String, Value> = values
         .into_iter()
         .filter(|(key, _)| goes_back(key))

@@ -108,7 +108,7 @@ async fn all_keys_are_read_as_one_pretty_document_with_its_generation() {
 async fn l21_secrets_never_come_back_and_masks_keep_them() {
     let admin = admin().await;
     let secrets = json!({
-        "ldap.bind_password": "hunter2",
+        "image.registry_password": "hunter2",
         "security": {"channels": {"token": "hunter3"}},
         "agent": {"model": {"api_key": "hunter4", "name": "large"}},
     });
@@ -117,14 +117,14 @@ async fn l21_secrets_never_come_back_and_masks_keep_them() {
     assert!(!saved.text.contains("hunter"));
     let mut document = admin.read().await;
     assert!(!document.text.contains("hunter"), "{}", document.text);
-    assert_eq!(document.body["ldap"]["bind_password"], MASK);
+    assert_eq!(document.body["image"]["registry_password"], MASK);
     assert_eq!(document.body["security"]["channels"]["token"], MASK);
     // What a form does: it sends everything back, with one thing changed.
     document.body["agent"]["model"]["name"] = json!("small");
     let again = admin.save(&document.body).await;
     assert_eq!(again.body["changed"], json!(["agent"]), "{again:?}");
     assert_eq!(
-        admin.stored("ldap.bind_password").await,
+        admin.stored("image.registry_password").await,
         Some(json!("hunter2"))
     );
     let agent = admin.stored("agent").await.unwrap();
@@ -137,15 +137,17 @@ async fn l21_secrets_never_come_back_and_masks_keep_them() {
         (&unchanged.body["changed"], &unchanged.body["generation"]),
         (&json!([]), &json!(3))
     );
-    let cleared = admin.save(&json!({"ldap.bind_password": null})).await;
-    assert_eq!(cleared.body["changed"], json!(["ldap.bind_password"]));
-    assert_eq!(admin.stored("ldap.bind_password").await, None);
+    let cleared = admin.save(&json!({"image.registry_password": null})).await;
+    assert_eq!(cleared.body["changed"], json!(["image.registry_password"]));
+    assert_eq!(admin.stored("image.registry_password").await, None);
 }
 
 #[tokio::test]
 async fn l21_a_secret_is_sealed_in_the_database() {
     let admin = admin().await;
-    admin.save(&json!({"oidc.client_secret": "hunter2"})).await;
+    admin
+        .save(&json!({"image.registry_password": "hunter2"}))
+        .await;
     admin.house.world.db.close().await;
     for entry in std::fs::read_dir(admin.house.world._dir.path()).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
@@ -165,23 +167,28 @@ async fn l21_passwords_that_look_like_numbers_stay_texts() {
         "123456789012345678901234567890",
     ] {
         let answer = admin
-            .save(&json!({"ldap": {"bind_password": password}}))
+            .save(&json!({"image": {"registry_password": password}}))
             .await;
         assert_eq!(answer.status, 200, "{password}");
         assert_eq!(
-            admin.stored("ldap.bind_password").await,
+            admin.stored("image.registry_password").await,
             Some(json!(password))
         );
     }
     // The same through a JSON body whose `config` is an object instead of a text.
-    let body = json!({"config": {"ldap": {"bind_password": "00"}}});
+    let body = json!({"config": {"image": {"registry_password": "00"}}});
     let ask = admin
         .house
         .post_json(PATH, &body)
         .with("root", &admin.cookie);
     assert_eq!(ask.send().await.status, 200);
-    assert_eq!(admin.stored("ldap.bind_password").await, Some(json!("00")));
-    let number = admin.save(&json!({"ldap": {"bind_password": 12}})).await;
+    assert_eq!(
+        admin.stored("image.registry_password").await,
+        Some(json!("00"))
+    );
+    let number = admin
+        .save(&json!({"image": {"registry_password": 12}}))
+        .await;
     assert_eq!(number.verdict(), (422, "invalid_config"));
 }
 
@@ -190,8 +197,8 @@ async fn l21_writers_of_different_keys_lose_nothing() {
     let admin = admin().await;
     let keys = [
         "web.public_url",
-        "oidc.client_id",
-        "ldap.base_dn",
+        "adapter.source_url",
+        "container.service_url",
         "image.registry_username",
     ];
     let documents: Vec<_> = keys
@@ -325,6 +332,34 @@ async fn modes_to_come_are_refused_as_such() {
     assert_eq!(answer.verdict(), (422, "not_available_yet"));
     let unknown = admin.save(&json!({"web": {"auth_mode": "magic"}})).await;
     assert_eq!(unknown.verdict(), (422, "invalid_config"));
+}
+
+#[tokio::test]
+async fn keys_that_nothing_reads_yet_are_refused_as_such_and_go_back_unchanged() {
+    let admin = admin().await;
+    let document = json!({"ldap": {"host": "dc1.example.com"}, "image.tag": "2"});
+    for more in [&[][..], &[("dry_run", "1")]] {
+        let answer = admin.save_with(&document, more).await;
+        assert_eq!(answer.verdict(), (422, "not_available_yet"));
+        let said = "the configuration was not saved: ldap.host is not available yet";
+        assert_eq!(answer.body["error"], said);
+        let problem = json!({
+            "key": "ldap.host",
+            "code": "not_available_yet",
+            "message": "ldap.host is not available yet",
+        });
+        assert_eq!(answer.body["problems"], json!([problem]));
+    }
+    assert_eq!(admin.stored("image.tag").await, None);
+    let shown = admin.read().await;
+    assert_eq!(shown.headers[GENERATION], "1");
+    let again = admin.save(&shown.body).await;
+    assert_eq!(
+        (again.status.as_u16(), &again.body["changed"]),
+        (200, &json!([]))
+    );
+    let defaults = json!({"ldap.timeout": "10s", "ldap.host": null});
+    assert_eq!(admin.save(&defaults).await.status, 200);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schema::config::Config;
+use schema::config::{Config, keys};
 use schema::image::ImageReference;
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(super) fn settings(
     values: BTreeMap<String, Value>,
 ) -> Result<(Config, ImageReference), ApiError> {
     let config = Config::from_stored(values);
-    let managed = config.text("image.name").parse();
+    let managed = config.get(&keys::image::NAME).parse();
     Ok((config, managed.map_err(ApiError::internal)?))
 }
 

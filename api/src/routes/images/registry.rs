@@ -1,6 +1,6 @@
 //! `GET /api/admin/images/registry`: which tags there are to pull.
 
-use schema::config::Config;
+use schema::config::{Config, keys};
 use schema::image::ImageReference;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -59,7 +59,7 @@ async fn ask(
     config: &Config,
     image: &ImageReference,
 ) -> Result<Vec<String>, RegistryError> {
-    let plain = config.list("image.registry_plain_http");
+    let plain = config.get(&keys::image::REGISTRY_PLAIN_HTTP);
     let plain = plain.iter().any(|host| host == image.registry());
     let credentials = config.registry_credentials_for(image);
     deps.registry.tags(image, credentials, plain).await

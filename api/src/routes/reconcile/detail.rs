@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use schema::agent_config;
 use schema::condition::{self, ConditionType, Reason};
-use schema::config::Config;
-use schema::config::query as config_query;
+use schema::config::{Config, keys, query as config_query};
 use schema::container::{self, ContainerRow};
 use schema::event::{self, Event};
 use schema::ids::{Kind, Timestamp, Uid, UserName};
@@ -144,7 +143,7 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
             account.as_ref().map(DesiredState::user)
         }
         Kind::Engine => Some(DesiredState::Engine {
-            network_subnet: config.text("container.network_subnet").to_owned(),
+            network_subnet: config.get(&keys::container::NETWORK_SUBNET),
         }),
         Kind::Image => {
             let image = image::get(&mut connection, &row.uid).await?;

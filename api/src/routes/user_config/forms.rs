@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use schema::adapter::{Adapter, PageKey, RenderError, Section, UiSchema};
 use schema::agent_config::{self, AgentConfigRow, UserValues};
-use schema::config::{self, Config};
+use schema::config::{self, Config, keys};
 use schema::ids::Generation;
 use schema::image::ImageReference;
 use serde_json::{Map, Value};
@@ -52,7 +52,7 @@ impl Forms {
         Ok(Self {
             tag,
             version: wanted.unwrap_or(own),
-            agent: config.get("agent").unwrap_or(Value::Null),
+            agent: config.get(&keys::AGENT),
             adapter,
         })
     }

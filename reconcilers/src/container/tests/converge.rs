@@ -44,6 +44,28 @@ async fn a_new_user_gets_exactly_one_ready_container() {
 }
 
 #[tokio::test]
+async fn a_container_is_made_as_configured() {
+    let mut yard = Yard::new().await;
+    for (key, value) in [
+        ("container.capabilities", json!(["SETUID", "chown"])),
+        ("container.cpu_limit", json!(0.5)),
+        ("container.memory_limit_mb", json!(64)),
+        ("container.pids_limit", json!(99)),
+        ("container.timezone", json!("Europe/Berlin")),
+    ] {
+        yard.configure(key, value).await;
+    }
+    let uid = yard.create_user("alice").await;
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    let settings = yard.fake.container("agentyard-alice").unwrap().settings;
+    assert_eq!(settings.capabilities, ["CHOWN", "SETUID"]);
+    assert_eq!(settings.nano_cpus, 500_000_000);
+    assert_eq!(settings.memory_bytes, 64 * 1024 * 1024);
+    assert_eq!(settings.pids_limit, 99);
+    assert_eq!(settings.environment["TZ"], "Europe/Berlin");
+}
+
+#[tokio::test]
 async fn l30_l40_a_foreign_network_of_our_name_is_told_and_not_used() {
     let mut yard = Yard::new().await;
     // Everything as we would have it, but it is not ours: who made it may open it any time.

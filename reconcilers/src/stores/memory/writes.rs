@@ -2,7 +2,8 @@
 //! mean what the functions of `schema` of the same names mean.
 
 use schema::config::Changes;
-use schema::config::query::{engine_uid, is_container_input, is_file_input};
+use schema::config::Effect;
+use schema::config::query::engine_uid;
 use schema::container::Desired;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
@@ -227,13 +228,13 @@ impl MemoryStore {
             if !changes.0.is_empty() {
                 tables.config_changes += 1;
             }
-            if changes.0.keys().any(|key| is_container_input(key)) {
+            if changes.have(Effect::Containers) {
                 tables.bump_all(Kind::Container);
             }
-            if changes.0.keys().any(|key| is_file_input(key)) {
+            if changes.have(Effect::Files) {
                 tables.bump_all(Kind::AgentConfig);
             }
-            if changes.0.contains_key("container.network_subnet") {
+            if changes.have(Effect::Engine) {
                 match tables.bump(Kind::Engine, &engine_uid()) {
                     Ok(_) | Err(DbError::NotFound(_)) => {}
                     Err(error) => return Err(error),

@@ -28,7 +28,7 @@ impl Admin {
 async fn l21_every_save_is_told_with_who_and_what_but_no_secret() {
     let admin = admin().await;
     admin
-        .save(&json!({"image.tag": "2", "ldap.bind_password": "hunter2"}))
+        .save(&json!({"image.tag": "2", "image.registry_password": "hunter2"}))
         .await;
     admin.save(&json!({})).await;
     admin.save(&json!({"image.tag": "3"})).await;
@@ -44,13 +44,13 @@ async fn l21_every_save_is_told_with_who_and_what_but_no_secret() {
     assert_eq!(
         history[1]["changes"],
         json!([
+            {"key": "image.registry_password", "old": null, "new": MASK},
             {"key": "image.tag", "old": null, "new": "2"},
-            {"key": "ldap.bind_password", "old": null, "new": MASK},
         ])
     );
     let pages = (&listing["total"], &listing["page_size"]);
     assert_eq!(pages, (&json!(2), &json!(20)));
-    assert_eq!(admin.history("?search=bind").await["total"], 1);
+    assert_eq!(admin.history("?search=password").await["total"], 1);
     let last = admin.history("?page=9&page_size=1").await;
     assert_eq!(last["history"][0]["revision"], 2);
 }
@@ -60,21 +60,21 @@ async fn l21_going_back_leaves_secrets_as_they_are_now() {
     let admin = admin().await;
     let first = json!({
         "image.tag": "1",
-        "ldap.bind_password": "old",
+        "image.registry_password": "old",
         "security": {"token": "old"},
         "agent": {"model": {"api_key": "old", "name": "large"}},
     });
     assert_eq!(admin.save(&first).await.body["generation"], 2);
     let second = json!({
         "image.tag": null,
-        "log.level": "debug",
-        "ldap.bind_password": "new",
+        "image.pull_policy": "always",
+        "image.registry_password": "new",
         "security": {"token": "new", "more": "new"},
         "agent": {"model": {"api_key": "new", "name": "small"}},
     });
     assert_eq!(admin.save(&second).await.body["generation"], 3);
     let dry = admin.roll_back(2, &[("dry_run", "1")]).await;
-    let changed = json!(["agent", "image.tag", "log.level"]);
+    let changed = json!(["agent", "image.pull_policy", "image.tag"]);
     assert_eq!((dry.status.as_u16(), &dry.body["changed"]), (200, &changed));
     assert_eq!(dry.body["restarts"], 2, "agents' files follow from it");
     assert_eq!(admin.read().await.headers[GENERATION], "3");
@@ -86,12 +86,15 @@ async fn l21_going_back_leaves_secrets_as_they_are_now() {
         (&changed, &json!(4))
     );
     assert_eq!(admin.stored("image.tag").await, Some(json!("1")));
-    assert_eq!(admin.stored("log.level").await, None);
+    assert_eq!(admin.stored("image.pull_policy").await, None);
     assert_eq!(
         admin.stored("agent").await,
         Some(json!({"model": {"api_key": "new", "name": "large"}}))
     );
-    assert_eq!(admin.stored("ldap.bind_password").await, Some(json!("new")));
+    assert_eq!(
+        admin.stored("image.registry_password").await,
+        Some(json!("new"))
+    );
     assert_eq!(
         admin.stored("security").await,
         Some(json!({"token": "new", "more": "new"}))
@@ -172,6 +175,8 @@ async fn forms_can_be_made_from_the_schema() {
     let keys = &answer.body["schema"]["properties"];
     let password = &keys["ldap"]["properties"]["bind_password"];
     assert_eq!(password["secret"], true);
+    assert_eq!(password["x-available"], false);
+    assert_eq!(keys["image"]["properties"]["tag"]["x-available"], true);
     assert_eq!(keys["security"]["secret"], true);
     let memory = &keys["container"]["properties"]["memory_limit_mb"];
     assert_eq!(

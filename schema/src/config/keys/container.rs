@@ -1,0 +1,33 @@
+//! Keys of `container`.
+
+use super::settings;
+use crate::config::rules;
+use crate::config::setting::{Effect, Setting};
+
+settings! {
+    /// Start the container of a new user at once.
+    AUTOSTART: Setting<bool> = "container.autostart", "Start new containers", Setting::flag(true);
+
+    /// Linux capabilities that agents keep; all others are dropped. An adapter whose agent runs as the image's user needs
+    /// CHOWN, DAC_OVERRIDE, FOWNER, SETGID and SETUID, which are then the default.
+    CAPABILITIES: Setting<Vec<String>> = "container.capabilities", "Capabilities", Setting::list(rules::capability).effects(&[Effect::Containers]);
+
+    /// CPU cores per container, for example 0.5; 0 = unlimited.
+    CPU_LIMIT: Setting<f64> = "container.cpu_limit", "CPU limit", Setting::number(0.0, 1024.0, 0).effects(&[Effect::Containers]);
+
+    /// Memory per container in MiB.
+    MEMORY_LIMIT_MB: Setting<u64> = "container.memory_limit_mb", "Memory limit (MiB)", Setting::integer(16, 16_777_216, 1024).effects(&[Effect::Containers]);
+
+    /// Private network of the containers. Cannot be changed while containers exist.
+    // The network's gateway is the service's address unless another one is configured.
+    NETWORK_SUBNET: Setting<String> = "container.network_subnet", "Agent network", Setting::text(rules::agent_subnet, "10.88.0.0/16").effects(&[Effect::Engine, Effect::Files]);
+
+    /// Maximum number of processes and threads per container.
+    PIDS_LIMIT: Setting<u64> = "container.pids_limit", "Process limit", Setting::integer(16, 4_194_304, 512).effects(&[Effect::Containers]);
+
+    /// Base URL that agents use to reach this service; empty = port 8081 on the gateway of the agent network.
+    SERVICE_URL: Setting<Option<String>> = "container.service_url", "Service URL for agents", Setting::optional(rules::base_url).effects(&[Effect::Files]);
+
+    /// Time zone in containers, for example Europe/Berlin; empty = the image's default.
+    TIMEZONE: Setting<Option<String>> = "container.timezone", "Time zone", Setting::optional(rules::timezone).effects(&[Effect::Containers]);
+}
