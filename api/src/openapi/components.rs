@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use strum::VariantArray;
 
-use super::notes::Area;
 use crate::deps::VERSION;
 use crate::input::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, MAX_WAIT};
+use crate::route::Area;
 
 const DESCRIPTION: &str = "\
 Agentyard records what is wanted and makes it so: a POST writes desired state, and reconcilers converge on it.

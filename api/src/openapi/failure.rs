@@ -5,13 +5,8 @@ use std::collections::BTreeMap;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::notes::{Note, Waits};
-use crate::access::{Access, BodyKind, Modes, Route};
+use crate::route::{Access, BodyKind, Failure, Modes, Route, Waits};
 use crate::wait;
-
-/// One way to fail: status, code, and when, as a sentence without its full stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Failure(pub u16, pub &'static str, pub &'static str);
 
 const ENCODING: Failure = Failure(400, "invalid_encoding", "the address is not UTF-8");
 const PARAMETER: Failure = Failure(
@@ -40,7 +35,6 @@ const STALE: Failure = Failure(
 );
 const LARGE: Failure = Failure(413, "too_large", "the body is larger than `limit` bytes");
 const MEDIA: Failure = Failure(415, "unsupported_media_type", "another content type");
-const BUSY: Failure = Failure(503, "busy", "too much is under way; try again soon");
 const INTERNAL: Failure = Failure(
     500,
     "internal",
@@ -50,8 +44,8 @@ const INTERNAL: Failure = Failure(
 /// Codes with when they come, by status.
 pub(super) type Failures = BTreeMap<u16, BTreeMap<String, String>>;
 
-/// How a route can fail, by its row and its note.
-pub(super) fn of(route: &Route, note: &Note) -> Failures {
+/// How a route can fail, by its row.
+pub(super) fn of(route: &Route) -> Failures {
     let mut all = vec![INTERNAL];
     if route.post {
         all.push(CSRF);
@@ -69,18 +63,20 @@ pub(super) fn of(route: &Route, note: &Note) -> Failures {
     });
     all.extend_from_slice(match route.body {
         BodyKind::None => &[],
-        BodyKind::Fields | BodyKind::Upload => &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, BUSY],
+        BodyKind::Fields | BodyKind::Upload => {
+            &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, Failure::BUSY]
+        }
     });
-    if note.guarded {
+    if route.guarded {
         all.push(STALE);
     }
-    all.extend_from_slice(note.failures);
+    all.extend_from_slice(route.failures);
     let mut failures = Failures::new();
     for Failure(status, code, when) in all {
         let codes = failures.entry(status).or_default();
         codes.insert(code.to_owned(), when.to_owned());
     }
-    if note.waits == Waits::ForObject {
+    if route.waits == Waits::ForObject {
         for (status, code, remedy) in wait::object_failures() {
             let codes = failures.entry(status.as_u16()).or_default();
             codes.entry(code).or_insert_with(|| remedy.to_owned());

@@ -12,20 +12,39 @@ use utoipa::ToSchema;
 
 use super::page::{Page, Window, search};
 use super::params;
-use crate::access::Op;
 use crate::answer::{Answer, JsonLines};
 use crate::deps::Deps;
-use crate::dispatch::{Binder, Superadmin};
+use crate::dispatch::Superadmin;
 use crate::error::{ApiError, chain};
 use crate::input::{Input, Nothing, Paging};
+use crate::route::{Area, Route};
 
-/// Binds them.
-#[must_use]
-pub fn bind(binder: Binder) -> Binder {
-    binder
-        .bind(Op::Audit, list)
-        .bind(Op::AuditVerify, verify)
-        .bind(Op::AuditExport, export)
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("audit", "/api/admin/audit", list)
+            .title(Area::Operators, "Who changed what, from where, when")
+            .about(
+                "Newest first, always one page. `search` finds actors, objects, actions and \
+                 details.",
+            )
+            .paged(),
+        Route::get("audit_verify", "/api/admin/audit/verify", verify)
+            .title(
+                Area::Operators,
+                "Whether the audit trail is as it was written",
+            )
+            .about(
+                "Goes along the whole trail. One that was tampered with is an answer, not a \
+                 failure.",
+            ),
+        Route::get("audit_export", "/api/admin/audit/export", export)
+            .title(Area::Operators, "The audit trail as JSON Lines")
+            .about(
+                "JSON Lines, oldest first, each entry with its hash. A download that ends early \
+                 was cut by an error.",
+            ),
+    ]
 }
 
 /// Which entries.
@@ -76,7 +95,7 @@ pub struct Entries {
 ///
 /// # Errors
 /// 400 for a bad time.
-pub async fn list(
+async fn list(
     _: Superadmin,
     input: Input<Wanted>,
     deps: Deps,
@@ -137,7 +156,7 @@ pub struct Verified {
 ///
 /// # Errors
 /// Only when the database fails: a trail that was tampered with is an answer.
-pub async fn verify(
+async fn verify(
     _: Superadmin,
     _: Input<Nothing>,
     deps: Deps,
@@ -180,7 +199,7 @@ pub struct ExportFrom {
 ///
 /// # Errors
 /// 400 for a bad time. A database that fails later ends the download early, which clients see.
-pub async fn export(
+async fn export(
     _: Superadmin,
     input: Input<ExportFrom>,
     deps: Deps,

@@ -24,7 +24,55 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Failure, Route};
 use crate::settings::{self, WebSettings};
+
+/// The routes of this file, and of those below it.
+pub(super) fn routes() -> Vec<Route> {
+    let mut routes = vec![
+        Route::get("config_read", "/api/config", read)
+            .title(
+                Area::Configuration,
+                "All configuration keys, secrets masked",
+            )
+            .about("All keys as one nested document, without envelope; secrets are `********`.")
+            .headers(&["ETag", "X-Config-Generation"]),
+        Route::post("config_save", "/api/config", save)
+            .title(Area::Configuration, "Save configuration keys")
+            .about(
+                "Keys that are not sent stay as they are, a masked secret too; `null` returns a \
+                 key to its default. With `dry_run` nothing is saved. `if_generation` compares \
+                 with the configuration's generation.",
+            )
+            .guarded()
+            .fails(&[
+                Failure(
+                    409,
+                    "network_in_use",
+                    "the network can't be changed while containers exist",
+                ),
+                Failure(
+                    422,
+                    "invalid_config",
+                    "`problems` names every key that is refused",
+                ),
+                Failure(
+                    422,
+                    "not_available_yet",
+                    "the values are right, but not supported yet",
+                ),
+            ]),
+        Route::get("config_schema", "/api/admin/config/schema", describe)
+            .title(Area::Configuration, "JSON Schema of the configuration")
+            .about(
+                "Made from the registry of keys: title, description, default, rule, and whether \
+                 it is secret.",
+            ),
+    ];
+    routes.extend(history::routes());
+    routes.extend(apply::routes());
+    routes
+}
 
 const GENERATION: HeaderName = HeaderName::from_static("x-config-generation");
 
@@ -53,7 +101,7 @@ impl PartialSchema for Document {
 ///
 /// # Errors
 /// None of its own.
-pub async fn read(
+async fn read(
     _: Superadmin,
     _: Input<Nothing>,
     deps: Deps,
@@ -81,7 +129,7 @@ pub struct Described {
 ///
 /// # Errors
 /// None of its own.
-pub async fn describe(
+async fn describe(
     _: Superadmin,
     _: Input<Nothing>,
     _: Deps,
@@ -126,7 +174,7 @@ pub struct Saved {
 ///
 /// # Errors
 /// 400 when `config` is no JSON, 422 with every problem in `problems`, 412, 409 `network_in_use`.
-pub async fn save(
+async fn save(
     Superadmin(actor): Superadmin,
     input: Input<ConfigForm>,
     deps: Deps,

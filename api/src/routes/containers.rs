@@ -19,14 +19,76 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::ports::{ContainerDetails, Usage};
+use crate::route::{Area, Failure, Route};
 use crate::wait::{self, Change, Converging};
+
+/// How starting a container fails.
+pub(super) const RUN_FAILURES: &[Failure] =
+    &[Failure::NO_USER, Failure::REMOVED, Failure::DISABLED];
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("container_start", "/api/admin/container/start", start)
+            .title(Area::Containers, "Let a user's container run")
+            .about("It shall run; ends debugging.")
+            .waits()
+            .guarded()
+            .fails(RUN_FAILURES),
+        Route::post("container_stop", "/api/admin/container/stop", stop)
+            .title(Area::Containers, "Let a user's container stand")
+            .about("Nothing of it stays but the user's directory.")
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_USER, Failure::REMOVED]),
+        Route::post("container_restart", "/api/admin/container/restart", restart)
+            .title(Area::Containers, "Restart a user's container")
+            .about("Replaces it by a fresh one, once; a stopped one is started.")
+            .waits()
+            .guarded()
+            .fails(RUN_FAILURES),
+        Route::post("container_debug", "/api/admin/container/debug", debug)
+            .title(Area::Containers, "Run a user's container in debug mode")
+            .about(
+                "Replaces it by one that runs the adapter's debug command, until the next start \
+                 or restart.",
+            )
+            .waits()
+            .guarded()
+            .fails(RUN_FAILURES),
+        Route::post("container_limits", "/api/admin/container/limits", limits)
+            .title(Area::Containers, "Limits of a user's container")
+            .about(
+                "Sets both limits; one that is absent or empty goes back to what is configured \
+                 for everybody.",
+            )
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_USER, Failure::REMOVED]),
+        Route::get("container_logs", "/api/admin/container/logs", logs)
+            .title(Area::Containers, "Logs of a user's container")
+            .about(live::LOG)
+            .fails(live::LOG_FAILURES),
+        Route::get("container_inspect", "/api/admin/container/inspect", inspect)
+            .title(
+                Area::Containers,
+                "What the engine knows of a user's container",
+            )
+            .about("Asked of the engine now. Of the environment, names only.")
+            .fails(&[Failure::NO_CONTAINER, Failure::ENGINE]),
+        Route::get("container_stats", "/api/admin/container/stats", stats)
+            .title(Area::Containers, "Resource use of a user's container")
+            .about("One sample, taken now.")
+            .fails(&[Failure::NO_CONTAINER, Failure::ENGINE]),
+    ]
+}
 
 /// `POST /api/admin/container/start`: it shall run, and ends debugging.
 ///
 /// # Errors
 /// 404 without such a user, 409 while it is disabled or being removed, 412 for a stale
 /// `if_generation`; what the container fails with.
-pub async fn start(
+async fn start(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -54,7 +116,7 @@ pub async fn start(
 ///
 /// # Errors
 /// As [`start`], but a disabled account is no obstacle.
-pub async fn stop(
+async fn stop(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -82,7 +144,7 @@ pub async fn stop(
 ///
 /// # Errors
 /// As [`start`].
-pub async fn restart(
+async fn restart(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -99,7 +161,7 @@ pub async fn restart(
 ///
 /// # Errors
 /// As [`start`].
-pub async fn debug(
+async fn debug(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -194,7 +256,7 @@ pub struct Limited {
 ///
 /// # Errors
 /// 400 for a limit outside the configuration's range; else as [`stop`].
-pub async fn limits(
+async fn limits(
     Superadmin(actor): Superadmin,
     input: Input<Limits>,
     deps: Deps,
@@ -242,7 +304,7 @@ pub struct LogsOf {
 ///
 /// # Errors
 /// 404 without such a user or container, 429 when too many logs are followed, 503 while the engine cannot be reached.
-pub async fn logs(
+async fn logs(
     Superadmin(actor): Superadmin,
     input: Input<LogsOf>,
     deps: Deps,
@@ -274,7 +336,7 @@ pub struct Inspected {
 ///
 /// # Errors
 /// As [`logs`].
-pub async fn inspect(
+async fn inspect(
     _: Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -302,11 +364,7 @@ pub struct Stats {
 ///
 /// # Errors
 /// As [`logs`].
-pub async fn stats(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Stats>, ApiError> {
+async fn stats(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Stats>, ApiError> {
     let user = find(&deps, &input.params.username).await?;
     let usage = deps.stats.stats(&user.uid).await?;
     let stats = Stats {

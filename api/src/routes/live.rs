@@ -17,6 +17,7 @@ use crate::error::ApiError;
 use crate::follows::Following;
 use crate::ports::{LogQuery, LogStream, PortError};
 use crate::reply::Event;
+use crate::route::Failure;
 
 /// Lines shown when the client names no number.
 const DEFAULT_TAIL: u32 = 100;
@@ -27,6 +28,20 @@ const READ_TIME: Duration = Duration::from_secs(30);
 
 /// How often a followed log asks whether its reader may still read it.
 const RECHECK: Duration = Duration::from_secs(15);
+
+/// What is said of routes that show a log.
+pub(super) const LOG: &str = "\
+    The newest lines, at most 1 MiB. With `follow=true` an event stream: one event for each \
+    line, `end` when the log has ended, `error` with a JSON object of `error` and `code` when \
+    reading failed. It lasts no longer than the session.";
+
+/// How they fail.
+pub(super) const LOG_FAILURES: &[Failure] = &[
+    Failure::NO_CONTAINER,
+    Failure::STREAMS,
+    Failure::BUSY,
+    Failure::ENGINE,
+];
 
 /// Which part of a log is asked for.
 #[derive(Debug, Default, Deserialize, ToSchema)]

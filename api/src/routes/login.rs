@@ -23,7 +23,37 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Anyone, Session, Visitor};
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
+use crate::route::{ANONYMOUS_BODY_LIMIT, Area, Failure, Route};
 use crate::settings::WebSettings;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("login", "/api/login", login)
+            .title(Area::Session, "Sign in with name and password")
+            .about(
+                "Sets the session cookie, which holds for 24 hours. Never waits for a container. \
+                 All causes of a refused password have one answer.",
+            )
+            .body_limit(ANONYMOUS_BODY_LIMIT)
+            .headers(&["Set-Cookie"])
+            .fails(&[
+                Failure(401, "bad_credentials", "wrong name or password"),
+                Failure(
+                    403,
+                    "superadmin_client",
+                    "a superadmin signs in to the web console only",
+                ),
+                Failure::ATTEMPTS,
+                Failure::BUSY,
+            ]),
+        Route::post("logout", "/api/logout", logout)
+            .title(Area::Session, "End this session")
+            .about("Ends the session, if there is one, and clears the cookie.")
+            .without_body()
+            .headers(&["Set-Cookie"]),
+    ]
+}
 
 /// How long a sign-in may wait for a core to renew an outdated hash. It has waited for one already,
 /// and must answer within 5 s.
@@ -110,7 +140,7 @@ pub struct SignedIn {
 /// # Errors
 /// 401 with one text for all causes, 403 `superadmin_client` once the password was verified, 429 and
 /// 503 with `Retry-After`.
-pub async fn login(
+async fn login(
     _: Anyone,
     input: Input<LoginForm>,
     deps: Deps,
@@ -238,7 +268,7 @@ async fn start_session(
 ///
 /// # Errors
 /// None.
-pub async fn logout(
+async fn logout(
     Visitor(session): Visitor,
     input: Input<Nothing>,
     deps: Deps,

@@ -21,9 +21,45 @@ use crate::dispatch::{OrdinaryUser, Session};
 use crate::error::ApiError;
 use crate::explain::{Explained, explained};
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Failure, Route};
 use crate::settings::AuthMode;
 
 use super::page::{self, Page};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("user_info", "/api/user/info", info)
+            .title(Area::Session, "Name, role and authentication mode")
+            .about("The account of the present session."),
+        Route::get("user_init_status", "/api/user/init-status", init_status)
+            .title(Area::Account, "Whether the own container is ready")
+            .about("What a page shows while the first container starts."),
+        Route::post("user_password", "/api/user/password", change_password)
+            .title(Area::Account, "Change the own password")
+            .about("Ends all other sessions. A wrong old password counts as a failed sign-in.")
+            .local_only()
+            .fails(&[
+                Failure(401, "wrong_password", "the old password is wrong"),
+                Failure::ATTEMPTS,
+                Failure::BUSY,
+            ]),
+        Route::get("own_sessions", "/api/user/sessions", sessions)
+            .title(Area::Account, "The own sessions")
+            .about("The own live sessions, newest first. `search` finds addresses and clients.")
+            .paged(),
+        Route::post(
+            "own_sessions_revoke",
+            "/api/user/sessions/revoke",
+            revoke_sessions,
+        )
+        .title(Area::Account, "End own sessions")
+        .about(
+            "Ends the session that `issued_at` names, or all but the one that asks. Ending \
+                 one that has ended is no failure.",
+        ),
+    ]
+}
 
 /// The present session.
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,7 +77,7 @@ pub struct UserInfo {
 ///
 /// # Errors
 /// 401 when the session has ended meanwhile.
-pub async fn info(
+async fn info(
     session: Session,
     _: Input<Nothing>,
     deps: Deps,
@@ -79,7 +115,7 @@ pub struct InitStatus {
 ///
 /// # Errors
 /// 401 when the account has gone meanwhile.
-pub async fn init_status(
+async fn init_status(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
@@ -134,7 +170,7 @@ pub struct PasswordChanged {
 ///
 /// # Errors
 /// 400 for a new password that breaks the rules, 401 `wrong_password`, 429 and 503 as for signing in.
-pub async fn change_password(
+async fn change_password(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<PasswordForm>,
     deps: Deps,
@@ -213,7 +249,7 @@ pub struct OwnSessions {
 ///
 /// # Errors
 /// None of its own.
-pub async fn sessions(
+async fn sessions(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
@@ -251,7 +287,7 @@ pub struct Revoked {
 ///
 /// # Errors
 /// None of its own.
-pub async fn revoke_sessions(
+async fn revoke_sessions(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<RevokeForm>,
     deps: Deps,

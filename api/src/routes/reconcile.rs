@@ -17,6 +17,7 @@ use crate::error::ApiError;
 use crate::explain::{Explained, ExplainedEvent, explained, explained_events};
 use crate::input::{Input, Nothing, Paging};
 use crate::ports::{EngineState, LeaderState, LiveNumbers, PartHealth};
+use crate::route::{Area, Route};
 
 mod detail;
 mod guidance;
@@ -25,8 +26,35 @@ mod switches;
 
 use guidance::{Guidance, Paused};
 
-pub use detail::object;
-pub use switches::{pause, resume, retry};
+/// The routes of this file, and of those below it.
+pub(super) fn routes() -> Vec<Route> {
+    let mut routes = vec![
+        Route::get("reconcile", "/api/admin/reconcile", overview)
+            .title(Area::Operators, "Leader and reconcilers")
+            .about(
+                "Counts come from the database and hold on every replica; what is live is this \
+                 process's own.",
+            ),
+        Route::get("reconcile_objects", "/api/admin/reconcile/objects", objects)
+            .title(Area::Operators, "Objects with their conditions")
+            .about(
+                "Objects with their conditions, each with its remedy, and for what is not as \
+                 desired: what is wrong, since when, what is tried next, and how to force it. \
+                 `search` finds names.",
+            )
+            .paged(),
+        Route::get("events", "/api/admin/events", events)
+            .title(Area::Operators, "Events of objects")
+            .about(
+                "Newest first: one page, or without one the newest. Repeats within 5 minutes are \
+                 one event. Objects that are gone have events, too.",
+            )
+            .paged(),
+    ];
+    routes.extend(detail::routes());
+    routes.extend(switches::routes());
+    routes
+}
 
 /// Events shown when the client names no number.
 const DEFAULT_EVENTS: i64 = 100;
@@ -75,7 +103,7 @@ pub struct Summary {
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn overview(
+async fn overview(
     _: Superadmin,
     _: Input<Nothing>,
     deps: Deps,
@@ -231,7 +259,7 @@ pub struct Objects {
 ///
 /// # Errors
 /// 400 for an unknown reconciler or value of `ready`.
-pub async fn objects(
+async fn objects(
     _: Superadmin,
     input: Input<Filter>,
     deps: Deps,
@@ -334,7 +362,7 @@ pub struct EventList {
 ///
 /// # Errors
 /// 400 for a bad object, kind, reason, time or limit.
-pub async fn events(
+async fn events(
     _: Superadmin,
     input: Input<EventFilter>,
     deps: Deps,

@@ -15,9 +15,49 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
+use crate::route::{Area, Failure, Route};
 
 use super::page::{self, Page};
 use super::params::{Credentials, NewPassword};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("superadmins_list", "/api/admin/superadmins", list)
+            .title(Area::Superadmins, "Superadmins")
+            .about("Names under `admins`, more of each under `items`.")
+            .paged(),
+        Route::post(
+            "superadmins_create",
+            "/api/admin/superadmins/create",
+            create,
+        )
+        .title(Area::Superadmins, "Create a superadmin")
+        .about("The random password is told once.")
+        .fails(&[Failure::TAKEN, Failure::NAME_REMOVED, Failure::BUSY]),
+        Route::post(
+            "superadmins_delete",
+            "/api/admin/superadmins/delete",
+            delete,
+        )
+        .title(Area::Superadmins, "Delete a superadmin")
+        .about("Ends the account and its sessions. Nobody deletes the own account.")
+        .fails(&[
+            Failure(404, "not_found", "there is no such superadmin"),
+            Failure(409, "last_superadmin", "there must be one"),
+        ]),
+        Route::post("superadmins_reset", "/api/admin/superadmins/reset", reset)
+            .title(Area::Superadmins, "Give a superadmin a new random password")
+            .about(
+                "Ends all sessions of the account but the one that asks. A random password is \
+                 told once; one that was given is not repeated.",
+            )
+            .fails(&[
+                Failure(404, "not_found", "there is no such superadmin"),
+                Failure::BUSY,
+            ]),
+    ]
+}
 
 /// A superadmin as listings show it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -43,7 +83,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// None of its own.
-pub async fn list(
+async fn list(
     _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -76,7 +116,7 @@ pub struct NameForm {
 ///
 /// # Errors
 /// 409 when the name is taken, by an ordinary user or one being removed too.
-pub async fn create(
+async fn create(
     Superadmin(actor): Superadmin,
     input: Input<NameForm>,
     deps: Deps,
@@ -98,7 +138,7 @@ pub async fn create(
 ///
 /// # Errors
 /// 404; 409 `last_superadmin`, decided before anything else; 400 for the own account.
-pub async fn delete(
+async fn delete(
     Superadmin(actor): Superadmin,
     input: Input<NameForm>,
     deps: Deps,
@@ -136,7 +176,7 @@ pub struct ResetForm {
 ///
 /// # Errors
 /// 404; 400 for a given password that breaks the rules.
-pub async fn reset(
+async fn reset(
     Superadmin(actor): Superadmin,
     input: Input<ResetForm>,
     deps: Deps,

@@ -19,7 +19,42 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::explain::Explained;
 use crate::input::{Input, Nothing, Paging};
+use crate::route::{Area, Failure, Route};
 use crate::wait::{Change, State};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("task_status", "/api/admin/task/status", status)
+            .title(Area::Operators, "Progress of the newest or named operation")
+            .about("A bare resource, made from the states of the task's objects.")
+            .fails(&[Failure(404, "not_found", "there is no such task")]),
+        Route::get("tasks", "/api/admin/tasks", list)
+            .title(Area::Operators, "Operations with their results")
+            .about("Newest first, always one page; at most 200 results of each.")
+            .paged(),
+        Route::post("task_cancel", "/api/admin/task/cancel", cancel)
+            .title(Area::Operators, "Cancel an operation")
+            .about(
+                "A rollout moves nobody more, a pull is called off; `converged` says that its \
+                 reconciler has taken note. A task of type `config_apply` ends at once: users it \
+                 has not reached count as failed, `cancelled`. What is configured stays so, and \
+                 ordinary passes still bring it to them.",
+            )
+            .waits()
+            .guarded()
+            .fails(&[
+                Failure(404, "not_found", "there is no such task"),
+                Failure(
+                    409,
+                    "not_cancellable",
+                    "tasks of this type can't be cancelled",
+                ),
+                Failure(409, "wrong_state", "the task has ended"),
+                Failure::IMAGE_REMOVED,
+            ]),
+    ]
+}
 
 /// Objects shown of one operation in the list, those that need a person first.
 const MAX_RESULTS: i64 = 200;
@@ -99,7 +134,7 @@ pub struct Which {
 ///
 /// # Errors
 /// 404 without such an operation.
-pub async fn status(
+async fn status(
     _: Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -161,11 +196,7 @@ pub struct Tasks {
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn list(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Tasks>, ApiError> {
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Tasks>, ApiError> {
     let paging = input.paging.unwrap_or_default();
     let paging = Some(&paging);
     let (tasks, total) = read(&deps, paging).await?;
@@ -237,7 +268,7 @@ impl From<Noted> for Cancelled {
 /// # Errors
 /// 404 without such an operation; 409 `not_cancellable` for one of another kind, `wrong_state` when it
 /// has ended; 412 for a stale `if_generation`.
-pub async fn cancel(
+async fn cancel(
     Superadmin(actor): Superadmin,
     input: Input<Ended>,
     deps: Deps,

@@ -29,12 +29,67 @@ use crate::explain::{Explained, explained_owned};
 use crate::input::{Input, Nothing};
 use crate::openapi::Schemas;
 use crate::reply::Reply;
+use crate::route::{Area, Failure, Route};
 use crate::settings::AuthMode;
 use crate::wait::{self, Change, Converging};
 
 mod batch;
 
-pub use batch::batch_create;
+/// The routes of this file, and of those below it.
+pub(super) fn routes() -> Vec<Route> {
+    let mut routes =
+        vec![
+        Route::get("users_list", "/api/admin/users", list)
+            .title(Area::Users, "Users and their containers")
+.about("Everybody, or one page. No engine is asked.")
+            .paged(),
+        Route::post("users_create", "/api/admin/users/create", create)
+            .title(Area::Users, "Create a local user")
+.about(
+                "Creates an account with its container. The password is told once; even when the \
+                 container fails, the account is there and the failure carries `username` and \
+                 `password`.",
+            )
+            .local_only()
+            .waits()
+            .fails(&[Failure::TAKEN, Failure::NAME_REMOVED, Failure::BUSY]),
+        Route::post("users_delete", "/api/admin/users/delete", delete)
+            .title(Area::Users, "Delete a user and archive the directory")
+.about(
+                "The container goes, the directory is archived, and the name becomes free. Asking \
+                 again waits for the same removal.",
+            )
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_USER]),
+        Route::post("users_reset_password", "/api/admin/users/reset-password", reset_password)
+            .title(Area::Users, "Give a local user a new random password")
+.about(
+                "All sessions of the user end. A random password is told once; one that was given \
+                 is not repeated.",
+            )
+            .local_only()
+            .fails(&[Failure::NO_USER, Failure::REMOVED, Failure::BUSY]),
+        Route::post("users_disable", "/api/admin/users/disable", disable)
+            .title(Area::Users, "Disable a user")
+.about("No sign-in, no session, no running container.")
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_USER, Failure::REMOVED]),
+        Route::post("users_enable", "/api/admin/users/enable", enable)
+            .title(Area::Users, "Enable a user")
+.about("Signing in is possible again, and the container is as desired.")
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_USER, Failure::REMOVED]),
+        Route::post("users_revoke_sessions", "/api/admin/users/sessions/revoke", revoke_sessions)
+            .title(Area::Users, "End all sessions of an account")
+.about("Superadmins' sessions, too.")
+            .fails(&[Failure::NO_USER]),
+    ];
+    routes.extend(batch::routes());
+    routes
+}
 
 /// A user with its container, in a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -117,7 +172,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn list(
+async fn list(
     _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -192,11 +247,7 @@ impl Answers for Creating {
 ///
 /// # Errors
 /// 400 for a bad name, password or tag; 409 when the name is taken or still being removed.
-pub async fn create(
-    _: Superadmin,
-    input: Input<Creation>,
-    deps: Deps,
-) -> Result<Creating, ApiError> {
+async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Creating, ApiError> {
     let Creation {
         username,
         password,
@@ -296,7 +347,7 @@ impl Template {
 /// # Errors
 /// 404 without such a user, 412 when its container's generation is not `if_generation`; what the
 /// removal fails with.
-pub async fn delete(
+async fn delete(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -358,7 +409,7 @@ pub struct ResetForm {
 /// # Errors
 /// 404 without such a user, 403 when its password is kept elsewhere, 409 while it is being removed,
 /// 400 for a given password that breaks the rules.
-pub async fn reset_password(
+async fn reset_password(
     Superadmin(actor): Superadmin,
     input: Input<ResetForm>,
     deps: Deps,
@@ -392,7 +443,7 @@ pub async fn reset_password(
 /// # Errors
 /// 404 without such a user, 409 while it is being removed, 412 for a stale `if_generation`; what
 /// stopping the container fails with.
-pub async fn disable(
+async fn disable(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -404,7 +455,7 @@ pub async fn disable(
 ///
 /// # Errors
 /// As [`disable`].
-pub async fn enable(
+async fn enable(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -449,7 +500,7 @@ pub struct Ended {
 ///
 /// # Errors
 /// 404 without such an account.
-pub async fn revoke_sessions(
+async fn revoke_sessions(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,

@@ -17,7 +17,29 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::route::{Area, Failure, Route};
 use crate::watch::{Batch, Told, Watching, position_event};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("watch", "/api/admin/watch", watch)
+            .title(
+                Area::Operators,
+                "Changes of objects as an event stream that can be resumed",
+            )
+            .about(
+                "The present state of each object that changes, one event each; several changes \
+                 between two looks are one event. The first event is `open`, with the id to come \
+                 back with in `Last-Event-ID`, or `resync` when the history since the client's \
+                 position is gone: then list again. A client that reads too slowly is dropped.",
+            )
+            .fails(&[
+                Failure(503, "too_many_watchers", "too many watch already"),
+                Failure::BUSY,
+            ]),
+    ]
+}
 
 /// How long a browser waits before it comes back, in milliseconds.
 const RETRY: &str = "retry:2000\n";
@@ -81,7 +103,7 @@ impl WatchParams {
 ///
 /// # Errors
 /// 400 for a bad object, kind or position; 503 when too many watch.
-pub async fn watch(
+async fn watch(
     Superadmin(actor): Superadmin,
     input: Input<WatchParams>,
     deps: Deps,

@@ -17,13 +17,12 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use super::*;
-use crate::access::Op;
 use crate::deps::Deps;
-use crate::dispatch::{Anyone, Binder, Superadmin};
+use crate::dispatch::{Anyone, Superadmin};
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
 use crate::reply::{Event, Reply};
-use crate::testing::{World, world};
+use crate::testing::{World, with_handler, world};
 
 mod limits;
 mod tls;
@@ -71,20 +70,14 @@ struct Running {
 /// `tasks` never ends.
 async fn serve_on(listener: Listener, limits: Limits) -> Running {
     let world = world().await;
-    let own = Binder::default()
-        .bind(Op::Liveness, panics)
-        .bind(Op::Readiness, streams)
-        .bind(Op::LoginMode, floods)
-        .bind(Op::ConfigRead, slow)
-        .bind(Op::Tasks, never);
-    let replaced = [
-        Op::Liveness,
-        Op::Readiness,
-        Op::LoginMode,
-        Op::ConfigRead,
-        Op::Tasks,
+    let own = vec![
+        with_handler("liveness", panics),
+        with_handler("readiness", streams),
+        with_handler("login_mode", floods),
+        with_handler("config_read", slow),
+        with_handler("tasks", never),
     ];
-    let server = Server::new(world.api(own, &replaced), limits);
+    let server = Server::new(world.api(own), limits);
     let address = listener.local_addr();
     let stop = CancellationToken::new();
     let (token, shutdown) = (stop.clone(), world.deps.shutdown.clone());

@@ -13,6 +13,19 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::route::{Area, Route};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("adapter_channels", "/api/admin/agent/channels", channels)
+            .title(Area::Adapter, "Channels that the active adapter knows")
+            .about(
+                "By configuration version: which know the channel, and in which the global \
+                 settings permit it.",
+            ),
+    ]
+}
 
 /// Which channels.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -88,7 +101,7 @@ fn gather(adapter: &Adapter, agent: &Value, wanted: Option<u32>) -> Vec<Channel>
 ///
 /// # Errors
 /// None of its own.
-pub async fn channels(
+async fn channels(
     _: Superadmin,
     input: Input<Which>,
     deps: Deps,

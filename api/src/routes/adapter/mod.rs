@@ -18,23 +18,53 @@ use serde_json::Map;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::access::Op;
 use crate::answer::Answer;
 use crate::deps::Deps;
-use crate::dispatch::{Binder, Superadmin};
+use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Failure, Route};
 use crate::wait::{self, Change, Converging};
 
-/// Binds the handlers of the adapter.
-pub fn bind(binder: Binder) -> Binder {
-    binder
-        .bind(Op::AdapterShow, show::show)
-        .bind(Op::AdapterList, show::list)
-        .bind(Op::AdapterRefresh, refresh)
-        .bind(Op::AdapterUpload, upload::upload)
-        .bind(Op::AdapterRollback, roll_back)
-        .bind(Op::AdapterChannels, channels::channels)
+/// The routes of this file, and of those below it.
+pub(super) fn routes() -> Vec<Route> {
+    let own = vec![
+        Route::post(
+            "adapter_refresh",
+            "/api/admin/migration-rules/refresh",
+            refresh,
+        )
+        .title(Area::Adapter, "Ask the source for a newer adapter")
+        .about(
+            "Only a newer package takes the place of the active one. Without `wait` the \
+                 answer is held back for 10 s.",
+        )
+        .waits()
+        .guarded()
+        .fails(&[
+            Failure(422, "no_adapter_source", "adapter.source_url is not set"),
+            Failure(
+                422,
+                "adapter_invalid",
+                "the source gave something that is no valid package",
+            ),
+            Failure(502, "adapter_source_failed", "the source gave no package"),
+        ]),
+        Route::post(
+            "adapter_rollback",
+            "/api/admin/migration-rules/rollback",
+            roll_back,
+        )
+        .title(Area::Adapter, "Go back to the adapter before")
+        .about(
+            "Done twice, it goes back and forth. `if_generation` compares with `generation` \
+                 of the reading.",
+        )
+        .guarded()
+        .fails(&[Failure(409, "wrong_state", "there is no earlier adapter")]),
+    ];
+    let files = [show::routes(), upload::routes(), own, channels::routes()];
+    files.into_iter().flatten().collect()
 }
 
 fn about() -> About {
@@ -46,7 +76,7 @@ fn about() -> About {
 /// # Errors
 /// 422 `no_adapter_source` without one, 412 for a stale `if_generation`; within the wait 502 when the source fails,
 /// 422 when what it gives is not valid.
-pub async fn refresh(
+async fn refresh(
     Superadmin(actor): Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -109,7 +139,7 @@ fn object_name() -> String {
 ///
 /// # Errors
 /// 409 `wrong_state` when there was none, 412 for a stale `if_generation`.
-pub async fn roll_back(
+async fn roll_back(
     Superadmin(actor): Superadmin,
     input: Input<Nothing>,
     deps: Deps,

@@ -15,6 +15,25 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Route};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("adapter_show", "/api/admin/migration-rules", show)
+            .title(Area::Adapter, "The active adapter")
+            .about(
+                "What the active adapter declares: for each version of the agent the \
+                 configuration version, and what is migrated from that of the version before.",
+            ),
+        Route::get("adapter_list", "/api/admin/adapters", list)
+            .title(Area::Adapter, "Adapters that are kept")
+            .about(
+                "The active one, the one before, and the one that the service was started with; \
+                 newest first.",
+            ),
+    ]
+}
 
 /// The version of the form that packages have.
 const ADAPTER_SCHEMA_VERSION: u32 = 1;
@@ -98,7 +117,7 @@ fn rules_of(adapter: &Adapter, before: Option<&AgentVersion>, of: &AgentVersion)
 ///
 /// # Errors
 /// None of its own.
-pub async fn show(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Shown>, ApiError> {
+async fn show(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Shown>, ApiError> {
     let mut snapshot = deps.db.snapshot().await?;
     let state = store::state(&mut snapshot).await?;
     let known = store::known(&mut snapshot).await?;
@@ -173,7 +192,7 @@ impl From<KnownAdapter> for KeptAdapter {
 ///
 /// # Errors
 /// None of its own.
-pub async fn list(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Kept>, ApiError> {
+async fn list(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Kept>, ApiError> {
     let known = store::known(&mut *deps.db.read().await?).await?;
     let adapters = known.into_iter().map(KeptAdapter::from).collect();
     Ok(Answer::ok("", Kept { adapters }))

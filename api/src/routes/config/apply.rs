@@ -15,8 +15,35 @@ use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::explain::Explained;
 use crate::input::Input;
+use crate::route::{Area, Failure, Route};
 use crate::routes::params::{given, present_user};
 use crate::wait::{self, Change, Converging, State};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("config_apply", "/api/admin/config/apply", apply)
+            .title(
+                Area::Configuration,
+                "Bring the configuration to agents' files",
+            )
+            .about(
+                "The files of one user, or of everybody, are looked at and brought to what is \
+                 configured; an agent whose files change so is restarted. Of one user the answer \
+                 waits, 10 s unless `wait` says otherwise. Everybody's are a task of type \
+                 `config_apply`, not waited for by default; each call is a task of its own. \
+                 Whoever changes something of one user comes before them. `if_generation` goes \
+                 with `username` only.",
+            )
+            .waits()
+            .guarded()
+            .fails(&[
+                Failure::NO_USER,
+                Failure::REMOVED,
+                Failure(422, "not_available_yet", "there are no groups yet"),
+            ]),
+    ]
+}
 
 /// The type of the operation.
 pub const OPERATION: &str = "config_apply";
@@ -78,7 +105,7 @@ impl From<Converging> for Applied {
 /// # Errors
 /// 404 without such a user, 409 while it is being removed, 412 for a stale `if_generation` (of one user's config
 /// object), what the files fail with; 422 `not_available_yet` for groups.
-pub async fn apply(
+async fn apply(
     Superadmin(actor): Superadmin,
     input: Input<ApplyForm>,
     deps: Deps,

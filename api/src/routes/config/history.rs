@@ -13,8 +13,60 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing, Paging};
+use crate::route::{Area, Failure, Route};
 use crate::routes::page::{Page, Window, search};
 use schema::audit::About;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("config_history", "/api/admin/config/history", list)
+            .title(
+                Area::Configuration,
+                "What every save of the configuration changed",
+            )
+            .about(
+                "Newest first, always one page; the newest 1,000 saves are kept. Values are \
+                 masked as in the document, `null` stands for the default. `search` finds actors \
+                 and keys.",
+            )
+            .paged(),
+        Route::post("config_rollback", "/api/admin/config/rollback", rollback)
+            .title(Area::Configuration, "Make the configuration what it was")
+            .about(
+                "Every key that has changed since the revision becomes what it was after it: a \
+                 save like any other, with a revision of its own. Secrets and `security` stay as \
+                 they are now. Objects such as `agent` come back as the history shows them: a \
+                 masked leaf keeps what is stored there now; one of which nothing is stored any \
+                 more refuses the whole, so that nothing is lost; what was not there then goes. \
+                 With `dry_run` nothing is saved.",
+            )
+            .guarded()
+            .fails(&[
+                Failure(404, "not_found", "there is no such revision yet"),
+                Failure(
+                    409,
+                    "history_too_short",
+                    "it is not known any more what changed since",
+                ),
+                Failure(
+                    409,
+                    "network_in_use",
+                    "the network can't be changed while containers exist",
+                ),
+                Failure(
+                    422,
+                    "invalid_config",
+                    "`problems` names every key that can't be as it was",
+                ),
+                Failure(
+                    422,
+                    "not_available_yet",
+                    "the values are right, but not supported yet",
+                ),
+            ]),
+    ]
+}
 
 /// Most saves of one page: each may have changed megabytes.
 const LONGEST_PAGE: u32 = 50;
@@ -34,7 +86,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn list(
+async fn list(
     _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -79,7 +131,7 @@ pub struct RollbackForm {
 /// # Errors
 /// 404 for a revision that is still to come, 409 `history_too_short`; otherwise as saving: 422 also for a masked
 /// leaf of which nothing is stored any more, so that nothing is lost unsaid.
-pub async fn rollback(
+async fn rollback(
     Superadmin(actor): Superadmin,
     input: Input<RollbackForm>,
     deps: Deps,

@@ -11,12 +11,78 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::delete::being_removed;
+use super::{IN_ROLLOUT, NO_ROLLOUT};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::route::{Area, Failure, Route};
 use crate::wait::{self, Change, Converging};
+
+const STATE: Failure = Failure(
+    409,
+    "wrong_state",
+    "the rollout has ended, or is in a state that does not allow it",
+);
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post(
+            "images_rollouts_pause",
+            "/api/admin/images/rollouts/pause",
+            pause,
+        )
+        .title(Area::Images, "Pause a rollout")
+        .about(
+            "Nobody more is moved until it is resumed; users under way are waited for. \
+                 `converged` says that the reconciler has taken note.",
+        )
+        .waits()
+        .guarded()
+        .fails(&[NO_ROLLOUT, STATE]),
+        Route::post(
+            "images_rollouts_resume",
+            "/api/admin/images/rollouts/resume",
+            resume,
+        )
+        .title(Area::Images, "Resume a rollout")
+        .about(
+            "The image is pulled and resolved once more, who failed gets another turn, and it \
+                 goes on.",
+        )
+        .waits()
+        .guarded()
+        .fails(&[NO_ROLLOUT, STATE]),
+        Route::post(
+            "images_rollouts_cancel",
+            "/api/admin/images/rollouts/cancel",
+            cancel_route,
+        )
+        .title(Area::Images, "End a rollout as it is")
+        .about("Nobody more is moved; users under way are waited for, and that is the end.")
+        .waits()
+        .guarded()
+        .fails(&[NO_ROLLOUT, STATE]),
+        Route::post(
+            "images_rollouts_rollback",
+            "/api/admin/images/rollouts/rollback",
+            roll_back,
+        )
+        .title(
+            Area::Images,
+            "Give everybody of a rollout the image of before",
+        )
+        .about(
+            "Everybody goes back to the image of before; also of a rollout that has ended, by \
+                 default the newest of all.",
+        )
+        .waits()
+        .guarded()
+        .fails(&[NO_ROLLOUT, STATE, IN_ROLLOUT]),
+    ]
+}
 
 /// A change that its reconciler has taken note of: `converged` says no more than that.
 pub type Noted = Converging;
@@ -85,7 +151,7 @@ impl Verb {
 ///
 /// # Errors
 /// 404 without such a rollout, 409 `wrong_state` when it has ended, 412 for a stale `if_generation`.
-pub async fn pause(
+async fn pause(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -98,7 +164,7 @@ pub async fn pause(
 ///
 /// # Errors
 /// As [`pause`]; also when it is not paused.
-pub async fn resume(
+async fn resume(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -111,7 +177,7 @@ pub async fn resume(
 ///
 /// # Errors
 /// As [`pause`]; 409 `in_rollout` when one of its users is in another rollout by now.
-pub async fn roll_back(
+async fn roll_back(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -123,7 +189,7 @@ pub async fn roll_back(
 ///
 /// # Errors
 /// As [`pause`].
-pub async fn cancel_route(
+async fn cancel_route(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -143,7 +209,7 @@ async fn change(
         None => verb.newest(&mut tx).await?,
     };
     let generation = verb.write(&mut tx, &uid, input.if_generation).await?;
-    let action = input.meta.op.to_string();
+    let action = input.meta.action;
     tx.commit(About::object(Kind::Rollout, uid.as_str()))
         .await?;
     tracing::info!(%actor, rollout = uid.as_str(), action, "rollout");

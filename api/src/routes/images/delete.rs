@@ -16,7 +16,39 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::ports::{LocalImage, PortError};
+use crate::route::{Area, Failure, Route};
 use crate::wait::{self, Change, Converging};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("images_delete", "/api/admin/images/delete", delete)
+            .title(Area::Images, "Remove an image from the engine")
+            .about(
+                "A reference goes; of an id, the image with all its references. While the engine \
+                 cannot be reached, references of `image.name` are accepted without a look.",
+            )
+            .waits()
+            .fails(&[
+                Failure(
+                    404,
+                    "not_found",
+                    "neither engine nor database knows the image",
+                ),
+                Failure(
+                    409,
+                    "not_managed",
+                    "the image is of another repository than `image.name`; `force` removes it",
+                ),
+                Failure(
+                    409,
+                    "image_in_use",
+                    "`users` have it; `alternatives` are there",
+                ),
+                Failure::ENGINE,
+            ]),
+    ]
+}
 
 /// Most users and alternatives that a refusal names.
 const NAMED: usize = 200;
@@ -52,7 +84,7 @@ struct Target {
 /// # Errors
 /// 404 when nobody knows the image; 409 `not_managed`, `image_in_use`; what the removal fails with. 503
 /// only when the engine would have to say what is meant, or to whom it belongs.
-pub async fn delete(
+async fn delete(
     Superadmin(actor): Superadmin,
     input: Input<Doomed>,
     deps: Deps,

@@ -11,8 +11,32 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
 use crate::ports::LocalImage;
+use crate::route::{Area, Failure, Route};
 use crate::routes::page::{Page, cut};
 use crate::routes::params::flag;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("images_list", "/api/admin/images", list)
+            .title(Area::Images, "Images on the engine")
+            .about(
+                "Those of the repository `image.name`, and those that users have; with `all` \
+                 every image. `search` finds tags and ids.",
+            )
+            .paged()
+            .fails(&[Failure::ENGINE]),
+        Route::get(
+            "images_local_tags",
+            "/api/admin/images/local-tags",
+            local_tags,
+        )
+        .title(Area::Images, "Tags that are on the engine")
+        .about("Tags of `image.name` that are on the engine, newest version first.")
+        .paged()
+        .fails(&[Failure::ENGINE]),
+    ]
+}
 
 /// Digits of an id that people are shown.
 const SHORT_ID: usize = 12;
@@ -104,11 +128,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// 503 while the engine cannot be reached.
-pub async fn list(
-    _: Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Listing>, ApiError> {
+async fn list(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Listing>, ApiError> {
     let (managed, uses, mut images) = local::everything(&deps).await?;
     images.sort_by(|a, b| (b.created_at, &a.id).cmp(&(a.created_at, &b.id)));
     let shown = |image: &LocalImage, users: &[String]| {
@@ -176,7 +196,7 @@ pub(super) fn tags_answer<T>(
 ///
 /// # Errors
 /// As [`list`].
-pub async fn local_tags(
+async fn local_tags(
     _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,

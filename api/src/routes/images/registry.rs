@@ -13,7 +13,26 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::ports::RegistryError;
+use crate::route::{Area, Failure, Route};
 use crate::routes::params::flag;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("images_registry", "/api/admin/images/registry", tags)
+            .title(Area::Images, "Tags that the registry has")
+            .about(
+                "All pages of the registry's list, newest version first, remembered for five \
+                 minutes.",
+            )
+            .paged()
+            .fails(&[Failure(
+                502,
+                "remote_failed",
+                "the registry can't be reached, refuses, or answers with something else",
+            )]),
+    ]
+}
 
 /// Which repository.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -30,11 +49,7 @@ pub struct Which {
 ///
 /// # Errors
 /// 502 when the registry fails; the sentence says what to do.
-pub async fn tags(
-    _: Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Tags>, ApiError> {
+async fn tags(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Tags>, ApiError> {
     let mut connection = deps.db.read().await?;
     let (values, generation) =
         schema::config::query::load(&mut connection, &deps.master_key).await?;

@@ -9,12 +9,32 @@ use schema::rollout::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::NO_ROLLOUT;
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing, Paging};
+use crate::route::{Area, Route};
 use crate::routes::page::{Page, Window, cut, search};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("images_rollouts", "/api/admin/images/rollouts", list)
+            .title(Area::Images, "Rollouts")
+            .about("Newest first, always one page. `search` finds ids, references and actors.")
+            .paged(),
+        Route::get("images_rollout", "/api/admin/images/rollouts/{id}", show)
+            .title(Area::Images, "One rollout with its users")
+            .about(
+                "What became of each user, in the order in which they are moved. `search` finds \
+                 users.",
+            )
+            .paged()
+            .fails(&[NO_ROLLOUT]),
+    ]
+}
 
 /// A rollout.
 #[derive(Debug, Serialize, ToSchema)]
@@ -88,7 +108,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn list(
+async fn list(
     _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -172,11 +192,7 @@ pub struct Detail {
 ///
 /// # Errors
 /// 404 without such a rollout.
-pub async fn show(
-    _: Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Detail>, ApiError> {
+async fn show(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Detail>, ApiError> {
     let uid = Uid::from(input.params.id.clone());
     let mut connection = deps.db.snapshot().await?;
     let missing = || ApiError::not_found("this rollout");

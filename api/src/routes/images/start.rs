@@ -14,15 +14,50 @@ use serde_json::Map;
 use utoipa::ToSchema;
 
 use super::names::{Named, reference, settings};
-use super::{progress, users};
+use super::{IN_ROLLOUT, progress, users};
 use crate::answer::{Answer, Live};
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::follows::Following;
 use crate::input::{Input, Meta};
+use crate::route::{Area, Failure, Route};
 use crate::routes::params::names;
 use crate::wait::{self, State};
+
+const NO_USERS: Failure = Failure(422, "no_users", "there is nobody to move");
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("images_migrate", "/api/admin/images/migrate", migrate)
+            .title(Area::Images, "Move users of one image to another")
+            .about(
+                "A rollout of everybody who has `image`, by name, or of those named. The new \
+                 image is pulled if it is missing.",
+            )
+            .waits_for_task()
+            .fails(&[IN_ROLLOUT, NO_USERS]),
+        Route::post("images_upgrade", "/api/admin/images/upgrade", upgrade)
+            .title(Area::Images, "Move users to an image that is pulled first")
+            .about(
+                "A rollout of the users named, in this order, or of everybody by name: one of \
+                 `users`, `groups`, `all`. The image is pulled first. With `Accept: \
+                 text/event-stream` there is one JSON object per change: `status` (the phase), \
+                 `task_id`, `total`, `done`, `failed`, `running`, `pending`, `message`; the last \
+                 one is `{\"status\":\"done\",\"task_id\",\"total\"}` or, when it failed or \
+                 paused, `{\"status\":\"error\",\"error\",\"task_id\"}`. Closing it stops \
+                 nothing.",
+            )
+            .waits_for_task()
+            .fails(&[
+                IN_ROLLOUT,
+                NO_USERS,
+                Failure(422, "not_available_yet", "there are no groups yet"),
+                Failure::STREAMS,
+            ]),
+    ]
+}
 
 /// How long a new container may take to become ready, when the client says nothing.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(120);
@@ -130,7 +165,7 @@ pub struct Started {
 /// # Errors
 /// 400 for parameters and for users who are unknown or have another image, 409 `in_rollout`, 422
 /// `no_users`.
-pub async fn migrate(
+async fn migrate(
     Superadmin(actor): Superadmin,
     input: Input<Migration>,
     deps: Deps,
@@ -156,7 +191,7 @@ pub async fn migrate(
 ///
 /// # Errors
 /// As [`migrate`]; 422 `not_available_yet` for groups.
-pub async fn upgrade(
+async fn upgrade(
     Superadmin(actor): Superadmin,
     input: Input<Upgrade>,
     deps: Deps,
@@ -324,7 +359,7 @@ async fn create(
     let detail = format!("{} users to {}", users.len(), new.reference);
     let about = About::object(Kind::Rollout, uid.as_str());
     tx.commit(about.detail(detail)).await?;
-    let (action, total) = (meta.op.to_string(), users.len());
+    let (action, total) = (meta.action, users.len());
     tracing::info!(%actor, rollout = uid.as_str(), action, total, "rollout");
     Ok(uid.to_string())
 }

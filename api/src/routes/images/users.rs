@@ -12,7 +12,29 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::route::{Area, Route};
 use crate::routes::page::{Page, cut};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get(
+            "images_upgrade_candidates",
+            "/api/admin/images/upgrade-candidates",
+            candidates,
+        )
+        .title(Area::Images, "Users who have another image")
+        .about(
+            "Users who have another reference, or the same one from before it was last \
+                 pulled. No engine is asked.",
+        )
+        .paged(),
+        Route::get("images_users", "/api/admin/images/users", of_image)
+            .title(Area::Images, "Users of an image")
+            .about("By reference or id. No engine is asked.")
+            .paged(),
+    ]
+}
 
 /// A user with its image.
 #[derive(Debug, Serialize, ToSchema)]
@@ -78,7 +100,7 @@ pub struct Candidates {
 ///
 /// # Errors
 /// 400 for what is neither tag nor reference.
-pub async fn candidates(
+async fn candidates(
     _: Superadmin,
     input: Input<Target>,
     deps: Deps,
@@ -131,7 +153,7 @@ pub struct Users {
 ///
 /// # Errors
 /// As [`candidates`].
-pub async fn of_image(
+async fn of_image(
     _: Superadmin,
     input: Input<Whose>,
     deps: Deps,

@@ -9,7 +9,7 @@ use schema::object::StatusRow;
 use serde_json::json;
 
 use super::*;
-use crate::routes::accounts::testing::{House, PASSWORD, house};
+use crate::routes::house::{House, PASSWORD, house};
 
 #[tokio::test]
 async fn info_tells_the_session_that_asks() {
@@ -106,7 +106,7 @@ fn change<'a>(
     cookie: &'a str,
     old: &str,
     new: &str,
-) -> crate::routes::accounts::testing::Ask<'a> {
+) -> crate::routes::house::Ask<'a> {
     let form = [("old_password", old), ("new_password", new)];
     house
         .post("/api/user/password", &form)

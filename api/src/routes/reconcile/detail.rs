@@ -26,6 +26,27 @@ use crate::error::ApiError;
 use crate::explain::{ExplainedEvent, explained_events};
 use crate::input::Input;
 use crate::ports::Plan;
+use crate::route::{Area, Failure, Route};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get(
+            "reconcile_object",
+            "/api/admin/reconcile/objects/{kind}/{name}",
+            object,
+        )
+        .title(
+            Area::Operators,
+            "One object: desired, observed, plan, events",
+        )
+        .about(
+            "Desired and observed state, conditions with their remedies, what the next pass \
+                 would do, and the newest events.",
+        )
+        .fails(&[Failure::NO_OBJECT]),
+    ]
+}
 
 /// Events shown with an object.
 const EVENTS: i64 = 20;
@@ -96,7 +117,7 @@ struct Stored {
 ///
 /// # Errors
 /// 404 without such an object.
-pub async fn object(
+async fn object(
     _: Superadmin,
     input: Input<Address>,
     deps: Deps,

@@ -18,8 +18,43 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::explain::Explained;
 use crate::input::{Input, Meta};
+use crate::route::{Area, Failure, Route};
 use crate::routes::params;
 use crate::wait::{self, Change, Converging, State};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("reconcile_retry", "/api/admin/reconcile/retry", retry)
+            .title(Area::Operators, "Look at an object at once")
+            .about("A pass at once, back-off or not; a container in a crash loop is started anew.")
+            .fails(&[
+                Failure::NO_OBJECT,
+                Failure(
+                    409,
+                    "paused",
+                    "what is paused is not looked at before it is resumed",
+                ),
+                Failure(
+                    409,
+                    "not_leader",
+                    "this replica runs no reconcilers; ask the leader",
+                ),
+            ]),
+        Route::post("reconcile_pause", "/api/admin/reconcile/pause", pause)
+            .title(Area::Operators, "Pause an object, a reconciler or all")
+            .about("No passes until it is resumed. Waits until a pass has seen it.")
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_OBJECT]),
+        Route::post("reconcile_resume", "/api/admin/reconcile/resume", resume)
+            .title(Area::Operators, "Resume what was paused")
+            .about("Passes go on.")
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_OBJECT]),
+    ]
+}
 
 /// The kind under which the audit trail names reconcilers; `*` is all of them.
 const RECONCILER: &str = "reconciler";
@@ -140,7 +175,7 @@ fn change(row: &ObjectRow, kind: Kind) -> Change {
 /// # Errors
 /// 404 without such an object; 409 `paused` for what is not looked at before it is resumed; 409
 /// `not_leader` for a reconciler on a standby, which runs none.
-pub async fn retry(
+async fn retry(
     _: Superadmin,
     input: Input<Target>,
     deps: Deps,
@@ -267,7 +302,7 @@ async fn forgive_crashes(
 ///
 /// # Errors
 /// 400 unless exactly one thing is named; 404 without such an object; 412 for a stale `if_generation`.
-pub async fn pause(
+async fn pause(
     _: Superadmin,
     input: Input<Target>,
     deps: Deps,
@@ -286,7 +321,7 @@ pub async fn pause(
 ///
 /// # Errors
 /// As [`pause`]; what the object fails with.
-pub async fn resume(
+async fn resume(
     _: Superadmin,
     input: Input<Target>,
     deps: Deps,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::GLOBAL;
 use super::fields::value_of;
 use super::forms::{Own, config_version};
 use crate::answer::Answer;
@@ -15,6 +16,21 @@ use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::route::{Area, Failure, Route};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("own_channels", "/api/agent/channels", list)
+            .title(Area::Agent, "Channels that the own agent may have")
+            .about(
+                "Those that an administrator allows (enables in the global settings) and the \
+                 user's agent knows, whether or not its container ever ran. `config_version` asks \
+                 for other forms, and allows nothing more.",
+            )
+            .fails(&[Failure::NO_ACCOUNT, GLOBAL]),
+    ]
+}
 
 /// Which forms.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -84,7 +100,7 @@ pub struct Channels {
 ///
 /// # Errors
 /// 400 for a configuration version without forms, 422 when the global settings cannot be used.
-pub async fn list(
+async fn list(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Which>,
     deps: Deps,

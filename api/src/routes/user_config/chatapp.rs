@@ -10,12 +10,34 @@ use utoipa::ToSchema;
 use super::fields::value_of;
 use super::forms::Own;
 use super::save::{Draft, save_channel};
+use super::{READ_FAILURES, SAVE_FAILURES};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Route};
 use crate::wait::Converging;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("chat_app_read", "/api/chatapp", read)
+            .title(Area::Agent, "The own chat-app channel")
+            .about("The channel that the adapter names for it. The secret is never told.")
+            .fails(READ_FAILURES),
+        Route::post("chat_app_save", "/api/chatapp", save)
+            .title(Area::Agent, "Set up the own chat-app channel")
+            .about(
+                "Switches the channel on. An empty secret stays as it is. The agent restarts \
+                 once, also when nothing is different; one that is stopped stays so and has the \
+                 files. `if_generation` compares with `generation` of the reading.",
+            )
+            .waits()
+            .guarded()
+            .fails(SAVE_FAILURES),
+    ]
+}
 
 const CLIENT_ID: &str = "client_id";
 const CLIENT_SECRET: &str = "client_secret";
@@ -41,7 +63,7 @@ pub struct ChatApp {
 /// # Errors
 /// 403 when no administrator has allowed the channel, 404 when the agent has none, 422 when the global settings
 /// cannot be used.
-pub async fn read(
+async fn read(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
@@ -88,7 +110,7 @@ pub struct ChatAppForm {
 ///
 /// # Errors
 /// As `POST /api/agent/config-fields`.
-pub async fn save(
+async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<ChatAppForm>,
     deps: Deps,

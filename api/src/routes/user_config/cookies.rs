@@ -15,9 +15,46 @@ use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Failure, Route};
 use crate::routes::page::{self, Page};
 use crate::routes::params;
 use crate::wait::{self, Change, Converging};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("cookies_save", "/api/cookies", save)
+            .title(Area::Agent, "Store cookies of a web site for the own agent")
+            .about(
+                "They replace what was stored for the domain, and never restart the agent. At \
+                 most 300 domains and 1 MiB in all.",
+            )
+            .waits()
+            .guarded()
+            .fails(&[
+                Failure::REMOVED,
+                Failure(
+                    409,
+                    "too_many_cookies",
+                    "more than 300 domains, or more than 1 MiB in all",
+                ),
+            ]),
+        Route::get("cookies_list", "/api/user/cookies", list)
+            .title(Area::Agent, "Web sites with stored cookies")
+            .about("Domains and times, never the cookies. `search` finds domains.")
+            .paged()
+            .fails(&[Failure::NO_ACCOUNT]),
+        Route::post("cookies_delete", "/api/user/cookies/delete", delete)
+            .title(Area::Agent, "Forget the cookies of a web site")
+            .about("In the agent's files, too. The agent is not restarted.")
+            .waits()
+            .guarded()
+            .fails(&[
+                Failure::REMOVED,
+                Failure(404, "not_found", "there are no cookies of this domain"),
+            ]),
+    ]
+}
 
 /// Most domains of a user.
 pub(super) const MOST_DOMAINS: usize = 300;
@@ -43,7 +80,7 @@ pub struct CookiesForm {
 ///
 /// # Errors
 /// 400 for a field that breaks its rule, 409 `too_many_cookies`, 412; what the files fail with.
-pub async fn save(
+async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<CookiesForm>,
     deps: Deps,
@@ -142,7 +179,7 @@ pub struct Domains {
 ///
 /// # Errors
 /// 404 while the account is being removed.
-pub async fn list(
+async fn list(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
@@ -180,7 +217,7 @@ pub struct Deletion {
 ///
 /// # Errors
 /// 400 for what is no domain, 404 when there are none, 412; what the files fail with.
-pub async fn delete(
+async fn delete(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Deletion>,
     deps: Deps,

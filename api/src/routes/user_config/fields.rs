@@ -10,13 +10,41 @@ use utoipa::ToSchema;
 
 use super::forms::{Own, config_version};
 use super::save::{Draft, save_channel};
+use super::{READ_FAILURES, SAVE_FAILURES};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::route::{Area, Route};
 use crate::routes::params::given;
 use crate::wait::Converging;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("own_fields_read", "/api/agent/config-fields", read)
+            .title(Area::Agent, "Fields of own channels, and what is set")
+            .about(
+                "The fields of one channel; without `section` of all that are allowed, each with \
+                 the channel it belongs to. Defaults are told as `default`, never as `value`; of \
+                 secrets only whether they are set.",
+            )
+            .fails(READ_FAILURES),
+        Route::post("own_fields_save", "/api/agent/config-fields", save)
+            .title(Area::Agent, "Set up an own channel")
+            .about(
+                "What is not named stays as it is, and so does a secret that is empty; `null` \
+                 takes a value away. Everything wrong is told at once, and then nothing is saved. \
+                 The agent restarts once, also when nothing is different; one that is stopped \
+                 stays so and has the files. `if_generation` compares with `generation` of the \
+                 reading.",
+            )
+            .waits()
+            .guarded()
+            .fails(SAVE_FAILURES),
+    ]
+}
 
 /// What the agent gets for a field: what is stored, if the field (still) takes it.
 pub(super) fn value_of(field: &Field, stored: Option<&Value>) -> Option<Value> {
@@ -135,7 +163,7 @@ pub struct Fields {
 /// # Errors
 /// 400 for a configuration version without forms, 403 and 404 for a channel that is not allowed or not there,
 /// 422 when the global settings cannot be used.
-pub async fn read(
+async fn read(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Which>,
     deps: Deps,
@@ -175,7 +203,7 @@ pub struct FieldsForm {
 /// # Errors
 /// 400 without a channel's name or for values that are no JSON object, 403 and 404 for a channel that is not
 /// allowed or not there, 412, 422 with every problem in `problems`; what files or container fail with.
-pub async fn save(
+async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<FieldsForm>,
     deps: Deps,

@@ -18,8 +18,27 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Meta};
+use crate::route::{Area, Route};
 use crate::routes::params::names;
 use crate::wait::{self, Change, State};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post(
+            "users_batch_create",
+            "/api/admin/users/batch-create",
+            batch_create,
+        )
+        .title(Area::Users, "Create several local users")
+        .about(
+            "Each name by itself; what befalls one is told in its result. The containers of \
+                 all that were created are one task.",
+        )
+        .local_only()
+        .waits_for_task(),
+    ]
+}
 
 /// Most names of one request: each costs a hash of some 20 ms.
 const MAX_NAMES: usize = 500;
@@ -92,7 +111,7 @@ enum Candidate {
 ///
 /// # Errors
 /// 400 without names or with more than 500; what befalls one name is told in its result.
-pub async fn batch_create(
+async fn batch_create(
     Superadmin(actor): Superadmin,
     input: Input<Names>,
     deps: Deps,

@@ -23,9 +23,55 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
+use crate::route::{Area, Failure, Route};
 use crate::routes::live;
 use crate::routes::page::{Page, cut};
 use follow::{LastEvent, Request};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("images_pull", "/api/admin/images/pull", pull)
+            .title(
+                Area::Images,
+                "Pull an image; an event stream tells how it goes",
+            )
+            .about(
+                "An image that is there is pulled once more. The event stream has one JSON object \
+                 per event: `status`, `id`, `progressDetail` and `progress` as the engine reports \
+                 them, and `percent` of the whole, which never falls; the last one is \
+                 `{\"status\":\"done\",\"digest\"}` or `{\"status\":\"error\",\"error\"}`. \
+                 Closing it stops nothing. With `Last-Event-ID` nothing new is asked for, and the \
+                 stream goes on after that event as far as the past is kept. It lasts no longer \
+                 than the session. The operation of type `pull` is among the tasks.",
+            )
+            .guarded()
+            .fails(&[Failure::IMAGE_REMOVED, Failure::STREAMS]),
+        Route::get("images_pulls", "/api/admin/images/pulls", running)
+            .title(Area::Images, "Pulls under way")
+            .about(
+                "What this replica pulls, and what an administrator asked for and the engine does \
+                 not have yet.",
+            )
+            .paged(),
+        Route::post(
+            "images_pulls_cancel",
+            "/api/admin/images/pulls/cancel",
+            cancel,
+        )
+        .title(Area::Images, "Call a pull off")
+        .about(
+            "What the engine has, it keeps. `converged` says that the reconciler has taken \
+                 note.",
+        )
+        .waits()
+        .guarded()
+        .fails(&[
+            Failure(404, "not_found", "nothing of that name is being pulled"),
+            Failure::IMAGE_REMOVED,
+        ]),
+    ]
+}
 
 /// What a client has seen, in the words of event streams.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -45,7 +91,7 @@ pub struct Which {
 /// # Errors
 /// 400 for what is neither tag nor reference, 409 while the image is being removed, 412 for a stale
 /// `if_generation`, 429 when too many pulls are viewed; all before the stream begins.
-pub async fn pull(
+async fn pull(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -165,7 +211,7 @@ pub struct Pulls {
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn running(
+async fn running(
     _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -250,7 +296,7 @@ fn is_leaving(row: &ImageRow) -> bool {
 ///
 /// # Errors
 /// 404 when nothing of that name is being pulled, wanted or removed; 412 for a stale `if_generation`.
-pub async fn cancel(
+async fn cancel(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
