@@ -21,7 +21,6 @@ use crate::route::{Area, Route};
 
 mod detail;
 mod guidance;
-mod observed;
 mod switches;
 
 use guidance::{Guidance, Paused};

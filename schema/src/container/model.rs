@@ -116,7 +116,7 @@ impl ContainerRow {
 }
 
 /// What the container reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ContainerFacts {
     /// The engine's id of the container last seen ready.
     pub engine_id: Option<String>,

@@ -42,7 +42,7 @@ pub struct ImageRow {
 }
 
 /// What the image reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ImageFacts {
     /// The image (`sha256:…`) that the reference meant when it was last pulled.
     pub image_id: Option<String>,

@@ -1,23 +1,28 @@
 //! One object in full.
 
+mod agent_config;
+mod container;
+mod engine;
+mod image;
+mod rollout;
+mod user;
+
+use std::future::ready;
 use std::time::Duration;
 
-use schema::agent_config;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use schema::condition::{self, ConditionType, Reason};
 use schema::config::Config;
 use schema::config::query as config_query;
-use schema::container::{self, ContainerRow};
 use schema::event::{self, Event};
-use schema::ids::{Kind, Timestamp, Uid, UserName};
-use schema::image;
+use schema::ids::{Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow};
-use schema::rollout;
-use schema::user;
+use schema::reader::Snapshot;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use super::observed::{DesiredState, ObservedState};
 use super::{Header, missing};
 use crate::answer::Answer;
 use crate::deps::Deps;
@@ -69,9 +74,9 @@ pub struct Detail {
     #[serde(flatten)]
     header: Header,
     /// Null when the object has no desired state any more.
-    desired: Option<DesiredState>,
-    /// What is, in the same words, as far as it is known.
-    observed: Option<ObservedState>,
+    desired: Option<Desired>,
+    /// What was observed, in the same words, as far as it is known.
+    observed: Option<Observed>,
     /// The object whose state this one waits for.
     waits_for: Option<Header>,
     /// Null when nothing is desired and nothing is there.
@@ -96,13 +101,80 @@ pub enum DryRun {
     },
 }
 
+/// What a kind's sections are made from.
+struct Reading<'a> {
+    connection: &'a mut Snapshot,
+    deps: &'a Deps,
+    row: &'a ObjectRow,
+    config: &'a Config,
+}
+
+/// What is desired of an object, and what was observed, which may be asked of the world after the
+/// connection was given back.
+struct Sections<D, O> {
+    desired: Option<D>,
+    observed: BoxFuture<'static, Option<O>>,
+}
+
+impl<D, O: Send + 'static> Sections<D, O> {
+    fn none() -> Self {
+        Self::known(None, None)
+    }
+
+    /// Nothing is left to ask.
+    fn known(desired: Option<D>, observed: Option<O>) -> Self {
+        let observed = ready(observed).boxed();
+        Self { desired, observed }
+    }
+}
+
+/// The kinds with sections of their own, each with its file.
+macro_rules! kinds {
+    ($($kind:ident => $file:ident,)*) => {
+        /// What is desired of an object, by its kind.
+        #[derive(Debug, Serialize, ToSchema)]
+        #[schema(as = ObjectDesired)]
+        #[serde(untagged)]
+        pub enum Desired { $($kind($file::Desired),)* }
+
+        /// What was observed of an object, by its kind.
+        #[derive(Debug, Serialize, ToSchema)]
+        #[schema(as = ObjectObserved)]
+        #[serde(untagged)]
+        pub enum Observed { $($kind(Box<$file::Observed>),)* }
+
+        async fn sections(
+            kind: Kind,
+            at: &mut Reading<'_>,
+        ) -> Result<Sections<Desired, Observed>, ApiError> {
+            match kind {
+                $(Kind::$kind => {
+                    let Sections { desired, observed } = $file::read(at).await?;
+                    let observed = observed.map(|found| found.map(Box::new).map(Observed::$kind));
+                    Ok(Sections {
+                        desired: desired.map(Desired::$kind),
+                        observed: observed.boxed(),
+                    })
+                })*
+                _ => Ok(Sections::none()),
+            }
+        }
+    };
+}
+
+kinds! {
+    Container => container,
+    AgentConfig => agent_config,
+    Engine => engine,
+    Image => image,
+    Rollout => rollout,
+    User => user,
+}
+
 /// What the database knows of an object.
 struct Stored {
     row: ObjectRow,
-    desired: Option<DesiredState>,
-    container: Option<ContainerRow>,
-    /// What its reconciler remembers, when that is all there is to tell.
-    world: Option<ObservedState>,
+    sections: Sections<Desired, Observed>,
     /// The object whose state this one waits for.
     awaited: Option<ObjectRow>,
     /// Paused reconcilers.
@@ -127,15 +199,15 @@ async fn object(
         .parse()
         .map_err(|_| ApiError::not_found("this kind of object"))?;
     // The connection is given back before the world is looked at.
-    let mut stored = read(&deps, kind, name).await?;
+    let stored = read(&deps, kind, name).await?;
     let plan = dry_run(&deps, kind, &stored.row).await;
-    let observed = observed(&deps, kind, &mut stored).await;
+    let observed = stored.sections.observed.await;
     let awaited = stored.awaited;
     let waits_for = awaited.map(|row| Header::of(&deps, row, &stored.paused));
     let message = format!("{kind}/{}", stored.row.name);
     let detail = Detail {
         header: Header::of(&deps, stored.row, &stored.paused),
-        desired: stored.desired,
+        desired: stored.sections.desired,
         observed,
         waits_for,
         plan,
@@ -151,41 +223,13 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
     let row = row.ok_or_else(|| missing(kind, name))?;
     let (values, _) = config_query::load(&mut connection, &deps.master_key).await?;
     let config = Config::from_stored(values);
-    let mut container = None;
-    let mut world = None;
-    let desired = match kind {
-        Kind::Container => {
-            container = container::get(&mut connection, &row.uid).await?;
-            let row = container.as_ref();
-            row.map(|row| DesiredState::container(row, &config))
-        }
-        Kind::User => {
-            let name: UserName = row.name.parse().map_err(ApiError::internal)?;
-            let account = user::find(&mut connection, &name).await?;
-            account.as_ref().map(DesiredState::user)
-        }
-        Kind::Engine => Some(DesiredState::Engine {
-            network_subnet: config.text("container.network_subnet").to_owned(),
-        }),
-        Kind::Image => {
-            let image = image::get(&mut connection, &row.uid).await?;
-            world = image.as_ref().map(ObservedState::image);
-            image.as_ref().map(DesiredState::image)
-        }
-        Kind::Rollout => {
-            let rollout = rollout::get(&mut connection, &row.uid).await?;
-            world = rollout.as_ref().map(ObservedState::rollout);
-            rollout
-                .as_ref()
-                .map(|(rollout, _)| DesiredState::rollout(rollout))
-        }
-        Kind::AgentConfig => {
-            let config = agent_config::get(&mut connection, &row.uid).await?;
-            world = config.as_ref().map(ObservedState::config);
-            config.as_ref().map(DesiredState::config)
-        }
-        Kind::Adapter => None,
+    let mut reading = Reading {
+        connection: &mut connection,
+        deps,
+        row: &row,
+        config: &config,
     };
+    let sections = sections(kind, &mut reading).await?;
     let awaited = match awaited(kind, &row) {
         Some((kind, uid)) => object::get(&mut connection, kind, &uid).await?,
         None => None,
@@ -195,9 +239,7 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
         finalizers: object::finalizers(&mut connection, kind, &row.uid).await?,
         events: event::list(&mut connection, Some(kind), Some(&row.uid), epoch, EVENTS).await?,
         paused: object::paused_reconcilers(&mut connection).await?,
-        desired,
-        container,
-        world,
+        sections,
         awaited,
         row,
     })
@@ -225,18 +267,6 @@ fn awaited(kind: Kind, row: &ObjectRow) -> Option<(Kind, Uid)> {
             | Reason::DataDirMismatch,
         ) => Some((Kind::Engine, config_query::engine_uid())),
         _ => None,
-    }
-}
-
-/// What is, as far as it is known.
-async fn observed(deps: &Deps, kind: Kind, stored: &mut Stored) -> Option<ObservedState> {
-    match (kind, &stored.container) {
-        (Kind::Container, Some(row)) => Some(ObservedState::container(deps, row).await),
-        (Kind::Container, None) => None,
-        (Kind::User, _) => Some(ObservedState::user(&stored.row)),
-        (Kind::Engine, _) => Some(ObservedState::engine(deps)),
-        (Kind::Image | Kind::Rollout | Kind::AgentConfig, _) => stored.world.take(),
-        (Kind::Adapter, _) => None,
     }
 }
 
