@@ -31,7 +31,7 @@ use crate::openapi::Schemas;
 use crate::reply::Reply;
 use crate::route::{Area, Failure, Route};
 use crate::settings::AuthMode;
-use crate::wait::{self, Change, Converging};
+use crate::wait::{self, Change, Converging, Until};
 
 mod batch;
 
@@ -262,7 +262,7 @@ async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Cre
         .create(&mut tx, &username, hash.into(), deps.clock.now())
         .await?;
     tx.commit(About::object(Kind::User, &username)).await?;
-    let settled = wait::settle(&deps, &change, input.wait).await;
+    let settled = wait::settle(&deps, &change, Until::Converged, input.wait).await;
     let (done, under_way) = ("user created", "user created; the container is on its way");
     let credentials = Credentials::new(username, &password);
     Ok(match wait::reply(&change, settled, done, under_way) {
@@ -367,7 +367,7 @@ async fn delete(
         name: user.name.to_string(),
         generation,
     };
-    let settled = wait::settle_removal(&deps, &change, input.wait).await;
+    let settled = wait::settle(&deps, &change, Until::Purged, input.wait).await;
     let back = coming_back(deps.settings().auth_mode);
     let done = format!("user {name} is removed and the directory archived; {back}");
     let under_way = format!("user {name} is being removed; once that is done, {back}");

@@ -24,7 +24,7 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
-use crate::wait::{self, Change, Converging};
+use crate::wait::{self, Change, Converging, Until};
 
 /// The routes of this file, and of those below it.
 pub(super) fn routes() -> Vec<Route> {
@@ -104,7 +104,7 @@ async fn refresh(
         name: store::OBJECT_NAME.to_owned(),
         generation,
     };
-    let settled = wait::settle(&deps, &change, input.wait).await;
+    let settled = wait::settle(&deps, &change, Until::Converged, input.wait).await;
     let version = &deps.adapter.current().await?.index.adapter_version;
     wait::reply(
         &change,

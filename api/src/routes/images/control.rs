@@ -18,7 +18,7 @@ use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
-use crate::wait::{self, Change, Converging};
+use crate::wait::{self, Change, Converging, Until};
 
 const STATE: Failure = Failure(
     409,
@@ -256,6 +256,6 @@ pub(in crate::routes) async fn noted(
     wait: Option<Duration>,
     done: String,
 ) -> Result<Answer<Noted>, ApiError> {
-    let settled = wait::settle_noted(deps, change, wait).await;
+    let settled = wait::settle(deps, change, Until::Noted, wait).await;
     wait::reply(change, settled, done, "accepted; the change is under way")
 }

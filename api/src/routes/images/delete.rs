@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::input::Input;
 use crate::ports::{LocalImage, PortError};
 use crate::route::{Area, Failure, Route};
-use crate::wait::{self, Change, Converging};
+use crate::wait::{self, Change, Converging, Until};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -103,7 +103,7 @@ async fn delete(
     tx.commit(About::object(Kind::Image, &target.name)).await?;
     tracing::info!(%actor, image = target.name, "image removal");
     let change = Change::of_image(uid, target.name, generation);
-    let settled = wait::settle_removal(&deps, &change, input.wait).await;
+    let settled = wait::settle(&deps, &change, Until::Purged, input.wait).await;
     let done = format!("the image {} is gone from the engine", change.name);
     wait::reply(
         &change,

@@ -20,7 +20,7 @@ use crate::explain::Explained;
 use crate::input::{Input, Meta};
 use crate::route::{Area, Failure, Route};
 use crate::routes::params;
-use crate::wait::{self, Change, Converging, State};
+use crate::wait::{self, Change, Converging, State, Until};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -311,7 +311,7 @@ async fn pause(
         return Ok(Answer::ok("paused", Switched::default()));
     };
     let change = object_paused(&input, &deps, (kind, &name), true).await?;
-    let settled = wait::settle_pause(&deps, &change, input.wait).await;
+    let settled = wait::settle(&deps, &change, Until::Paused, input.wait).await;
     let done = format!("{} is paused", change.object());
     let under_way = "accepted; a pass under way may still end";
     Ok(wait::reply(&change, settled, done, under_way)?.map(Switched::from))
