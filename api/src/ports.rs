@@ -63,12 +63,12 @@ pub trait ContainerLogs: Send + Sync + 'static {
     async fn logs(&self, user: &Uid, query: LogQuery) -> Result<Option<LogStream>, PortError>;
 }
 
-/// What the engine knows of a container. Never a secret: of the environment, names only.
+/// A container as the engine reports it. Of the environment, names only: values may be secrets.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct ContainerDetails {
     /// The engine's id.
     pub id: String,
-    /// Its name on the engine.
+    /// Name on the engine.
     #[schema(example = "agentyard-alice")]
     pub name: String,
     /// `created`, `running`, `paused`, `restarting`, `removing`, `exited` or `dead`.
@@ -78,21 +78,21 @@ pub struct ContainerDetails {
     pub created_at: Timestamp,
     /// When it was last started.
     pub started_at: Option<Timestamp>,
-    /// When it last ended.
+    /// When it last exited.
     pub finished_at: Option<Timestamp>,
-    /// How it last ended; null while it runs.
+    /// Exit code of the last exit; null while it runs.
     pub exit_code: Option<i64>,
     /// Killed for using too much memory.
     pub oom_killed: bool,
-    /// The engine's own words when a start failed.
+    /// The engine's error when a start failed.
     pub error: String,
-    /// The id of its image.
+    /// Id of its image.
     pub image: String,
-    /// The restart that it was made for.
+    /// Opaque; the restart that it was created for.
     pub restart_token: Option<String>,
     /// It runs the adapter's debug command.
     pub debug: bool,
-    /// The command line in force.
+    /// Command line.
     pub command: Option<Vec<String>>,
     /// Names of environment variables.
     pub environment: Vec<String>,
@@ -188,14 +188,14 @@ pub struct NextLook {
     pub at: Option<Timestamp>,
 }
 
-/// What is wrong with a part of the service.
+/// A fault of a part of the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Fault {
     /// Since when.
     pub since: Timestamp,
-    /// What, in words that anybody may read: no names of users, no addresses, no paths.
+    /// What is wrong; public: no names of users, no addresses, no paths.
     pub message: String,
-    /// Whether the service should get no requests while it is so.
+    /// Whether the service should get no requests meanwhile.
     pub fatal: bool,
 }
 
@@ -214,12 +214,12 @@ pub trait Health: Send + Sync + 'static {
     fn parts(&self) -> Vec<PartHealth>;
 }
 
-/// Whether the engine could be reached lately.
+/// Whether the engine was reachable at the last attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct EngineState {
-    /// It could.
+    /// It was reachable.
     pub available: bool,
-    /// Its version, or why it couldn't.
+    /// Its version, or why it was not reachable.
     pub message: String,
 }
 
@@ -269,57 +269,57 @@ pub trait Leadership: Send + Sync + 'static {
 /// zero.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct LiveNumbers {
-    /// Whether this process runs its passes.
+    /// Whether this process runs this reconciler.
     pub leader: bool,
     /// Keys that wait for a worker.
     pub queue_depth: usize,
-    /// Keys that wait for a time: a back-off or a planned second look.
+    /// Keys that wait for a time: a back-off or a planned recheck.
     pub delayed: usize,
-    /// Passes under way.
+    /// Reconciliations under way.
     pub in_flight: usize,
-    /// When the last full pass over all keys was queued.
+    /// When all keys were last queued.
     pub last_resync_at: Option<Timestamp>,
     /// How long listing the keys took, in milliseconds.
     pub last_resync_ms: Option<u64>,
-    /// When the next full pass begins, unless something asks for it earlier.
+    /// When all keys are queued next, unless requested earlier.
     pub next_resync_at: Option<Timestamp>,
-    /// Why keys could not be listed, if the last try failed.
+    /// Why keys could not be listed, if the last attempt failed.
     pub resync_error: Option<String>,
-    /// Why the store could not be asked for changes, if the last try failed.
+    /// Why changes could not be read from the database, if the last attempt failed.
     pub store_error: Option<String>,
     /// Single objects that are paused.
     pub paused_objects: usize,
-    /// The bell is gone; changes are found by polling.
+    /// Notifications of changes have ended; changes are found by polling.
     pub bell_closed: bool,
-    /// The stream of world events is gone; changes of the world are found by the resync.
+    /// The engine's event stream is closed; its changes are found by the resync.
     pub events_closed: bool,
-    /// The events of the world are not heard now; changes of the world are found by the resync.
+    /// The engine's event stream is degraded; its changes are found by the resync.
     pub events_lost: bool,
-    /// Objects whose last pass panicked.
+    /// Objects whose last reconciliation panicked.
     pub panicked: usize,
     /// Panics that were caught since the process began.
     pub panics: u64,
     /// When the last panic was caught.
     pub last_panic_at: Option<Timestamp>,
-    /// Since when the reconciler gets nowhere although it should; null while it is alive.
+    /// Since when the reconciler makes no progress although it should; null while it does.
     pub stuck_since: Option<Timestamp>,
-    /// How that shows.
+    /// The symptom.
     pub stuck: Option<String>,
 }
 
-/// A condition that a pass would set. It has no time yet.
+/// A condition that a reconciliation would set. It has no time yet.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PlannedCondition {
-    /// What it speaks of.
+    /// Its type.
     #[serde(rename = "type")]
     pub kind: ConditionType,
-    /// Whether it would hold.
+    /// The status it would have.
     pub status: ConditionStatus,
-    /// Why, for programs.
+    /// Why, stable for programs.
     pub reason: Reason,
-    /// Why, for people.
+    /// Why, as a sentence.
     pub message: String,
-    /// One line for a person; empty when there is nothing to do.
+    /// How to fix it; empty when there is nothing to do.
     pub remedy: &'static str,
 }
 
@@ -335,16 +335,16 @@ impl From<Condition> for PlannedCondition {
     }
 }
 
-/// What the next pass over an object would do: a dry run.
+/// What the next reconciliation of an object would do: a dry run.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Plan {
     /// The generation of the desired state that was read.
     pub generation: Generation,
     /// The steps.
     pub actions: Vec<String>,
-    /// What the pass would say of the object.
+    /// The conditions that it would set.
     pub conditions: Vec<PlannedCondition>,
-    /// After how many milliseconds it would look again; null: at the resync.
+    /// After how many milliseconds it would reconcile again; null: at the resync.
     pub requeue_after_ms: Option<u64>,
 }
 

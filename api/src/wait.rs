@@ -32,7 +32,7 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 /// Many objects may converge at once; no waiter asks more often than this.
 const ASK_GAP: Duration = Duration::from_millis(50);
 /// The message of an answer that comes before the change has converged.
-const UNDER_WAY: &str = "accepted; the change is under way";
+const UNDER_WAY: &str = "requested; the change is under way";
 
 /// A committed change of one object's desired state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +104,7 @@ pub struct Converging {
     pub(crate) object: String,
     /// The generation that the change made.
     pub(crate) generation: Generation,
-    /// What is known so far, while it is under way.
+    /// The conditions so far, while it is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) conditions: Option<Vec<Explained>>,
 }
@@ -120,9 +120,9 @@ pub enum Settled {
     Paused(Vec<Condition>),
     /// Needs manual action.
     Failed {
-        /// Why, for programs.
+        /// Why, stable for programs.
         reason: Reason,
-        /// Why, for people.
+        /// Why, as a sentence.
         message: String,
     },
 }
@@ -269,7 +269,8 @@ pub fn reply(
         Settled::Converged => Ok(Answer::ok(done, told(State::Converged, None))),
         Settled::Pending(conditions) => Ok(pending(under_way.into(), conditions)),
         Settled::Paused(conditions) => {
-            let message = "accepted; it is paused, and the change waits for its resumption";
+            let message =
+                "requested; the object is paused, and the change takes effect once it is resumed";
             Ok(pending(message.to_owned(), conditions))
         }
         Settled::Failed { reason, message } => Err(failure(change, reason, message)),

@@ -210,11 +210,9 @@ pub(super) async fn identify(
             Err(ApiError::NotSignedIn)
         }
         (Access::OrdinaryUser, Some(Role::Superadmin)) => Err(ApiError::WrongRole(
-            "this is for ordinary users; a superadmin has no container of their own",
+            "for ordinary users only; superadmins have no container",
         )),
-        (Access::Superadmin, Some(Role::User)) => {
-            Err(ApiError::WrongRole("this is for superadmins"))
-        }
+        (Access::Superadmin, Some(Role::User)) => Err(ApiError::WrongRole("for superadmins only")),
     }
 }
 

@@ -296,7 +296,7 @@ fn check_mode(route: &Route, settings: &WebSettings) -> Result<(), ApiError> {
     match (route.modes, settings.auth_mode) {
         (Modes::Any, _) | (Modes::LocalOnly, AuthMode::Local) => Ok(()),
         (Modes::LocalOnly, AuthMode::Ldap | AuthMode::Oidc) => Err(ApiError::ModeForbidden(
-            "accounts and passwords are managed elsewhere",
+            "accounts and passwords are managed by a directory or an identity provider",
         )),
     }
 }

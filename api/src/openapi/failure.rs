@@ -14,31 +14,31 @@ const PARAMETER: Failure = Failure(
     "invalid_parameter",
     "`field` is missing, malformed, out of range, or contains NUL",
 );
-const BODY: Failure = Failure(400, "invalid_body", "the fields cannot be read");
-const NOT_SIGNED_IN: Failure = Failure(401, "not_signed_in", "there is no live session");
+const BODY: Failure = Failure(400, "invalid_body", "the fields cannot be parsed");
+const NOT_SIGNED_IN: Failure = Failure(401, "not_signed_in", "no valid session");
 const ROLE: Failure = Failure(403, "wrong_role", "the session's role may not do this");
 const CSRF: Failure = Failure(
     403,
     "csrf_invalid",
-    "the token is missing or wrong, or the request comes from a foreign site",
+    "the token is missing or wrong, or the request comes from another site",
 );
 const MODE: Failure = Failure(
     403,
     "mode_forbidden",
-    "not possible in the present authentication mode",
+    "not possible in the current authentication mode",
 );
 const TIMEOUT: Failure = Failure(408, "request_timeout", "the body did not arrive in time");
 const STALE: Failure = Failure(
     412,
     "stale_generation",
-    "the object has another `generation` than `if_generation`",
+    "the object's `generation` is not `if_generation`",
 );
 const LARGE: Failure = Failure(413, "too_large", "the body is larger than `limit` bytes");
-const MEDIA: Failure = Failure(415, "unsupported_media_type", "another content type");
+const MEDIA: Failure = Failure(415, "unsupported_media_type", "unsupported content type");
 const INTERNAL: Failure = Failure(
     500,
     "internal",
-    "a defect or a failing database; the log has the cause under the request id",
+    "a defect or a failing database; the log shows the cause by request id",
 );
 
 /// Codes with when they come, by status.

@@ -82,7 +82,7 @@ static DOCUMENT: LazyLock<Result<Bytes, SchemaTwice>> =
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::get("api_document", "/api/openapi.json", serve)
-            .title(Area::Service, "This document")
+            .title(Area::Service, "Get this document")
             .about("OpenAPI 3.1 of every route."),
     ]
 }

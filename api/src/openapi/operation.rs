@@ -206,7 +206,7 @@ fn add_body(
 
 fn meaning(status: u16) -> &'static str {
     match status {
-        202 => "Recorded and under way: `state` is `pending`",
+        202 => "Recorded, not converged yet: `state` is `pending`",
         503 => "Not ready",
         _ => "Success",
     }

@@ -21,16 +21,16 @@ impl Area {
     pub(crate) fn description(self) -> &'static str {
         match self {
             Self::Service => "Health of the service, and this document",
-            Self::Session => "Signing in and out",
-            Self::Account => "What users see and do of their own",
-            Self::Agent => "How users set up their own agents",
-            Self::Configuration => "The configuration in the database",
+            Self::Session => "Sign-in, sign-out and CSRF tokens",
+            Self::Account => "A user's own account and container",
+            Self::Agent => "A user's own agent: channels and cookies",
+            Self::Configuration => "The service's configuration",
             Self::Users => "Ordinary users",
-            Self::Superadmins => "Those who administer",
+            Self::Superadmins => "Accounts that administer the service",
             Self::Containers => "Agent containers of users",
-            Self::Images => "Images on the engine and in registries, and moving users between them",
-            Self::Adapter => "The package that says how agents are run and configured",
-            Self::Operators => "What is reconciled and how it goes",
+            Self::Images => "Images on the engine and in registries, and rollouts",
+            Self::Adapter => "The package that defines how agents are run and configured",
+            Self::Operators => "Reconciliation, events, tasks and audit",
         }
     }
 }

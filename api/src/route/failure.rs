@@ -11,10 +11,9 @@ pub(crate) struct Failure(
 /// Those that several files name.
 impl Failure {
     pub(crate) const NO_ACCOUNT: Self = Self(404, "not_found", "the account is being removed");
-    pub(crate) const NO_CONTAINER: Self =
-        Self(404, "not_found", "there is no such user or container");
-    pub(crate) const NO_OBJECT: Self = Self(404, "not_found", "there is no such object");
-    pub(crate) const NO_USER: Self = Self(404, "not_found", "there is no such user");
+    pub(crate) const NO_CONTAINER: Self = Self(404, "not_found", "no such user or container");
+    pub(crate) const NO_OBJECT: Self = Self(404, "not_found", "no such object");
+    pub(crate) const NO_USER: Self = Self(404, "not_found", "no such user");
     pub(crate) const DISABLED: Self = Self(409, "account_disabled", "the user is disabled");
     pub(crate) const IMAGE_REMOVED: Self = Self(
         409,
@@ -24,7 +23,7 @@ impl Failure {
     pub(crate) const NAME_REMOVED: Self = Self(
         409,
         "name_being_removed",
-        "the previous bearer of the name is still being removed",
+        "the previous account of this name is still being removed",
     );
     pub(crate) const REMOVED: Self = Self(409, "name_being_removed", "the user is being removed");
     pub(crate) const TAKEN: Self = Self(409, "already_exists", "the name is taken");
@@ -36,12 +35,12 @@ impl Failure {
     pub(crate) const STREAMS: Self = Self(
         429,
         "too_many_streams",
-        "the account follows 4 logs already",
+        "the account already has 4 open streams",
     );
-    pub(crate) const BUSY: Self = Self(503, "busy", "too much is under way; try again soon");
+    pub(crate) const BUSY: Self = Self(503, "busy", "too many requests in progress; retry soon");
     pub(crate) const ENGINE: Self = Self(
         503,
         "engine_unavailable",
-        "the container engine can't be reached",
+        "the container engine cannot be reached",
     );
 }

@@ -23,26 +23,23 @@ use crate::route::{Area, Route};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("audit", "/api/admin/audit", list)
-            .title(Area::Operators, "Who changed what, from where, when")
+            .title(Area::Operators, "List audit entries")
             .about(
-                "Newest first, always one page. `search` finds actors, objects, actions and \
+                "Newest first, always one page. `search` matches actors, objects, actions and \
                  details.",
             )
             .paged(),
         Route::get("audit_verify", "/api/admin/audit/verify", verify)
-            .title(
-                Area::Operators,
-                "Whether the audit trail is as it was written",
-            )
+            .title(Area::Operators, "Verify the audit trail")
             .about(
-                "Goes along the whole trail. One that was tampered with is an answer, not a \
-                 failure.",
+                "Checks every entry. A trail that was tampered with is an answer with `valid` \
+                 false, not a failure.",
             ),
         Route::get("audit_export", "/api/admin/audit/export", export)
-            .title(Area::Operators, "The audit trail as JSON Lines")
+            .title(Area::Operators, "Export the audit trail")
             .about(
                 "JSON Lines, oldest first, each entry with its hash. A download that ends early \
-                 was cut by an error.",
+                 was interrupted by an error.",
             ),
     ]
 }
@@ -51,25 +48,25 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = AuditFilter)]
 pub struct Wanted {
-    /// Of one actor.
+    /// Only entries of this actor.
     #[schema(example = "admin")]
     actor: Option<String>,
-    /// About one object, as `kind/name`.
+    /// Only entries about this object: `kind/name`.
     #[schema(example = "user/alice")]
     object: Option<String>,
-    /// Of one action.
+    /// Only entries of this action.
     #[schema(example = "users_create")]
     action: Option<String>,
-    /// From this moment on: RFC 3339, or Unix seconds.
+    /// Only entries from this time on: RFC 3339, or Unix seconds.
     #[schema(example = "2026-05-11T11:46:40Z")]
     since: Option<String>,
 }
 
-/// An entry in the list. Its hash is of use only with all others, which the export gives.
+/// An entry in the list. Hashes are in the export.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
 struct Shown {
-    /// Its number; there are no gaps.
+    /// Its number, without gaps.
     seq: i64,
     #[serde(flatten)]
     entry: Entry,
@@ -135,13 +132,13 @@ async fn read(
     Ok((records.into_iter().map(Shown::from).collect(), total))
 }
 
-/// What verifying found.
+/// The result of the verification.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AuditVerdict)]
 pub struct Verified {
-    /// Every entry is as it was written, and none is missing.
+    /// Every entry is intact, and none is missing.
     valid: bool,
-    /// Entries found to be as they were written, up to the first problem.
+    /// Number of intact entries, up to the first problem.
     entries: u64,
     /// The oldest entry; null when there is none.
     first_seq: Option<i64>,
@@ -169,7 +166,7 @@ async fn verify(
     let mut snapshot = deps.db.snapshot().await?;
     let verdict = audit::verify(&mut snapshot, deps.writer.key()).await?;
     let message = match &verdict.problem {
-        None => "the audit trail is as it was written",
+        None => "the audit trail is intact",
         Some(problem) => {
             tracing::error!(seq = problem.seq, problem = problem.message, "audit trail");
             "the audit trail was tampered with"
@@ -189,7 +186,7 @@ async fn verify(
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = AuditExportFrom)]
 pub struct ExportFrom {
-    /// From the first entry that is not older than this moment: RFC 3339, or Unix seconds.
+    /// Only entries from this time on: RFC 3339, or Unix seconds.
     #[schema(example = "2026-05-11T11:46:40Z")]
     since: Option<String>,
 }

@@ -18,25 +18,22 @@ use crate::settings::AuthMode;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("health", "/api/health", health)
-            .title(Area::Service, "Health and version")
-            .about("Touches neither database nor engine.")
+            .title(Area::Service, "Get health and version")
+            .about("Asks neither database nor engine.")
             .for_agents(),
         Route::get("liveness", "/healthz", liveness)
-            .title(Area::Service, "The process is alive")
-            .about("`ok` as long as the process answers at all."),
+            .title(Area::Service, "Check that the process is alive")
+            .about("`ok` as long as the process answers."),
         Route::get("login_mode", "/api/login/mode", login_mode)
-            .title(Area::Session, "The authentication mode")
-            .about("What a sign-in page must show."),
+            .title(Area::Session, "Get the authentication mode")
+            .about("What a sign-in page needs to show."),
         Route::get("login_oidc", "/api/login/oidc", login_oidc)
-            .title(
-                Area::Session,
-                "Sign in through the identity provider; refused outside oidc mode",
-            )
-            .about("There is no identity provider to go to: 400."),
+            .title(Area::Session, "Sign in through the identity provider")
+            .about("Always 400: signing in through an identity provider is not supported yet."),
         Route::get("csrf", "/api/csrf", csrf)
-            .title(Area::Session, "The CSRF token of the present hour")
+            .title(Area::Session, "Get a CSRF token")
             .about(
-                "Every POST that acts with the rights of a session needs it, as field \
+                "Every POST that acts with the rights of a session needs one, as field \
                  `csrf_token` or as header `X-CSRF-Token`.",
             ),
     ]
@@ -133,15 +130,16 @@ async fn login_mode(
 async fn login_oidc(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Infallible, ApiError> {
     Err(ApiError::InvalidParameter {
         field: None,
-        message: "nobody signs in through an identity provider here; use name and password"
-            .to_owned(),
+        message:
+            "signing in through an identity provider is not supported yet; use name and password"
+                .to_owned(),
     })
 }
 
 /// A CSRF token.
 #[derive(Serialize, ToSchema)]
 pub struct CsrfToken {
-    /// Holds for this and the next hour.
+    /// Valid for this and the next hour.
     #[schema(example = "74d1c432d4df3b55679eeb5d537764fd")]
     csrf_token: String,
 }

@@ -29,27 +29,28 @@ use crate::settings::{self, WebSettings};
 
 /// The routes of this file, and of those below it.
 pub(super) fn routes() -> Vec<Route> {
-    let mut routes = vec![
+    let mut routes =
+        vec![
         Route::get("config_read", "/api/config", read)
-            .title(
-                Area::Configuration,
-                "All configuration keys, secrets masked",
+            .title(Area::Configuration, "Get the configuration")
+            .about(
+                "All keys as one nested document, without envelope; secrets are shown as \
+                 `********`.",
             )
-            .about("All keys as one nested document, without envelope; secrets are `********`.")
             .headers(&["ETag", "X-Config-Generation"]),
         Route::post("config_save", "/api/config", save)
-            .title(Area::Configuration, "Save configuration keys")
+            .title(Area::Configuration, "Change the configuration")
             .about(
-                "Keys that are not sent stay as they are, a masked secret too; `null` returns a \
-                 key to its default. With `dry_run` nothing is saved. `if_generation` compares \
-                 with the configuration's generation.",
+                "Keys that are not sent stay unchanged, and so do masked secrets; `null` returns \
+                 a key to its default. With `dry_run` nothing is saved. `if_generation` is \
+                 compared with the configuration's generation.",
             )
             .guarded()
             .fails(&[
                 Failure(
                     409,
                     "network_in_use",
-                    "the network can't be changed while containers exist",
+                    "the network cannot be changed while containers exist",
                 ),
                 Failure(
                     422,
@@ -59,15 +60,12 @@ pub(super) fn routes() -> Vec<Route> {
                 Failure(
                     422,
                     "not_available_yet",
-                    "the values are right, but not supported yet",
+                    "the values are valid, but not supported yet",
                 ),
             ]),
         Route::get("config_schema", "/api/admin/config/schema", describe)
-            .title(Area::Configuration, "JSON Schema of the configuration")
-            .about(
-                "Made from the registry of keys: title, description, default, rule, and whether \
-                 it is secret.",
-            ),
+            .title(Area::Configuration, "Get the JSON Schema of the configuration")
+            .about("For every key: title, description, default, rule, and whether it is secret."),
     ];
     routes.extend(history::routes());
     routes.extend(apply::routes());
@@ -144,23 +142,23 @@ async fn describe(
 /// The form of `POST /api/config`.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct ConfigForm {
-    /// A full or partial document as JSON text; it may hold secrets.
+    /// A full or partial document as JSON text; may contain secrets.
     #[schema(value_type = String, example = "{\"image\": {\"tag\": \"1.2.3\"}}")]
     config: SecretString,
-    /// Only tell what would happen.
+    /// Report what would change, without saving.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// What was saved, or would be.
+/// What was saved, or would be with `dry_run`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ConfigSaved)]
 pub struct Saved {
     /// The keys whose values change.
     #[schema(example = json!(["image.tag"]))]
     changed: Vec<&'static str>,
-    /// How many containers are made anew: those that shall run and are made with a changed value, and all that
-    /// shall run when agents' files follow from one.
+    /// How many containers are recreated: running ones that use a changed value, and all running ones
+    /// if agents' files depend on one.
     #[schema(example = 0)]
     restarts: i64,
     /// The configuration's generation.

@@ -30,54 +30,49 @@ pub(super) const RUN_FAILURES: &[Failure] =
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("container_start", "/api/admin/container/start", start)
-            .title(Area::Containers, "Let a user's container run")
-            .about("It shall run; ends debugging.")
+            .title(Area::Containers, "Start a user's container")
+            .about("Also ends debug mode.")
             .waits()
             .guarded()
             .fails(RUN_FAILURES),
         Route::post("container_stop", "/api/admin/container/stop", stop)
-            .title(Area::Containers, "Let a user's container stand")
-            .about("Nothing of it stays but the user's directory.")
+            .title(Area::Containers, "Stop a user's container")
+            .about("Removes the container; the user's directory is kept.")
             .waits()
             .guarded()
             .fails(&[Failure::NO_USER, Failure::REMOVED]),
         Route::post("container_restart", "/api/admin/container/restart", restart)
             .title(Area::Containers, "Restart a user's container")
-            .about("Replaces it by a fresh one, once; a stopped one is started.")
+            .about("Recreates it once; a stopped container is started.")
             .waits()
             .guarded()
             .fails(RUN_FAILURES),
         Route::post("container_debug", "/api/admin/container/debug", debug)
             .title(Area::Containers, "Run a user's container in debug mode")
             .about(
-                "Replaces it by one that runs the adapter's debug command, until the next start \
-                 or restart.",
+                "Recreates it with the adapter's debug command, until the next start or restart.",
             )
             .waits()
             .guarded()
             .fails(RUN_FAILURES),
         Route::post("container_limits", "/api/admin/container/limits", limits)
-            .title(Area::Containers, "Limits of a user's container")
+            .title(Area::Containers, "Set the limits of a user's container")
             .about(
-                "Sets both limits; one that is absent or empty goes back to what is configured \
-                 for everybody.",
+                "Sets both limits; one that is absent or empty returns to the configured default.",
             )
             .waits()
             .guarded()
             .fails(&[Failure::NO_USER, Failure::REMOVED]),
         Route::get("container_logs", "/api/admin/container/logs", logs)
-            .title(Area::Containers, "Logs of a user's container")
+            .title(Area::Containers, "Get the logs of a user's container")
             .about(live::LOG)
             .fails(live::LOG_FAILURES),
         Route::get("container_inspect", "/api/admin/container/inspect", inspect)
-            .title(
-                Area::Containers,
-                "What the engine knows of a user's container",
-            )
-            .about("Asked of the engine now. Of the environment, names only.")
+            .title(Area::Containers, "Inspect a container")
+            .about("As the engine reports it now. Of the environment, names only.")
             .fails(&[Failure::NO_CONTAINER, Failure::ENGINE]),
         Route::get("container_stats", "/api/admin/container/stats", stats)
-            .title(Area::Containers, "Resource use of a user's container")
+            .title(Area::Containers, "Get the resource use of a container")
             .about("One sample, taken now.")
             .fails(&[Failure::NO_CONTAINER, Failure::ENGINE]),
     ]
@@ -271,7 +266,7 @@ async fn limits(
     tx.commit(about.detail(limits_text(cpu, memory))).await?;
     tracing::info!(%actor, user = %user.name, ?cpu, ?memory, "container limits");
     let change = Change::of_container(&user, generation);
-    let done = format!("the container of {} has these limits", user.name);
+    let done = format!("the container of {} has the new limits", user.name);
     let answer = wait::answer(&deps, &change, input.wait, done).await?;
     Ok(answer.map(|converging| Limited {
         converging,
@@ -293,10 +288,10 @@ pub struct LogsOf {
     /// Number of newest lines (default 100), or `all`.
     #[schema(pattern = "^([0-9]{1,9}|all)?$", example = "100")]
     tail: Option<String>,
-    /// Only lines from this moment on: RFC 3339, or Unix seconds.
+    /// Only lines from this time on: RFC 3339, or Unix seconds.
     #[schema(example = "2026-05-11T11:46:40Z")]
     since: Option<String>,
-    /// Answer with an event stream that goes on with new lines.
+    /// Follow: answer with an event stream of new lines, too.
     follow: Option<bool>,
 }
 
@@ -325,7 +320,7 @@ async fn logs(
     live::logs(&deps, actor.session(), whose, &params).await
 }
 
-/// What the engine knows of a container.
+/// A container as the engine reports it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Inspected {
     username: UserName,
@@ -348,7 +343,7 @@ async fn inspect(
         username: user.name,
     };
     Ok(Answer::ok(
-        "what the engine knows of the container",
+        "the container as the engine reports it",
         inspected,
     ))
 }

@@ -19,14 +19,11 @@ use crate::route::{Area, Route};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("readiness", "/readyz", readiness)
-            .title(
-                Area::Service,
-                "Database, engine and leadership, one per line",
-            )
+            .title(Area::Service, "Check readiness")
             .about(
                 "One line each for database, engine, leadership and the parts of the service; 503 \
-                 when the database fails, the engine is unavailable, or a part has failed for \
-                 good. A standby is ready: it serves the API.",
+                 when the database fails, the engine is unavailable, or a part has failed \
+                 permanently. A standby is ready: it serves the API.",
             ),
     ]
 }

@@ -32,8 +32,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("login", "/api/login", login)
             .title(Area::Session, "Sign in with name and password")
             .about(
-                "Sets the session cookie, which holds for 24 hours. Never waits for a container. \
-                 All causes of a refused password have one answer.",
+                "Sets the session cookie, which is valid for 24 hours. Never waits for a \
+                 container. A refused password has the same answer whatever the cause.",
             )
             .body_limit(ANONYMOUS_BODY_LIMIT)
             .headers(&["Set-Cookie"])
@@ -42,14 +42,14 @@ pub(super) fn routes() -> Vec<Route> {
                 Failure(
                     403,
                     "superadmin_client",
-                    "a superadmin signs in to the web console only",
+                    "superadmins can sign in to the web console only",
                 ),
                 Failure::ATTEMPTS,
                 Failure::BUSY,
             ]),
         Route::post("logout", "/api/logout", logout)
-            .title(Area::Session, "End this session")
-            .about("Ends the session, if there is one, and clears the cookie.")
+            .title(Area::Session, "Sign out")
+            .about("Ends this session, if there is one, and clears the cookie.")
             .without_body()
             .headers(&["Set-Cookie"]),
     ]
@@ -64,7 +64,7 @@ const PATIENCE: Duration = Duration::from_millis(4500);
 /// When whoever was turned away by that may try again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What somebody signs in with.
+/// The client that signs in.
 #[derive(
     Debug,
     Clone,
@@ -117,7 +117,7 @@ impl Client {
 /// The form of `POST /api/login`.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct LoginForm {
-    /// As the person wrote it; whatever is no name belongs to nobody.
+    /// The name as it was typed.
     #[schema(example = "alice")]
     username: String,
     #[schema(value_type = String, format = Password, example = "correct horse battery")]
@@ -126,7 +126,7 @@ pub struct LoginForm {
     client: Client,
 }
 
-/// Who has signed in.
+/// The account that signed in.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SignedIn {
     username: UserName,

@@ -16,15 +16,15 @@ use crate::route::{Area, Route};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("mcp_token", "/api/mcp/token", show)
-            .title(Area::Account, "The own MCP token")
+            .title(Area::Account, "Get my MCP token")
             .about(
-                "The same at every call and after restarts; another account of the same name has \
-                 another one. It is stored nowhere.",
+                "The same at every call and after restarts; a later account of the same name gets \
+                 a different one. It is not stored.",
             ),
     ]
 }
 
-/// An MCP token. A secret: nothing prints it.
+/// An MCP token. It is a secret.
 #[derive(Serialize, ToSchema)]
 pub struct McpToken {
     /// `<username>:<64 hexadecimal digits>`, the same at every call.

@@ -23,11 +23,11 @@ use crate::wait::Converging;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("own_container", "/api/user/container", show)
-            .title(Area::Account, "Status of the own container")
-            .about("Status and conditions of the own container.")
+            .title(Area::Account, "Get the status of my container")
+            .about("Status and conditions.")
             .fails(&[Failure::NO_ACCOUNT]),
         Route::get("own_logs", "/api/user/logs", logs)
-            .title(Area::Account, "Logs of the own container")
+            .title(Area::Account, "Get the logs of my container")
             .about(live::LOG)
             .fails(live::LOG_FAILURES),
         Route::post(
@@ -35,15 +35,15 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/user/container/restart",
             restart,
         )
-        .title(Area::Account, "Restart the own container")
-        .about("Replaces the container by a fresh one, once.")
+        .title(Area::Account, "Restart my container")
+        .about("Recreates the container once.")
         .waits()
         .guarded()
         .fails(RUN_FAILURES),
     ]
 }
 
-/// A user's own container.
+/// My container.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OwnContainer {
     username: UserName,

@@ -24,8 +24,8 @@ use super::params::{Credentials, NewPassword};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("superadmins_list", "/api/admin/superadmins", list)
-            .title(Area::Superadmins, "Superadmins")
-            .about("Names under `admins`, more of each under `items`.")
+            .title(Area::Superadmins, "List superadmins")
+            .about("Names in `admins`, details in `items`.")
             .paged(),
         Route::post(
             "superadmins_create",
@@ -33,7 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
             create,
         )
         .title(Area::Superadmins, "Create a superadmin")
-        .about("The random password is told once.")
+        .about("The random password is returned only in this answer.")
         .fails(&[Failure::TAKEN, Failure::NAME_REMOVED, Failure::BUSY]),
         Route::post(
             "superadmins_delete",
@@ -41,19 +41,23 @@ pub(super) fn routes() -> Vec<Route> {
             delete,
         )
         .title(Area::Superadmins, "Delete a superadmin")
-        .about("Ends the account and its sessions. Nobody deletes the own account.")
+        .about("Ends the account and its sessions. Superadmins cannot delete their own account.")
         .fails(&[
-            Failure(404, "not_found", "there is no such superadmin"),
-            Failure(409, "last_superadmin", "there must be one"),
+            Failure(404, "not_found", "no such superadmin"),
+            Failure(
+                409,
+                "last_superadmin",
+                "at least one superadmin must remain",
+            ),
         ]),
         Route::post("superadmins_reset", "/api/admin/superadmins/reset", reset)
-            .title(Area::Superadmins, "Give a superadmin a new random password")
+            .title(Area::Superadmins, "Reset a superadmin's password")
             .about(
-                "Ends all sessions of the account but the one that asks. A random password is \
-                 told once; one that was given is not repeated.",
+                "Ends all sessions of the account except this one. A random password is returned \
+                 only in this answer; one that was given is not returned.",
             )
             .fails(&[
-                Failure(404, "not_found", "there is no such superadmin"),
+                Failure(404, "not_found", "no such superadmin"),
                 Failure::BUSY,
             ]),
     ]
@@ -166,7 +170,7 @@ async fn delete(
 #[schema(as = SuperadminResetForm)]
 pub struct ResetForm {
     username: UserName,
-    /// The new password; a random one when absent or empty, as a form's blank input is.
+    /// The new password; random when absent or empty.
     #[schema(value_type = Option<String>, format = Password)]
     password: Option<SecretString>,
 }

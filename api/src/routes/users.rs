@@ -40,51 +40,51 @@ pub(super) fn routes() -> Vec<Route> {
     let mut routes =
         vec![
         Route::get("users_list", "/api/admin/users", list)
-            .title(Area::Users, "Users and their containers")
-.about("Everybody, or one page. No engine is asked.")
+            .title(Area::Users, "List users and their containers")
+.about("All users, or one page. The engine is not asked.")
             .paged(),
         Route::post("users_create", "/api/admin/users/create", create)
             .title(Area::Users, "Create a local user")
 .about(
-                "Creates an account with its container. The password is told once; even when the \
-                 container fails, the account is there and the failure carries `username` and \
-                 `password`.",
+                "Creates the account and its container. The password is returned only in this \
+                 answer. If the container fails, the account exists all the same, and the failure \
+                 carries `username` and `password`.",
             )
             .local_only()
             .waits()
             .fails(&[Failure::TAKEN, Failure::NAME_REMOVED, Failure::BUSY]),
         Route::post("users_delete", "/api/admin/users/delete", delete)
-            .title(Area::Users, "Delete a user and archive the directory")
+            .title(Area::Users, "Delete a user")
 .about(
-                "The container goes, the directory is archived, and the name becomes free. Asking \
-                 again waits for the same removal.",
+                "Removes the container, archives the directory and frees the name. Repeating the \
+                 request waits for the same removal.",
             )
             .waits()
             .guarded()
             .fails(&[Failure::NO_USER]),
         Route::post("users_reset_password", "/api/admin/users/reset-password", reset_password)
-            .title(Area::Users, "Give a local user a new random password")
+            .title(Area::Users, "Reset a local user's password")
 .about(
-                "All sessions of the user end. A random password is told once; one that was given \
-                 is not repeated.",
+                "Ends all sessions of the user. A random password is returned only in this \
+                 answer; one that was given is not returned.",
             )
             .local_only()
             .fails(&[Failure::NO_USER, Failure::REMOVED, Failure::BUSY]),
         Route::post("users_disable", "/api/admin/users/disable", disable)
             .title(Area::Users, "Disable a user")
-.about("No sign-in, no session, no running container.")
+.about("Prevents signing in, ends all sessions and stops the container.")
             .waits()
             .guarded()
             .fails(&[Failure::NO_USER, Failure::REMOVED]),
         Route::post("users_enable", "/api/admin/users/enable", enable)
             .title(Area::Users, "Enable a user")
-.about("Signing in is possible again, and the container is as desired.")
+.about("Allows signing in again, and brings the container to its desired state.")
             .waits()
             .guarded()
             .fails(&[Failure::NO_USER, Failure::REMOVED]),
         Route::post("users_revoke_sessions", "/api/admin/users/sessions/revoke", revoke_sessions)
             .title(Area::Users, "End all sessions of an account")
-.about("Superadmins' sessions, too.")
+.about("Also of a superadmin.")
             .fails(&[Failure::NO_USER]),
     ];
     routes.extend(batch::routes());
@@ -106,7 +106,7 @@ pub struct Item {
     image: String,
     #[schema(example = "1.2.3")]
     image_tag: String,
-    /// The image was found on the engine.
+    /// The image is on the engine.
     image_ready: bool,
     /// Address in the agent network.
     #[schema(example = "10.88.0.2")]
@@ -158,11 +158,11 @@ fn tag_of(reference: &str) -> String {
 #[schema(as = Users)]
 pub struct Listing {
     users: Vec<Item>,
-    /// From where to watch what changes after this list.
+    /// The id to start watching from, for changes after this list.
     #[schema(value_type = String, example = "5f0c2a-41")]
     watch_id: Position,
     auth_mode: AuthMode,
-    /// Accounts and passwords are managed elsewhere.
+    /// Accounts and passwords are managed by a directory or an identity provider.
     unified_auth: bool,
     #[serde(flatten)]
     page: Page,
@@ -207,7 +207,7 @@ pub struct Creation {
     /// Random when absent or empty.
     #[schema(value_type = Option<String>, format = Password)]
     password: Option<SecretString>,
-    /// Another tag of the configured image.
+    /// A tag of the configured image; default: the configured tag.
     #[schema(example = "1.2.3")]
     image_tag: Option<String>,
 }
@@ -263,7 +263,7 @@ async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Cre
         .await?;
     tx.commit(About::object(Kind::User, &username)).await?;
     let settled = wait::settle(&deps, &change, Until::Converged, input.wait).await;
-    let (done, under_way) = ("user created", "user created; the container is on its way");
+    let (done, under_way) = ("user created", "user created; container requested");
     let credentials = Credentials::new(username, &password);
     Ok(match wait::reply(&change, settled, done, under_way) {
         Ok(answer) => Creating::Done(answer.map(|converging| Created {
@@ -369,8 +369,8 @@ async fn delete(
     };
     let settled = wait::settle(&deps, &change, Until::Purged, input.wait).await;
     let back = coming_back(deps.settings().auth_mode);
-    let done = format!("user {name} is removed and the directory archived; {back}");
-    let under_way = format!("user {name} is being removed; once that is done, {back}");
+    let done = format!("user {name} deleted and the directory archived; {back}");
+    let under_way = format!("deletion of user {name} requested; once it is done, {back}");
     wait::reply(&change, settled, done, under_way)
 }
 
@@ -388,8 +388,8 @@ async fn removal_of(tx: &mut Tx, user: &User, now: Timestamp) -> Result<Generati
 fn coming_back(mode: AuthMode) -> &'static str {
     match mode {
         AuthMode::Local => "the name is free for a new user",
-        AuthMode::Ldap => "the person comes back by signing in or by the next sync",
-        AuthMode::Oidc => "the person comes back by signing in",
+        AuthMode::Ldap => "the user is created again by signing in or by the next sync",
+        AuthMode::Oidc => "the user is created again by signing in",
     }
 }
 
@@ -398,7 +398,7 @@ fn coming_back(mode: AuthMode) -> &'static str {
 #[schema(as = UserResetForm)]
 pub struct ResetForm {
     username: UserName,
-    /// The new password; a random one when absent or empty, as a form's blank input is.
+    /// The new password; random when absent or empty.
     #[schema(value_type = Option<String>, format = Password)]
     password: Option<SecretString>,
 }
@@ -426,14 +426,16 @@ async fn reset_password(
     let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
     if user.source != Source::Local {
-        return Err(ApiError::ModeForbidden("the password is kept elsewhere"));
+        return Err(ApiError::ModeForbidden(
+            "the user's password is managed elsewhere",
+        ));
     }
     user::set_password(&mut tx, &user.uid, &hash.into(), None).await?;
     tx.commit(About::object(Kind::User, &user.name)).await?;
     tracing::info!(%actor, user = %user.name, "password reset");
     let told = random.then_some(&password);
     Ok(Answer::ok(
-        "the password was reset and all sessions ended",
+        "password reset; all sessions ended",
         NewPassword::new(user.name, told),
     ))
 }

@@ -26,16 +26,17 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("watch", "/api/admin/watch", watch)
             .title(
                 Area::Operators,
-                "Changes of objects as an event stream that can be resumed",
+                "Watch objects (event stream that can be resumed)",
             )
             .about(
-                "The present state of each object that changes, one event each; several changes \
-                 between two looks are one event. The first event is `open`, with the id to come \
-                 back with in `Last-Event-ID`, or `resync` when the history since the client's \
-                 position is gone: then list again. A client that reads too slowly is dropped.",
+                "One event per changed object, with its current state; changes in quick \
+                 succession are one event. The first event is `open`, with the id to send as \
+                 `Last-Event-ID` when reconnecting, or `resync` if the history since the client's \
+                 position is gone: then list again. A client that reads too slowly is \
+                 disconnected.",
             )
             .fails(&[
-                Failure(503, "too_many_watchers", "too many watch already"),
+                Failure(503, "too_many_watchers", "too many watchers"),
                 Failure::BUSY,
             ]),
     ]
@@ -55,7 +56,7 @@ pub struct WatchParams {
     /// Only objects of this kind.
     #[schema(value_type = Option<Kind>)]
     kind: Option<String>,
-    /// Go on after this event, for clients that cannot send the header `Last-Event-ID`, which wins.
+    /// Resume after this event, for clients that cannot send the header `Last-Event-ID`, which takes precedence.
     last_event_id: Option<String>,
 }
 

@@ -241,7 +241,7 @@ impl TryFrom<RawContainer> for ContainerRow {
     }
 }
 
-/// One word for a container's state, as listings show it.
+/// A container's state in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]

@@ -34,34 +34,34 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/migration-rules/refresh",
             refresh,
         )
-        .title(Area::Adapter, "Ask the source for a newer adapter")
+        .title(Area::Adapter, "Update the adapter from its source")
         .about(
-            "Only a newer package takes the place of the active one. Without `wait` the \
-                 answer is held back for 10 s.",
+            "Only a newer package replaces the active one. The answer waits 10 s unless \
+                 `wait` says otherwise.",
         )
         .waits()
         .guarded()
         .fails(&[
             Failure(422, "no_adapter_source", "adapter.source_url is not set"),
+            Failure(422, "adapter_invalid", "the source's package is not valid"),
             Failure(
-                422,
-                "adapter_invalid",
-                "the source gave something that is no valid package",
+                502,
+                "adapter_source_failed",
+                "the source returned no package",
             ),
-            Failure(502, "adapter_source_failed", "the source gave no package"),
         ]),
         Route::post(
             "adapter_rollback",
             "/api/admin/migration-rules/rollback",
             roll_back,
         )
-        .title(Area::Adapter, "Go back to the adapter before")
+        .title(Area::Adapter, "Roll back to the previous adapter")
         .about(
-            "Done twice, it goes back and forth. `if_generation` compares with `generation` \
-                 of the reading.",
+            "A second call switches back again. `if_generation` is compared with the \
+                 `generation` that the GET returned.",
         )
         .guarded()
-        .fails(&[Failure(409, "wrong_state", "there is no earlier adapter")]),
+        .fails(&[Failure(409, "wrong_state", "there is no previous adapter")]),
     ];
     let files = [show::routes(), upload::routes(), own, channels::routes()];
     files.into_iter().flatten().collect()
@@ -89,15 +89,14 @@ async fn refresh(
     {
         return Err(ApiError::Unprocessable {
             code: "no_adapter_source",
-            message: "there is no source of adapter packages; set adapter.source_url first"
-                .to_owned(),
+            message: "no source of adapter packages; set adapter.source_url first".to_owned(),
             extra: Map::new(),
         });
     }
     let token = Uuid::now_v7().simple().to_string();
     let generation = store::request_refresh(&mut tx, &token, input.if_generation).await?;
     tx.commit(about()).await?;
-    tracing::info!(%actor, "a look at the source of adapter packages was asked for");
+    tracing::info!(%actor, "adapter refresh requested");
     let change = Change {
         kind: Kind::Adapter,
         uid: store::object_uid(),
@@ -109,25 +108,25 @@ async fn refresh(
     wait::reply(
         &change,
         settled,
-        format!("the source was asked; adapter {version} is in effect"),
-        "accepted; the source is being asked",
+        format!("the source was asked; adapter {version} is active"),
+        "requested; the source is being asked",
     )
 }
 
-/// What is in effect after a switch.
+/// The active adapter after a switch.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InEffect {
-    /// What the package says of itself.
+    /// The package's version.
     #[schema(example = "1.4")]
     adapter_version: String,
     /// SHA-256 over its files.
     digest: String,
-    /// Another package is in effect than before.
+    /// Another package is active than before.
     changed: bool,
     /// What was changed.
     #[schema(example = "adapter/active")]
     object: String,
-    /// Its generation after it. The switch is done when it is answered: there is nothing to wait for.
+    /// Its generation after it. The switch is complete: there is nothing to wait for.
     generation: Generation,
 }
 
@@ -155,7 +154,7 @@ async fn roll_back(
     tx.commit(about().detail(format!("back to version {version}")))
         .await?;
     tracing::info!(%actor, version, "the adapter was rolled back");
-    let message = format!("adapter {version} is in effect again");
+    let message = format!("adapter {version} is active again");
     Ok(Answer::ok(
         message,
         InEffect {

@@ -25,18 +25,18 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/migration-rules/upload",
             upload,
         )
-        .title(Area::Adapter, "Put an uploaded adapter into effect")
+        .title(Area::Adapter, "Upload and activate an adapter")
         .about(
-            "Any version may be uploaded, also an older one. It stays in effect when the \
-                 service is started again. `if_generation` compares with `generation` of the \
-                 reading.",
+            "Any valid package is accepted, also one of an older version. It stays active \
+                 when the service restarts. `if_generation` is compared with the `generation` \
+                 that the GET returned.",
         )
         .upload(ADAPTER_LIMIT)
         .guarded()
         .fails(&[Failure(
             422,
             "invalid_adapter",
-            "the package is not valid; `problems` names files and places",
+            "the package is not valid; see `problems`",
         )]),
     ]
 }
@@ -84,9 +84,9 @@ async fn upload(
     tx.commit(about().detail(detail)).await?;
     tracing::info!(%actor, version, digest = adapter.digest, changed = activated.changed, "an adapter was uploaded");
     let message = if activated.changed {
-        format!("adapter {version} is in effect")
+        format!("adapter {version} is active")
     } else {
-        format!("adapter {version} was in effect already")
+        format!("adapter {version} was already active")
     };
     Ok(Answer::ok(
         message,

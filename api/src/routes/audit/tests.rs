@@ -242,12 +242,12 @@ fn case(id: &str) -> Case {
         "images_migrate" => (
             &[("image", "echo:1"), ("target", "echo:2")],
             "rollout/",
-            "1 users to docker.io/library/echo:2",
+            "1 user to docker.io/library/echo:2",
         ),
         "images_upgrade" => (
             &[("tag", "v9"), ("users", "dave")],
             "rollout/",
-            "1 users to docker.io/sipeed/picoclaw:v9",
+            "1 user to docker.io/sipeed/picoclaw:v9",
         ),
         "images_rollouts_pause"
         | "images_rollouts_resume"

@@ -21,48 +21,46 @@ use schema::audit::About;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("config_history", "/api/admin/config/history", list)
-            .title(
-                Area::Configuration,
-                "What every save of the configuration changed",
-            )
+            .title(Area::Configuration, "List changes of the configuration")
             .about(
                 "Newest first, always one page; the newest 1,000 saves are kept. Values are \
-                 masked as in the document, `null` stands for the default. `search` finds actors \
-                 and keys.",
+                 masked as in the document; `null` stands for the default. `search` matches \
+                 actors and keys.",
             )
             .paged(),
         Route::post("config_rollback", "/api/admin/config/rollback", rollback)
-            .title(Area::Configuration, "Make the configuration what it was")
+            .title(Area::Configuration, "Roll back the configuration")
             .about(
-                "Every key that has changed since the revision becomes what it was after it: a \
-                 save like any other, with a revision of its own. Secrets and `security` stay as \
-                 they are now. Objects such as `agent` come back as the history shows them: a \
-                 masked leaf keeps what is stored there now; one of which nothing is stored any \
-                 more refuses the whole, so that nothing is lost; what was not there then goes. \
-                 With `dry_run` nothing is saved.",
+                "Every key that has changed since the revision returns to its value after that \
+                 revision. This is a new save, with a revision of its own. Secrets and `security` \
+                 keep their current values. Objects such as `agent` are restored from the \
+                 history: masked leaves keep the values stored there now, and keys that did not \
+                 exist then are removed. If no value is stored any more for a masked leaf, the \
+                 whole request is refused, so that nothing is lost. With `dry_run` nothing is \
+                 saved.",
             )
             .guarded()
             .fails(&[
-                Failure(404, "not_found", "there is no such revision yet"),
+                Failure(404, "not_found", "no such revision"),
                 Failure(
                     409,
                     "history_too_short",
-                    "it is not known any more what changed since",
+                    "the history does not reach back to the revision",
                 ),
                 Failure(
                     409,
                     "network_in_use",
-                    "the network can't be changed while containers exist",
+                    "the network cannot be changed while containers exist",
                 ),
                 Failure(
                     422,
                     "invalid_config",
-                    "`problems` names every key that can't be as it was",
+                    "`problems` names every key that cannot be restored",
                 ),
                 Failure(
                     422,
                     "not_available_yet",
-                    "the values are right, but not supported yet",
+                    "the values are valid, but not supported yet",
                 ),
             ]),
     ]
@@ -71,7 +69,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// Most saves of one page: each may have changed megabytes.
 const LONGEST_PAGE: u32 = 50;
 
-/// What every save changed.
+/// The changes of the configuration.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ConfigHistory)]
 pub struct Listing {
@@ -116,10 +114,10 @@ async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Revision>, i6
 /// The form of `POST /api/admin/config/rollback`.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct RollbackForm {
-    /// The configuration becomes what it was after this save.
+    /// Restore the configuration as it was after this revision.
     #[schema(example = 3)]
     revision: i64,
-    /// Only tell what would happen.
+    /// Report what would change, without saving.
     #[serde(default)]
     dry_run: bool,
 }

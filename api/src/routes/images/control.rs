@@ -23,7 +23,7 @@ use crate::wait::{self, Change, Converging, Until};
 const STATE: Failure = Failure(
     409,
     "wrong_state",
-    "the rollout has ended, or is in a state that does not allow it",
+    "the rollout has ended, or its state does not allow this",
 );
 
 /// The routes of this file.
@@ -36,8 +36,8 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .title(Area::Images, "Pause a rollout")
         .about(
-            "Nobody more is moved until it is resumed; users under way are waited for. \
-                 `converged` says that the reconciler has taken note.",
+            "No further users are moved until it is resumed; users under way are completed. \
+                 `converged` means that the reconciler has observed it.",
         )
         .waits()
         .guarded()
@@ -49,8 +49,8 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .title(Area::Images, "Resume a rollout")
         .about(
-            "The image is pulled and resolved once more, who failed gets another turn, and it \
-                 goes on.",
+            "The image is pulled and resolved again, failed users are retried, and the \
+                 rollout continues.",
         )
         .waits()
         .guarded()
@@ -60,8 +60,11 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/images/rollouts/cancel",
             cancel_route,
         )
-        .title(Area::Images, "End a rollout as it is")
-        .about("Nobody more is moved; users under way are waited for, and that is the end.")
+        .title(Area::Images, "Cancel a rollout")
+        .about(
+            "No further users are moved; users under way are completed, and the rollout ends. \
+                 Moved users keep the new image.",
+        )
         .waits()
         .guarded()
         .fails(&[NO_ROLLOUT, STATE]),
@@ -70,13 +73,10 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/images/rollouts/rollback",
             roll_back,
         )
-        .title(
-            Area::Images,
-            "Give everybody of a rollout the image of before",
-        )
+        .title(Area::Images, "Roll back a rollout")
         .about(
-            "Everybody goes back to the image of before; also of a rollout that has ended, by \
-                 default the newest of all.",
+            "Returns all users of the rollout to their previous images, even after the \
+                 rollout has ended. Without `id`: the newest rollout.",
         )
         .waits()
         .guarded()
@@ -90,7 +90,7 @@ pub type Noted = Converging;
 /// Which rollout.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
-    /// Its id; without it the newest that has not ended, and for a rollback the newest of all.
+    /// Its id; default: the newest unfinished rollout, or for a rollback the newest.
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     id: Option<String>,
 }
@@ -139,10 +139,8 @@ impl Verb {
             Self::Pause | Self::Resume | Self::Cancel => rollout::unfinished(tx).await?.pop(),
         };
         newest.ok_or_else(|| match self {
-            Self::RollBack => ApiError::not_found("a rollout"),
-            Self::Pause | Self::Resume | Self::Cancel => {
-                ApiError::not_found("a rollout that has not ended")
-            }
+            Self::RollBack => ApiError::not_found("rollout"),
+            Self::Pause | Self::Resume | Self::Cancel => ApiError::not_found("active rollout"),
         })
     }
 }
@@ -257,5 +255,5 @@ pub(in crate::routes) async fn noted(
     done: String,
 ) -> Result<Answer<Noted>, ApiError> {
     let settled = wait::settle(deps, change, Until::Noted, wait).await;
-    wait::reply(change, settled, done, "accepted; the change is under way")
+    wait::reply(change, settled, done, "requested; the change is under way")
 }

@@ -19,10 +19,10 @@ use crate::routes::params::flag;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("images_list", "/api/admin/images", list)
-            .title(Area::Images, "Images on the engine")
+            .title(Area::Images, "List images on the engine")
             .about(
-                "Those of the repository `image.name`, and those that users have; with `all` \
-                 every image. `search` finds tags and ids.",
+                "Images of the repository `image.name`, and those that users have; with `all` \
+                 every image. `search` matches tags and ids.",
             )
             .paged()
             .fails(&[Failure::ENGINE]),
@@ -31,8 +31,8 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/images/local-tags",
             local_tags,
         )
-        .title(Area::Images, "Tags that are on the engine")
-        .about("Tags of `image.name` that are on the engine, newest version first.")
+        .title(Area::Images, "List tags on the engine")
+        .about("Tags of `image.name`, newest version first.")
         .paged()
         .fails(&[Failure::ENGINE]),
     ]
@@ -44,7 +44,7 @@ const SHORT_ID: usize = 12;
 /// Which images.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
-    /// Every image of the engine, not just the managed repository's and those that users have.
+    /// Every image on the engine, not only those of `image.name` and those that users have.
     #[serde(default, deserialize_with = "flag")]
     all: bool,
 }
@@ -69,7 +69,7 @@ pub struct Item {
     #[schema(example = "2026-05-11 11:46")]
     created_str: String,
     user_count: usize,
-    /// Who has it.
+    /// Its users.
     users: Vec<String>,
 }
 
@@ -203,7 +203,7 @@ async fn local_tags(
 ) -> Result<Answer<Tags>, ApiError> {
     let (managed, _, images) = local::everything(&deps).await?;
     let tags = local::managed_tags(&images, &managed);
-    let message = "tags that are on the engine";
+    let message = "tags on the engine";
     Ok(tags_answer(message, managed.name(), &tags, &input))
 }
 

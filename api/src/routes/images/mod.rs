@@ -18,11 +18,11 @@ pub(in crate::routes) use self::control::{Noted, call_off_pull, cancel as cancel
 pub(in crate::routes) use self::pull::is_open as is_open_pull;
 use crate::route::{Failure, Route};
 
-const NO_ROLLOUT: Failure = Failure(404, "not_found", "there is no such rollout");
+const NO_ROLLOUT: Failure = Failure(404, "not_found", "no such rollout");
 const IN_ROLLOUT: Failure = Failure(
     409,
     "in_rollout",
-    "one of the users is in another rollout that has not ended",
+    "one of the users is in another unfinished rollout",
 );
 
 /// The routes of this area.

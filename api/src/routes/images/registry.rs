@@ -20,16 +20,16 @@ use crate::routes::params::flag;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("images_registry", "/api/admin/images/registry", tags)
-            .title(Area::Images, "Tags that the registry has")
+            .title(Area::Images, "List tags in the registry")
             .about(
-                "All pages of the registry's list, newest version first, remembered for five \
+                "All tags, newest version first. The registry's answer is cached for five \
                  minutes.",
             )
             .paged()
             .fails(&[Failure(
                 502,
                 "remote_failed",
-                "the registry can't be reached, refuses, or answers with something else",
+                "the registry cannot be reached, refuses, or sends an unexpected answer",
             )]),
     ]
 }
@@ -37,10 +37,10 @@ pub(super) fn routes() -> Vec<Route> {
 /// Which repository.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
-    /// Ask the registry now, whatever it said within the last five minutes.
+    /// Ask the registry now instead of using the cached answer.
     #[serde(default, deserialize_with = "flag")]
     refresh: bool,
-    /// Another image than `image.name`.
+    /// A reference; default: `image.name`.
     #[schema(example = "docker.io/sipeed/picoclaw")]
     image: Option<String>,
 }
@@ -65,7 +65,7 @@ async fn tags(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<T
     let ask = ask(&deps, &config, &image);
     let known = deps.tags.get(&key, input.params.refresh, ask).await;
     let tags = known.map_err(refused)?;
-    let message = "tags that the registry has";
+    let message = "tags in the registry";
     Ok(tags_answer(message, image.name(), &tags, &input))
 }
 

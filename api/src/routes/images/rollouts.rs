@@ -22,14 +22,14 @@ use crate::routes::page::{Page, Window, cut, search};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("images_rollouts", "/api/admin/images/rollouts", list)
-            .title(Area::Images, "Rollouts")
-            .about("Newest first, always one page. `search` finds ids, references and actors.")
+            .title(Area::Images, "List rollouts")
+            .about("Newest first, always one page. `search` matches ids, references and actors.")
             .paged(),
         Route::get("images_rollout", "/api/admin/images/rollouts/{id}", show)
-            .title(Area::Images, "One rollout with its users")
+            .title(Area::Images, "Get a rollout and its users")
             .about(
-                "What became of each user, in the order in which they are moved. `search` finds \
-                 users.",
+                "The result of each user, in the order in which they are moved. `search` matches \
+                 names of users.",
             )
             .paged()
             .fails(&[NO_ROLLOUT]),
@@ -50,9 +50,9 @@ pub struct Item {
     /// The image that users get.
     #[schema(example = "docker.io/sipeed/picoclaw:v1.2")]
     reference: String,
-    /// The image that they had, as it was named.
+    /// The image that they had, as given in the request.
     source: Option<String>,
-    /// What the reference was resolved to, for all users alike.
+    /// What the reference was resolved to, the same for all users.
     image_id: Option<String>,
     image_digest: Option<String>,
     max_unavailable: u32,
@@ -60,12 +60,12 @@ pub struct Item {
     #[schema(example = "2m")]
     health_timeout: String,
     message: String,
-    /// Who asked for it.
+    /// Who requested it.
     #[schema(example = "admin")]
     actor: String,
     created_at: Timestamp,
     finished_at: Option<Timestamp>,
-    /// For `if_generation`.
+    /// Its generation, for `if_generation`.
     generation: Generation,
     progress: Progress,
 }
@@ -141,7 +141,7 @@ pub struct Which {
     id: String,
 }
 
-/// What became of one user.
+/// The result of one user.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RolloutUser)]
 pub struct UserResult {
@@ -149,9 +149,9 @@ pub struct UserResult {
     username: String,
     state: TargetState,
     message: String,
-    /// The image it was given last.
+    /// The image last assigned.
     image_id: Option<String>,
-    /// The reference it had before.
+    /// The previous reference.
     previous_image: Option<String>,
     previous_image_id: Option<String>,
     moved_at: Option<Timestamp>,
@@ -195,7 +195,7 @@ pub struct Detail {
 async fn show(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Detail>, ApiError> {
     let uid = Uid::from(input.params.id.clone());
     let mut connection = deps.db.snapshot().await?;
-    let missing = || ApiError::not_found("this rollout");
+    let missing = || ApiError::not_found("rollout");
     let (_, progress) = rollout::head(&mut connection, &uid)
         .await?
         .ok_or_else(missing)?;

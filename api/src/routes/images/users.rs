@@ -23,15 +23,15 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/images/upgrade-candidates",
             candidates,
         )
-        .title(Area::Images, "Users who have another image")
+        .title(Area::Images, "List upgrade candidates")
         .about(
             "Users who have another reference, or the same one from before it was last \
-                 pulled. No engine is asked.",
+                 pulled. The engine is not asked.",
         )
         .paged(),
         Route::get("images_users", "/api/admin/images/users", of_image)
-            .title(Area::Images, "Users of an image")
-            .about("By reference or id. No engine is asked.")
+            .title(Area::Images, "List users of an image")
+            .about("By reference or id. The engine is not asked.")
             .paged(),
     ]
 }
@@ -44,10 +44,10 @@ pub struct Item {
     username: String,
     #[schema(example = "docker.io/sipeed/picoclaw:v1.1")]
     image: String,
-    /// What it means, once that is known.
+    /// The id of that image, once it is known.
     image_id: Option<String>,
     status: StatusWord,
-    /// Names, separated by comma and space.
+    /// Names, separated by a comma and a space.
     groups: String,
 }
 
@@ -65,12 +65,12 @@ impl From<UserListing> for Item {
     }
 }
 
-/// A group that could be moved.
+/// A group with users who could be moved.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ImageGroup)]
 pub struct Group {
     name: String,
-    /// How many of its members could be.
+    /// How many of its members.
     count: usize,
 }
 
@@ -82,7 +82,7 @@ pub struct Target {
     tag: String,
 }
 
-/// Who could be moved to an image.
+/// Users who could be moved to an image.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UpgradeCandidates)]
 pub struct Candidates {
@@ -122,7 +122,7 @@ async fn candidates(
         groups: Vec::new(),
         page: Page::of(paging, total),
     };
-    Ok(Answer::ok("users who have another image", candidates))
+    Ok(Answer::ok("upgrade candidates", candidates))
 }
 
 /// Whether a user has something else than the target, as far as is known.

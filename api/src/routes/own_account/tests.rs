@@ -22,7 +22,7 @@ async fn info_tells_the_session_that_asks() {
         .await;
     assert_eq!(
         answer.body,
-        json!({"success": true, "message": "the present session", "username": "alice", "role": "user",
+        json!({"success": true, "message": "current session", "username": "alice", "role": "user",
                "auth_mode": "local", "unified_auth": false, "initializing": true})
     );
     let answer = house.get("/api/user/info").with("root", &root).send().await;
@@ -61,7 +61,7 @@ async fn l59_init_status_tells_only_what_was_observed() {
     let fresh = status().await;
     assert_eq!(
         fresh,
-        json!({"success": true, "message": "state of the own container", "ready": false, "status": "starting",
+        json!({"success": true, "message": "state of your container", "ready": false, "status": "starting",
                "image_ready": false, "has_config": false, "conditions": []})
     );
     save(

@@ -41,13 +41,10 @@ pub(super) fn routes() -> Vec<Route> {
             "/api/admin/reconcile/objects/{kind}/{name}",
             object,
         )
-        .title(
-            Area::Operators,
-            "One object: desired, observed, plan, events",
-        )
+        .title(Area::Operators, "Describe an object")
         .about(
-            "Desired and observed state, conditions with their remedies, what the next pass \
-                 would do, and the newest events.",
+            "Desired and observed state, conditions with their remedies, what the next \
+                 reconciliation would do, and the newest events.",
         )
         .fails(&[Failure::NO_OBJECT]),
     ]
@@ -77,23 +74,23 @@ pub struct Detail {
     desired: Option<Desired>,
     /// What was observed, in the same words, as far as it is known.
     observed: Option<Observed>,
-    /// The object whose state this one waits for.
+    /// The object that this one waits for.
     waits_for: Option<Header>,
-    /// Null when nothing is desired and nothing is there.
+    /// Null when nothing is desired and nothing exists.
     plan: Option<DryRun>,
-    /// Who has something to clean up before the object is gone.
+    /// Reconcilers that have something to clean up before the object is removed.
     finalizers: Vec<String>,
     /// The newest events.
     events: Vec<ExplainedEvent>,
 }
 
-/// What the next pass would do, or why that cannot be said.
+/// What the next reconciliation would do, or why that is unknown.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum DryRun {
     /// What it would do.
     Plan(Plan),
-    /// Why that cannot be said.
+    /// Why that is unknown.
     #[schema(title = "unknown")]
     Unknown {
         /// A sentence.
@@ -175,7 +172,7 @@ kinds! {
 struct Stored {
     row: ObjectRow,
     sections: Sections<Desired, Observed>,
-    /// The object whose state this one waits for.
+    /// The object that this one waits for.
     awaited: Option<ObjectRow>,
     /// Paused reconcilers.
     paused: Vec<String>,
@@ -197,7 +194,7 @@ async fn object(
     let Address { kind, name } = &input.params;
     let kind: Kind = kind
         .parse()
-        .map_err(|_| ApiError::not_found("this kind of object"))?;
+        .map_err(|_| ApiError::not_found("kind of object"))?;
     // The connection is given back before the world is looked at.
     let stored = read(&deps, kind, name).await?;
     let plan = dry_run(&deps, kind, &stored.row).await;
@@ -270,7 +267,7 @@ fn awaited(kind: Kind, row: &ObjectRow) -> Option<(Kind, Uid)> {
     }
 }
 
-/// What the next pass would do, or why that cannot be said.
+/// What the next reconciliation would do, or why that is unknown.
 async fn dry_run(deps: &Deps, kind: Kind, row: &ObjectRow) -> Option<DryRun> {
     let plan = deps.reconcilers.dry_run(kind.as_str(), row.uid.as_str());
     let error = match timeout(DRY_RUN_TIME, plan).await {

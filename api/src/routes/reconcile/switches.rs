@@ -26,15 +26,14 @@ use crate::wait::{self, Change, Converging, State, Until};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("reconcile_retry", "/api/admin/reconcile/retry", retry)
-            .title(Area::Operators, "Look at an object at once")
-            .about("A pass at once, back-off or not; a container in a crash loop is started anew.")
+            .title(Area::Operators, "Reconcile an object now")
+            .about(
+                "Ignores back-off; a container in a crash loop is started again. Instead of an \
+                 object, one reconciler or all can be named.",
+            )
             .fails(&[
                 Failure::NO_OBJECT,
-                Failure(
-                    409,
-                    "paused",
-                    "what is paused is not looked at before it is resumed",
-                ),
+                Failure(409, "paused", "the object is paused; resume it first"),
                 Failure(
                     409,
                     "not_leader",
@@ -42,14 +41,18 @@ pub(super) fn routes() -> Vec<Route> {
                 ),
             ]),
         Route::post("reconcile_pause", "/api/admin/reconcile/pause", pause)
-            .title(Area::Operators, "Pause an object, a reconciler or all")
-            .about("No passes until it is resumed. Waits until a pass has seen it.")
+            .title(Area::Operators, "Pause reconciliation")
+            .about(
+                "Of an object, a reconciler or all. Changes are recorded, and nothing is \
+                 reconciled until it is resumed. For an object, the answer waits until its \
+                 reconciler has observed the pause.",
+            )
             .waits()
             .guarded()
             .fails(&[Failure::NO_OBJECT]),
         Route::post("reconcile_resume", "/api/admin/reconcile/resume", resume)
-            .title(Area::Operators, "Resume what was paused")
-            .about("Passes go on.")
+            .title(Area::Operators, "Resume reconciliation")
+            .about("Of an object, a reconciler or all.")
             .waits()
             .guarded()
             .fails(&[Failure::NO_OBJECT]),
@@ -68,7 +71,7 @@ pub struct Target {
     /// One object's kind, together with `name`.
     #[schema(value_type = Option<Kind>)]
     kind: Option<String>,
-    /// One object's name, together with `kind`.
+    /// One object's name; requires `kind`.
     name: Option<String>,
     /// One reconciler, or `*` for all.
     reconciler: Option<String>,
@@ -76,7 +79,7 @@ pub struct Target {
     all: Option<bool>,
 }
 
-/// A switch that was turned. What is told of an object is absent when it was on a reconciler.
+/// The result of a pause or resume. All absent when a reconciler was named.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Switched {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,7 +89,7 @@ pub struct Switched {
     object: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<Generation>,
-    /// What is known so far, while it is under way.
+    /// The conditions so far, while it is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     conditions: Option<Vec<Explained>>,
 }
@@ -102,7 +105,7 @@ impl From<Converging> for Switched {
     }
 }
 
-/// What is looked at. Absent when it is more than one object.
+/// What is reconciled now. Absent when it is more than one object.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Retried {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,14 +196,14 @@ async fn retry(
             record(&input.meta, &deps, ALL).await?;
             deps.reconcilers.wake(None);
             Ok(Answer::ok(
-                "everything that is not paused is looked at now",
+                "reconciliation requested for everything that is not paused",
                 Retried::MANY,
             ))
         }
         Scope::Reconciler(kind) => {
             record(&input.meta, &deps, kind.as_str()).await?;
             deps.reconcilers.wake(Some(kind.as_str()));
-            let message = format!("every {kind} that is not paused is looked at now");
+            let message = format!("reconciliation requested for every {kind} that is not paused");
             Ok(Answer::ok(message, Retried::MANY))
         }
     }
@@ -271,7 +274,7 @@ async fn retry_object(
         object: Some(change.object()),
         generation: Some(change.generation),
     };
-    Ok(Answer::ok("it is looked at now", retried))
+    Ok(Answer::ok("reconciliation requested", retried))
 }
 
 /// A container that ends again and again waits by itself before its next start, whoever looks at it;
@@ -313,7 +316,7 @@ async fn pause(
     let change = object_paused(&input, &deps, (kind, &name), true).await?;
     let settled = wait::settle(&deps, &change, Until::Paused, input.wait).await;
     let done = format!("{} is paused", change.object());
-    let under_way = "accepted; a pass under way may still end";
+    let under_way = "pause requested; a reconciliation under way may still end";
     Ok(wait::reply(&change, settled, done, under_way)?.map(Switched::from))
 }
 

@@ -23,15 +23,19 @@ use crate::wait::Converging;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("chat_app_read", "/api/chatapp", read)
-            .title(Area::Agent, "The own chat-app channel")
-            .about("The channel that the adapter names for it. The secret is never told.")
+            .title(Area::Agent, "Get my chat-app channel")
+            .about(
+                "The channel that the adapter designates for the chat app. The secret is never \
+                 returned.",
+            )
             .fails(READ_FAILURES),
         Route::post("chat_app_save", "/api/chatapp", save)
-            .title(Area::Agent, "Set up the own chat-app channel")
+            .title(Area::Agent, "Set up my chat-app channel")
             .about(
-                "Switches the channel on. An empty secret stays as it is. The agent restarts \
-                 once, also when nothing is different; one that is stopped stays so and has the \
-                 files. `if_generation` compares with `generation` of the reading.",
+                "Enables the channel. An empty secret leaves the stored one unchanged. The agent \
+                 restarts once, even if nothing changed; a stopped one gets the files and stays \
+                 stopped. `if_generation` is compared with the `generation` that the GET \
+                 returned.",
             )
             .waits()
             .guarded()
@@ -49,12 +53,12 @@ pub struct ChatApp {
     /// Empty when it is not set.
     #[schema(example = "dingabc123")]
     client_id: String,
-    /// Always empty: the secret is never told. Clients expect the field.
+    /// Always empty: the secret is never returned. Clients expect the field.
     #[schema(example = "")]
     client_secret: &'static str,
     /// Whether there is a secret.
     client_secret_set: bool,
-    /// What `if_generation` of a save compares with.
+    /// The generation that `if_generation` of a save is compared with.
     generation: Generation,
 }
 
@@ -100,7 +104,7 @@ fn stored(own: &Own, section: &Section, key: &str) -> Option<Value> {
 pub struct ChatAppForm {
     #[schema(example = "dingabc123")]
     client_id: String,
-    /// Empty or absent = unchanged.
+    /// Unchanged when empty or absent.
     #[schema(value_type = Option<String>, format = Password, example = "hunter2")]
     client_secret: Option<SecretString>,
 }

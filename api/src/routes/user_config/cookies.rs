@@ -24,10 +24,10 @@ use crate::wait::{self, Change, Converging};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post("cookies_save", "/api/cookies", save)
-            .title(Area::Agent, "Store cookies of a web site for the own agent")
+            .title(Area::Agent, "Store cookies of a web site for my agent")
             .about(
-                "They replace what was stored for the domain, and never restart the agent. At \
-                 most 300 domains and 1 MiB in all.",
+                "Replaces the cookies stored for the domain, without restarting the agent. At \
+                 most 300 domains and 1 MiB in total.",
             )
             .waits()
             .guarded()
@@ -40,18 +40,21 @@ pub(super) fn routes() -> Vec<Route> {
                 ),
             ]),
         Route::get("cookies_list", "/api/user/cookies", list)
-            .title(Area::Agent, "Web sites with stored cookies")
-            .about("Domains and times, never the cookies. `search` finds domains.")
+            .title(
+                Area::Agent,
+                "List web sites with cookies stored for my agent",
+            )
+            .about("Domains and times, never the cookies. `search` matches domains.")
             .paged()
             .fails(&[Failure::NO_ACCOUNT]),
         Route::post("cookies_delete", "/api/user/cookies/delete", delete)
-            .title(Area::Agent, "Forget the cookies of a web site")
-            .about("In the agent's files, too. The agent is not restarted.")
+            .title(Area::Agent, "Delete the cookies stored for a web site")
+            .about("Also from my agent's files, without restarting the agent.")
             .waits()
             .guarded()
             .fails(&[
                 Failure::REMOVED,
-                Failure(404, "not_found", "there are no cookies of this domain"),
+                Failure(404, "not_found", "no cookies stored for this domain"),
             ]),
     ]
 }
@@ -66,11 +69,11 @@ pub(super) const MOST_OF_DOMAIN: usize = 64 << 10;
 /// The form of `POST /api/cookies`.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct CookiesForm {
-    /// A host name, with a dot in front when its subdomains are meant, too; international ones in their
+    /// A host name, with a leading dot to include its subdomains; international names in their
     /// `xn--` form.
     #[schema(value_type = String, min_length = 1, max_length = 254, example = ".example.com")]
     domain: CookieDomain,
-    /// As `a=1; b=2`, at most 64 KiB. They replace what was there for the domain.
+    /// As `a=1; b=2`, at most 64 KiB. They replace those stored for the domain.
     #[schema(value_type = String, format = Password, min_length = 1, max_length = 65536, example = "a=1; b=2")]
     cookies: SecretString,
 }
@@ -169,7 +172,7 @@ pub struct Stored {
 #[schema(as = CookieDomains)]
 pub struct Domains {
     cookies: Vec<Stored>,
-    /// What `if_generation` of a change compares with.
+    /// The generation that `if_generation` of a change is compared with.
     generation: Generation,
     #[serde(flatten)]
     page: Page,
@@ -208,7 +211,7 @@ async fn list(
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = CookiesDeletion)]
 pub struct Deletion {
-    /// As it is listed.
+    /// The domain as it is listed.
     #[schema(value_type = String, min_length = 1, max_length = 254, example = ".example.com")]
     domain: CookieDomain,
 }
@@ -227,7 +230,7 @@ async fn delete(
     let user = find(&mut tx, &session.account).await?;
     let generation = agent_config::delete_cookies(&mut tx, &user.uid, domain.as_str())
         .await?
-        .ok_or_else(|| ApiError::not_found("a cookie of this domain"))?;
+        .ok_or_else(|| ApiError::not_found("cookies of this domain"))?;
     unchanged_before(generation, input.if_generation)?;
     tx.commit(about(&user, &domain)).await?;
     tracing::info!(user = %user.name, %domain, "cookies deleted");

@@ -19,7 +19,7 @@ use crate::route::{Failure, Route};
 const GLOBAL: Failure = Failure(
     422,
     "invalid_global_config",
-    "the administrator's settings for agents can't be used",
+    "the global agent settings are not valid",
 );
 const NO_CHANNEL: Failure = Failure(
     404,
@@ -29,7 +29,7 @@ const NO_CHANNEL: Failure = Failure(
 const NOT_ALLOWED: Failure = Failure(
     403,
     "channel_not_allowed",
-    "no administrator has allowed the channel",
+    "the channel is not allowed by an administrator",
 );
 const READ_FAILURES: &[Failure] = &[NO_CHANNEL, NOT_ALLOWED, GLOBAL];
 const SAVE_FAILURES: &[Failure] = &[

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Template;
-use crate::answer::Answer;
+use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
@@ -32,8 +32,8 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .title(Area::Users, "Create several local users")
         .about(
-            "Each name by itself; what befalls one is told in its result. The containers of \
-                 all that were created are one task.",
+            "Each name succeeds or fails by itself, as its result shows. The containers of \
+                 all users created are one task.",
         )
         .local_only()
         .waits_for_task(),
@@ -48,19 +48,19 @@ const HASH_ATTEMPTS: u32 = 10;
 /// The users to create.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Names {
-    /// A list, or a text that separates them by commas or line breaks; 500 at most.
+    /// A list, or a text separated by commas or line breaks; at most 500.
     #[schema(example = json!(["alice", "bob"]))]
     usernames: Vec<String>,
 }
 
-/// What became of one name.
+/// The result of one name.
 #[derive(Serialize, ToSchema)]
 #[schema(as = BatchOutcome)]
 pub struct Outcome {
     #[schema(example = "alice")]
     username: String,
     success: bool,
-    /// Told this once.
+    /// Returned only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     password: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,11 +82,11 @@ impl Outcome {
     }
 }
 
-/// What became of all of them.
+/// The results.
 #[derive(Serialize, ToSchema)]
 pub struct BatchCreated {
     results: Vec<Outcome>,
-    /// The operation that their containers are; null when nobody was created.
+    /// The task of their containers; null when no user was created.
     task_id: Option<String>,
     /// How many were created.
     total: usize,
@@ -128,7 +128,7 @@ async fn batch_create(
     let (results, task) = record(&deps, &input.meta, candidates, &actor.to_string()).await?;
     let created = results.iter().filter(|result| result.success).count();
     tracing::info!(%actor, created, "users created");
-    let message = format!("{created} of {} users created", results.len());
+    let message = format!("{created} of {} created", answer::users(results.len()));
     let progress = match &task {
         None => None,
         Some(task) => Some(wait::settle_operation(&deps, task, input.wait).await),

@@ -110,7 +110,7 @@ struct Live {
     /// `none` when there is no container.
     #[schema(example = "running")]
     state: String,
-    /// Its name on the engine.
+    /// Name on the engine.
     container: Option<String>,
     debug: Option<bool>,
     restart_token: Option<String>,
