@@ -16,6 +16,12 @@ use crate::error::{ApiError, Cause};
 use crate::openapi::Schemas;
 use crate::reply::{Event, Reply};
 
+/// So many users, as messages say it: `1 user`, `2 users`.
+pub(crate) fn users<N: From<u8> + PartialEq + std::fmt::Display>(count: N) -> String {
+    let plural = if count == N::from(1) { "" } else { "s" };
+    format!("{count} user{plural}")
+}
+
 /// What a handler may answer with.
 pub trait Answers: Send + 'static {
     /// What is sent.

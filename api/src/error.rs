@@ -80,10 +80,10 @@ pub enum ApiError {
     #[error("{0}")]
     CsrfInvalid(&'static str),
     /// Not possible in the present authentication mode (403 `mode_forbidden`).
-    #[error("not possible in the present authentication mode; {0}")]
+    #[error("not possible in the current authentication mode; {0}")]
     ModeForbidden(&'static str),
     /// A superadmin signed in from a browser extension or a desktop client (403 `superadmin_client`).
-    #[error("a superadmin signs in to the web console only")]
+    #[error("superadmins can sign in to the web console only")]
     SuperadminClient,
     /// A channel that no administrator has allowed (403 `channel_not_allowed`).
     #[error(
@@ -94,16 +94,16 @@ pub enum ApiError {
         channel: String,
     },
     /// No such route (404 `not_found`).
-    #[error("there is nothing at this address")]
+    #[error("no such address")]
     NoSuchRoute,
     /// The route exists, the object does not (404 `not_found`).
-    #[error("{what} does not exist")]
+    #[error("{what} not found")]
     NotFound {
         /// What was looked for, such as `user alice`.
         what: String,
     },
     /// The path exists with other methods (405 `method_not_allowed`).
-    #[error("this address takes {allow} only")]
+    #[error("method not allowed; use {allow}")]
     MethodNotAllowed {
         /// The methods it takes, as in the `Allow` header.
         allow: &'static str,
@@ -112,7 +112,7 @@ pub enum ApiError {
     #[error("the request body did not arrive in time")]
     RequestTimeout,
     /// The name is taken (409 `already_exists`).
-    #[error("{what} exists already")]
+    #[error("{what} already exists")]
     AlreadyExists {
         /// What exists, such as `user alice`.
         what: String,
@@ -121,10 +121,10 @@ pub enum ApiError {
     #[error("the previous account of this name is still being removed; try again soon")]
     NameBeingRemoved,
     /// The last superadmin can't be deleted (409 `last_superadmin`).
-    #[error("the last superadmin can't be deleted; create another one first")]
+    #[error("the last superadmin cannot be deleted; create another one first")]
     LastSuperadmin,
     /// The agent network is in use (409 `network_in_use`).
-    #[error("the network can't be changed while containers exist")]
+    #[error("the network cannot be changed while containers exist")]
     NetworkInUse,
     /// Something else stands in the way now (409, own code).
     #[error("{message}")]
@@ -145,7 +145,7 @@ pub enum ApiError {
         alternatives: Vec<String>,
     },
     /// The object changed since the client looked (412 `stale_generation`).
-    #[error("the object has changed meanwhile; read it again")]
+    #[error("the object has changed; read it again")]
     Stale {
         /// The present generation, when known.
         generation: Option<Generation>,
@@ -176,7 +176,7 @@ pub enum ApiError {
         retry_after: Duration,
     },
     /// The account has as many streams open as it may (429 `too_many_streams`).
-    #[error("this account has {most} streams open already; close one first")]
+    #[error("this account already has {most} open streams; close one first")]
     TooManyStreams {
         /// How many it may have.
         most: usize,
@@ -184,7 +184,7 @@ pub enum ApiError {
         retry_after: Duration,
     },
     /// As many watch as there may be (503 `too_many_watchers`).
-    #[error("{most} clients are watching already; try again later")]
+    #[error("{most} clients are already watching; try again later")]
     TooManyWatchers {
         /// How many there may be.
         most: usize,
@@ -204,7 +204,7 @@ pub enum ApiError {
         retry_after: Duration,
     },
     /// A live read is not possible while the engine cannot be reached (503 `engine_unavailable`).
-    #[error("the container engine can't be reached")]
+    #[error("the container engine cannot be reached")]
     EngineUnavailable,
     /// What the client waited for failed for good; the desired state stays recorded.
     #[error("{message}")]
@@ -223,7 +223,7 @@ pub enum ApiError {
         reason: Reason,
     },
     /// A defect or a failing database (500 `internal`); the cause goes to the log only.
-    #[error("something went wrong on the server; the log has the details under this request id")]
+    #[error("internal error; the server log shows the details by request id")]
     Internal(#[source] Cause),
 }
 
@@ -428,7 +428,7 @@ impl ApiError {
 impl From<DbError> for ApiError {
     fn from(error: DbError) -> Self {
         match error {
-            DbError::NotFound(what) => Self::not_found(format!("this {what}")),
+            DbError::NotFound(what) => Self::not_found(what),
             DbError::StaleGeneration { actual } => Self::Stale {
                 generation: Some(Generation(actual)),
             },

@@ -12,7 +12,7 @@ pub struct Explained {
     /// The condition.
     #[serde(flatten)]
     condition: Condition,
-    /// One line for a person; empty when there is nothing to do.
+    /// How to fix it; empty when there is nothing to do.
     remedy: &'static str,
 }
 
@@ -33,7 +33,7 @@ pub struct ExplainedEvent {
     /// The event.
     #[serde(flatten)]
     event: Event,
-    /// One line for a person; empty when there is nothing to do.
+    /// How to fix it; empty when there is nothing to do.
     remedy: &'static str,
 }
 

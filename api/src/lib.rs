@@ -1,9 +1,8 @@
 //! The HTTP API: records desired state, reads status, and never touches the world itself.
 //!
 //! A request passes `server` (connections, headers, panics, access log), `dispatch` (route, caller,
-//! CSRF, fields) and one handler. [`access`] is the table that decides who may do what.
+//! CSRF, fields) and one handler. A [`route::Route`] beside each handler says who may use it and how.
 
-pub mod access;
 pub mod answer;
 pub mod auth;
 pub mod deps;
@@ -16,6 +15,7 @@ pub mod input;
 pub mod openapi;
 pub mod ports;
 pub mod reply;
+pub mod route;
 pub mod routes;
 pub mod server;
 pub mod settings;

@@ -12,6 +12,7 @@ use futures::stream::BoxStream;
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::{Generation, Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
+pub use schema::live::{LiveNumbers, LocalImage, LookBy, NextLook, Usage};
 use secrecy::SecretString;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -63,12 +64,12 @@ pub trait ContainerLogs: Send + Sync + 'static {
     async fn logs(&self, user: &Uid, query: LogQuery) -> Result<Option<LogStream>, PortError>;
 }
 
-/// What the engine knows of a container. Never a secret: of the environment, names only.
+/// A container as the engine reports it. Of the environment, names only: values may be secrets.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct ContainerDetails {
     /// The engine's id.
     pub id: String,
-    /// Its name on the engine.
+    /// Name on the engine.
     #[schema(example = "agentyard-alice")]
     pub name: String,
     /// `created`, `running`, `paused`, `restarting`, `removing`, `exited` or `dead`.
@@ -78,21 +79,21 @@ pub struct ContainerDetails {
     pub created_at: Timestamp,
     /// When it was last started.
     pub started_at: Option<Timestamp>,
-    /// When it last ended.
+    /// When it last exited.
     pub finished_at: Option<Timestamp>,
-    /// How it last ended; null while it runs.
+    /// Exit code of the last exit; null while it runs.
     pub exit_code: Option<i64>,
     /// Killed for using too much memory.
     pub oom_killed: bool,
-    /// The engine's own words when a start failed.
+    /// The engine's error when a start failed.
     pub error: String,
-    /// The id of its image.
+    /// Id of its image.
     pub image: String,
-    /// The restart that it was made for.
+    /// Opaque; the restart that it was created for.
     pub restart_token: Option<String>,
     /// It runs the adapter's debug command.
     pub debug: bool,
-    /// The command line in force.
+    /// Command line.
     pub command: Option<Vec<String>>,
     /// Names of environment variables.
     pub environment: Vec<String>,
@@ -137,24 +138,6 @@ pub trait ContainerInspect: Send + Sync + 'static {
     async fn inspect(&self, user: &Uid) -> Result<Option<ContainerDetails>, PortError>;
 }
 
-/// One sample of a container's resource use.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
-#[schema(as = ContainerUsage)]
-pub struct Usage {
-    /// Processor use in percent of one core.
-    pub cpu_percent: f64,
-    /// Memory in use, in bytes, without the page cache.
-    pub memory_bytes: u64,
-    /// Memory limit in bytes.
-    pub memory_limit_bytes: u64,
-    /// Number of processes.
-    pub pids: u64,
-    /// Bytes received on all networks.
-    pub network_rx_bytes: u64,
-    /// Bytes sent on all networks.
-    pub network_tx_bytes: u64,
-}
-
 /// Samples the resource use of users' containers.
 #[async_trait]
 pub trait ContainerStats: Send + Sync + 'static {
@@ -165,37 +148,14 @@ pub trait ContainerStats: Send + Sync + 'static {
     async fn stats(&self, user: &Uid) -> Result<Option<Usage>, PortError>;
 }
 
-/// What leads to the next look at an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LookBy {
-    /// A pass is under way, or about to begin.
-    Now,
-    /// The end of a back-off, or of a wait that the last pass asked for.
-    Timer,
-    /// The next full pass.
-    Resync,
-    /// Somebody who resumes it.
-    Resume,
-}
-
-/// When an object is looked at next without anybody's doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct NextLook {
-    /// What leads to it.
-    pub by: LookBy,
-    /// When; `None` while nothing is planned.
-    pub at: Option<Timestamp>,
-}
-
-/// What is wrong with a part of the service.
+/// A fault of a part of the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Fault {
     /// Since when.
     pub since: Timestamp,
-    /// What, in words that anybody may read: no names of users, no addresses, no paths.
+    /// What is wrong; public: no names of users, no addresses, no paths.
     pub message: String,
-    /// Whether the service should get no requests while it is so.
+    /// Whether the service should get no requests meanwhile.
     pub fatal: bool,
 }
 
@@ -214,12 +174,12 @@ pub trait Health: Send + Sync + 'static {
     fn parts(&self) -> Vec<PartHealth>;
 }
 
-/// Whether the engine could be reached lately.
+/// Whether the engine was reachable at the last attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct EngineState {
-    /// It could.
+    /// It was reachable.
     pub available: bool,
-    /// Its version, or why it couldn't.
+    /// Its version, or why it was not reachable.
     pub message: String,
 }
 
@@ -265,61 +225,19 @@ pub trait Leadership: Send + Sync + 'static {
     fn leader(&self) -> LeaderState;
 }
 
-/// Live numbers of one reconciler of this process. On a standby, which observes nothing, they are
-/// zero.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
-pub struct LiveNumbers {
-    /// Whether this process runs its passes.
-    pub leader: bool,
-    /// Keys that wait for a worker.
-    pub queue_depth: usize,
-    /// Keys that wait for a time: a back-off or a planned second look.
-    pub delayed: usize,
-    /// Passes under way.
-    pub in_flight: usize,
-    /// When the last full pass over all keys was queued.
-    pub last_resync_at: Option<Timestamp>,
-    /// How long listing the keys took, in milliseconds.
-    pub last_resync_ms: Option<u64>,
-    /// When the next full pass begins, unless something asks for it earlier.
-    pub next_resync_at: Option<Timestamp>,
-    /// Why keys could not be listed, if the last try failed.
-    pub resync_error: Option<String>,
-    /// Why the store could not be asked for changes, if the last try failed.
-    pub store_error: Option<String>,
-    /// Single objects that are paused.
-    pub paused_objects: usize,
-    /// The bell is gone; changes are found by polling.
-    pub bell_closed: bool,
-    /// The stream of world events is gone; changes of the world are found by the resync.
-    pub events_closed: bool,
-    /// The events of the world are not heard now; changes of the world are found by the resync.
-    pub events_lost: bool,
-    /// Objects whose last pass panicked.
-    pub panicked: usize,
-    /// Panics that were caught since the process began.
-    pub panics: u64,
-    /// When the last panic was caught.
-    pub last_panic_at: Option<Timestamp>,
-    /// Since when the reconciler gets nowhere although it should; null while it is alive.
-    pub stuck_since: Option<Timestamp>,
-    /// How that shows.
-    pub stuck: Option<String>,
-}
-
-/// A condition that a pass would set. It has no time yet.
+/// A condition that a reconciliation would set. It has no time yet.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct PlannedCondition {
-    /// What it speaks of.
+    /// Its type.
     #[serde(rename = "type")]
     pub kind: ConditionType,
-    /// Whether it would hold.
+    /// The status it would have.
     pub status: ConditionStatus,
-    /// Why, for programs.
+    /// Why, stable for programs.
     pub reason: Reason,
-    /// Why, for people.
+    /// Why, as a sentence.
     pub message: String,
-    /// One line for a person; empty when there is nothing to do.
+    /// How to fix it; empty when there is nothing to do.
     pub remedy: &'static str,
 }
 
@@ -335,16 +253,16 @@ impl From<Condition> for PlannedCondition {
     }
 }
 
-/// What the next pass over an object would do: a dry run.
+/// What the next reconciliation of an object would do: a dry run.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Plan {
     /// The generation of the desired state that was read.
     pub generation: Generation,
     /// The steps.
     pub actions: Vec<String>,
-    /// What the pass would say of the object.
+    /// The conditions that it would set.
     pub conditions: Vec<PlannedCondition>,
-    /// After how many milliseconds it would look again; null: at the resync.
+    /// After how many milliseconds it would reconcile again; null: at the resync.
     pub requeue_after_ms: Option<u64>,
 }
 
@@ -365,21 +283,6 @@ pub trait Reconcilers: Send + Sync + 'static {
     fn retry(&self, reconciler: &str, key: &str);
     /// Asks one reconciler, or all, to look at everything at once.
     fn wake(&self, reconciler: Option<&str>);
-}
-
-/// An image on the engine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LocalImage {
-    /// `sha256:…`
-    pub id: String,
-    /// References that point at it (`name:tag`), as the engine writes them.
-    pub repo_tags: Vec<String>,
-    /// Repository digests (`name@sha256:…`).
-    pub repo_digests: Vec<String>,
-    /// Size in bytes.
-    pub size: u64,
-    /// When it was built.
-    pub created_at: Timestamp,
 }
 
 /// Reads which images the engine has.

@@ -20,14 +20,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::access::{Access, Op, TABLE};
 use crate::auth::database::DatabaseAuthenticator;
 use crate::auth::login_limit::LoginLimit;
 use crate::auth::password::PasswordPool;
 use crate::auth::session::SessionClaims;
 use crate::auth::{Account, Authenticator, Role, Signer};
 use crate::deps::{Dependencies, Deps};
-use crate::dispatch::{Anyone, Api, Binder, Caller, OrdinaryUser, Session, Superadmin, Visitor};
+use crate::dispatch::{Anyone, Api, Caller, OrdinaryUser, Session, Superadmin, Visitor};
 use crate::error::ApiError;
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
@@ -38,6 +37,7 @@ use crate::ports::{
     RegistryTags, Usage,
 };
 use crate::reply::Reply;
+use crate::route::{Access, Handle, Route};
 use crate::settings::WebSettings;
 use crate::tag_cache::TagCache;
 use crate::watch::WatchHub;
@@ -273,20 +273,32 @@ impl World {
         crate::auth::csrf::token(&self.deps.signer, &name.parse().unwrap(), NOW)
     }
 
-    /// An API whose handlers tell that they were reached, but for those in `own`.
-    pub(crate) fn api(&self, own: Binder, replaced: &[Op]) -> Api {
-        let mut binder = own;
-        for route in TABLE.iter().filter(|route| !replaced.contains(&route.op)) {
-            let op = route.op;
-            binder = match route.access {
-                Access::Public => binder.bind(op, reached::<Anyone>),
-                Access::Visitor => binder.bind(op, reached::<Visitor>),
-                Access::Login => binder.bind(op, reached::<Session>),
-                Access::OrdinaryUser => binder.bind(op, reached::<OrdinaryUser>),
-                Access::Superadmin => binder.bind(op, reached::<Superadmin>),
-            };
-        }
-        Api::new(binder.build().unwrap(), self.deps.clone()).unwrap()
+    /// An API whose handlers say that they were reached, but for the routes in `own`.
+    pub(crate) fn api(&self, own: Vec<Route>) -> Api {
+        let mut routes = crate::routes::all();
+        routes.retain(|route| own.iter().all(|own| own.id != route.id));
+        let routes = routes.into_iter().map(|route| match route.access {
+            Access::Public => answered(route, reached::<Anyone>),
+            Access::Visitor => answered(route, reached::<Visitor>),
+            Access::Login => answered(route, reached::<Session>),
+            Access::OrdinaryUser => answered(route, reached::<OrdinaryUser>),
+            Access::Superadmin => answered(route, reached::<Superadmin>),
+        });
+        Api::new(routes.chain(own).collect(), self.deps.clone()).unwrap()
+    }
+}
+
+/// The route of an id with another handler.
+pub(crate) fn with_handler<X>(id: &str, handler: impl Handle<X>) -> Route {
+    let mut routes = crate::routes::all().into_iter();
+    answered(routes.find(|route| route.id == id).unwrap(), handler)
+}
+
+fn answered<X>(route: Route, handler: impl Handle<X>) -> Route {
+    assert_eq!(route.access, handler.access());
+    Route {
+        handler: handler.erase(),
+        ..route
     }
 }
 

@@ -1,7 +1,7 @@
 //! Accepted, then converged: holding an answer back until the reconcilers have made it so.
 //!
 //! A change is committed before anybody waits, and stays recorded whatever the wait ends with. So
-//! nothing here fails a request because of the world: what cannot be read now is looked at again,
+//! nothing here fails a request because of the world: what cannot be read now is read again,
 //! and at the end of the time the answer is "pending".
 
 use std::time::Duration;
@@ -27,10 +27,12 @@ use crate::explain::{Explained, explained};
 
 /// How long an answer about one object is held back when the client says nothing.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
-/// Other replicas' saves ring no bell here: look this often all the same.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Many objects may converge at once; no waiter looks more often than this.
-const LOOK_GAP: Duration = Duration::from_millis(50);
+/// Other replicas' saves ring no bell here: ask this often all the same.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+/// Many objects may converge at once; no waiter asks more often than this.
+const ASK_GAP: Duration = Duration::from_millis(50);
+/// The message of an answer that comes before the change has converged.
+const UNDER_WAY: &str = "requested; the change is under way";
 
 /// A committed change of one object's desired state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +82,7 @@ impl Change {
     }
 }
 
-/// How far a change is, as answers tell it.
+/// How far a change is, as answers report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -88,11 +90,11 @@ pub enum State {
     Converged,
     /// Recorded and under way.
     Pending,
-    /// Recorded, but a person must act first.
+    /// Recorded, but needs manual action.
     Failed,
 }
 
-/// What an answer tells of a change of desired state.
+/// What an answer reports of a change of desired state.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Converging {
     /// How far it is.
@@ -102,7 +104,7 @@ pub struct Converging {
     pub(crate) object: String,
     /// The generation that the change made.
     pub(crate) generation: Generation,
-    /// What is known so far, while it is under way.
+    /// The conditions so far, while it is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) conditions: Option<Vec<Explained>>,
 }
@@ -116,13 +118,20 @@ pub enum Settled {
     Pending(Vec<Condition>),
     /// Not before somebody resumes it; with what is known so far. Nobody waits for that.
     Paused(Vec<Condition>),
-    /// A person must act first.
+    /// Needs manual action.
     Failed {
-        /// Why, for programs.
+        /// Why, stable for programs.
         reason: Reason,
-        /// Why, for people.
+        /// Why, as a sentence.
         message: String,
     },
+}
+
+/// Nothing is known.
+impl Default for Settled {
+    fn default() -> Self {
+        Self::Pending(Vec::new())
+    }
 }
 
 impl Settled {
@@ -138,102 +147,67 @@ impl Settled {
     }
 }
 
+/// What an answer waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// The change was observed, and the object is as desired.
+    Converged,
+    /// A pass has observed the change, whatever it makes of it. What is gone needs no pass.
+    Noted,
+    /// A pass has observed that the object is paused.
+    Paused,
+    /// The deleted object is purged; a user: container gone, directory archived, name free.
+    Purged,
+}
+
 /// Waits for one change, at most `wait` ([`DEFAULT_WAIT`] when the client said nothing).
-pub async fn settle(deps: &Deps, change: &Change, wait: Option<Duration>) -> Settled {
-    let mut watch = Watch::new(deps, wait.unwrap_or(DEFAULT_WAIT));
-    loop {
-        let seen = match look(deps, change).await {
-            Ok(Settled::Pending(conditions)) => conditions,
-            Ok(settled) => return settled,
-            Err(error) => unreadable(&error),
-        };
-        if !watch.next().await {
-            return Settled::Pending(seen);
-        }
-    }
+pub async fn settle(deps: &Deps, change: &Change, until: Until, wait: Option<Duration>) -> Settled {
+    settle_all(deps, std::slice::from_ref(change), until, wait)
+        .await
+        .1
 }
 
-/// Waits for changes that one request made of several objects, at most `wait` ([`DEFAULT_WAIT`] when the
-/// client said nothing): until all have converged or one of them has failed. Returns which one decides.
-async fn settle_all<'a>(
+/// Waits for changes that one request made of several objects: until all of them have settled or one of
+/// them has failed. Returns the place of the one that decides.
+async fn settle_all(
     deps: &Deps,
-    first: &'a Change,
-    others: &'a [Change],
+    changes: &[Change],
+    until: Until,
     wait: Option<Duration>,
-) -> (&'a Change, Settled) {
-    let mut watch = Watch::new(deps, wait.unwrap_or(DEFAULT_WAIT));
-    loop {
-        let seen = match look_at_all(deps, first, others).await {
-            Ok((change, Settled::Pending(conditions))) => (change, conditions),
-            Ok(settled) => return settled,
-            Err(error) => (first, unreadable(&error)),
-        };
-        if !watch.next().await {
-            let (change, conditions) = seen;
-            return (change, Settled::Pending(conditions));
-        }
-    }
-}
-
-/// Waits until a deleted object is purged; a user: container gone, directory archived, name free.
-pub async fn settle_removal(deps: &Deps, deleted: &Change, wait: Option<Duration>) -> Settled {
-    let mut watch = Watch::new(deps, wait.unwrap_or(DEFAULT_WAIT));
-    loop {
-        let seen = match look_for_removal(deps, deleted).await {
-            Ok(Settled::Pending(conditions)) => conditions,
-            Ok(settled) => return settled,
-            Err(error) => unreadable(&error),
-        };
-        if !watch.next().await {
-            return Settled::Pending(seen);
-        }
-    }
-}
-
-/// Waits until a pass has taken note of a change, whatever it makes of it. What is gone needs no note.
-pub async fn settle_noted(deps: &Deps, change: &Change, wait: Option<Duration>) -> Settled {
-    let mut watch = Watch::new(deps, wait.unwrap_or(DEFAULT_WAIT));
-    loop {
-        let seen = match look_for_note(deps, change).await {
-            Ok(Settled::Pending(conditions)) => conditions,
-            Ok(settled) => return settled,
-            Err(error) => unreadable(&error),
-        };
-        if !watch.next().await {
-            return Settled::Pending(seen);
-        }
-    }
-}
-
-/// Waits until a pass has seen that an object is paused.
-pub async fn settle_pause(deps: &Deps, change: &Change, wait: Option<Duration>) -> Settled {
-    let mut watch = Watch::new(deps, wait.unwrap_or(DEFAULT_WAIT));
-    loop {
-        let seen = match read(deps, change.kind, &change.uid).await {
-            Ok(row) => row.map(|row| row.status.conditions).unwrap_or_default(),
-            Err(error) => unreadable(&error),
-        };
-        if is_true(&seen, ConditionType::Paused) {
-            return Settled::Converged;
-        }
-        if !watch.next().await {
-            return Settled::Pending(seen);
-        }
-    }
+) -> (usize, Settled) {
+    let ask = || decisive(deps, changes, until);
+    let settled = |(_, settled): &(usize, Settled)| !matches!(settled, Settled::Pending(_));
+    repeat(deps, wait.unwrap_or(DEFAULT_WAIT), ask, settled).await
 }
 
 /// Waits until no object of an operation is under way any more, at most `wait` (by default not at
 /// all). Returns how far it is then.
 pub async fn settle_operation(deps: &Deps, id: &str, wait: Option<Duration>) -> Progress {
-    let mut watch = Watch::new(deps, wait.unwrap_or(Duration::ZERO));
+    let ask = || progress_of(deps, id);
+    let done = |progress: &Progress| progress.total > 0 && !progress.is_under_way();
+    repeat(deps, wait.unwrap_or(Duration::ZERO), ask, done).await
+}
+
+/// Asks until the answer is the last one, or the time is up. A question that failed says nothing: it is
+/// logged, and the next one may succeed.
+async fn repeat<T: Default, Fut>(
+    deps: &Deps,
+    wait: Duration,
+    ask: impl Fn() -> Fut,
+    is_last: impl Fn(&T) -> bool,
+) -> T
+where
+    Fut: Future<Output = Result<T, DbError>>,
+{
+    let mut watch = Watch::new(deps, wait);
     loop {
-        let progress = match progress_of(deps, id).await {
-            Ok(progress) => progress,
-            Err(error) => unreadable(&error),
-        };
-        let done = progress.total > 0 && !progress.is_under_way();
-        if done || !watch.next().await {
-            return progress;
+        let answer = ask().await.unwrap_or_else(|error| {
+            let error = crate::error::chain(&error);
+            tracing::warn!(%error, "cannot read how far a change is; asking again");
+            T::default()
+        });
+        if is_last(&answer) || !watch.next().await {
+            return answer;
         }
     }
 }
@@ -249,28 +223,27 @@ pub async fn answer(
     wait: Option<Duration>,
     done: impl Into<String>,
 ) -> Result<Answer<Converging>, ApiError> {
-    let settled = settle(deps, change, wait).await;
-    reply(change, settled, done, "accepted; the change is under way")
+    let settled = settle(deps, change, Until::Converged, wait).await;
+    reply(change, settled, done, UNDER_WAY)
 }
 
-/// As [`answer`], for a change that made changes of other objects, too: it has converged when all of them
-/// have, and the failure of each is its own. The answer is about the first.
+/// As [`answer`], for a change that made a change of another object, too: it has converged when both have,
+/// and the failure of each is its own. The answer is about the first.
 ///
 /// # Errors
 /// [`ApiError::ObjectFailed`], about the object that failed.
 pub async fn answer_all(
     deps: &Deps,
-    first: &Change,
-    others: &[Change],
+    changes: &[Change; 2],
     wait: Option<Duration>,
     done: impl Into<String>,
 ) -> Result<Answer<Converging>, ApiError> {
-    let about = match settle_all(deps, first, others, wait).await {
-        (change, settled @ Settled::Failed { .. }) => (change, settled),
-        (_, settled) => (first, settled),
+    let (decides, settled) = settle_all(deps, changes, Until::Converged, wait).await;
+    let about = match settled {
+        Settled::Failed { .. } => &changes[decides],
+        _ => &changes[0],
     };
-    let under_way = "accepted; the change is under way";
-    reply(about.0, about.1, done, under_way)
+    reply(about, settled, done, UNDER_WAY)
 }
 
 /// Says how a wait ended.
@@ -296,7 +269,8 @@ pub fn reply(
         Settled::Converged => Ok(Answer::ok(done, told(State::Converged, None))),
         Settled::Pending(conditions) => Ok(pending(under_way.into(), conditions)),
         Settled::Paused(conditions) => {
-            let message = "accepted; it is paused, and the change waits for its resumption";
+            let message =
+                "requested; the object is paused, and the change takes effect once it is resumed";
             Ok(pending(message.to_owned(), conditions))
         }
         Settled::Failed { reason, message } => Err(failure(change, reason, message)),
@@ -398,7 +372,7 @@ fn snake_case(word: &str) -> String {
     code
 }
 
-/// Paces the looks of one waiter.
+/// Paces the questions of one waiter.
 pub(crate) struct Watch {
     ticks: watch::Receiver<u64>,
     deadline: Instant,
@@ -406,7 +380,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Takes note of all saves so far: one that comes after leads to another look.
+    /// Takes note of all saves so far: one that comes after leads to another question.
     pub(crate) fn new(deps: &Dependencies, wait: Duration) -> Self {
         let mut ticks = deps.status_ticks.clone();
         ticks.borrow_and_update();
@@ -417,20 +391,20 @@ impl Watch {
         }
     }
 
-    /// For whoever looks as long as a client listens.
+    /// For whoever asks as long as a client listens.
     pub(crate) fn unending(deps: &Dependencies) -> Self {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
         Self::new(deps, YEAR)
     }
 
-    /// Waits for a reason to look again. False when the time is up or the service stops.
+    /// Waits for a reason to ask again. False when the time is up or the service stops.
     pub(crate) async fn next(&mut self) -> bool {
         let now = Instant::now();
         if now >= self.deadline || self.shutdown.is_cancelled() {
             return false;
         }
-        let earliest = self.deadline.min(now + LOOK_GAP);
-        let latest = self.deadline.min(now + LOOK_EVERY);
+        let earliest = self.deadline.min(now + ASK_GAP);
+        let latest = self.deadline.min(now + ASK_EVERY);
         let tick = async {
             sleep_until(earliest).await;
             if self.ticks.changed().await.is_err() {
@@ -446,18 +420,6 @@ impl Watch {
     }
 }
 
-/// A look that failed says nothing: it is logged, and the next one may succeed.
-fn unreadable<T: Default>(error: &DbError) -> T {
-    let error = crate::error::chain(error);
-    tracing::warn!(%error, "cannot see how far a change is; looking again");
-    T::default()
-}
-
-async fn read(deps: &Deps, kind: Kind, uid: &Uid) -> Result<Option<ObjectRow>, DbError> {
-    let mut connection = deps.db.read().await?;
-    object::get(&mut connection, kind, uid).await
-}
-
 async fn progress_of(deps: &Deps, id: &str) -> Result<Progress, DbError> {
     let mut connection = deps.db.read().await?;
     let operation = operation::get(&mut connection, id).await?;
@@ -466,27 +428,31 @@ async fn progress_of(deps: &Deps, id: &str) -> Result<Progress, DbError> {
     Ok(count.progress)
 }
 
-async fn look(deps: &Deps, change: &Change) -> Result<Settled, DbError> {
-    let mut connection = deps.db.read().await?;
-    let row = object::get(&mut connection, change.kind, &change.uid).await?;
-    let paused = object::paused_reconcilers(&mut connection).await?;
-    Ok(judge(change, row, &paused))
-}
-
 /// How far changes are that were made together, and which of them decides.
-async fn look_at_all<'a>(
+async fn decisive(
     deps: &Deps,
-    first: &'a Change,
-    others: &'a [Change],
-) -> Result<(&'a Change, Settled), DbError> {
+    changes: &[Change],
+    until: Until,
+) -> Result<(usize, Settled), DbError> {
     let mut connection = deps.db.snapshot().await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
-    let mut decides = (first, Settled::Converged);
-    for change in std::iter::once(first).chain(others) {
+    let mut decides = (0, Settled::Converged);
+    for (at, change) in changes.iter().enumerate() {
         let row = object::get(&mut connection, change.kind, &change.uid).await?;
-        let settled = judge(change, row, &paused);
+        let settled = match until {
+            Until::Converged => judge(change, row, &paused),
+            Until::Noted => judge_note(change, row, &paused),
+            Until::Paused => judge_pause(row),
+            Until::Purged => {
+                let mut first = Vec::new();
+                for kind in change.kind.descriptor().removal_waits_for {
+                    first.extend(object::get(&mut connection, *kind, &change.uid).await?);
+                }
+                judge_removal(row, first, &paused)
+            }
+        };
         if settled.weight() > decides.1.weight() {
-            decides = (change, settled);
+            decides = (at, settled);
         }
     }
     Ok(decides)
@@ -511,27 +477,20 @@ fn judge(change: &Change, row: Option<ObjectRow>, paused: &[String]) -> Settled 
     held_up(&row, seen, paused).unwrap_or(Settled::Pending(row.status.conditions))
 }
 
-async fn look_for_note(deps: &Deps, change: &Change) -> Result<Settled, DbError> {
-    let mut connection = deps.db.snapshot().await?;
-    let Some(row) = object::get(&mut connection, change.kind, &change.uid).await? else {
-        return Ok(Settled::Converged);
+fn judge_note(change: &Change, row: Option<ObjectRow>, paused: &[String]) -> Settled {
+    let unseen = row.filter(|row| row.status.observed_generation < change.generation);
+    let Some(row) = unseen else {
+        return Settled::Converged;
     };
-    if row.status.observed_generation >= change.generation {
-        return Ok(Settled::Converged);
-    }
-    let paused = object::paused_reconcilers(&mut connection).await?;
-    Ok(held_up(&row, false, &paused).unwrap_or(Settled::Pending(row.status.conditions)))
+    held_up(&row, false, paused).unwrap_or(Settled::Pending(row.status.conditions))
 }
 
-async fn look_for_removal(deps: &Deps, deleted: &Change) -> Result<Settled, DbError> {
-    let mut connection = deps.db.snapshot().await?;
-    let row = object::get(&mut connection, deleted.kind, &deleted.uid).await?;
-    let mut first = Vec::new();
-    for kind in deleted.kind.descriptor().removal_waits_for {
-        first.extend(object::get(&mut connection, *kind, &deleted.uid).await?);
+fn judge_pause(row: Option<ObjectRow>) -> Settled {
+    let conditions = row.map(|row| row.status.conditions).unwrap_or_default();
+    if is_true(&conditions, ConditionType::Paused) {
+        return Settled::Converged;
     }
-    let paused = object::paused_reconcilers(&mut connection).await?;
-    Ok(judge_removal(row, first, &paused))
+    Settled::Pending(conditions)
 }
 
 /// How far a removal is. An object goes last; what holds it up may be one of those that must go `first`.

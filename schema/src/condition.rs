@@ -29,7 +29,7 @@ pub enum ConditionType {
     Paused,
 }
 
-/// Whether a condition holds.
+/// A condition's status.
 #[derive(
     Debug,
     Clone,
@@ -356,15 +356,15 @@ impl Reason {
     }
 }
 
-/// One statement about an object.
+/// A condition of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Condition {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: ConditionType,
-    /// Whether it holds.
+    /// Its status.
     pub status: ConditionStatus,
-    /// Why, for programs.
+    /// Why, stable for programs.
     pub reason: Reason,
     /// Why, for operators. Never holds a secret.
     pub message: String,
@@ -372,7 +372,7 @@ pub struct Condition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "agent-config/alice")]
     pub waits_for: Option<ObjectRef>,
-    /// The generation this statement was made for.
+    /// The generation that was observed.
     pub observed_generation: Generation,
     /// When `status` last changed.
     pub last_transition_at: Timestamp,

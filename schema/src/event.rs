@@ -65,17 +65,17 @@ statements! {
 /// Something that happened to an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Event {
-    /// Rises with every event.
+    /// Increases with every event.
     pub id: i64,
     /// `kind/name` of the object.
     pub object: String,
-    /// Its identity: distinguishes two bearers of one name.
+    /// Its identity, which differs between objects of the same name.
     pub uid: Uid,
-    /// Why, for programs.
+    /// Why, stable for programs.
     pub reason: String,
     /// The step that was taken; empty when none was.
     pub action: String,
-    /// What happened, for people. Never a secret.
+    /// What happened, as a sentence. Never contains a secret.
     pub message: String,
     /// How often.
     pub count: i64,
@@ -222,7 +222,7 @@ pub struct Filter {
     /// Only those of objects that have or had this name (case-insensitively): what happened to an
     /// object that is gone can still be shown.
     pub name: Option<String>,
-    /// Only those with this reason.
+    /// Only events with this reason.
     pub reason: Option<Reason>,
     /// Case-insensitive substring of name, reason or message; empty matches all.
     pub search: String,

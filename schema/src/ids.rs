@@ -140,7 +140,7 @@ impl<'de> Deserialize<'de> for ObjectRef {
     }
 }
 
-/// A moment, in milliseconds since the Unix epoch, UTC.
+/// A time, in milliseconds since the Unix epoch; RFC 3339 in UTC when written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, utoipa::ToSchema)]
 #[schema(value_type = String, format = DateTime, example = "2026-05-11T11:46:40Z")]
 pub struct Timestamp(i64);

@@ -21,6 +21,7 @@ pub mod ids;
 pub mod image;
 pub mod kind;
 pub mod lease;
+pub mod live;
 pub mod meta;
 pub mod object;
 pub mod operation;

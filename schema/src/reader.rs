@@ -18,6 +18,9 @@ impl Db {
     }
 }
 
+/// A connection whose reads all see one state.
+pub type Snapshot = Transaction<'static, Any>;
+
 impl Reader {
     /// As [`Db::read`].
     pub async fn read(&self) -> Result<sqlx::pool::PoolConnection<Any>, DbError> {
@@ -25,7 +28,7 @@ impl Reader {
     }
 
     /// As [`Db::snapshot`].
-    pub async fn snapshot(&self) -> Result<Transaction<'static, Any>, DbError> {
+    pub async fn snapshot(&self) -> Result<Snapshot, DbError> {
         self.0.snapshot().await
     }
 

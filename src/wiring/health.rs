@@ -299,8 +299,8 @@ impl Health {
         let summaries = self.handles.iter().map(|handle| handle.summary());
         let (mut objects, mut latest) = (0, None);
         for summary in summaries {
-            objects += summary.panicked;
-            latest = latest.max(summary.last_panic_at);
+            objects += summary.live.panicked;
+            latest = latest.max(summary.live.last_panic_at);
         }
         let recent = latest.filter(|at| now.since(*at) < RECENT);
         if objects == 0 && recent.is_none() {

@@ -211,7 +211,7 @@ pub async fn build(
         let _ = shutdown.run_until_cancelled(health.run()).await;
         Ok(())
     });
-    let api = Api::new(api::routes::registry()?, deps)?;
+    let api = Api::new(api::routes::all(), deps)?;
     let server = Server::new(api, limits());
 
     let scheme = if speaks_tls { "https" } else { "http" };

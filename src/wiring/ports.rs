@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::ports::{
     AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
     EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LocalImage,
-    LogQuery, LogStream, LookBy, Mount, NextLook, Plan, PortError, Pulls as PullsPort, Reconcilers,
+    LogQuery, LogStream, Mount, NextLook, Plan, PortError, Pulls as PullsPort, Reconcilers,
     RegistryError, RegistryTags, Usage,
 };
 use async_trait::async_trait;
@@ -18,7 +18,7 @@ use reconcilers::drivers::registry::{OciRegistry, Registry};
 use reconcilers::engine::view::{Connection, EngineView, Sight};
 use reconcilers::image::pulls::Pulls;
 use reconcilers::runtime::leader::Leadership;
-use reconcilers::runtime::summary::{self, ReconcilerHandle, Summary};
+use reconcilers::runtime::summary::ReconcilerHandle;
 use schema::ids::Uid;
 use schema::image::{ImageReference, PullLog, RunningPull};
 use secrecy::SecretString;
@@ -146,35 +146,15 @@ impl ContainerStats for Ports {
         let Some(container) = self.container(user).await? else {
             return Ok(None);
         };
-        let stats = self
-            .view
-            .engine()
-            .stats(&container.id)
-            .await
-            .map_err(port_error)?;
-        Ok(stats.map(|stats| Usage {
-            cpu_percent: stats.cpu_percent,
-            memory_bytes: stats.memory_bytes,
-            memory_limit_bytes: stats.memory_limit_bytes,
-            pids: stats.pids,
-            network_rx_bytes: stats.network_rx_bytes,
-            network_tx_bytes: stats.network_tx_bytes,
-        }))
+        let stats = self.view.engine().stats(&container.id).await;
+        stats.map_err(port_error)
     }
 }
 
 #[async_trait]
 impl Images for Ports {
     async fn list(&self) -> Result<Vec<LocalImage>, PortError> {
-        let images = self.view.engine().images().await.map_err(port_error)?;
-        let images = images.into_iter().map(|image| LocalImage {
-            id: image.id,
-            repo_tags: image.repo_tags,
-            repo_digests: image.repo_digests,
-            size: image.size,
-            created_at: image.created_at,
-        });
-        Ok(images.collect())
+        self.view.engine().images().await.map_err(port_error)
     }
 }
 
@@ -249,36 +229,14 @@ impl LeadershipPort for Ports {
     }
 }
 
-/// What is live of a summary; its counts of objects come from the database.
-fn live_numbers(summary: Summary) -> (&'static str, LiveNumbers) {
-    let live = LiveNumbers {
-        leader: summary.leader,
-        queue_depth: summary.queue_depth,
-        delayed: summary.delayed,
-        in_flight: summary.in_flight,
-        last_resync_at: summary.last_resync_at,
-        last_resync_ms: summary.last_resync_ms,
-        next_resync_at: summary.next_resync_at,
-        resync_error: summary.resync_error,
-        store_error: summary.store_error,
-        paused_objects: summary.paused_objects,
-        bell_closed: summary.bell_closed,
-        events_closed: summary.events_closed,
-        events_lost: summary.events_lost,
-        panicked: summary.panicked,
-        panics: summary.panics,
-        last_panic_at: summary.last_panic_at,
-        stuck_since: summary.stuck_since,
-        stuck: summary.stuck,
-    };
-    (summary.name, live)
-}
-
 #[async_trait]
 impl Reconcilers for Ports {
     fn summaries(&self) -> Vec<(&'static str, LiveNumbers)> {
         let summaries = self.handles.iter().map(|handle| handle.summary());
-        summaries.map(live_numbers).collect()
+        // Counts of objects come from the database.
+        summaries
+            .map(|summary| (summary.name, summary.live))
+            .collect()
     }
 
     async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Plan>, String> {
@@ -298,14 +256,7 @@ impl Reconcilers for Ports {
 
     fn next_look(&self, reconciler: &str, key: &str) -> Option<NextLook> {
         let handle = self.handles.iter().find(|h| h.name() == reconciler)?;
-        let look = handle.next_look(key)?;
-        let by = match look.by {
-            summary::LookBy::Now => LookBy::Now,
-            summary::LookBy::Timer => LookBy::Timer,
-            summary::LookBy::Resync => LookBy::Resync,
-            summary::LookBy::Resume => LookBy::Resume,
-        };
-        Some(NextLook { by, at: look.at })
+        handle.next_look(key)
     }
 
     fn retry(&self, reconciler: &str, key: &str) {

@@ -87,7 +87,7 @@ async fn wait_running(bench: &InProcess, users: usize) {
             .service
             .handles
             .iter()
-            .all(|h| h.summary().queue_depth == 0);
+            .all(|h| h.summary().live.queue_depth == 0);
         if dirty.is_empty() && idle {
             return;
         }

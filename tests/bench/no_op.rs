@@ -35,12 +35,15 @@ pub async fn run() {
         .unwrap();
     let mut best = Duration::MAX;
     for _ in 0..5 {
-        let before = handle.summary().last_resync_at;
+        let before = handle.summary().live.last_resync_at;
         let begin = Instant::now();
         handle.wake();
         loop {
             let now = handle.summary();
-            if now.last_resync_at != before && now.queue_depth == 0 && now.in_flight == 0 {
+            if now.live.last_resync_at != before
+                && now.live.queue_depth == 0
+                && now.live.in_flight == 0
+            {
                 break;
             }
             tokio::time::sleep(Duration::from_micros(500)).await;

@@ -111,7 +111,9 @@ impl InProcess {
                     "user" | "container" => users,
                     _ => summary.objects,
                 };
-                summary.ready == wanted && summary.queue_depth == 0 && summary.in_flight == 0
+                summary.ready == wanted
+                    && summary.live.queue_depth == 0
+                    && summary.live.in_flight == 0
             });
             if done && self.nothing_is_dirty().await {
                 return;
@@ -131,7 +133,9 @@ impl InProcess {
     pub async fn resync(&self) {
         let handles = &self.service.handles;
         let summaries = || handles.iter().map(|handle| handle.summary());
-        let before: Vec<_> = summaries().map(|summary| summary.last_resync_at).collect();
+        let before: Vec<_> = summaries()
+            .map(|summary| summary.live.last_resync_at)
+            .collect();
         // The clock of the summaries counts milliseconds.
         tokio::time::sleep(Duration::from_millis(5)).await;
         for handle in handles {
@@ -140,7 +144,9 @@ impl InProcess {
         loop {
             tokio::time::sleep(Duration::from_millis(5)).await;
             let done = summaries().zip(&before).all(|(now, before)| {
-                now.last_resync_at != *before && now.queue_depth == 0 && now.in_flight == 0
+                now.live.last_resync_at != *before
+                    && now.live.queue_depth == 0
+                    && now.live.in_flight == 0
             });
             if done {
                 return;

@@ -3,11 +3,11 @@
 use http::HeaderMap;
 use schema::ids::Timestamp;
 
-use crate::access::Access;
 use crate::auth::session::{self, SessionClaims};
 use crate::auth::{Account, Authenticator, Role, Signer};
 use crate::deps::Dependencies;
 use crate::error::ApiError;
+use crate::route::Access;
 use crate::server::{Peer, Surface};
 
 /// A live session.
@@ -38,7 +38,7 @@ impl Session {
 
 /// Who has been found to call.
 #[derive(Debug, Clone)]
-pub(super) enum Identity {
+pub enum Identity {
     /// Nobody in particular.
     Nobody,
     /// A live session.
@@ -67,18 +67,13 @@ fn socket_label(uid: Option<u32>) -> String {
 
 /// A kind of caller that a handler can ask for.
 pub trait Caller: Sized + Send + 'static {
-    /// The access a route must have for such a handler.
+    /// The access of a route with such a handler.
     const ACCESS: Access;
 
     /// Makes one of what was found; `None` if that is not enough, which the dispatcher has ruled
     /// out before.
-    #[doc(hidden)]
-    fn from_found(found: Identified) -> Option<Self>;
+    fn from_identity(identity: Identity) -> Option<Self>;
 }
-
-/// What the dispatcher has found out, sealed.
-#[doc(hidden)]
-pub struct Identified(pub(super) Identity);
 
 /// Anybody; no session was looked up.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +82,7 @@ pub struct Anyone;
 impl Caller for Anyone {
     const ACCESS: Access = Access::Public;
 
-    fn from_found(_: Identified) -> Option<Self> {
+    fn from_identity(_: Identity) -> Option<Self> {
         Some(Self)
     }
 }
@@ -99,8 +94,8 @@ pub struct Visitor(pub Option<Session>);
 impl Caller for Visitor {
     const ACCESS: Access = Access::Visitor;
 
-    fn from_found(found: Identified) -> Option<Self> {
-        match found.0 {
+    fn from_identity(identity: Identity) -> Option<Self> {
+        match identity {
             Identity::Session(session) => Some(Self(Some(session))),
             Identity::Nobody | Identity::Socket(_) => Some(Self(None)),
         }
@@ -110,8 +105,8 @@ impl Caller for Visitor {
 impl Caller for Session {
     const ACCESS: Access = Access::Login;
 
-    fn from_found(found: Identified) -> Option<Self> {
-        match found.0 {
+    fn from_identity(identity: Identity) -> Option<Self> {
+        match identity {
             Identity::Session(session) => Some(session),
             Identity::Nobody | Identity::Socket(_) => None,
         }
@@ -125,8 +120,8 @@ pub struct OrdinaryUser(pub Session);
 impl Caller for OrdinaryUser {
     const ACCESS: Access = Access::OrdinaryUser;
 
-    fn from_found(found: Identified) -> Option<Self> {
-        let session = Session::from_found(found)?;
+    fn from_identity(identity: Identity) -> Option<Self> {
+        let session = Session::from_identity(identity)?;
         (session.account.role == Role::User).then_some(Self(session))
     }
 }
@@ -169,8 +164,8 @@ pub struct Superadmin(pub Actor);
 impl Caller for Superadmin {
     const ACCESS: Access = Access::Superadmin;
 
-    fn from_found(found: Identified) -> Option<Self> {
-        match found.0 {
+    fn from_identity(identity: Identity) -> Option<Self> {
+        match identity {
             Identity::Session(session) if session.account.role == Role::Superadmin => {
                 Some(Self(Actor::Session(session)))
             }
@@ -215,11 +210,9 @@ pub(super) async fn identify(
             Err(ApiError::NotSignedIn)
         }
         (Access::OrdinaryUser, Some(Role::Superadmin)) => Err(ApiError::WrongRole(
-            "this is for ordinary users; a superadmin has no container of their own",
+            "for ordinary users only; superadmins have no container",
         )),
-        (Access::Superadmin, Some(Role::User)) => {
-            Err(ApiError::WrongRole("this is for superadmins"))
-        }
+        (Access::Superadmin, Some(Role::User)) => Err(ApiError::WrongRole("for superadmins only")),
     }
 }
 

@@ -4,7 +4,6 @@
 //! and parameters, handler. A handler therefore never runs for a request that may not reach it.
 
 mod caller;
-mod registry;
 mod router;
 
 use std::sync::Arc;
@@ -18,10 +17,9 @@ use tokio::sync::watch;
 use warp::Filter;
 use warp::filters::BoxedFilter;
 
-pub use caller::{Actor, Anyone, Caller, OrdinaryUser, Session, Superadmin, Visitor};
-pub use registry::{Binder, Registry, RegistryError};
+pub use caller::{Actor, Anyone, Caller, Identity, OrdinaryUser, Session, Superadmin, Visitor};
+pub use router::AddressTwice;
 
-use crate::access::{Access, BodyKind, Modes, Route};
 use crate::auth::{client_address, cors, csrf, origin};
 use crate::deps::Deps;
 use crate::error::ApiError;
@@ -29,15 +27,14 @@ use crate::input::{
     BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_query, read_upload,
 };
 use crate::reply::{Reply, Response};
+use crate::route::{Access, BodyKind, Modes, Route};
 use crate::server::{RequestContext, Surface};
 use crate::settings::{AuthMode, WebSettings};
-use caller::Identity;
 use router::{Found, Router};
 
 /// The service as one filter over all routes.
 pub struct Api {
     router: Router,
-    registry: Registry,
     deps: Deps,
     /// Memory for the bodies of routes that anybody may use.
     anybody: BodyBudget,
@@ -66,14 +63,13 @@ struct Head {
 }
 
 impl Api {
-    /// Binds the routes to their handlers.
+    /// The service with these routes.
     ///
     /// # Errors
-    /// [`RegistryError`] when two routes of the table have one address.
-    pub fn new(registry: Registry, deps: Deps) -> Result<Self, RegistryError> {
+    /// [`AddressTwice`] when two of them have one address.
+    pub fn new(routes: Vec<Route>, deps: Deps) -> Result<Self, AddressTwice> {
         Ok(Self {
-            router: Router::new()?,
-            registry,
+            router: Router::new(routes)?,
             deps,
             anybody: BodyBudget::of_anybody(),
             sessions: BodyBudget::of_sessions(),
@@ -206,9 +202,7 @@ impl Api {
             fields,
             meta: self.meta(head, route, settings, trail),
         };
-        self.registry
-            .call(route.op, identity, input, self.deps.clone())
-            .await
+        route.handler.call(identity, input, self.deps.clone()).await
     }
 
     /// Of the memory for bodies that the route's callers share.
@@ -268,7 +262,7 @@ impl Api {
             client_address::forwarded_https(peer.ip(), &head.headers, &settings.trusted_proxies)
         });
         Meta {
-            op: route.op,
+            action: route.id,
             actor: trail.caller.clone(),
             request_id: head.context.id.clone(),
             client: trail.client,
@@ -302,7 +296,7 @@ fn check_mode(route: &Route, settings: &WebSettings) -> Result<(), ApiError> {
     match (route.modes, settings.auth_mode) {
         (Modes::Any, _) | (Modes::LocalOnly, AuthMode::Local) => Ok(()),
         (Modes::LocalOnly, AuthMode::Ldap | AuthMode::Oidc) => Err(ApiError::ModeForbidden(
-            "accounts and passwords are managed elsewhere",
+            "accounts and passwords are managed by a directory or an identity provider",
         )),
     }
 }

@@ -1,24 +1,30 @@
 //! Looks up paths.
 
+use std::collections::BTreeMap;
+
 use http::Method;
 
-use super::registry::RegistryError;
-use crate::access::{Route, TABLE};
+use crate::route::Route;
+
+/// Two routes have one address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("two routes have the address {0}")]
+pub struct AddressTwice(pub(crate) &'static str);
 
 /// The routes of one path.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Node {
-    get: Option<&'static Route>,
-    post: Option<&'static Route>,
+    get: Option<Route>,
+    post: Option<Route>,
 }
 
 impl Node {
     /// The route of a method; HEAD is answered like GET.
-    pub(super) fn route(&self, method: &Method) -> Option<&'static Route> {
+    pub(super) fn route(&self, method: &Method) -> Option<&Route> {
         if *method == Method::GET || *method == Method::HEAD {
-            self.get
+            self.get.as_ref()
         } else if *method == Method::POST {
-            self.post
+            self.post.as_ref()
         } else {
             None
         }
@@ -36,56 +42,47 @@ impl Node {
 
     /// Whether the listener for agents serves this path.
     pub(super) fn for_agents(&self) -> bool {
-        self.get.or(self.post).is_some_and(|route| route.for_agents)
+        let route = self.get.as_ref().or(self.post.as_ref());
+        route.is_some_and(|route| route.for_agents)
     }
 }
 
 /// A path that exists.
-pub(super) struct Found {
-    pub(super) node: Node,
+pub(super) struct Found<'a> {
+    pub(super) node: &'a Node,
     /// Parameters as they stand in the path, not decoded yet.
     pub(super) params: Vec<(String, String)>,
 }
 
-/// All paths of the table.
+/// All routes by their paths.
 pub(super) struct Router {
     paths: matchit::Router<Node>,
 }
 
 impl Router {
-    pub(super) fn new() -> Result<Self, RegistryError> {
-        let mut nodes: Vec<(&'static str, Node)> = Vec::new();
-        for route in TABLE {
-            let at = match nodes.iter().position(|(path, _)| *path == route.path) {
-                Some(at) => at,
-                None => {
-                    nodes.push((route.path, Node::default()));
-                    nodes.len() - 1
-                }
-            };
-            let Some((_, node)) = nodes.get_mut(at) else {
-                continue;
-            };
+    pub(super) fn new(routes: Vec<Route>) -> Result<Self, AddressTwice> {
+        let mut nodes: BTreeMap<&'static str, Node> = BTreeMap::new();
+        for route in routes {
+            let path = route.path;
+            let node = nodes.entry(path).or_default();
             let slot = if route.post {
                 &mut node.post
             } else {
                 &mut node.get
             };
             if slot.replace(route).is_some() {
-                return Err(RegistryError::AddressTwice(route.path));
+                return Err(AddressTwice(path));
             }
         }
         let mut paths = matchit::Router::new();
         for (path, node) in nodes {
-            paths
-                .insert(path, node)
-                .map_err(|_| RegistryError::AddressTwice(path))?;
+            paths.insert(path, node).map_err(|_| AddressTwice(path))?;
         }
         Ok(Self { paths })
     }
 
     /// Finds a path. `/api/v1/…` is `/api/…`, and one trailing slash does not matter.
-    pub(super) fn find(&self, path: &str) -> Option<Found> {
+    pub(super) fn find(&self, path: &str) -> Option<Found<'_>> {
         let path = match path.strip_suffix('/') {
             Some(stem) if !stem.is_empty() && !stem.ends_with('/') => stem,
             _ => path,
@@ -100,7 +97,7 @@ impl Router {
         };
         let matched = self.paths.at(path).ok()?;
         Some(Found {
-            node: *matched.value,
+            node: matched.value,
             params: matched
                 .params
                 .iter()
@@ -115,6 +112,10 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    fn router() -> Router {
+        Router::new(crate::routes::all()).unwrap()
+    }
 
     #[rstest]
     #[case("/api/health", true)]
@@ -139,16 +140,12 @@ mod tests {
     #[case("/api/admin/reconcile/objects//alice", false)]
     #[case("/api/admin/reconcile/objects/container/alice/x", false)]
     fn paths_match_exactly(#[case] path: &str, #[case] exists: bool) {
-        assert_eq!(
-            Router::new().unwrap().find(path).is_some(),
-            exists,
-            "{path}"
-        );
+        assert_eq!(router().find(path).is_some(), exists, "{path}");
     }
 
     #[test]
     fn parameters_are_the_segments_of_their_names() {
-        let router = Router::new().unwrap();
+        let router = router();
         let found = router
             .find("/api/v1/admin/reconcile/objects/container/a%40b/")
             .unwrap();
@@ -160,8 +157,15 @@ mod tests {
     }
 
     #[test]
+    fn an_address_has_one_route() {
+        let twice = [crate::routes::all(), crate::routes::all()];
+        let error = Router::new(twice.into_iter().flatten().collect()).err();
+        assert_eq!(error, Some(AddressTwice("/api/openapi.json")));
+    }
+
+    #[test]
     fn a_path_knows_all_its_methods() {
-        let router = Router::new().unwrap();
+        let router = router();
         let node = |path| router.find(path).unwrap().node;
         assert_eq!(node("/api/config").allow(), "GET, HEAD, POST, OPTIONS");
         assert_eq!(node("/api/health").allow(), "GET, HEAD, OPTIONS");

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::access::{self, Access, Expect, Op, TABLE, Token, Who};
 use crate::auth::Role;
 use crate::input::{Input, Nothing};
+use crate::route::matrix::{Expect, Token, Who, matrix};
+use crate::routes;
 use crate::server::Peer;
-use crate::testing::{World, world};
+use crate::testing::{World, with_handler, world};
 
 mod bodies;
 
@@ -24,7 +25,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 type Filter = BoxedFilter<(crate::reply::Response,)>;
 
 fn reached(world: &World) -> Filter {
-    world.api(Binder::default(), &[]).filter()
+    world.api(Vec::new()).filter()
 }
 
 fn json_of(response: &Response<bytes::Bytes>) -> Value {
@@ -69,7 +70,7 @@ fn concrete(path: &str) -> String {
 async fn l20_every_route_admits_exactly_whom_the_table_says() {
     let world = world().await;
     let filter = reached(&world);
-    for case in access::matrix() {
+    for case in matrix(&routes::all()) {
         let name = match case.who {
             Who::Anonymous => None,
             Who::OrdinaryUser => Some("alice"),
@@ -139,9 +140,9 @@ async fn paths_and_methods_are_told_apart() {
             assert_eq!(send(method, path).await.status(), 404, "{method} {path}");
         }
     }
-    for route in TABLE {
+    for route in routes::all() {
         let path = concrete(route.path);
-        let sibling = TABLE
+        let sibling = routes::all()
             .iter()
             .any(|other| other.path == route.path && other.post != route.post);
         let other = if route.post { "GET" } else { "POST" };
@@ -172,7 +173,7 @@ async fn paths_and_methods_are_told_apart() {
 async fn every_route_has_its_versioned_twin_and_trailing_slash() {
     let world = world().await;
     let filter = reached(&world);
-    for route in TABLE.iter().filter(|route| !route.post) {
+    for route in routes::all().into_iter().filter(|route| !route.post) {
         let path = concrete(route.path);
         let name = if route.access == Access::OrdinaryUser {
             "alice"
@@ -249,7 +250,10 @@ async fn accounts_are_not_made_by_hand_outside_local_mode() {
         ..WebSettings::default()
     };
     world.settings.send(Arc::new(settings)).unwrap();
-    for route in TABLE.iter().filter(|route| route.modes == Modes::LocalOnly) {
+    for route in routes::all()
+        .into_iter()
+        .filter(|route| route.modes == Modes::LocalOnly)
+    {
         let name = if route.access == Access::OrdinaryUser {
             "alice"
         } else {
@@ -373,8 +377,9 @@ async fn echo(caller: Superadmin, input: Input<Echo>, _: Deps) -> Result<Reply, 
 }
 
 fn echoing(world: &World) -> Filter {
-    let own = Binder::default().bind(Op::ContainerStart, echo);
-    world.api(own, &[Op::ContainerStart]).filter()
+    world
+        .api(vec![with_handler("container_start", echo)])
+        .filter()
 }
 
 const START: &str = "/api/admin/container/start";
@@ -415,7 +420,7 @@ async fn the_admin_socket_acts_as_superadmin_without_cookie_and_token() {
 async fn the_listener_for_agents_serves_nothing_else() {
     let world = world().await;
     let filter = reached(&world);
-    for route in TABLE {
+    for route in routes::all() {
         let context = RequestContext {
             peer: Peer {
                 surface: Surface::Agent,
@@ -484,8 +489,8 @@ async fn remember(visitor: Visitor, _: Input<Nothing>, _: Deps) -> Result<Reply,
 #[tokio::test]
 async fn a_visitor_may_have_a_session_or_not() {
     let world = world().await;
-    let own = Binder::default().bind(Op::Logout, remember);
-    let filter = world.api(own, &[Op::Logout]).filter();
+    let api = world.api(vec![with_handler("logout", remember)]);
+    let filter = api.filter();
     let with = post(&filter, "/api/logout", &world.cookie("alice"), FORM, "").await;
     assert_eq!(json_of(&with)["name"], "alice");
     assert_eq!(with.headers()[SET_COOKIE], "session=");

@@ -24,7 +24,6 @@ pub(crate) use budget::{BodyBudget, Share};
 pub use fields::Fields;
 pub(crate) use urlencoded::decode_segment;
 
-use crate::access::Op;
 use crate::deps::Dependencies;
 use crate::error::ApiError;
 use crate::server::RequestId;
@@ -39,8 +38,8 @@ pub const MAX_PAGE_SIZE: u32 = 200;
 /// Facts about a request beside its parameters.
 #[derive(Debug, Clone)]
 pub struct Meta {
-    /// What is asked for.
-    pub op: Op,
+    /// What is asked for: the id of the route.
+    pub action: &'static str,
     /// Who asks: an account's name, `socket:<uid>`, or nobody known.
     pub actor: Option<String>,
     /// The id under which the log speaks of this request.
@@ -70,7 +69,7 @@ impl Meta {
         Author {
             actor: self.actor.clone().unwrap_or_else(|| "-".to_owned()),
             address: address.unwrap_or_default(),
-            action: self.op.to_string(),
+            action: self.action.to_owned(),
             request_id: self.request_id.to_string(),
         }
     }

@@ -3,14 +3,14 @@
 use serde_json::{Map, Value, json};
 use strum::VariantArray;
 
-use super::notes::Area;
 use crate::deps::VERSION;
 use crate::input::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, MAX_WAIT};
+use crate::route::Area;
 
 const DESCRIPTION: &str = "\
-Agentyard records what is wanted and makes it so: a POST writes desired state, and reconcilers converge on it.
+Agentyard runs an agent container for each user. It records desired state and reconciles: a POST writes desired state, and reconcilers converge on it.
 
-**Addresses.** Everything under `/api/` is served under `/api/v1/`, too, and a trailing slash does not matter. \
+**Addresses.** Everything under `/api/` is also served under `/api/v1/`, and a trailing slash does not matter. \
 Unknown addresses are 404 `not_found`, other methods 405 `method_not_allowed` with `Allow`; HEAD is answered like \
 GET, and OPTIONS with 204 and `Allow`.
 
@@ -51,11 +51,11 @@ pub(super) fn frame(schemas: Map<String, Value>) -> Value {
             "securitySchemes": {
                 "session": {
                     "type": "apiKey", "in": "cookie", "name": "session",
-                    "description": "Set by signing in; holds for 24 hours, or until it is ended",
+                    "description": "Set by signing in; valid for 24 hours, or until it is ended",
                 },
                 "csrf": {
                     "type": "apiKey", "in": "header", "name": "X-CSRF-Token",
-                    "description": "From `GET /api/csrf`; the field `csrf_token` does as well",
+                    "description": "From `GET /api/csrf`; the field `csrf_token` is accepted, too",
                 },
             },
         },
@@ -85,17 +85,17 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
                     "success": {"type": "boolean", "enum": [false]},
                     "error": {"type": "string", "description": "A sentence for people"},
                     "code": {"type": "string", "description": "Stable, for programs"},
-                    "field": {"type": "string", "description": "With `invalid_parameter`: the field to blame, when there is one"},
+                    "field": {"type": "string", "description": "With `invalid_parameter`: the field, if it is one"},
                     "limit": {"type": "integer", "description": "With `too_large`: the limit in bytes"},
-                    "generation": {"type": "integer", "description": "With `stale_generation`: the present one; with a failed object: the one that failed"},
+                    "generation": {"type": "integer", "description": "With `stale_generation`: the current one; with a failed object: the one that failed"},
                     "object": {"type": "string", "description": "The object that failed", "example": "container/alice"},
                     "reason": {"type": "string", "description": "Why the object failed: the reason of its condition", "example": "ImageMissing"},
-                    "remedy": {"type": "string", "description": "What a person can do about it"},
-                    "users": {"type": "array", "items": {"type": "string"}, "description": "With `image_in_use`: who uses it, 200 at most"},
-                    "alternatives": {"type": "array", "items": {"type": "string"}, "description": "With `image_in_use`: other references of the repository that are there, newest first"},
+                    "remedy": {"type": "string", "description": "How to fix it"},
+                    "users": {"type": "array", "items": {"type": "string"}, "description": "With `image_in_use`: its users, at most 200"},
+                    "alternatives": {"type": "array", "items": {"type": "string"}, "description": "With `image_in_use`: other references of the repository on the engine, newest first"},
                     "state": {"type": "string", "enum": ["failed"], "description": "The object failed; what is desired stays recorded"},
                     "username": {"type": "string", "description": "The account that was created although its container failed"},
-                    "password": {"type": "string", "format": "password", "description": "Its password, told this once"},
+                    "password": {"type": "string", "format": "password", "description": "Its password, returned only once"},
                     "problems": {
                         "type": "array",
                         "items": {"anyOf": [
@@ -118,9 +118,9 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
                                 },
                             },
                         ]},
-                        "description": "With `invalid_config` and `not_available_yet`: every key that is refused; with `invalid_values`: the fields that are, 100 at most; with `invalid_adapter`: what is wrong with the package, 50 at most",
+                        "description": "With `invalid_config` and `not_available_yet`: every refused key; with `invalid_values`: refused fields, at most 100; with `invalid_adapter`: problems of the package, at most 50",
                     },
-                    "problem_count": {"type": "integer", "description": "With `invalid_adapter`: how many problems there are"},
+                    "problem_count": {"type": "integer", "description": "With `invalid_adapter`: the number of problems"},
                 },
             }),
         ),
@@ -128,30 +128,30 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
             "StreamEvent",
             json!({
                 "type": "object",
-                "description": "One event of a stream, as server-sent events are written",
+                "description": "One server-sent event of a stream",
                 "properties": {
                     "event": {"type": "string", "description": "Its type; `message` when it has none"},
-                    "id": {"type": "string", "description": "To be sent as `Last-Event-ID` to go on after it"},
+                    "id": {"type": "string", "description": "Send it as `Last-Event-ID` to resume after this event"},
                     "data": {"type": "string", "description": "The payload"},
                 },
             }),
         ),
         (
             "CsrfTokenField",
-            json!({"type": "string", "description": "The CSRF token, unless it is in the header `X-CSRF-Token`"}),
+            json!({"type": "string", "description": "The CSRF token, unless it is sent in the header `X-CSRF-Token`"}),
         ),
         (
             "WaitField",
             json!({
                 "type": "integer", "minimum": 0, "maximum": MAX_WAIT.as_secs(),
-                "description": "For how many seconds the answer may be held back: 10 for one object, 0 for a task unless given",
+                "description": "Maximum wait in seconds before the answer; default: 10 for one object, 0 for a task",
             }),
         ),
         (
             "IfGenerationField",
             json!({
                 "type": "integer", "format": "int64", "minimum": 1, "maximum": i64::MAX,
-                "description": "Act only if the object still has this generation",
+                "description": "Change the object only if it has this generation",
             }),
         ),
     ]
@@ -162,7 +162,7 @@ fn parameters() -> Value {
     json!({
         "page": parameter(
             "page",
-            "The page, from 1; one past the end is the last one. Without `page`, `page_size` and `search` the answer is everything",
+            "Page number, from 1; a page past the end is the last page. Without `page`, `page_size` and `search` everything is returned",
             json!({"type": "integer", "minimum": 1, "maximum": i32::MAX, "default": 1}),
         ),
         "page_size": parameter(
@@ -172,7 +172,7 @@ fn parameters() -> Value {
         ),
         "search": parameter(
             "search",
-            "Only what holds this text, in whatever case",
+            "Filter: contains this text, ignoring case",
             json!({"type": "string"}),
         ),
     })
@@ -183,11 +183,11 @@ fn headers() -> Value {
         |description: &str, schema: Value| json!({"description": description, "schema": schema});
     json!({
         "X-Request-Id": header(
-            "Under which the log speaks of this request; the request's own, if it is sane",
+            "Identifies this request in the log; the client's own value, if it sent a valid one",
             json!({"type": "string"}),
         ),
-        "Retry-After": header("When to try again, in seconds", json!({"type": "integer", "minimum": 1})),
-        "Allow": header("With 405 and OPTIONS: the methods that the address takes", json!({"type": "string"})),
+        "Retry-After": header("Seconds to wait before retrying", json!({"type": "integer", "minimum": 1})),
+        "Allow": header("With 405 and OPTIONS: the supported methods", json!({"type": "string"})),
         "Set-Cookie": header("The session cookie", json!({"type": "string"})),
         "ETag": header("The configuration's generation, quoted", json!({"type": "string"})),
         "X-Config-Generation": header("The configuration's generation", json!({"type": "integer"})),

@@ -1,5 +1,7 @@
 //! Compares what handlers answer in tests with what the document says of them.
 
+use std::sync::LazyLock;
+
 use http::Response;
 use http::header::CONTENT_TYPE;
 use jsonschema::Validator;
@@ -8,16 +10,17 @@ use serde_json::{Value, json};
 use super::document;
 use crate::dispatch::Trail;
 
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&crate::routes::all()).unwrap());
+
 /// The document to compare with.
 pub(crate) struct Conformance {
-    document: Value,
+    document: &'static Value,
 }
 
 impl Default for Conformance {
     fn default() -> Self {
-        let registry = crate::routes::registry().unwrap();
         Self {
-            document: document(&registry).unwrap(),
+            document: &DOCUMENT,
         }
     }
 }
@@ -73,7 +76,7 @@ impl Conformance {
         // Clients must bear further fields; here each is documented.
         let schema = json!({"allOf": [media["schema"]], "unevaluatedProperties": false});
         let body: Value = serde_json::from_str(body).unwrap();
-        let errors: Vec<_> = validator(&self.document, &schema)
+        let errors: Vec<_> = validator(self.document, &schema)
             .iter_errors(&body)
             .map(|error| format!("{error} at {}", error.instance_path()))
             .collect();

@@ -5,13 +5,8 @@ use std::collections::BTreeMap;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::notes::{Note, Waits};
-use crate::access::{Access, BodyKind, Modes, Route};
+use crate::route::{Access, BodyKind, Failure, Modes, Route, Waits};
 use crate::wait;
-
-/// One way to fail: status, code, and when, as a sentence without its full stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Failure(pub u16, pub &'static str, pub &'static str);
 
 const ENCODING: Failure = Failure(400, "invalid_encoding", "the address is not UTF-8");
 const PARAMETER: Failure = Failure(
@@ -19,39 +14,38 @@ const PARAMETER: Failure = Failure(
     "invalid_parameter",
     "`field` is missing, malformed, out of range, or contains NUL",
 );
-const BODY: Failure = Failure(400, "invalid_body", "the fields cannot be read");
-const NOT_SIGNED_IN: Failure = Failure(401, "not_signed_in", "there is no live session");
+const BODY: Failure = Failure(400, "invalid_body", "the fields cannot be parsed");
+const NOT_SIGNED_IN: Failure = Failure(401, "not_signed_in", "no valid session");
 const ROLE: Failure = Failure(403, "wrong_role", "the session's role may not do this");
 const CSRF: Failure = Failure(
     403,
     "csrf_invalid",
-    "the token is missing or wrong, or the request comes from a foreign site",
+    "the token is missing or wrong, or the request comes from another site",
 );
 const MODE: Failure = Failure(
     403,
     "mode_forbidden",
-    "not possible in the present authentication mode",
+    "not possible in the current authentication mode",
 );
 const TIMEOUT: Failure = Failure(408, "request_timeout", "the body did not arrive in time");
 const STALE: Failure = Failure(
     412,
     "stale_generation",
-    "the object has another `generation` than `if_generation`",
+    "the object's `generation` is not `if_generation`",
 );
 const LARGE: Failure = Failure(413, "too_large", "the body is larger than `limit` bytes");
-const MEDIA: Failure = Failure(415, "unsupported_media_type", "another content type");
-const BUSY: Failure = Failure(503, "busy", "too much is under way; try again soon");
+const MEDIA: Failure = Failure(415, "unsupported_media_type", "unsupported content type");
 const INTERNAL: Failure = Failure(
     500,
     "internal",
-    "a defect or a failing database; the log has the cause under the request id",
+    "a defect or a failing database; the log shows the cause by request id",
 );
 
 /// Codes with when they come, by status.
 pub(super) type Failures = BTreeMap<u16, BTreeMap<String, String>>;
 
-/// How a route can fail, by its row and its note.
-pub(super) fn of(route: &Route, note: &Note) -> Failures {
+/// How a route can fail, by its row.
+pub(super) fn of(route: &Route) -> Failures {
     let mut all = vec![INTERNAL];
     if route.post {
         all.push(CSRF);
@@ -69,18 +63,20 @@ pub(super) fn of(route: &Route, note: &Note) -> Failures {
     });
     all.extend_from_slice(match route.body {
         BodyKind::None => &[],
-        BodyKind::Fields | BodyKind::Upload => &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, BUSY],
+        BodyKind::Fields | BodyKind::Upload => {
+            &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, Failure::BUSY]
+        }
     });
-    if note.guarded {
+    if route.guarded {
         all.push(STALE);
     }
-    all.extend_from_slice(note.failures);
+    all.extend_from_slice(route.failures);
     let mut failures = Failures::new();
     for Failure(status, code, when) in all {
         let codes = failures.entry(status).or_default();
         codes.insert(code.to_owned(), when.to_owned());
     }
-    if note.waits == Waits::ForObject {
+    if route.waits == Waits::ForObject {
         for (status, code, remedy) in wait::object_failures() {
             let codes = failures.entry(status.as_u16()).or_default();
             codes.entry(code).or_insert_with(|| remedy.to_owned());

@@ -1,23 +1,18 @@
-//! The API document: OpenAPI 3.1, made from the access table and from the types of the handlers.
-//!
-//! Paths, methods, security and most failures follow from a route's row, fields and answers from
-//! its handler's types. What neither says is in `notes.rs`, with an entry for every route.
+//! The API document: OpenAPI 3.1, made from the routes' rows and from the types of their handlers.
 
 mod components;
 #[cfg(test)]
 pub(crate) mod conformance;
 mod example;
 mod failure;
-mod notes;
 mod operation;
 mod schemas;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::LazyLock;
 
 use bytes::Bytes;
-use futures::future::{Ready, ready};
 use serde_json::{Value, json};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -25,12 +20,12 @@ use utoipa::{PartialSchema, ToSchema};
 
 pub use schemas::Schemas;
 
-use crate::access::TABLE;
 use crate::answer::{Answers, Body, Resource};
 use crate::deps::Deps;
-use crate::dispatch::{Anyone, Registry, RegistryError};
+use crate::dispatch::Anyone;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Route};
 
 /// The types of a route's handler.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,61 +46,51 @@ impl Shape {
     }
 }
 
-/// The document of a registry's routes.
+/// Types of different schemas have one name in the document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the API document has several schemas of the names {0:?}")]
+pub struct SchemaTwice(pub Vec<String>);
+
+/// The document of these routes.
 ///
 /// # Errors
-/// [`RegistryError::SchemaTwice`] when two types have one name.
-pub fn document(registry: &Registry) -> Result<Value, RegistryError> {
+/// [`SchemaTwice`] when two types have one name.
+pub fn document(routes: &[Route]) -> Result<Value, SchemaTwice> {
     let mut schemas = Schemas::default();
     for (name, schema) in components::own_schemas() {
         schemas.add(name.to_owned(), schema);
     }
     schemas.reference::<schema::config::Problem>();
-    let shapes = registry.shapes(&mut schemas);
-    let schemas = schemas.finish().map_err(RegistryError::SchemaTwice)?;
+    let describe = |route: &Route| route.handler.describe(&mut schemas);
+    let shapes: Vec<Shape> = routes.iter().map(describe).collect();
+    let schemas = schemas.finish().map_err(SchemaTwice)?;
     let mut paths = json!({});
-    for route in TABLE {
-        let Some(shape) = shapes.get(&route.op) else {
-            return Err(RegistryError::Missing(vec![route.op]));
-        };
-        let note = notes::of(route.op);
+    for (route, shape) in routes.iter().zip(&shapes) {
         let method = route.method().as_str().to_lowercase();
-        paths[route.path][method] = operation::of(route, &note, shape, &schemas).into();
+        paths[route.path][method] = operation::of(route, shape, &schemas).into();
     }
     let mut document = components::frame(schemas);
     document["paths"] = paths;
     Ok(document)
 }
 
-/// The document as it is served. It describes its own route, too, so it can only be made once all
-/// routes are bound.
-#[derive(Clone, Default)]
-pub struct Served(Arc<OnceLock<Bytes>>);
+/// The document of the service. It is the same for as long as the process runs.
+static DOCUMENT: LazyLock<Result<Bytes, SchemaTwice>> =
+    LazyLock::new(|| Ok(document(&crate::routes::all())?.to_string().into()));
 
-impl Served {
-    /// Makes the document.
-    ///
-    /// # Errors
-    /// As [`document`].
-    pub fn make(&self, registry: &Registry) -> Result<(), RegistryError> {
-        let text = document(registry)?.to_string();
-        self.0.get_or_init(|| text.into());
-        Ok(())
-    }
+/// The routes of this file.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("api_document", "/api/openapi.json", serve)
+            .title(Area::Service, "Get this document")
+            .about("OpenAPI 3.1 of every route."),
+    ]
+}
 
-    /// The handler of `GET /api/openapi.json`.
-    pub fn handler(
-        &self,
-    ) -> impl Fn(Anyone, Input<Nothing>, Deps) -> Ready<Result<Resource<ApiDocument>, ApiError>> + use<>
-    {
-        let served = self.clone();
-        move |_, _, _| {
-            let text = served.0.get().cloned();
-            ready(text.map(Resource::ready_made).ok_or_else(|| {
-                // Routes are served only after `make`.
-                ApiError::internal("the API document was not made")
-            }))
-        }
+async fn serve(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Resource<ApiDocument>, ApiError> {
+    match &*DOCUMENT {
+        Ok(text) => Ok(Resource::ready_made(text.clone())),
+        Err(error) => Err(ApiError::internal(error.clone())),
     }
 }
 

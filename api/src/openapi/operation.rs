@@ -1,12 +1,11 @@
-//! One row of the access table as an operation of the document.
+//! One route as an operation of the document.
 
 use serde_json::{Map, Value, json};
 
-use super::notes::{Note, Waits};
 use super::{Shape, example, failure};
-use crate::access::{Access, BodyKind, Route};
 use crate::answer::Body;
 use crate::input::FILE;
+use crate::route::{Access, BodyKind, Route, Waits};
 
 /// How fields may be sent.
 const FIELD_TYPES: [&str; 3] = [
@@ -16,32 +15,24 @@ const FIELD_TYPES: [&str; 3] = [
 ];
 
 /// The operation object.
-pub(super) fn of(
-    route: &Route,
-    note: &Note,
-    shape: &Shape,
-    schemas: &Map<String, Value>,
-) -> Map<String, Value> {
+pub(super) fn of(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> Map<String, Value> {
     let mut operation = Map::from_iter([
-        ("operationId".to_owned(), json!(route.op.to_string())),
-        ("tags".to_owned(), json!([note.area.to_string()])),
-        ("summary".to_owned(), json!(route.summary)),
-        ("description".to_owned(), json!(note.description)),
+        ("operationId".to_owned(), json!(route.id)),
+        ("tags".to_owned(), json!([route.area.to_string()])),
+        ("summary".to_owned(), json!(route.title)),
+        ("description".to_owned(), json!(route.description)),
         ("security".to_owned(), security(route)),
-        (
-            "responses".to_owned(),
-            responses(route, note, shape, schemas),
-        ),
+        ("responses".to_owned(), responses(route, shape, schemas)),
     ]);
     if route.access == Access::Superadmin {
         operation.insert("x-admin-socket".to_owned(), json!(true));
     }
-    let parameters = parameters(route, note, shape);
+    let parameters = parameters(route, shape);
     if !parameters.is_empty() {
         operation.insert("parameters".to_owned(), json!(parameters));
     }
     if route.body != BodyKind::None {
-        operation.insert("requestBody".to_owned(), body(route, note, shape, schemas));
+        operation.insert("requestBody".to_owned(), body(route, shape, schemas));
     }
     operation
 }
@@ -61,7 +52,7 @@ fn security(route: &Route) -> Value {
 }
 
 /// The fields of a handler as parameters: those of the path's names, and the query's of a GET.
-fn parameters(route: &Route, note: &Note, shape: &Shape) -> Vec<Value> {
+fn parameters(route: &Route, shape: &Shape) -> Vec<Value> {
     let mut parameters = Vec::new();
     for (name, schema) in shape.fields["properties"].as_object().into_iter().flatten() {
         let in_path = route.path.contains(&format!("{{{name}}}"));
@@ -86,7 +77,7 @@ fn parameters(route: &Route, note: &Note, shape: &Shape) -> Vec<Value> {
         parameter["schema"] = schema;
         parameters.push(parameter);
     }
-    if note.paged {
+    if route.paged {
         for name in ["page", "page_size", "search"] {
             parameters.push(json!({"$ref": format!("#/components/parameters/{name}")}));
         }
@@ -100,7 +91,7 @@ fn is_required(shape: &Shape, name: &str) -> bool {
 }
 
 /// The fields of a POST, in the three ways in which they may be sent.
-fn body(route: &Route, note: &Note, shape: &Shape, schemas: &Map<String, Value>) -> Value {
+fn body(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> Value {
     let mut properties = Map::new();
     let mut encoding = Map::new();
     for (name, schema) in shape.fields["properties"].as_object().into_iter().flatten() {
@@ -129,10 +120,10 @@ fn body(route: &Route, note: &Note, shape: &Shape, schemas: &Map<String, Value>)
     if route.csrf() {
         schema["properties"]["csrf_token"] = shared("CsrfTokenField");
     }
-    if note.waits != Waits::No {
+    if route.waits != Waits::No {
         schema["properties"]["wait"] = shared("WaitField");
     }
-    if note.guarded {
+    if route.guarded {
         schema["properties"]["if_generation"] = shared("IfGenerationField");
     }
     let types: &[&str] = match route.body {
@@ -177,15 +168,15 @@ fn without_null(schema: &Value) -> Value {
     }
 }
 
-fn responses(route: &Route, note: &Note, shape: &Shape, schemas: &Map<String, Value>) -> Value {
+fn responses(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> Value {
     let mut responses = Map::new();
-    for (status, codes) in failure::of(route, note) {
+    for (status, codes) in failure::of(route) {
         responses.insert(status.to_string(), failure::response(status, &codes));
     }
     for body in &shape.bodies {
-        add_body(&mut responses, body.status.as_u16(), note, body, schemas);
-        if note.waits != Waits::No {
-            add_body(&mut responses, 202, note, body, schemas);
+        add_body(&mut responses, body.status.as_u16(), route, body, schemas);
+        if route.waits != Waits::No {
+            add_body(&mut responses, 202, route, body, schemas);
         }
     }
     Value::Object(responses)
@@ -195,13 +186,13 @@ fn responses(route: &Route, note: &Note, shape: &Shape, schemas: &Map<String, Va
 fn add_body(
     responses: &mut Map<String, Value>,
     status: u16,
-    note: &Note,
+    route: &Route,
     body: &Body,
     schemas: &Map<String, Value>,
 ) {
     let response = responses.entry(status.to_string()).or_insert_with(|| {
         let mut headers = json!({"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}});
-        for name in note.headers {
+        for name in route.headers {
             headers[*name] = json!({"$ref": format!("#/components/headers/{name}")});
         }
         json!({"description": meaning(status), "headers": headers, "content": {}})
@@ -215,7 +206,7 @@ fn add_body(
 
 fn meaning(status: u16) -> &'static str {
     match status {
-        202 => "Recorded and under way: `state` is `pending`",
+        202 => "Recorded, not converged yet: `state` is `pending`",
         503 => "Not ready",
         _ => "Success",
     }

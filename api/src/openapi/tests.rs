@@ -1,13 +1,12 @@
 use std::collections::BTreeSet;
 
-use strum::VariantArray;
-
 use super::*;
-use crate::access::{Access, BodyKind, Op, Route};
 use crate::openapi::conformance::{Conformance, validator};
+use crate::route::{Access, BodyKind, Route, Waits};
+use crate::routes;
 
 fn made() -> Value {
-    document(&crate::routes::registry().unwrap()).unwrap()
+    document(&routes::all()).unwrap()
 }
 
 fn operation<'a>(document: &'a Value, route: &Route) -> &'a Value {
@@ -23,36 +22,30 @@ fn every_row_is_documented_and_nothing_else() {
         .flat_map(|(path, item)| item.as_object().unwrap().keys().map(move |m| (path, m)))
         .map(|(path, method)| (path.clone(), method.to_uppercase()))
         .collect();
-    let rows = TABLE.iter();
-    let rows: BTreeSet<_> = rows
+    let rows: BTreeSet<_> = routes::all()
+        .iter()
         .map(|row| (row.path.to_owned(), row.method().to_string()))
         .collect();
     assert_eq!(documented, rows);
-    let ids: BTreeSet<_> = TABLE
-        .iter()
-        .map(|row| operation(&document, row)["operationId"].as_str().unwrap())
-        .collect();
-    let ops = Op::VARIANTS.iter().map(ToString::to_string);
-    assert_eq!(
-        ids,
-        ops.collect::<Vec<_>>().iter().map(String::as_str).collect()
-    );
+    for route in routes::all() {
+        assert_eq!(operation(&document, &route)["operationId"], route.id);
+    }
 }
 
 #[test]
 fn who_may_use_a_route_is_documented_as_the_table_grants_it() {
     let document = made();
-    for route in TABLE {
-        let operation = operation(&document, route);
+    for route in routes::all() {
+        let operation = operation(&document, &route);
         let expected = match (route.access, route.post) {
             (Access::Public, _) => json!([]),
             (Access::Visitor, _) => json!([{}, {"session": []}]),
             (_, false) => json!([{"session": []}]),
             (_, true) => json!([{"session": [], "csrf": []}]),
         };
-        assert_eq!(operation["security"], expected, "{}", route.op);
+        assert_eq!(operation["security"], expected, "{}", route.id);
         let socket = operation["x-admin-socket"] == true;
-        assert_eq!(socket, route.access == Access::Superadmin, "{}", route.op);
+        assert_eq!(socket, route.access == Access::Superadmin, "{}", route.id);
         let responses = operation["responses"].as_object().unwrap();
         let needs_session = !matches!(route.access, Access::Public | Access::Visitor);
         let code = |status: &str| {
@@ -60,17 +53,17 @@ fn who_may_use_a_route_is_documented_as_the_table_grants_it() {
             Some(schema["allOf"][1]["properties"]["code"]["enum"].to_string())
         };
         let not_signed_in = code("401").is_some_and(|codes| codes.contains("not_signed_in"));
-        assert_eq!(not_signed_in, needs_session, "{}", route.op);
+        assert_eq!(not_signed_in, needs_session, "{}", route.id);
         let refused = code("403").is_some_and(|codes| codes.contains("csrf_invalid"));
-        assert_eq!(refused, route.post, "{}", route.op);
+        assert_eq!(refused, route.post, "{}", route.id);
     }
 }
 
 #[test]
 fn a_body_is_documented_where_one_is_read() {
     let document = made();
-    for route in TABLE {
-        let operation = operation(&document, route);
+    for route in routes::all() {
+        let operation = operation(&document, &route);
         let content = operation["requestBody"]["content"].as_object();
         let kinds = content.map_or(0, serde_json::Map::len);
         let expected = match route.body {
@@ -78,13 +71,13 @@ fn a_body_is_documented_where_one_is_read() {
             BodyKind::Fields => 3,
             BodyKind::Upload => 1,
         };
-        assert_eq!(kinds, expected, "{}", route.op);
+        assert_eq!(kinds, expected, "{}", route.id);
         let parameters = operation["parameters"].as_array();
         let in_path = parameters.into_iter().flatten();
         let in_path = in_path
             .filter(|parameter| parameter["in"] == "path")
             .count();
-        assert_eq!(in_path, route.path.matches('{').count(), "{}", route.op);
+        assert_eq!(in_path, route.path.matches('{').count(), "{}", route.id);
     }
 }
 
@@ -92,18 +85,17 @@ fn a_body_is_documented_where_one_is_read() {
 #[test]
 fn notes_and_types_agree() {
     let document = made();
-    for route in TABLE {
-        let note = notes::of(route.op);
-        let responses = &operation(&document, route)["responses"];
+    for route in routes::all() {
+        let responses = &operation(&document, &route)["responses"];
         let example = &responses["200"]["content"]["application/json"]["example"];
         let paged = example.get("total_pages").is_some();
-        assert_eq!(note.paged, paged, "{}", route.op);
+        assert_eq!(route.paged, paged, "{}", route.id);
         let waits = example.get("state").is_some();
-        assert_eq!(note.waits != notes::Waits::No, waits, "{}", route.op);
+        assert_eq!(route.waits != Waits::No, waits, "{}", route.id);
         assert!(
-            !note.guarded || route.body != BodyKind::None,
+            !route.guarded || route.body != BodyKind::None,
             "{}",
-            route.op
+            route.id
         );
     }
 }
@@ -112,8 +104,8 @@ fn notes_and_types_agree() {
 fn examples_fit_their_schemas() {
     let document = made();
     let mut checked = 0;
-    for route in TABLE {
-        let operation = operation(&document, route);
+    for route in routes::all() {
+        let operation = operation(&document, &route);
         let request = operation["requestBody"]["content"].as_object();
         let responses = operation["responses"].as_object().unwrap().values();
         let responses = responses.flat_map(|response| response["content"].as_object().unwrap());
@@ -125,7 +117,7 @@ fn examples_fit_their_schemas() {
             if let Err(error) = validator.validate(example) {
                 panic!(
                     "{}: {error} at {}: {example}",
-                    route.op,
+                    route.id,
                     error.instance_path()
                 );
             }
@@ -140,15 +132,15 @@ fn examples_fit_their_schemas() {
 fn the_operations_are_those_of_the_contract() {
     let document = made();
     let mut lines = Vec::new();
-    for route in TABLE {
-        let operation = operation(&document, route);
+    for route in routes::all() {
+        let operation = operation(&document, &route);
         let statuses = operation["responses"].as_object().unwrap().keys();
         let statuses: Vec<_> = statuses.map(String::as_str).collect();
         lines.push(format!(
             "{} {} {}: {}",
             route.method(),
             route.path,
-            route.op,
+            route.id,
             statuses.join(" ")
         ));
     }
@@ -158,8 +150,7 @@ fn the_operations_are_those_of_the_contract() {
 #[tokio::test]
 async fn anybody_gets_the_document() {
     let world = crate::testing::world().await;
-    let registry = crate::routes::registry().unwrap();
-    let api = crate::dispatch::Api::new(registry, world.deps.clone()).unwrap();
+    let api = crate::dispatch::Api::new(routes::all(), world.deps.clone()).unwrap();
     let request = warp::test::request().path("/api/v1/openapi.json");
     let response = request.reply(&api.filter()).await;
     assert_eq!(response.status(), 200);

@@ -12,45 +12,61 @@ use utoipa::ToSchema;
 
 use super::page::{Page, Window, search};
 use super::params;
-use crate::access::Op;
 use crate::answer::{Answer, JsonLines};
 use crate::deps::Deps;
-use crate::dispatch::{Binder, Superadmin};
+use crate::dispatch::Superadmin;
 use crate::error::{ApiError, chain};
 use crate::input::{Input, Nothing, Paging};
+use crate::route::{Area, Route};
 
-/// Binds them.
-#[must_use]
-pub fn bind(binder: Binder) -> Binder {
-    binder
-        .bind(Op::Audit, list)
-        .bind(Op::AuditVerify, verify)
-        .bind(Op::AuditExport, export)
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("audit", "/api/admin/audit", list)
+            .title(Area::Operators, "List audit entries")
+            .about(
+                "Newest first, always one page. `search` matches actors, objects, actions and \
+                 details.",
+            )
+            .paged(),
+        Route::get("audit_verify", "/api/admin/audit/verify", verify)
+            .title(Area::Operators, "Verify the audit trail")
+            .about(
+                "Checks every entry. A trail that was tampered with is an answer with `valid` \
+                 false, not a failure.",
+            ),
+        Route::get("audit_export", "/api/admin/audit/export", export)
+            .title(Area::Operators, "Export the audit trail")
+            .about(
+                "JSON Lines, oldest first, each entry with its hash. A download that ends early \
+                 was interrupted by an error.",
+            ),
+    ]
 }
 
 /// Which entries.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = AuditFilter)]
 pub struct Wanted {
-    /// Of one actor.
+    /// Only entries of this actor.
     #[schema(example = "admin")]
     actor: Option<String>,
-    /// About one object, as `kind/name`.
+    /// Only entries about this object: `kind/name`.
     #[schema(example = "user/alice")]
     object: Option<String>,
-    /// Of one action.
+    /// Only entries of this action.
     #[schema(example = "users_create")]
     action: Option<String>,
-    /// From this moment on: RFC 3339, or Unix seconds.
+    /// Only entries from this time on: RFC 3339, or Unix seconds.
     #[schema(example = "2026-05-11T11:46:40Z")]
     since: Option<String>,
 }
 
-/// An entry in the list. Its hash is of use only with all others, which the export gives.
+/// An entry in the list. Hashes are in the export.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
 struct Shown {
-    /// Its number; there are no gaps.
+    /// Its number, without gaps.
     seq: i64,
     #[serde(flatten)]
     entry: Entry,
@@ -76,7 +92,7 @@ pub struct Entries {
 ///
 /// # Errors
 /// 400 for a bad time.
-pub async fn list(
+async fn list(
     _: Superadmin,
     input: Input<Wanted>,
     deps: Deps,
@@ -116,13 +132,13 @@ async fn read(
     Ok((records.into_iter().map(Shown::from).collect(), total))
 }
 
-/// What verifying found.
+/// The result of the verification.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AuditVerdict)]
 pub struct Verified {
-    /// Every entry is as it was written, and none is missing.
+    /// Every entry is intact, and none is missing.
     valid: bool,
-    /// Entries found to be as they were written, up to the first problem.
+    /// Number of intact entries, up to the first problem.
     entries: u64,
     /// The oldest entry; null when there is none.
     first_seq: Option<i64>,
@@ -137,7 +153,7 @@ pub struct Verified {
 ///
 /// # Errors
 /// Only when the database fails: a trail that was tampered with is an answer.
-pub async fn verify(
+async fn verify(
     _: Superadmin,
     _: Input<Nothing>,
     deps: Deps,
@@ -150,7 +166,7 @@ pub async fn verify(
     let mut snapshot = deps.db.snapshot().await?;
     let verdict = audit::verify(&mut snapshot, deps.writer.key()).await?;
     let message = match &verdict.problem {
-        None => "the audit trail is as it was written",
+        None => "the audit trail is intact",
         Some(problem) => {
             tracing::error!(seq = problem.seq, problem = problem.message, "audit trail");
             "the audit trail was tampered with"
@@ -170,7 +186,7 @@ pub async fn verify(
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = AuditExportFrom)]
 pub struct ExportFrom {
-    /// From the first entry that is not older than this moment: RFC 3339, or Unix seconds.
+    /// Only entries from this time on: RFC 3339, or Unix seconds.
     #[schema(example = "2026-05-11T11:46:40Z")]
     since: Option<String>,
 }
@@ -180,7 +196,7 @@ pub struct ExportFrom {
 ///
 /// # Errors
 /// 400 for a bad time. A database that fails later ends the download early, which clients see.
-pub async fn export(
+async fn export(
     _: Superadmin,
     input: Input<ExportFrom>,
     deps: Deps,

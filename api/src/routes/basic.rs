@@ -11,7 +11,33 @@ use crate::deps::{Deps, VERSION};
 use crate::dispatch::{Anyone, Session};
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Route};
 use crate::settings::AuthMode;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("health", "/api/health", health)
+            .title(Area::Service, "Get health and version")
+            .about("Asks neither database nor engine.")
+            .for_agents(),
+        Route::get("liveness", "/healthz", liveness)
+            .title(Area::Service, "Check that the process is alive")
+            .about("`ok` as long as the process answers."),
+        Route::get("login_mode", "/api/login/mode", login_mode)
+            .title(Area::Session, "Get the authentication mode")
+            .about("What a sign-in page needs to show."),
+        Route::get("login_oidc", "/api/login/oidc", login_oidc)
+            .title(Area::Session, "Sign in through the identity provider")
+            .about("Always 400: signing in through an identity provider is not supported yet."),
+        Route::get("csrf", "/api/csrf", csrf)
+            .title(Area::Session, "Get a CSRF token")
+            .about(
+                "Every POST that acts with the rights of a session needs one, as field \
+                 `csrf_token` or as header `X-CSRF-Token`.",
+            ),
+    ]
+}
 
 /// The health check's answer.
 #[derive(Serialize, ToSchema)]
@@ -28,11 +54,7 @@ pub struct HealthBody {
 ///
 /// # Errors
 /// None.
-pub async fn health(
-    _: Anyone,
-    _: Input<Nothing>,
-    _: Deps,
-) -> Result<Resource<HealthBody>, ApiError> {
+async fn health(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Resource<HealthBody>, ApiError> {
     Ok(Resource::new(&HealthBody {
         status: "ok",
         version: VERSION,
@@ -43,7 +65,7 @@ pub async fn health(
 ///
 /// # Errors
 /// None.
-pub async fn liveness(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Text, ApiError> {
+async fn liveness(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Text, ApiError> {
     Ok(Text("ok\n".to_owned()))
 }
 
@@ -87,7 +109,7 @@ pub struct LoginMode {
 ///
 /// # Errors
 /// None.
-pub async fn login_mode(
+async fn login_mode(
     _: Anyone,
     _: Input<Nothing>,
     deps: Deps,
@@ -105,18 +127,19 @@ pub async fn login_mode(
 ///
 /// # Errors
 /// 400, since the service signs nobody in through a provider.
-pub async fn login_oidc(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Infallible, ApiError> {
+async fn login_oidc(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Infallible, ApiError> {
     Err(ApiError::InvalidParameter {
         field: None,
-        message: "nobody signs in through an identity provider here; use name and password"
-            .to_owned(),
+        message:
+            "signing in through an identity provider is not supported yet; use name and password"
+                .to_owned(),
     })
 }
 
 /// A CSRF token.
 #[derive(Serialize, ToSchema)]
 pub struct CsrfToken {
-    /// Holds for this and the next hour.
+    /// Valid for this and the next hour.
     #[schema(example = "74d1c432d4df3b55679eeb5d537764fd")]
     csrf_token: String,
 }
@@ -125,7 +148,7 @@ pub struct CsrfToken {
 ///
 /// # Errors
 /// None.
-pub async fn csrf(
+async fn csrf(
     session: Session,
     _: Input<Nothing>,
     deps: Deps,
@@ -141,22 +164,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::access::Op;
-    use crate::dispatch::Binder;
+    use crate::dispatch::Api;
     use crate::settings::WebSettings;
     use crate::testing::{World, world};
 
     async fn get(world: &World, path: &str) -> Value {
-        let ops = [Op::Health, Op::Liveness, Op::LoginMode, Op::Csrf];
-        let own = Binder::default()
-            .bind(Op::Health, health)
-            .bind(Op::Liveness, liveness)
-            .bind(Op::LoginMode, login_mode)
-            .bind(Op::Csrf, csrf);
+        let api = Api::new(crate::routes::all(), world.deps.clone());
         let request = warp::test::request()
             .path(path)
             .header("cookie", world.cookie("alice"));
-        let response = request.reply(&world.api(own, &ops).filter()).await;
+        let response = request.reply(&api.unwrap().filter()).await;
         assert_eq!(response.status(), 200);
         serde_json::from_slice(response.body())
             .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(response.body())))

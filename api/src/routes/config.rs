@@ -24,7 +24,53 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Failure, Route};
 use crate::settings::{self, WebSettings};
+
+/// The routes of this file, and of those below it.
+pub(super) fn routes() -> Vec<Route> {
+    let mut routes =
+        vec![
+        Route::get("config_read", "/api/config", read)
+            .title(Area::Configuration, "Get the configuration")
+            .about(
+                "All keys as one nested document, without envelope; secrets are shown as \
+                 `********`.",
+            )
+            .headers(&["ETag", "X-Config-Generation"]),
+        Route::post("config_save", "/api/config", save)
+            .title(Area::Configuration, "Change the configuration")
+            .about(
+                "Keys that are not sent stay unchanged, and so do masked secrets; `null` returns \
+                 a key to its default. With `dry_run` nothing is saved. `if_generation` is \
+                 compared with the configuration's generation.",
+            )
+            .guarded()
+            .fails(&[
+                Failure(
+                    409,
+                    "network_in_use",
+                    "the network cannot be changed while containers exist",
+                ),
+                Failure(
+                    422,
+                    "invalid_config",
+                    "`problems` names every key that is refused",
+                ),
+                Failure(
+                    422,
+                    "not_available_yet",
+                    "the values are valid, but not supported yet",
+                ),
+            ]),
+        Route::get("config_schema", "/api/admin/config/schema", describe)
+            .title(Area::Configuration, "Get the JSON Schema of the configuration")
+            .about("For every key: title, description, default, rule, whether it is secret, and whether this release supports it."),
+    ];
+    routes.extend(history::routes());
+    routes.extend(apply::routes());
+    routes
+}
 
 const GENERATION: HeaderName = HeaderName::from_static("x-config-generation");
 
@@ -53,7 +99,7 @@ impl PartialSchema for Document {
 ///
 /// # Errors
 /// None of its own.
-pub async fn read(
+async fn read(
     _: Superadmin,
     _: Input<Nothing>,
     deps: Deps,
@@ -82,7 +128,7 @@ pub struct Described {
 ///
 /// # Errors
 /// None of its own.
-pub async fn describe(
+async fn describe(
     _: Superadmin,
     _: Input<Nothing>,
     _: Deps,
@@ -97,23 +143,23 @@ pub async fn describe(
 /// The form of `POST /api/config`.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct ConfigForm {
-    /// A full or partial document as JSON text; it may hold secrets.
+    /// A full or partial document as JSON text; may contain secrets.
     #[schema(value_type = String, example = "{\"image\": {\"tag\": \"1.2.3\"}}")]
     config: SecretString,
-    /// Only tell what would happen.
+    /// Report what would change, without saving.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// What was saved, or would be.
+/// What was saved, or would be with `dry_run`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ConfigSaved)]
 pub struct Saved {
     /// The keys whose values change.
     #[schema(example = json!(["image.tag"]))]
     changed: Vec<&'static str>,
-    /// How many containers are made anew: those that shall run and are made with a changed value, and all that
-    /// shall run when agents' files follow from one.
+    /// How many containers are recreated: running ones that use a changed value, and all running ones
+    /// if agents' files depend on one.
     #[schema(example = 0)]
     restarts: i64,
     /// The configuration's generation.
@@ -127,7 +173,7 @@ pub struct Saved {
 ///
 /// # Errors
 /// 400 when `config` is no JSON, 422 with every problem in `problems`, 412, 409 `network_in_use`.
-pub async fn save(
+async fn save(
     Superadmin(actor): Superadmin,
     input: Input<ConfigForm>,
     deps: Deps,

@@ -20,14 +20,71 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::ports::{ContainerDetails, Usage};
+use crate::route::{Area, Failure, Route};
 use crate::wait::{self, Change, Converging};
+
+/// How starting a container fails.
+pub(super) const RUN_FAILURES: &[Failure] =
+    &[Failure::NO_USER, Failure::REMOVED, Failure::DISABLED];
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("container_start", "/api/admin/container/start", start)
+            .title(Area::Containers, "Start a user's container")
+            .about("Also ends debug mode.")
+            .waits()
+            .guarded()
+            .fails(RUN_FAILURES),
+        Route::post("container_stop", "/api/admin/container/stop", stop)
+            .title(Area::Containers, "Stop a user's container")
+            .about("Removes the container; the user's directory is kept.")
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_USER, Failure::REMOVED]),
+        Route::post("container_restart", "/api/admin/container/restart", restart)
+            .title(Area::Containers, "Restart a user's container")
+            .about("Recreates it once; a stopped container is started.")
+            .waits()
+            .guarded()
+            .fails(RUN_FAILURES),
+        Route::post("container_debug", "/api/admin/container/debug", debug)
+            .title(Area::Containers, "Run a user's container in debug mode")
+            .about(
+                "Recreates it with the adapter's debug command, until the next start or restart.",
+            )
+            .waits()
+            .guarded()
+            .fails(RUN_FAILURES),
+        Route::post("container_limits", "/api/admin/container/limits", limits)
+            .title(Area::Containers, "Set the limits of a user's container")
+            .about(
+                "Sets both limits; one that is absent or empty returns to the configured default.",
+            )
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_USER, Failure::REMOVED]),
+        Route::get("container_logs", "/api/admin/container/logs", logs)
+            .title(Area::Containers, "Get the logs of a user's container")
+            .about(live::LOG)
+            .fails(live::LOG_FAILURES),
+        Route::get("container_inspect", "/api/admin/container/inspect", inspect)
+            .title(Area::Containers, "Inspect a container")
+            .about("As the engine reports it now. Of the environment, names only.")
+            .fails(&[Failure::NO_CONTAINER, Failure::ENGINE]),
+        Route::get("container_stats", "/api/admin/container/stats", stats)
+            .title(Area::Containers, "Get the resource use of a container")
+            .about("One sample, taken now.")
+            .fails(&[Failure::NO_CONTAINER, Failure::ENGINE]),
+    ]
+}
 
 /// `POST /api/admin/container/start`: it shall run, and ends debugging.
 ///
 /// # Errors
 /// 404 without such a user, 409 while it is disabled or being removed, 412 for a stale
 /// `if_generation`; what the container fails with.
-pub async fn start(
+async fn start(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -55,7 +112,7 @@ pub async fn start(
 ///
 /// # Errors
 /// As [`start`], but a disabled account is no obstacle.
-pub async fn stop(
+async fn stop(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -83,7 +140,7 @@ pub async fn stop(
 ///
 /// # Errors
 /// As [`start`].
-pub async fn restart(
+async fn restart(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -100,7 +157,7 @@ pub async fn restart(
 ///
 /// # Errors
 /// As [`start`].
-pub async fn debug(
+async fn debug(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -195,7 +252,7 @@ pub struct Limited {
 ///
 /// # Errors
 /// 400 for a limit outside the configuration's range; else as [`stop`].
-pub async fn limits(
+async fn limits(
     Superadmin(actor): Superadmin,
     input: Input<Limits>,
     deps: Deps,
@@ -210,7 +267,7 @@ pub async fn limits(
     tx.commit(about.detail(limits_text(cpu, memory))).await?;
     tracing::info!(%actor, user = %user.name, ?cpu, ?memory, "container limits");
     let change = Change::of_container(&user, generation);
-    let done = format!("the container of {} has these limits", user.name);
+    let done = format!("the container of {} has the new limits", user.name);
     let answer = wait::answer(&deps, &change, input.wait, done).await?;
     Ok(answer.map(|converging| Limited {
         converging,
@@ -232,10 +289,10 @@ pub struct LogsOf {
     /// Number of newest lines (default 100), or `all`.
     #[schema(pattern = "^([0-9]{1,9}|all)?$", example = "100")]
     tail: Option<String>,
-    /// Only lines from this moment on: RFC 3339, or Unix seconds.
+    /// Only lines from this time on: RFC 3339, or Unix seconds.
     #[schema(example = "2026-05-11T11:46:40Z")]
     since: Option<String>,
-    /// Answer with an event stream that goes on with new lines.
+    /// Follow: answer with an event stream of new lines, too.
     follow: Option<bool>,
 }
 
@@ -243,7 +300,7 @@ pub struct LogsOf {
 ///
 /// # Errors
 /// 404 without such a user or container, 429 when too many logs are followed, 503 while the engine cannot be reached.
-pub async fn logs(
+async fn logs(
     Superadmin(actor): Superadmin,
     input: Input<LogsOf>,
     deps: Deps,
@@ -264,7 +321,7 @@ pub async fn logs(
     live::logs(&deps, actor.session(), whose, &params).await
 }
 
-/// What the engine knows of a container.
+/// A container as the engine reports it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Inspected {
     username: UserName,
@@ -275,7 +332,7 @@ pub struct Inspected {
 ///
 /// # Errors
 /// As [`logs`].
-pub async fn inspect(
+async fn inspect(
     _: Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -287,7 +344,7 @@ pub async fn inspect(
         username: user.name,
     };
     Ok(Answer::ok(
-        "what the engine knows of the container",
+        "the container as the engine reports it",
         inspected,
     ))
 }
@@ -303,11 +360,7 @@ pub struct Stats {
 ///
 /// # Errors
 /// As [`logs`].
-pub async fn stats(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Stats>, ApiError> {
+async fn stats(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Stats>, ApiError> {
     let user = find(&deps, &input.params.username).await?;
     let usage = deps.stats.stats(&user.uid).await?;
     let stats = Stats {

@@ -13,6 +13,20 @@ use crate::input::{Input, Nothing};
 use crate::openapi::Schemas;
 use crate::ports::{EngineState, LeaderState, PartHealth};
 use crate::reply::Reply;
+use crate::route::{Area, Route};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("readiness", "/readyz", readiness)
+            .title(Area::Service, "Check readiness")
+            .about(
+                "One line each for database, engine, leadership and the parts of the service; 503 \
+                 when the database fails, the engine is unavailable, or a part has failed \
+                 permanently. A standby is ready: it serves the API.",
+            ),
+    ]
+}
 
 /// A database that takes longer to answer nothing is not ready.
 const PING_TIME: Duration = Duration::from_secs(2);
@@ -47,7 +61,7 @@ impl Answers for Readiness {
 ///
 /// # Errors
 /// None.
-pub async fn readiness(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Readiness, ApiError> {
+async fn readiness(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Readiness, ApiError> {
     let database = database(&deps).await;
     let engine = engine(&deps.engine.engine());
     let leadership = leadership(&deps.leadership.leader());

@@ -17,6 +17,7 @@ use crate::error::ApiError;
 use crate::follows::Following;
 use crate::ports::{LogQuery, LogStream, PortError};
 use crate::reply::Event;
+use crate::route::Failure;
 
 /// Lines shown when the client names no number.
 const DEFAULT_TAIL: u32 = 100;
@@ -28,16 +29,30 @@ const READ_TIME: Duration = Duration::from_secs(30);
 /// How often a followed log asks whether its reader may still read it.
 const RECHECK: Duration = Duration::from_secs(15);
 
+/// What is said of routes that show a log.
+pub(super) const LOG: &str = "\
+    The newest lines, at most 1 MiB. With `follow=true` an event stream: one event per \
+    line, `end` when the log has ended, `error` with a JSON object of `error` and `code` when \
+    reading failed. The stream ends with the session.";
+
+/// How they fail.
+pub(super) const LOG_FAILURES: &[Failure] = &[
+    Failure::NO_CONTAINER,
+    Failure::STREAMS,
+    Failure::BUSY,
+    Failure::ENGINE,
+];
+
 /// Which part of a log is asked for.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub struct LogParams {
     /// Number of newest lines (default 100), or `all`.
     #[schema(pattern = "^([0-9]{1,9}|all)?$", example = "100")]
     pub tail: Option<String>,
-    /// Only lines from this moment on: RFC 3339, or Unix seconds.
+    /// Only lines from this time on: RFC 3339, or Unix seconds.
     #[schema(example = "2026-05-11T11:46:40Z")]
     pub since: Option<String>,
-    /// Answer with an event stream that goes on with new lines.
+    /// Follow: answer with an event stream of new lines, too.
     pub follow: Option<bool>,
 }
 
@@ -65,7 +80,7 @@ pub struct Log {
     /// Lines, each with its time, without escape sequences; at most 1 MiB.
     #[schema(example = "2026-05-11T11:46:40Z ready\n")]
     logs: String,
-    /// Older lines were left out, or newer ones that did not come in time.
+    /// Older lines were left out, or newer ones that did not arrive in time.
     truncated: bool,
 }
 
@@ -147,7 +162,7 @@ fn failure(error: PortError) -> Event {
 
 /// There is a user, but nothing to read from.
 pub(super) fn no_container(name: &UserName) -> ApiError {
-    ApiError::not_found(format!("a running container of user {name}"))
+    ApiError::not_found(format!("running container of user {name}"))
 }
 
 #[cfg(test)]

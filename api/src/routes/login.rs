@@ -23,7 +23,37 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Anyone, Session, Visitor};
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
+use crate::route::{ANONYMOUS_BODY_LIMIT, Area, Failure, Route};
 use crate::settings::WebSettings;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("login", "/api/login", login)
+            .title(Area::Session, "Sign in with name and password")
+            .about(
+                "Sets the session cookie, which is valid for 24 hours. Never waits for a \
+                 container. A refused password has the same answer whatever the cause.",
+            )
+            .body_limit(ANONYMOUS_BODY_LIMIT)
+            .headers(&["Set-Cookie"])
+            .fails(&[
+                Failure(401, "bad_credentials", "wrong name or password"),
+                Failure(
+                    403,
+                    "superadmin_client",
+                    "superadmins can sign in to the web console only",
+                ),
+                Failure::ATTEMPTS,
+                Failure::BUSY,
+            ]),
+        Route::post("logout", "/api/logout", logout)
+            .title(Area::Session, "Sign out")
+            .about("Ends this session, if there is one, and clears the cookie.")
+            .without_body()
+            .headers(&["Set-Cookie"]),
+    ]
+}
 
 /// How long a sign-in may wait for a core to renew an outdated hash. It has waited for one already,
 /// and must answer within 5 s.
@@ -34,7 +64,7 @@ const PATIENCE: Duration = Duration::from_millis(4500);
 /// When whoever was turned away by that may try again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What somebody signs in with.
+/// The client that signs in.
 #[derive(
     Debug,
     Clone,
@@ -87,7 +117,7 @@ impl Client {
 /// The form of `POST /api/login`.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct LoginForm {
-    /// As the person wrote it; whatever is no name belongs to nobody.
+    /// The name as it was typed.
     #[schema(example = "alice")]
     username: String,
     #[schema(value_type = String, format = Password, example = "correct horse battery")]
@@ -96,7 +126,7 @@ pub struct LoginForm {
     client: Client,
 }
 
-/// Who has signed in.
+/// The account that signed in.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SignedIn {
     username: UserName,
@@ -110,7 +140,7 @@ pub struct SignedIn {
 /// # Errors
 /// 401 with one text for all causes, 403 `superadmin_client` once the password was verified, 429 and
 /// 503 with `Retry-After`.
-pub async fn login(
+async fn login(
     _: Anyone,
     input: Input<LoginForm>,
     deps: Deps,
@@ -238,7 +268,7 @@ async fn start_session(
 ///
 /// # Errors
 /// None.
-pub async fn logout(
+async fn logout(
     Visitor(session): Visitor,
     input: Input<Nothing>,
     deps: Deps,

@@ -10,8 +10,21 @@ use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Route};
 
-/// An MCP token. A secret: nothing prints it.
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("mcp_token", "/api/mcp/token", show)
+            .title(Area::Account, "Get my MCP token")
+            .about(
+                "The same at every call and after restarts; a later account of the same name gets \
+                 a different one. It is not stored.",
+            ),
+    ]
+}
+
+/// An MCP token. It is a secret.
 #[derive(Serialize, ToSchema)]
 pub struct McpToken {
     /// `<username>:<64 hexadecimal digits>`, the same at every call.
@@ -27,7 +40,7 @@ pub struct McpToken {
 ///
 /// # Errors
 /// 401 when the account has gone meanwhile.
-pub async fn show(
+async fn show(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
@@ -48,7 +61,7 @@ mod tests {
     use schema::ids::Uid;
     use serde_json::Value;
 
-    use crate::routes::accounts::testing::{House, house};
+    use crate::routes::house::{House, house};
 
     const PATH: &str = "/api/mcp/token";
 

@@ -1,52 +1,57 @@
 //! The handlers, a module for each section of the HTTP contract.
 
-pub mod accounts;
-pub mod adapter;
-pub mod audit;
-pub mod basic;
-pub mod config;
-pub mod containers;
-mod fleet;
-pub mod health;
-pub mod images;
+mod adapter;
+mod audit;
+mod basic;
+mod config;
+mod containers;
+mod health;
+#[cfg(test)]
+mod house;
+mod images;
 mod live;
 mod log_lines;
-pub mod login;
-pub mod mcp_token;
-pub mod own_account;
-pub mod own_container;
+mod login;
+mod mcp_token;
+mod own_account;
+mod own_container;
 mod page;
 mod params;
-pub mod reconcile;
-pub mod superadmins;
-pub mod tasks;
+mod reconcile;
+mod superadmins;
+mod tasks;
 #[cfg(test)]
 pub(crate) mod test_support;
-pub mod user_config;
-pub mod users;
-pub mod watch;
+mod user_config;
+mod users;
+mod watch;
 
-use crate::access::Op;
-use crate::dispatch::{Binder, Registry, RegistryError};
-use crate::openapi::Served;
+use crate::openapi;
+use crate::route::Route;
 
-/// Every route with its handler.
-///
-/// # Errors
-/// When a route has no handler, or two, or when they cannot be documented.
-pub fn registry() -> Result<Registry, RegistryError> {
-    let document = Served::default();
-    let binder = Binder::default()
-        .bind(Op::ApiDocument, document.handler())
-        .bind(Op::Health, basic::health)
-        .bind(Op::Liveness, basic::liveness)
-        .bind(Op::LoginMode, basic::login_mode)
-        .bind(Op::LoginOidc, basic::login_oidc)
-        .bind(Op::Csrf, basic::csrf);
-    let binder = user_config::bind(binder);
-    let registry = audit::bind(fleet::bind_fleet(accounts::bind(binder))).build()?;
-    document.make(&registry)?;
-    Ok(registry)
+/// Every route: the rows of all files.
+pub fn all() -> Vec<Route> {
+    let files = [
+        openapi::routes(),
+        basic::routes(),
+        health::routes(),
+        login::routes(),
+        own_account::routes(),
+        own_container::routes(),
+        mcp_token::routes(),
+        user_config::routes(),
+        config::routes(),
+        users::routes(),
+        superadmins::routes(),
+        containers::routes(),
+        images::routes(),
+        adapter::routes(),
+        reconcile::routes(),
+        watch::routes(),
+        tasks::routes(),
+        audit::routes(),
+    ];
+    files.into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -55,10 +60,11 @@ mod tests {
     use http_body_util::BodyExt;
     use serde_json::Value;
 
-    use crate::access::{BodyKind, Expect, Token, Who, matrix};
     use crate::dispatch::Api;
     use crate::openapi::conformance::Conformance;
     use crate::reply::Response;
+    use crate::route::BodyKind;
+    use crate::route::matrix::{Expect, Token, Who, matrix};
     use crate::testing::world;
 
     /// The access matrix against the real handlers: whoever must be refused is refused by them too,
@@ -66,11 +72,11 @@ mod tests {
     #[tokio::test]
     async fn every_route_refuses_whom_the_table_refuses() {
         let world = world().await;
-        let registry = super::registry().unwrap();
-        let filter = Api::new(registry, world.deps.clone()).unwrap().filter();
+        let api = Api::new(super::all(), world.deps.clone());
+        let filter = api.unwrap().filter();
         let conformance = Conformance::default();
         let mut reached = 0;
-        for case in matrix() {
+        for case in matrix(&super::all()) {
             let name = match case.who {
                 Who::Anonymous => None,
                 Who::OrdinaryUser => Some("alice"),

@@ -21,17 +21,56 @@ use crate::dispatch::{OrdinaryUser, Session};
 use crate::error::ApiError;
 use crate::explain::{Explained, explained};
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Failure, Route};
 use crate::settings::AuthMode;
 
 use super::page::{self, Page};
 
-/// The present session.
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("user_info", "/api/user/info", info)
+            .title(Area::Session, "Get my name, role and authentication mode")
+            .about("The account of this session."),
+        Route::get("user_init_status", "/api/user/init-status", init_status)
+            .title(Area::Account, "Check whether my container is ready")
+            .about("For a page to show while the first container starts."),
+        Route::post("user_password", "/api/user/password", change_password)
+            .title(Area::Account, "Change my password")
+            .about(
+                "Ends all other sessions of the account. A wrong old password counts as a failed \
+                 sign-in.",
+            )
+            .local_only()
+            .fails(&[
+                Failure(401, "wrong_password", "the old password is wrong"),
+                Failure::ATTEMPTS,
+                Failure::BUSY,
+            ]),
+        Route::get("own_sessions", "/api/user/sessions", sessions)
+            .title(Area::Account, "List my sessions")
+            .about("Live sessions, newest first. `search` matches addresses and clients.")
+            .paged(),
+        Route::post(
+            "own_sessions_revoke",
+            "/api/user/sessions/revoke",
+            revoke_sessions,
+        )
+        .title(Area::Account, "End my sessions")
+        .about(
+            "Ends the session that `issued_at` names, or without it all but this one. Ending \
+                 a session that has already ended succeeds.",
+        ),
+    ]
+}
+
+/// The current session.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UserInfo {
     username: UserName,
     role: Role,
     auth_mode: AuthMode,
-    /// Accounts and passwords are managed elsewhere.
+    /// Accounts and passwords are managed by a directory or an identity provider.
     unified_auth: bool,
     /// The first container is not ready yet.
     initializing: bool,
@@ -41,7 +80,7 @@ pub struct UserInfo {
 ///
 /// # Errors
 /// 401 when the session has ended meanwhile.
-pub async fn info(
+async fn info(
     session: Session,
     _: Input<Nothing>,
     deps: Deps,
@@ -59,18 +98,18 @@ pub async fn info(
         unified_auth: mode != AuthMode::Local,
         initializing: live.initializing,
     };
-    Ok(Answer::ok("the present session", info))
+    Ok(Answer::ok("current session", info))
 }
 
-/// How far the first container is.
+/// The state of the first container.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InitStatus {
-    /// It runs and is ready.
+    /// The container runs and is ready.
     ready: bool,
     status: StatusWord,
-    /// The image was found on the engine.
+    /// The image is on the engine.
     image_ready: bool,
-    /// The user's directory is there.
+    /// The user's directory exists.
     has_config: bool,
     conditions: Vec<Explained>,
 }
@@ -79,7 +118,7 @@ pub struct InitStatus {
 ///
 /// # Errors
 /// 401 when the account has gone meanwhile.
-pub async fn init_status(
+async fn init_status(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
@@ -99,7 +138,7 @@ pub async fn init_status(
         has_config: home.as_ref().is_some_and(is_ready),
         conditions: explained(&container.status.conditions),
     };
-    Ok(Answer::ok("state of the own container", status))
+    Ok(Answer::ok("state of your container", status))
 }
 
 fn word(row: &ContainerRow, container: &ObjectRow) -> StatusWord {
@@ -134,7 +173,7 @@ pub struct PasswordChanged {
 ///
 /// # Errors
 /// 400 for a new password that breaks the rules, 401 `wrong_password`, 429 and 503 as for signing in.
-pub async fn change_password(
+async fn change_password(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<PasswordForm>,
     deps: Deps,
@@ -170,10 +209,10 @@ pub async fn change_password(
     ))
 }
 
-/// One of the own sessions.
+/// One of my sessions.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OwnSession {
-    /// Unix seconds; names the session when it is to be ended.
+    /// Unix seconds; identifies the session in order to end it.
     #[schema(example = 1_778_500_000)]
     issued_at: i64,
     created_at: Timestamp,
@@ -182,7 +221,7 @@ pub struct OwnSession {
     address: String,
     #[schema(example = "web")]
     client: String,
-    /// It is the one that asks.
+    /// It is the session of this request.
     current: bool,
 }
 
@@ -200,7 +239,7 @@ impl OwnSession {
     }
 }
 
-/// The own sessions.
+/// My sessions.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OwnSessions {
     sessions: Vec<OwnSession>,
@@ -213,7 +252,7 @@ pub struct OwnSessions {
 ///
 /// # Errors
 /// None of its own.
-pub async fn sessions(
+async fn sessions(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
@@ -228,13 +267,13 @@ pub async fn sessions(
         own.address.contains(search) || own.client.contains(search)
     });
     let page = Page::of(paging, total);
-    Ok(Answer::ok("own sessions", OwnSessions { sessions, page }))
+    Ok(Answer::ok("your sessions", OwnSessions { sessions, page }))
 }
 
 /// The form of `POST /api/user/sessions/revoke`.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct RevokeForm {
-    /// Which session; without it, all but the one that asks.
+    /// Which session; without it, all but this one.
     #[schema(example = 1_778_500_000)]
     issued_at: Option<i64>,
 }
@@ -251,7 +290,7 @@ pub struct Revoked {
 ///
 /// # Errors
 /// None of its own.
-pub async fn revoke_sessions(
+async fn revoke_sessions(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<RevokeForm>,
     deps: Deps,

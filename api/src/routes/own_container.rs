@@ -7,7 +7,7 @@ use schema::user;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::containers::restart_container;
+use super::containers::{RUN_FAILURES, restart_container};
 use super::live::{self, Log, LogParams};
 use super::params;
 use crate::answer::{Answer, Live};
@@ -16,9 +16,34 @@ use crate::dispatch::OrdinaryUser;
 use crate::error::ApiError;
 use crate::explain::{Explained, explained};
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Failure, Route};
 use crate::wait::Converging;
 
-/// A user's own container.
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("own_container", "/api/user/container", show)
+            .title(Area::Account, "Get the status of my container")
+            .about("Status and conditions.")
+            .fails(&[Failure::NO_ACCOUNT]),
+        Route::get("own_logs", "/api/user/logs", logs)
+            .title(Area::Account, "Get the logs of my container")
+            .about(live::LOG)
+            .fails(live::LOG_FAILURES),
+        Route::post(
+            "own_container_restart",
+            "/api/user/container/restart",
+            restart,
+        )
+        .title(Area::Account, "Restart my container")
+        .about("Recreates the container once.")
+        .waits()
+        .guarded()
+        .fails(RUN_FAILURES),
+    ]
+}
+
+/// My container.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OwnContainer {
     username: UserName,
@@ -41,7 +66,7 @@ pub struct OwnContainer {
 ///
 /// # Errors
 /// 404 while the account is being removed and its container is gone.
-pub async fn show(
+async fn show(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
@@ -75,7 +100,7 @@ pub async fn show(
 ///
 /// # Errors
 /// 404 without a container, 429 when too many logs are followed, 503 while the engine cannot be reached.
-pub async fn logs(
+async fn logs(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<LogParams>,
     deps: Deps,
@@ -89,7 +114,7 @@ pub async fn logs(
 ///
 /// # Errors
 /// 409 while the account is being removed or disabled; what the container fails with.
-pub async fn restart(
+async fn restart(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,

@@ -44,7 +44,7 @@ fn entries(total: i64) -> u64 {
     u64::try_from(total).unwrap_or(0)
 }
 
-/// What every list tells of the page that it is.
+/// What every list reports of its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Page {
     /// The page shown, from 1; one past the end is the last one.
@@ -53,10 +53,10 @@ pub struct Page {
     /// Entries per page; all of them when no page was asked for.
     #[schema(example = 20)]
     page_size: u64,
-    /// Entries in all.
+    /// Total number of entries.
     #[schema(example = 1)]
     total: u64,
-    /// Pages in all, at least 1.
+    /// Total number of pages, at least 1.
     #[schema(example = 1)]
     total_pages: u64,
 }

@@ -15,15 +15,15 @@ use crate::error::ApiError;
 /// A request about one account.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Who {
-    /// Its name.
+    /// The user's name.
     pub username: UserName,
 }
 
-/// A name and a password, told once.
+/// A name and a password, returned only once.
 #[derive(Serialize, ToSchema)]
 pub struct Credentials {
     username: UserName,
-    /// Told this once.
+    /// Returned only once.
     #[schema(format = Password, example = "tg7XqLr0aZ2mWcVd")]
     password: String,
 }
@@ -41,7 +41,7 @@ impl Credentials {
 #[derive(Serialize, ToSchema)]
 pub struct NewPassword {
     username: UserName,
-    /// A random one, told this once; absent when it was given.
+    /// The random password, returned only once; absent when it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = Password, example = "tg7XqLr0aZ2mWcVd")]
     password: Option<String>,

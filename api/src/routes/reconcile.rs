@@ -17,16 +17,43 @@ use crate::error::ApiError;
 use crate::explain::{Explained, ExplainedEvent, explained, explained_events};
 use crate::input::{Input, Nothing, Paging};
 use crate::ports::{EngineState, LeaderState, LiveNumbers, PartHealth};
+use crate::route::{Area, Route};
 
 mod detail;
 mod guidance;
-mod observed;
 mod switches;
 
 use guidance::{Guidance, Paused};
 
-pub use detail::object;
-pub use switches::{pause, resume, retry};
+/// The routes of this file, and of those below it.
+pub(super) fn routes() -> Vec<Route> {
+    let mut routes = vec![
+        Route::get("reconcile", "/api/admin/reconcile", overview)
+            .title(Area::Operators, "Get the leader and the reconcilers")
+            .about(
+                "Counts come from the database and hold for every replica; live numbers are those \
+                 of this process.",
+            ),
+        Route::get("reconcile_objects", "/api/admin/reconcile/objects", objects)
+            .title(Area::Operators, "List objects and their conditions")
+            .about(
+                "Each with the remedies of its conditions and, unless it is as desired: what is \
+                 wrong, since when, what is tried next, and how to force it. `search` matches \
+                 names.",
+            )
+            .paged(),
+        Route::get("events", "/api/admin/events", events)
+            .title(Area::Operators, "List events")
+            .about(
+                "Newest first: one page, or without one the newest. Repeats within 5 minutes are \
+                 one event. Removed objects have events, too.",
+            )
+            .paged(),
+    ];
+    routes.extend(detail::routes());
+    routes.extend(switches::routes());
+    routes
+}
 
 /// Events shown when the client names no number.
 const DEFAULT_EVENTS: i64 = 100;
@@ -60,7 +87,7 @@ pub struct Summary {
     objects: i64,
     /// Objects observed as desired.
     ready: i64,
-    /// All others.
+    /// Objects that are not.
     not_ready: i64,
     /// Objects in back-off.
     failing: i64,
@@ -75,7 +102,7 @@ pub struct Summary {
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn overview(
+async fn overview(
     _: Superadmin,
     _: Input<Nothing>,
     deps: Deps,
@@ -140,9 +167,9 @@ pub struct Header {
     created_at: Timestamp,
     deleted_at: Option<Timestamp>,
     conditions: Vec<Explained>,
-    /// Failed passes in a row.
+    /// Failed reconciliations in a row.
     failures: u32,
-    /// When the next attempt is due, in back-off.
+    /// When the next attempt is due, while in back-off.
     next_attempt_at: Option<Timestamp>,
     #[serde(flatten)]
     guidance: Guidance,
@@ -184,7 +211,7 @@ pub struct Filter {
     /// Only objects of this kind.
     #[schema(value_type = Option<Kind>)]
     reconciler: Option<String>,
-    /// `true`, `false` or `unknown`.
+    /// Only objects whose `Ready` is `true`, `false` or `unknown`.
     #[schema(pattern = "^(true|false|unknown)?$", example = "false")]
     ready: Option<String>,
 }
@@ -219,7 +246,7 @@ impl Filter {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Objects {
     objects: Vec<Header>,
-    /// From where to watch what changes after this list.
+    /// The id to start watching from, for changes after this list.
     #[schema(value_type = String, example = "5f0c2a-41")]
     watch_id: Position,
     #[serde(flatten)]
@@ -231,7 +258,7 @@ pub struct Objects {
 ///
 /// # Errors
 /// 400 for an unknown reconciler or value of `ready`.
-pub async fn objects(
+async fn objects(
     _: Superadmin,
     input: Input<Filter>,
     deps: Deps,
@@ -261,19 +288,19 @@ pub async fn objects(
 /// Which events.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct EventFilter {
-    /// `kind/name`; objects that are gone have events, too. `service/agentyard` is the service itself.
+    /// Only events of this object: `kind/name`, even if removed. `service/agentyard` is the service itself.
     #[schema(example = "container/alice")]
     object: Option<String>,
-    /// Only those of objects of this kind.
+    /// Only events of objects of this kind.
     #[schema(example = "container")]
     kind: Option<String>,
-    /// Only those with this reason.
+    /// Only events with this reason.
     #[schema(example = "CrashLoop")]
     reason: Option<String>,
-    /// Only those that happened (again) from this moment on: RFC 3339, or Unix seconds.
+    /// Only events that happened (again) from this time on: RFC 3339, or Unix seconds.
     #[schema(example = "2026-05-11T11:46:40Z")]
     since: Option<String>,
-    /// Without a page: at most so many, newest first (default 100, at most 1000).
+    /// Without a page: the newest so many (default 100, at most 1000).
     #[schema(minimum = 1, maximum = 1000, example = 100)]
     limit: Option<i64>,
 }
@@ -322,7 +349,7 @@ impl EventFilter {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct EventList {
     events: Vec<ExplainedEvent>,
-    /// From where to watch what changes after this list.
+    /// The id to start watching from, for changes after this list.
     #[schema(value_type = String, example = "5f0c2a-41")]
     watch_id: Position,
     #[serde(flatten)]
@@ -334,7 +361,7 @@ pub struct EventList {
 ///
 /// # Errors
 /// 400 for a bad object, kind, reason, time or limit.
-pub async fn events(
+async fn events(
     _: Superadmin,
     input: Input<EventFilter>,
     deps: Deps,

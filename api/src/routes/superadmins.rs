@@ -15,9 +15,53 @@ use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
+use crate::route::{Area, Failure, Route};
 
 use super::page::{self, Page};
 use super::params::{Credentials, NewPassword};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("superadmins_list", "/api/admin/superadmins", list)
+            .title(Area::Superadmins, "List superadmins")
+            .about("Names in `admins`, details in `items`.")
+            .paged(),
+        Route::post(
+            "superadmins_create",
+            "/api/admin/superadmins/create",
+            create,
+        )
+        .title(Area::Superadmins, "Create a superadmin")
+        .about("The random password is returned only in this answer.")
+        .fails(&[Failure::TAKEN, Failure::NAME_REMOVED, Failure::BUSY]),
+        Route::post(
+            "superadmins_delete",
+            "/api/admin/superadmins/delete",
+            delete,
+        )
+        .title(Area::Superadmins, "Delete a superadmin")
+        .about("Ends the account and its sessions. Superadmins cannot delete their own account.")
+        .fails(&[
+            Failure(404, "not_found", "no such superadmin"),
+            Failure(
+                409,
+                "last_superadmin",
+                "at least one superadmin must remain",
+            ),
+        ]),
+        Route::post("superadmins_reset", "/api/admin/superadmins/reset", reset)
+            .title(Area::Superadmins, "Reset a superadmin's password")
+            .about(
+                "Ends all sessions of the account except this one. A random password is returned \
+                 only in this answer; one that was given is not returned.",
+            )
+            .fails(&[
+                Failure(404, "not_found", "no such superadmin"),
+                Failure::BUSY,
+            ]),
+    ]
+}
 
 /// A superadmin as listings show it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -43,7 +87,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// None of its own.
-pub async fn list(
+async fn list(
     _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -76,7 +120,7 @@ pub struct NameForm {
 ///
 /// # Errors
 /// 409 when the name is taken, by an ordinary user or one being removed too.
-pub async fn create(
+async fn create(
     Superadmin(actor): Superadmin,
     input: Input<NameForm>,
     deps: Deps,
@@ -98,7 +142,7 @@ pub async fn create(
 ///
 /// # Errors
 /// 404; 409 `last_superadmin`, decided before anything else; 400 for the own account.
-pub async fn delete(
+async fn delete(
     Superadmin(actor): Superadmin,
     input: Input<NameForm>,
     deps: Deps,
@@ -126,7 +170,7 @@ pub async fn delete(
 #[schema(as = SuperadminResetForm)]
 pub struct ResetForm {
     username: UserName,
-    /// The new password; a random one when absent or empty, as a form's blank input is.
+    /// The new password; random when absent or empty.
     #[schema(value_type = Option<String>, format = Password)]
     password: Option<SecretString>,
 }
@@ -136,7 +180,7 @@ pub struct ResetForm {
 ///
 /// # Errors
 /// 404; 400 for a given password that breaks the rules.
-pub async fn reset(
+async fn reset(
     Superadmin(actor): Superadmin,
     input: Input<ResetForm>,
     deps: Deps,

@@ -19,18 +19,53 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::explain::Explained;
 use crate::input::{Input, Nothing, Paging};
+use crate::route::{Area, Failure, Route};
 use crate::wait::{Change, State};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("task_status", "/api/admin/task/status", status)
+            .title(Area::Operators, "Get the progress of a task")
+            .about("A bare resource, made from the states of the task's objects.")
+            .fails(&[Failure(404, "not_found", "no such task")]),
+        Route::get("tasks", "/api/admin/tasks", list)
+            .title(Area::Operators, "List tasks")
+            .about("Newest first, always one page; at most 200 results each.")
+            .paged(),
+        Route::post("task_cancel", "/api/admin/task/cancel", cancel)
+            .title(Area::Operators, "Cancel a task")
+            .about(
+                "A rollout moves no further users, and a pull is cancelled; `converged` means \
+                 that the reconciler has observed it. A task of type `config_apply` ends at once: \
+                 users it has not reached count as failed with `cancelled`. The configuration \
+                 stays as it is, and reconciliation still brings it to them.",
+            )
+            .waits()
+            .guarded()
+            .fails(&[
+                Failure(404, "not_found", "no such task"),
+                Failure(
+                    409,
+                    "not_cancellable",
+                    "tasks of this type cannot be cancelled",
+                ),
+                Failure(409, "wrong_state", "the task has ended"),
+                Failure::IMAGE_REMOVED,
+            ]),
+    ]
+}
 
 /// Objects shown of one operation in the list, those that need a person first.
 const MAX_RESULTS: i64 = 200;
 
-/// An operation as clients poll it.
+/// A task's progress.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TaskStatus)]
 pub struct Status {
-    /// Empty when there never was an operation.
+    /// Empty when there never was a task.
     id: String,
-    /// Empty when there never was an operation.
+    /// Empty when there never was a task.
     #[serde(rename = "type")]
     #[schema(example = "batch_create")]
     kind: String,
@@ -39,7 +74,7 @@ pub struct Status {
     #[schema(example = "under way: 3 of 10 done, 0 failed")]
     message: String,
     started_at: Option<Timestamp>,
-    /// When the last of its objects got there; absent while one is under way.
+    /// When the last of its objects was done; absent while one is under way.
     finished_at: Option<Timestamp>,
 }
 
@@ -91,7 +126,7 @@ fn message(progress: Progress, under_way: bool) -> String {
 /// Which operation.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
-    /// Its id; the newest one without it.
+    /// Its id; default: the newest task.
     task_id: Option<String>,
 }
 
@@ -99,7 +134,7 @@ pub struct Which {
 ///
 /// # Errors
 /// 404 without such an operation.
-pub async fn status(
+async fn status(
     _: Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -109,7 +144,7 @@ pub async fn status(
         Some(id) => Some(
             operation::get(&mut connection, &id)
                 .await?
-                .ok_or_else(|| ApiError::not_found("this task"))?,
+                .ok_or_else(|| ApiError::not_found("task"))?,
         ),
         None => operation::list(&mut connection, 1, 0).await?.0.pop(),
     };
@@ -123,17 +158,17 @@ pub async fn status(
     Ok(Resource::new(&status))
 }
 
-/// An operation with what became of its objects.
+/// A task with the results of its objects.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Task {
     #[serde(flatten)]
     status: Status,
-    /// Who asked for it.
+    /// Who requested it.
     #[schema(example = "admin")]
     actor: String,
-    /// What became of its objects, those that need a person first.
+    /// The results, those that need manual action first.
     results: Vec<Target>,
-    /// There are more objects than are shown.
+    /// More objects exist than are shown.
     results_truncated: bool,
 }
 
@@ -161,19 +196,12 @@ pub struct Tasks {
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn list(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Tasks>, ApiError> {
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Tasks>, ApiError> {
     let paging = input.paging.unwrap_or_default();
     let paging = Some(&paging);
     let (tasks, total) = read(&deps, paging).await?;
     let page = Page::of(paging, total);
-    Ok(Answer::ok(
-        "operations, newest first",
-        Tasks { tasks, page },
-    ))
+    Ok(Answer::ok("tasks, newest first", Tasks { tasks, page }))
 }
 
 async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Task>, i64), DbError> {
@@ -200,21 +228,21 @@ pub struct Ended {
     task_id: String,
 }
 
-/// What became of a task that was to be cancelled.
+/// The result of a cancellation.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TaskCancelled)]
 pub struct Cancelled {
     state: State,
-    /// The rollout or image whose reconciler takes note.
+    /// The rollout or image whose reconciler observes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "rollout/01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     object: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<Generation>,
-    /// What is known so far, while it is under way.
+    /// The conditions so far, while it is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     conditions: Option<Vec<Explained>>,
-    /// How far a task over many objects was.
+    /// The progress of a task over many objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
 }
@@ -237,7 +265,7 @@ impl From<Noted> for Cancelled {
 /// # Errors
 /// 404 without such an operation; 409 `not_cancellable` for one of another kind, `wrong_state` when it
 /// has ended; 412 for a stale `if_generation`.
-pub async fn cancel(
+async fn cancel(
     Superadmin(actor): Superadmin,
     input: Input<Ended>,
     deps: Deps,
@@ -245,7 +273,7 @@ pub async fn cancel(
     let id = input.params.task_id.as_str();
     let mut tx = input.meta.begin(&deps).await?;
     let operation = operation::get(&mut tx, id).await?;
-    let operation = operation.ok_or_else(|| ApiError::not_found("this task"))?;
+    let operation = operation.ok_or_else(|| ApiError::not_found("task"))?;
     let change = match (operation.kind.parse::<RolloutKind>(), &*operation.kind) {
         (Ok(_), _) => images::cancel_rollout(&mut tx, id, input.if_generation).await?,
         (Err(_), "pull") => {
@@ -264,14 +292,14 @@ pub async fn cancel(
             return Ok(ended(count.progress));
         }
         (Err(_), kind) => {
-            let message = format!("a task of type {kind} can't be cancelled");
+            let message = format!("tasks of type {kind} cannot be cancelled");
             let code = "not_cancellable";
             return Err(ApiError::Conflict { code, message });
         }
     };
     tx.commit(About::object(change.kind, &change.name)).await?;
     tracing::info!(%actor, task = id, "task cancelled");
-    let done = "the task is cancelled".to_owned();
+    let done = "task cancelled".to_owned();
     let answer = images::noted(&deps, &change, input.wait, done).await?;
     Ok(answer.map(Cancelled::from))
 }
@@ -285,7 +313,7 @@ fn ended(progress: Progress) -> Answer<Cancelled> {
         progress: Some(progress),
     };
     Answer::ok(
-        "the task is cancelled; what is configured stays so, and ordinary passes still bring it to the users that the task has not reached",
+        "task cancelled; the configuration stays as it is, and reconciliation still brings it to the users that the task has not reached",
         cancelled,
     )
 }

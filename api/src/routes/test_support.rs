@@ -11,70 +11,10 @@ use schema::object::{self, ObjectRow, StatusRow};
 use schema::user::{self, NewUser, Source, User};
 use serde_json::Value;
 
-use crate::access::Op;
 use crate::deps::Dependencies;
-use crate::dispatch::Binder;
+use crate::dispatch::Api;
 use crate::openapi::conformance::Conformance;
-use crate::routes::fleet::bind_fleet;
 use crate::testing::{NOW, World, world};
-
-/// The routes of [`bind_fleet`].
-pub(crate) const OPS: &[Op] = &[
-    Op::Readiness,
-    Op::UsersList,
-    Op::UsersCreate,
-    Op::UsersBatchCreate,
-    Op::UsersDelete,
-    Op::UsersResetPassword,
-    Op::UsersDisable,
-    Op::UsersEnable,
-    Op::UsersRevokeSessions,
-    Op::ContainerStart,
-    Op::ContainerStop,
-    Op::ContainerRestart,
-    Op::ContainerDebug,
-    Op::ContainerLimits,
-    Op::ContainerLogs,
-    Op::ContainerInspect,
-    Op::ContainerStats,
-    Op::OwnContainer,
-    Op::OwnLogs,
-    Op::OwnContainerRestart,
-    Op::Reconcile,
-    Op::ReconcileObjects,
-    Op::ReconcileObject,
-    Op::ReconcileRetry,
-    Op::ReconcilePause,
-    Op::ReconcileResume,
-    Op::Events,
-    Op::Watch,
-    Op::TaskStatus,
-    Op::Tasks,
-    Op::ImagesList,
-    Op::ImagesPull,
-    Op::ImagesPulls,
-    Op::ImagesPullsCancel,
-    Op::ImagesDelete,
-    Op::ImagesMigrate,
-    Op::ImagesUpgrade,
-    Op::ImagesRollouts,
-    Op::ImagesRollout,
-    Op::ImagesRolloutsPause,
-    Op::ImagesRolloutsResume,
-    Op::ImagesRolloutsCancel,
-    Op::ImagesRolloutsRollback,
-    Op::ImagesRegistry,
-    Op::ImagesLocalTags,
-    Op::ImagesUpgradeCandidates,
-    Op::ImagesUsers,
-    Op::AdapterShow,
-    Op::AdapterRefresh,
-    Op::AdapterUpload,
-    Op::AdapterRollback,
-    Op::AdapterList,
-    Op::AdapterChannels,
-    Op::TaskCancel,
-];
 
 /// A world with clients in it.
 pub(crate) struct Fleet {
@@ -125,7 +65,7 @@ impl Fleet {
         request: warp::test::RequestBuilder,
         name: &str,
     ) -> Answer {
-        let api = self.world.api(bind_fleet(Binder::default()), OPS);
+        let api = Api::new(crate::routes::all(), self.world.deps.clone()).unwrap();
         let request = request
             .method(method)
             .header("cookie", self.world.cookie(name))

@@ -28,12 +28,67 @@ use crate::explain::{Explained, explained_owned};
 use crate::input::{Input, Nothing};
 use crate::openapi::Schemas;
 use crate::reply::Reply;
+use crate::route::{Area, Failure, Route};
 use crate::settings::AuthMode;
-use crate::wait::{self, Change, Converging};
+use crate::wait::{self, Change, Converging, Until};
 
 mod batch;
 
-pub use batch::batch_create;
+/// The routes of this file, and of those below it.
+pub(super) fn routes() -> Vec<Route> {
+    let mut routes =
+        vec![
+        Route::get("users_list", "/api/admin/users", list)
+            .title(Area::Users, "List users and their containers")
+.about("All users, or one page. The engine is not asked.")
+            .paged(),
+        Route::post("users_create", "/api/admin/users/create", create)
+            .title(Area::Users, "Create a local user")
+.about(
+                "Creates the account and its container. The password is returned only in this \
+                 answer. If the container fails, the account exists all the same, and the failure \
+                 carries `username` and `password`.",
+            )
+            .local_only()
+            .waits()
+            .fails(&[Failure::TAKEN, Failure::NAME_REMOVED, Failure::BUSY]),
+        Route::post("users_delete", "/api/admin/users/delete", delete)
+            .title(Area::Users, "Delete a user")
+.about(
+                "Removes the container, archives the directory and frees the name. Repeating the \
+                 request waits for the same removal.",
+            )
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_USER]),
+        Route::post("users_reset_password", "/api/admin/users/reset-password", reset_password)
+            .title(Area::Users, "Reset a local user's password")
+.about(
+                "Ends all sessions of the user. A random password is returned only in this \
+                 answer; one that was given is not returned.",
+            )
+            .local_only()
+            .fails(&[Failure::NO_USER, Failure::REMOVED, Failure::BUSY]),
+        Route::post("users_disable", "/api/admin/users/disable", disable)
+            .title(Area::Users, "Disable a user")
+.about("Prevents signing in, ends all sessions and stops the container.")
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_USER, Failure::REMOVED]),
+        Route::post("users_enable", "/api/admin/users/enable", enable)
+            .title(Area::Users, "Enable a user")
+.about("Allows signing in again, and brings the container to its desired state.")
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_USER, Failure::REMOVED]),
+        Route::post("users_revoke_sessions", "/api/admin/users/sessions/revoke", revoke_sessions)
+            .title(Area::Users, "End all sessions of an account")
+.about("Also of a superadmin.")
+            .fails(&[Failure::NO_USER]),
+    ];
+    routes.extend(batch::routes());
+    routes
+}
 
 /// A user with its container, in a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -50,7 +105,7 @@ pub struct Item {
     image: String,
     #[schema(example = "1.2.3")]
     image_tag: String,
-    /// The image was found on the engine.
+    /// The image is on the engine.
     image_ready: bool,
     /// Address in the agent network.
     #[schema(example = "10.88.0.2")]
@@ -102,11 +157,11 @@ fn tag_of(reference: &str) -> String {
 #[schema(as = Users)]
 pub struct Listing {
     users: Vec<Item>,
-    /// From where to watch what changes after this list.
+    /// The id to start watching from, for changes after this list.
     #[schema(value_type = String, example = "5f0c2a-41")]
     watch_id: Position,
     auth_mode: AuthMode,
-    /// Accounts and passwords are managed elsewhere.
+    /// Accounts and passwords are managed by a directory or an identity provider.
     unified_auth: bool,
     #[serde(flatten)]
     page: Page,
@@ -116,7 +171,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn list(
+async fn list(
     _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -151,7 +206,7 @@ pub struct Creation {
     /// Random when absent or empty.
     #[schema(value_type = Option<String>, format = Password)]
     password: Option<SecretString>,
-    /// Another tag of the configured image.
+    /// A tag of the configured image; default: the configured tag.
     #[schema(example = "1.2.3")]
     image_tag: Option<String>,
 }
@@ -191,11 +246,7 @@ impl Answers for Creating {
 ///
 /// # Errors
 /// 400 for a bad name, password or tag; 409 when the name is taken or still being removed.
-pub async fn create(
-    _: Superadmin,
-    input: Input<Creation>,
-    deps: Deps,
-) -> Result<Creating, ApiError> {
+async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Creating, ApiError> {
     let Creation {
         username,
         password,
@@ -210,8 +261,8 @@ pub async fn create(
         .create(&mut tx, &username, hash.into(), deps.clock.now())
         .await?;
     tx.commit(About::object(Kind::User, &username)).await?;
-    let settled = wait::settle(&deps, &change, input.wait).await;
-    let (done, under_way) = ("user created", "user created; the container is on its way");
+    let settled = wait::settle(&deps, &change, Until::Converged, input.wait).await;
+    let (done, under_way) = ("user created", "user created; container requested");
     let credentials = Credentials::new(username, &password);
     Ok(match wait::reply(&change, settled, done, under_way) {
         Ok(answer) => Creating::Done(answer.map(|converging| Created {
@@ -295,7 +346,7 @@ impl Template {
 /// # Errors
 /// 404 without such a user, 412 when its container's generation is not `if_generation`; what the
 /// removal fails with.
-pub async fn delete(
+async fn delete(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -315,10 +366,10 @@ pub async fn delete(
         name: user.name.to_string(),
         generation,
     };
-    let settled = wait::settle_removal(&deps, &change, input.wait).await;
+    let settled = wait::settle(&deps, &change, Until::Purged, input.wait).await;
     let back = coming_back(deps.settings().auth_mode);
-    let done = format!("user {name} is removed and the directory archived; {back}");
-    let under_way = format!("user {name} is being removed; once that is done, {back}");
+    let done = format!("user {name} deleted and the directory archived; {back}");
+    let under_way = format!("deletion of user {name} requested; once it is done, {back}");
     wait::reply(&change, settled, done, under_way)
 }
 
@@ -336,8 +387,8 @@ async fn removal_of(tx: &mut Tx, user: &User, now: Timestamp) -> Result<Generati
 fn coming_back(mode: AuthMode) -> &'static str {
     match mode {
         AuthMode::Local => "the name is free for a new user",
-        AuthMode::Ldap => "the person comes back by signing in or by the next sync",
-        AuthMode::Oidc => "the person comes back by signing in",
+        AuthMode::Ldap => "the user is created again by signing in or by the next sync",
+        AuthMode::Oidc => "the user is created again by signing in",
     }
 }
 
@@ -346,7 +397,7 @@ fn coming_back(mode: AuthMode) -> &'static str {
 #[schema(as = UserResetForm)]
 pub struct ResetForm {
     username: UserName,
-    /// The new password; a random one when absent or empty, as a form's blank input is.
+    /// The new password; random when absent or empty.
     #[schema(value_type = Option<String>, format = Password)]
     password: Option<SecretString>,
 }
@@ -357,7 +408,7 @@ pub struct ResetForm {
 /// # Errors
 /// 404 without such a user, 403 when its password is kept elsewhere, 409 while it is being removed,
 /// 400 for a given password that breaks the rules.
-pub async fn reset_password(
+async fn reset_password(
     Superadmin(actor): Superadmin,
     input: Input<ResetForm>,
     deps: Deps,
@@ -374,14 +425,16 @@ pub async fn reset_password(
     let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(user::find(&mut tx, name).await?, name)?;
     if user.source != Source::Local {
-        return Err(ApiError::ModeForbidden("the password is kept elsewhere"));
+        return Err(ApiError::ModeForbidden(
+            "the user's password is managed elsewhere",
+        ));
     }
     user::set_password(&mut tx, &user.uid, &hash.into(), None).await?;
     tx.commit(About::object(Kind::User, &user.name)).await?;
     tracing::info!(%actor, user = %user.name, "password reset");
     let told = random.then_some(&password);
     Ok(Answer::ok(
-        "the password was reset and all sessions ended",
+        "password reset; all sessions ended",
         NewPassword::new(user.name, told),
     ))
 }
@@ -391,7 +444,7 @@ pub async fn reset_password(
 /// # Errors
 /// 404 without such a user, 409 while it is being removed, 412 for a stale `if_generation`; what
 /// stopping the container fails with.
-pub async fn disable(
+async fn disable(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -403,7 +456,7 @@ pub async fn disable(
 ///
 /// # Errors
 /// As [`disable`].
-pub async fn enable(
+async fn enable(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,
@@ -448,7 +501,7 @@ pub struct Ended {
 ///
 /// # Errors
 /// 404 without such an account.
-pub async fn revoke_sessions(
+async fn revoke_sessions(
     Superadmin(actor): Superadmin,
     input: Input<Who>,
     deps: Deps,

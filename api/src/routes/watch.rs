@@ -17,7 +17,30 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::route::{Area, Failure, Route};
 use crate::watch::{Batch, Told, Watching, position_event};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("watch", "/api/admin/watch", watch)
+            .title(
+                Area::Operators,
+                "Watch objects (event stream that can be resumed)",
+            )
+            .about(
+                "One event per changed object, with its current state; changes in quick \
+                 succession are one event. The first event is `open`, with the id to send as \
+                 `Last-Event-ID` when reconnecting, or `resync` if the history since the client's \
+                 position is gone: then list again. A client that reads too slowly is \
+                 disconnected.",
+            )
+            .fails(&[
+                Failure(503, "too_many_watchers", "too many watchers"),
+                Failure::BUSY,
+            ]),
+    ]
+}
 
 /// How long a browser waits before it comes back, in milliseconds.
 const RETRY: &str = "retry:2000\n";
@@ -33,7 +56,7 @@ pub struct WatchParams {
     /// Only objects of this kind.
     #[schema(value_type = Option<Kind>)]
     kind: Option<String>,
-    /// Go on after this event, for clients that cannot send the header `Last-Event-ID`, which wins.
+    /// Resume after this event, for clients that cannot send the header `Last-Event-ID`, which takes precedence.
     last_event_id: Option<String>,
 }
 
@@ -81,7 +104,7 @@ impl WatchParams {
 ///
 /// # Errors
 /// 400 for a bad object, kind or position; 503 when too many watch.
-pub async fn watch(
+async fn watch(
     Superadmin(actor): Superadmin,
     input: Input<WatchParams>,
     deps: Deps,

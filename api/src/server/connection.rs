@@ -49,8 +49,14 @@ pub(super) async fn serve(
     }
 }
 
-async fn talk<S>(stream: S, peer: Peer, service: AppService, watcher: Watcher, limits: Limits)
-where
+/// Speaks HTTP on a stream that is ready for it, to its end.
+pub(super) async fn talk<S>(
+    stream: S,
+    peer: Peer,
+    service: AppService,
+    watcher: Watcher,
+    limits: Limits,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (requests, changes) = watch::channel(Requests::default());

@@ -120,7 +120,7 @@ impl ResponseForPanic for PanicAnswer {
         &mut self,
         panic: Box<dyn Any + Send + 'static>,
     ) -> Response<Self::ResponseBody> {
-        const ANSWER: &str = r#"{"success":false,"error":"something went wrong on the server; the log has the details under this request id","code":"internal"}"#;
+        const ANSWER: &str = r#"{"success":false,"error":"internal error; the server log shows the details by request id","code":"internal"}"#;
         let said = panic
             .downcast_ref::<String>()
             .map(String::as_str)

@@ -13,17 +13,18 @@ use rustls_pki_types::ServerName;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use super::*;
-use crate::access::Op;
 use crate::deps::Deps;
-use crate::dispatch::{Anyone, Binder, Superadmin};
+use crate::dispatch::{Anyone, Superadmin};
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
 use crate::reply::{Event, Reply};
-use crate::testing::{World, world};
+use crate::route::Route;
+use crate::testing::{World, with_handler, world};
 
 mod limits;
 mod tls;
@@ -42,49 +43,68 @@ async fn streams(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiErro
     Ok(Reply::events(first.chain(futures::stream::pending())))
 }
 
-async fn slow(_: Superadmin, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
-    sleep(Duration::from_millis(300)).await;
-    Ok(Reply::ok("slept"))
+/// What the handlers of these tests report.
+#[derive(Clone, Default)]
+struct Signs {
+    /// A handler that takes its time has begun.
+    begun: Arc<Notify>,
+    /// Held by each answer that goes on for ever.
+    floods: Arc<()>,
 }
 
-async fn never(_: Superadmin, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
-    std::future::pending().await
+impl Signs {
+    /// How many answers go on for ever.
+    fn floods(&self) -> usize {
+        // One is held here, one by the handler.
+        Arc::strong_count(&self.floods) - 2
+    }
 }
 
-/// Sends without end, and counts as a watcher for as long as it does.
-async fn floods(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Reply, ApiError> {
-    let watching = deps.watch.join().await?;
-    let frames = futures::stream::repeat(Bytes::from_static(&[b'x'; 4096]));
-    Ok(Reply::frames(frames.inspect(move |_| {
-        let _held = &watching;
-    })))
+/// `/healthz` panics, `/readyz` streams, `login/mode` floods, `config` is slow, `tasks` never ends.
+fn handlers(signs: &Signs) -> Vec<Route> {
+    let Signs { begun, floods } = signs.clone();
+    let slow = move |_: Superadmin, _: Input<Nothing>, _: Deps| {
+        begun.notify_one();
+        async {
+            sleep(Duration::from_millis(300)).await;
+            Ok(Reply::ok("slept"))
+        }
+    };
+    let begun = signs.begun.clone();
+    let never = move |_: Superadmin, _: Input<Nothing>, _: Deps| {
+        begun.notify_one();
+        std::future::pending::<Result<Reply, ApiError>>()
+    };
+    let flood = move |_: Anyone, _: Input<Nothing>, _: Deps| {
+        let held = floods.clone();
+        let frames = futures::stream::repeat(Bytes::from_static(&[b'x'; 4096]));
+        let frames = frames.inspect(move |_| {
+            let _held = &held;
+        });
+        std::future::ready(Ok(Reply::frames(frames)))
+    };
+    vec![
+        with_handler("liveness", panics),
+        with_handler("readiness", streams),
+        with_handler("login_mode", flood),
+        with_handler("config_read", slow),
+        with_handler("tasks", never),
+    ]
 }
 
 struct Running {
     world: World,
+    signs: Signs,
     address: Option<SocketAddr>,
     stop: CancellationToken,
     done: futures::future::BoxFuture<'static, Duration>,
 }
 
-/// Serves on a listener: `/healthz` panics, `/readyz` streams, `login/mode` floods, `config` is slow,
-/// `tasks` never ends.
+/// Serves [`handlers`] on a listener.
 async fn serve_on(listener: Listener, limits: Limits) -> Running {
     let world = world().await;
-    let own = Binder::default()
-        .bind(Op::Liveness, panics)
-        .bind(Op::Readiness, streams)
-        .bind(Op::LoginMode, floods)
-        .bind(Op::ConfigRead, slow)
-        .bind(Op::Tasks, never);
-    let replaced = [
-        Op::Liveness,
-        Op::Readiness,
-        Op::LoginMode,
-        Op::ConfigRead,
-        Op::Tasks,
-    ];
-    let server = Server::new(world.api(own, &replaced), limits);
+    let signs = Signs::default();
+    let server = Server::new(world.api(handlers(&signs)), limits);
     let address = listener.local_addr();
     let stop = CancellationToken::new();
     let (token, shutdown) = (stop.clone(), world.deps.shutdown.clone());
@@ -102,6 +122,7 @@ async fn serve_on(listener: Listener, limits: Limits) -> Running {
     });
     Running {
         world,
+        signs,
         address,
         stop,
         done,
@@ -155,8 +176,7 @@ fn hasty() -> Limits {
 }
 
 /// How long the server keeps a connection that was sent `bytes` and nothing more.
-async fn patience(running: &Running, bytes: &[u8]) -> Duration {
-    let mut stream = running.connect().await;
+async fn patience(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) -> Duration {
     stream.write_all(bytes).await.unwrap();
     let begun = Instant::now();
     let mut rest = Vec::new();
@@ -336,7 +356,7 @@ async fn an_open_stream_ends_at_shutdown_and_running_requests_finish() {
     request.headers_mut().insert("cookie", cookie);
     let slow = send_over(running.connect().await, request);
     let stop = async {
-        sleep(Duration::from_millis(100)).await;
+        running.signs.begun.notified().await;
         running.stop().await
     };
     let mut rest = Vec::new();
@@ -359,7 +379,7 @@ async fn shutdown_is_bounded_by_its_limit() {
         running.world.cookie("root")
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    sleep(Duration::from_millis(100)).await;
+    running.signs.begun.notified().await;
     assert!(!running.stop.is_cancelled());
     let took = running.stop().await;
     assert!((300..2000).contains(&took.as_millis()), "{took:?}");

@@ -184,13 +184,13 @@ async fn a_waiter_hears_of_a_save_at_once() {
     let began = Instant::now();
     let (settled, ()) = tokio::join!(
         async {
-            let settled = settle(&fleet.world.deps, &change(1), LONG).await;
+            let settled = settle(&fleet.world.deps, &change(1), Until::Converged, LONG).await;
             (settled, began.elapsed())
         },
         soon(&fleet, &uid)
     );
     assert_eq!(settled.0, Settled::Converged);
-    assert!(settled.1 < LOOK_EVERY, "{:?}", settled.1);
+    assert!(settled.1 < ASK_EVERY, "{:?}", settled.1);
 }
 
 #[tokio::test]
@@ -203,9 +203,12 @@ async fn a_save_of_another_replica_is_found_without_a_tick() {
     let began = Instant::now();
     let deps = fleet.world.deps.clone();
     let change = change(1);
-    let (settled, ()) = tokio::join!(settle(&deps, &change, LONG), soon(&fleet, &uid));
+    let (settled, ()) = tokio::join!(
+        settle(&deps, &change, Until::Converged, LONG),
+        soon(&fleet, &uid)
+    );
     assert_eq!(settled, Settled::Converged);
-    assert!(began.elapsed() < LOOK_EVERY * 3);
+    assert!(began.elapsed() < ASK_EVERY * 3);
     drop(silent);
 }
 
@@ -216,12 +219,12 @@ async fn when_the_time_is_up_or_the_service_stops_the_change_is_pending() {
     let deps = &fleet.world.deps;
     let short = Some(Duration::from_millis(200));
     assert_eq!(
-        settle(deps, &change(1), short).await,
+        settle(deps, &change(1), Until::Converged, short).await,
         Settled::Pending(vec![])
     );
     let began = Instant::now();
     let change = change(1);
-    let (settled, ()) = tokio::join!(settle(deps, &change, LONG), async {
+    let (settled, ()) = tokio::join!(settle(deps, &change, Until::Converged, LONG), async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         deps.shutdown.cancel();
     });
@@ -237,14 +240,14 @@ async fn looks_are_paced_whatever_the_ticks() {
     let began = Instant::now();
     fleet.world.status_ticks.send_modify(|ticks| *ticks += 1);
     assert!(watch.next().await);
-    assert!((LOOK_GAP..LOOK_EVERY).contains(&began.elapsed()));
+    assert!((ASK_GAP..ASK_EVERY).contains(&began.elapsed()));
     // Nobody is left who could tick.
     let (gone, receiver) = watch::channel(0);
     drop(gone);
     watch.ticks = receiver;
     let began = Instant::now();
     assert!(watch.next().await);
-    assert!(began.elapsed() >= LOOK_EVERY);
+    assert!(began.elapsed() >= ASK_EVERY);
 }
 
 #[tokio::test]
@@ -253,6 +256,6 @@ async fn a_database_that_cannot_be_read_leaves_the_change_pending() {
     fleet.user("alice").await;
     fleet.world.db.close().await;
     let short = Some(Duration::from_millis(100));
-    let settled = settle(&fleet.world.deps, &change(1), short).await;
+    let settled = settle(&fleet.world.deps, &change(1), Until::Converged, short).await;
     assert_eq!(settled, Settled::Pending(vec![]));
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{FutureExt, Stream};
 use schema::ids::{Epoch, Timestamp};
+use schema::live::{LiveNumbers, LookBy, NextLook};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -21,9 +22,7 @@ use super::pass;
 use super::pulse::{Patience, Pulse};
 use super::queue::{NextRun, Queue, Verdict, Wake};
 use super::status::{self, Memories};
-use super::summary::{
-    DryRun, DryRunError, LookBy, NextLook, ReconcilerHandle, StatusTick, Summary,
-};
+use super::summary::{DryRun, DryRunError, ReconcilerHandle, StatusTick, Summary};
 use super::supervise::{Supervisor, TaskError};
 use super::waits::{Waits, Waker};
 use super::{Classify, PauseState, Plan, Purpose, Reconciler, Requeue, StatusStore};
@@ -348,22 +347,16 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
         let (panics, last_panic_at) = self.pulse.panics();
         let (stuck_since, stuck) = self.gets_nowhere().unzip();
         let pauses = self.pauses.borrow();
-        Summary {
-            name: R::NAME,
+        let live = LiveNumbers {
             leader: self.leadership.is_leader(),
-            objects: counts.objects,
-            ready: counts.ready,
-            not_ready: counts.objects - counts.ready,
             queue_depth: depth.ready,
             delayed: depth.delayed,
             in_flight: depth.in_flight,
-            failing: counts.failing,
             last_resync_at: resync.last_at,
             last_resync_ms: resync.last_ms,
             next_resync_at: resync.next_at,
             resync_error: resync.error,
             store_error,
-            paused: pauses.all,
             paused_objects: pauses.keys.len(),
             bell_closed: self.bell_closed.load(Ordering::Relaxed),
             events_closed: self.events_closed.load(Ordering::Relaxed),
@@ -373,6 +366,15 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
             last_panic_at,
             stuck_since,
             stuck,
+        };
+        Summary {
+            name: R::NAME,
+            objects: counts.objects,
+            ready: counts.ready,
+            not_ready: counts.objects - counts.ready,
+            failing: counts.failing,
+            paused: pauses.all,
+            live,
         }
     }
 

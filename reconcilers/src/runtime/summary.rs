@@ -3,83 +3,27 @@
 use async_trait::async_trait;
 use schema::condition::{Condition, Reason};
 use schema::ids::{Generation, Timestamp};
+use schema::live::{LiveNumbers, NextLook};
 use serde::Serialize;
 use tokio::sync::watch;
 
-/// Live numbers of one reconciler. On a standby, which observes nothing, they are zero.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// How one reconciler is. On a standby, which observes nothing, all numbers are zero.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// The reconciler.
     pub name: &'static str,
-    /// Whether this process runs its passes.
-    pub leader: bool,
     /// Objects with a status.
     pub objects: usize,
     /// Objects observed as desired.
     pub ready: usize,
     /// All others.
     pub not_ready: usize,
-    /// Keys that wait for a worker.
-    pub queue_depth: usize,
-    /// Keys that wait for a time: a back-off or a planned second look.
-    pub delayed: usize,
-    /// Passes under way.
-    pub in_flight: usize,
     /// Objects whose last pass failed.
     pub failing: usize,
-    /// When the last full pass over all keys was queued.
-    pub last_resync_at: Option<Timestamp>,
-    /// How long listing the keys took, in milliseconds.
-    pub last_resync_ms: Option<u64>,
-    /// When the next full pass begins, unless something asks for it earlier.
-    pub next_resync_at: Option<Timestamp>,
-    /// Why keys could not be listed, if the last try failed.
-    pub resync_error: Option<String>,
-    /// Why the store could not be asked for changes, if the last try failed.
-    pub store_error: Option<String>,
     /// Whether the whole reconciler is paused.
     pub paused: bool,
-    /// Single objects that are paused.
-    pub paused_objects: usize,
-    /// The bell is gone; changes are found by polling.
-    pub bell_closed: bool,
-    /// The stream of world events is gone; changes of the world are found by the resync.
-    pub events_closed: bool,
-    /// The events of the world are not heard now; changes of the world are found by the resync.
-    pub events_lost: bool,
-    /// Objects whose last pass panicked.
-    pub panicked: usize,
-    /// Panics that were caught since the process began.
-    pub panics: u64,
-    /// When the last panic was caught.
-    pub last_panic_at: Option<Timestamp>,
-    /// Since when the reconciler gets nowhere although it should; absent while it is alive.
-    pub stuck_since: Option<Timestamp>,
-    /// How that shows.
-    pub stuck: Option<String>,
-}
-
-/// When an object is looked at next without anybody's doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct NextLook {
-    /// What leads to it.
-    pub by: LookBy,
-    /// When, at the latest; `None` while nothing is planned.
-    pub at: Option<Timestamp>,
-}
-
-/// What leads to the next look at an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LookBy {
-    /// A pass is under way, or about to begin.
-    Now,
-    /// The end of a back-off, or of a wait that the last pass asked for.
-    Timer,
-    /// The next full pass.
-    Resync,
-    /// Somebody who resumes it.
-    Resume,
+    /// What no table knows.
+    pub live: LiveNumbers,
 }
 
 /// What the next pass would do.

@@ -71,7 +71,7 @@ pub fn object_uid() -> Uid {
 pub struct Activated {
     /// Generation of the active adapter.
     pub generation: i64,
-    /// Another package is in effect than before.
+    /// Another package is active than before.
     pub changed: bool,
 }
 

@@ -95,7 +95,7 @@ pub struct Field {
     /// Whether it must be set.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
-    /// What a `select` offers.
+    /// The choices of a `select`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
     /// What the agent takes when the field is not set. Shown, never written.

@@ -12,7 +12,7 @@ const MAX_WORD: usize = 128;
 /// Longest detail, in bytes.
 const MAX_DETAIL: usize = 1024;
 
-/// How it came out.
+/// `ok` or `refused`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -100,25 +100,25 @@ impl About {
     }
 }
 
-/// One entry, without its place in the chain.
+/// One entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = AuditEntryFields)]
 pub struct Entry {
     /// When.
     pub at: Timestamp,
-    /// Who, see [`Author::actor`].
+    /// Who did it: an account, `socket:<uid>` on the admin socket, or `-`.
     pub actor: String,
-    /// From where, see [`Author::address`].
+    /// The client's address; empty on the admin socket.
     pub address: String,
-    /// What was done, see [`Author::action`].
+    /// What was done: an operation id of this document.
     pub action: String,
-    /// With what: `kind/name`, several separated by commas.
+    /// The object: `kind/name`, several separated by commas.
     pub object: String,
-    /// How it came out.
+    /// `ok` or `refused`.
     pub outcome: String,
-    /// A few words more.
+    /// Details.
     pub detail: String,
-    /// See [`Author::request_id`].
+    /// The request's id, as in the log.
     pub request_id: String,
 }
 

@@ -11,11 +11,11 @@ use crate::error::DbError;
 /// Entries read at once: enough to be fast, few enough to be small.
 const PAGE: i64 = 500;
 
-/// Where the trail is not as it was written.
+/// Where the trail was tampered with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = AuditProblem)]
 pub struct Problem {
-    /// The entry, or where it should be.
+    /// The number of the entry.
     pub seq: i64,
     /// What is wrong with it.
     pub message: String,
@@ -59,7 +59,7 @@ impl Problem {
 /// What a verification has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Entries found to be as they were written, up to the first problem.
+    /// Number of intact entries, up to the first problem.
     pub entries: u64,
     /// The oldest entry there is.
     pub first_seq: Option<i64>,

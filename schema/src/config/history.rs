@@ -49,16 +49,16 @@ pub struct SavedBy<'a> {
     pub at: Timestamp,
 }
 
-/// What a save did to one key.
+/// The change of one key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ConfigChange)]
 pub struct Changed {
     /// The key.
     #[schema(example = "image.tag")]
     pub key: String,
-    /// What it held before, secrets masked; null stands for the default.
+    /// Its value before, secrets masked; null stands for the default.
     pub old: Value,
-    /// What it holds after, secrets masked; null stands for the default.
+    /// Its value after, secrets masked; null stands for the default.
     pub new: Value,
 }
 

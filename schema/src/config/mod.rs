@@ -34,7 +34,7 @@ pub struct Problem {
     pub key: String,
     /// Stable, for programs.
     pub code: ProblemCode,
-    /// A sentence for a person. Names the key and the rule, never the value.
+    /// A sentence. Names the key and the rule, never the value.
     pub message: String,
 }
 

@@ -9,7 +9,7 @@ use crate::container::Desired;
 use crate::error::DbError;
 use crate::ids::{Generation, Timestamp, Uid};
 
-/// What an administrator wants of an image.
+/// The desired state of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -42,7 +42,7 @@ pub struct ImageRow {
 }
 
 /// What the image reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ImageFacts {
     /// The image (`sha256:…`) that the reference meant when it was last pulled.
     pub image_id: Option<String>,
@@ -97,7 +97,7 @@ impl TryFrom<RawImage> for ImageRow {
 pub struct ImageUse {
     /// The user.
     pub uid: Uid,
-    /// Its name.
+    /// The user's name.
     pub name: String,
     /// Whether its container is to run; a disabled account's does not, whatever is desired.
     pub desired: Desired,

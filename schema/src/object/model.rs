@@ -49,9 +49,9 @@ pub struct StatusRow {
     pub observed_generation: Generation,
     /// What is known.
     pub conditions: Vec<Condition>,
-    /// Failed passes in a row.
+    /// Failed reconciliations in a row.
     pub failures: u32,
-    /// When the next attempt is due, in back-off.
+    /// When the next attempt is due, while in back-off.
     pub next_attempt_at: Option<Timestamp>,
 }
 

@@ -50,22 +50,22 @@ impl From<RawOperation> for Operation {
     }
 }
 
-/// How far one object of an operation is.
+/// The state of one object of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = TaskResultState)]
 pub enum TargetState {
     /// Reached, or the object is gone.
     Done,
-    /// Needs manual action, or the operation was cancelled before it got there.
+    /// Needs manual action, or the task was cancelled before it was reached.
     Failed,
-    /// Seen by its reconciler, not there yet.
+    /// Observed by its reconciler, not done yet.
     Running,
-    /// Not seen yet.
+    /// Not observed yet.
     Pending,
 }
 
-/// One object of an operation.
+/// One object of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = TaskResult)]
 pub struct Target {
@@ -75,7 +75,7 @@ pub struct Target {
     pub state: TargetState,
     /// Its condition's message.
     pub message: String,
-    /// Since when its condition has its status; `None` before the first pass and once it is gone.
+    /// Since when its condition has its status; null before it was first observed and once it is gone.
     pub since: Option<Timestamp>,
 }
 
@@ -150,11 +150,11 @@ impl From<rollout::TargetState> for TargetState {
     }
 }
 
-/// How far an operation is.
+/// The progress of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, utoipa::ToSchema)]
 #[schema(as = TaskProgress)]
 pub struct Progress {
-    /// Objects in all.
+    /// Total number of objects.
     pub total: usize,
     /// Reached.
     pub done: usize,
@@ -162,7 +162,7 @@ pub struct Progress {
     pub failed: usize,
     /// Under way.
     pub running: usize,
-    /// Not seen yet.
+    /// Not observed yet.
     pub pending: usize,
 }
 

@@ -13,7 +13,7 @@ use crate::error::DbError;
 use crate::ids::{Generation, Timestamp, Uid};
 use crate::object::StatusRow;
 
-/// What was asked for.
+/// How it was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -24,7 +24,7 @@ pub enum RolloutKind {
     Upgrade,
 }
 
-/// What is desired of a rollout now.
+/// The desired state of a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -120,7 +120,7 @@ pub struct ImageChoice {
 /// A rollout to create.
 #[derive(Debug, Clone)]
 pub struct NewRollout {
-    /// What was asked for.
+    /// How it was requested.
     pub kind: RolloutKind,
     /// The full reference of the new image.
     pub reference: String,
@@ -139,7 +139,7 @@ pub struct NewRollout {
 pub struct RolloutRow {
     /// Identity; the id of its operation.
     pub uid: Uid,
-    /// What was asked for.
+    /// How it was requested.
     pub kind: RolloutKind,
     /// The full reference of the new image.
     pub reference: String,
@@ -157,7 +157,7 @@ pub struct RolloutRow {
     pub attempt: i64,
     /// Generation of the object.
     pub generation: Generation,
-    /// Who asked for it.
+    /// Who requested it.
     pub actor: String,
     /// When.
     pub created_at: Timestamp,

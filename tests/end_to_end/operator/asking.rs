@@ -116,7 +116,7 @@ async fn describe_says_what_is_wrong_and_how_to_force_it() {
         "Problems:",
         "since:",
         "remedy:  Start the container engine",
-        "next step: every few seconds the engine is called again",
+        "next step: the engine is called again every few seconds",
         "force it:",
         "Conditions:",
         "Desired and observed:",

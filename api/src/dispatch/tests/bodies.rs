@@ -197,7 +197,7 @@ async fn the_body_limit_is_one_mebibyte() {
 #[tokio::test]
 async fn l63_bodies_that_no_memory_is_left_for_are_turned_away() {
     let world = world().await;
-    let mut api = world.api(Binder::default(), &[]);
+    let mut api = world.api(Vec::new());
     (api.anybody, api.sessions) = (BodyBudget::new(1), BodyBudget::new(2));
     let filter = api.filter();
     let root = format!("csrf_token={}&x=", world.token("root"));

@@ -13,11 +13,24 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::route::{Area, Route};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("adapter_channels", "/api/admin/agent/channels", channels)
+            .title(Area::Adapter, "List channels of the active adapter")
+            .about(
+                "For each channel: the configuration versions that know it, and those in which \
+                 the global settings allow it.",
+            ),
+    ]
+}
 
 /// Which channels.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
-    /// Those that this configuration version knows; without it all.
+    /// Only channels that this configuration version knows.
     #[schema(example = 3)]
     config_version: Option<u32>,
 }
@@ -34,14 +47,14 @@ pub struct Channel {
     /// Its name in files.
     #[schema(example = "telegram")]
     key: String,
-    /// Its name for people.
+    /// Its display name.
     #[schema(example = "Telegram")]
     label: String,
     /// Configuration versions that know it.
     config_versions: BTreeSet<u32>,
     /// Versions of the agent that know it, oldest first.
     agent_versions: Vec<String>,
-    /// The global settings permit it to users of some version of the agent that is shown here.
+    /// The global settings allow it for at least one version of the agent shown here.
     allowed: bool,
     /// Configuration versions in which they do.
     allowed_config_versions: BTreeSet<u32>,
@@ -88,7 +101,7 @@ fn gather(adapter: &Adapter, agent: &Value, wanted: Option<u32>) -> Vec<Channel>
 ///
 /// # Errors
 /// None of its own.
-pub async fn channels(
+async fn channels(
     _: Superadmin,
     input: Input<Which>,
     deps: Deps,

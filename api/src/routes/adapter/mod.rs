@@ -18,23 +18,53 @@ use serde_json::Map;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::access::Op;
 use crate::answer::Answer;
 use crate::deps::Deps;
-use crate::dispatch::{Binder, Superadmin};
+use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
-use crate::wait::{self, Change, Converging};
+use crate::route::{Area, Failure, Route};
+use crate::wait::{self, Change, Converging, Until};
 
-/// Binds the handlers of the adapter.
-pub fn bind(binder: Binder) -> Binder {
-    binder
-        .bind(Op::AdapterShow, show::show)
-        .bind(Op::AdapterList, show::list)
-        .bind(Op::AdapterRefresh, refresh)
-        .bind(Op::AdapterUpload, upload::upload)
-        .bind(Op::AdapterRollback, roll_back)
-        .bind(Op::AdapterChannels, channels::channels)
+/// The routes of this file, and of those below it.
+pub(super) fn routes() -> Vec<Route> {
+    let own = vec![
+        Route::post(
+            "adapter_refresh",
+            "/api/admin/migration-rules/refresh",
+            refresh,
+        )
+        .title(Area::Adapter, "Update the adapter from its source")
+        .about(
+            "Only a newer package replaces the active one. The answer waits 10 s unless \
+                 `wait` says otherwise.",
+        )
+        .waits()
+        .guarded()
+        .fails(&[
+            Failure(422, "no_adapter_source", "adapter.source_url is not set"),
+            Failure(422, "adapter_invalid", "the source's package is not valid"),
+            Failure(
+                502,
+                "adapter_source_failed",
+                "the source returned no package",
+            ),
+        ]),
+        Route::post(
+            "adapter_rollback",
+            "/api/admin/migration-rules/rollback",
+            roll_back,
+        )
+        .title(Area::Adapter, "Roll back to the previous adapter")
+        .about(
+            "A second call switches back again. `if_generation` is compared with the \
+                 `generation` that the GET returned.",
+        )
+        .guarded()
+        .fails(&[Failure(409, "wrong_state", "there is no previous adapter")]),
+    ];
+    let files = [show::routes(), upload::routes(), own, channels::routes()];
+    files.into_iter().flatten().collect()
 }
 
 fn about() -> About {
@@ -46,7 +76,7 @@ fn about() -> About {
 /// # Errors
 /// 422 `no_adapter_source` without one, 412 for a stale `if_generation`; within the wait 502 when the source fails,
 /// 422 when what it gives is not valid.
-pub async fn refresh(
+async fn refresh(
     Superadmin(actor): Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -59,45 +89,44 @@ pub async fn refresh(
     {
         return Err(ApiError::Unprocessable {
             code: "no_adapter_source",
-            message: "there is no source of adapter packages; set adapter.source_url first"
-                .to_owned(),
+            message: "no source of adapter packages; set adapter.source_url first".to_owned(),
             extra: Map::new(),
         });
     }
     let token = Uuid::now_v7().simple().to_string();
     let generation = store::request_refresh(&mut tx, &token, input.if_generation).await?;
     tx.commit(about()).await?;
-    tracing::info!(%actor, "a look at the source of adapter packages was asked for");
+    tracing::info!(%actor, "adapter refresh requested");
     let change = Change {
         kind: Kind::Adapter,
         uid: store::object_uid(),
         name: store::OBJECT_NAME.to_owned(),
         generation,
     };
-    let settled = wait::settle(&deps, &change, input.wait).await;
+    let settled = wait::settle(&deps, &change, Until::Converged, input.wait).await;
     let version = &deps.adapter.current().await?.index.adapter_version;
     wait::reply(
         &change,
         settled,
-        format!("the source was asked; adapter {version} is in effect"),
-        "accepted; the source is being asked",
+        format!("the source was asked; adapter {version} is active"),
+        "requested; the source is being asked",
     )
 }
 
-/// What is in effect after a switch.
+/// The active adapter after a switch.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InEffect {
-    /// What the package says of itself.
+    /// The package's version.
     #[schema(example = "1.4")]
     adapter_version: String,
     /// SHA-256 over its files.
     digest: String,
-    /// Another package is in effect than before.
+    /// Another package is active than before.
     changed: bool,
     /// What was changed.
     #[schema(example = "adapter/active")]
     object: String,
-    /// Its generation after it. The switch is done when it is answered: there is nothing to wait for.
+    /// Its generation after it. The switch is complete: there is nothing to wait for.
     generation: Generation,
 }
 
@@ -109,7 +138,7 @@ fn object_name() -> String {
 ///
 /// # Errors
 /// 409 `wrong_state` when there was none, 412 for a stale `if_generation`.
-pub async fn roll_back(
+async fn roll_back(
     Superadmin(actor): Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -125,7 +154,7 @@ pub async fn roll_back(
     tx.commit(about().detail(format!("back to version {version}")))
         .await?;
     tracing::info!(%actor, version, "the adapter was rolled back");
-    let message = format!("adapter {version} is in effect again");
+    let message = format!("adapter {version} is active again");
     Ok(Answer::ok(
         message,
         InEffect {

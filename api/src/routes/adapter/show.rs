@@ -15,6 +15,25 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Route};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("adapter_show", "/api/admin/migration-rules", show)
+            .title(Area::Adapter, "Get the active adapter")
+            .about(
+                "What it declares: for each version of the agent the configuration version, and \
+                 the migrations from the previous version.",
+            ),
+        Route::get("adapter_list", "/api/admin/adapters", list)
+            .title(Area::Adapter, "List retained adapters")
+            .about(
+                "The active one, the previous one, and the one that the service was started with; \
+                 newest first.",
+            ),
+    ]
+}
 
 /// The version of the form that packages have.
 const ADAPTER_SCHEMA_VERSION: u32 = 1;
@@ -30,28 +49,28 @@ pub struct Shown {
 pub struct Rules {
     /// The agent's name, for people.
     agent: String,
-    /// What the package says of itself.
+    /// The package's version.
     #[schema(example = "1.4")]
     adapter_version: String,
-    /// The version of the form that it has.
+    /// The version of the package's format.
     adapter_schema_version: u32,
     /// The newest configuration version that it knows.
     latest_supported_config_version: u32,
-    /// The version that images without one in their tag are treated as.
+    /// The version assumed for images without one in their tag.
     untagged: String,
     /// The versions of the agent, oldest first.
     versions: Vec<VersionRules>,
-    /// How it came here.
+    /// Where it came from.
     source: Source,
     /// SHA-256 over its files.
     digest: String,
-    /// Since when it is in effect.
+    /// Since when it is active.
     updated_at: Option<Timestamp>,
-    /// What `if_generation` of an upload, a refresh and a rollback compares with: grows with each of them.
+    /// The generation that `if_generation` of an upload, refresh or rollback is compared with.
     generation: Generation,
 }
 
-/// What is declared of one version of the agent.
+/// What is declared for one version of the agent.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct VersionRules {
     /// The version.
@@ -59,13 +78,13 @@ pub struct VersionRules {
     version: String,
     /// The configuration version that it reads.
     config_version: u32,
-    /// It reads another one than the version before.
+    /// Its configuration version differs from the previous version's.
     config_changed: bool,
-    /// The configuration version of the version before; its own for the oldest.
+    /// The previous version's configuration version; its own for the oldest.
     from_config: u32,
-    /// Its own.
+    /// This version's.
     to_config: u32,
-    /// What migrates files from there to here, in order.
+    /// The migrations from the previous version to this one, in order.
     #[schema(value_type = Vec<Object>)]
     actions: Vec<Value>,
 }
@@ -98,7 +117,7 @@ fn rules_of(adapter: &Adapter, before: Option<&AgentVersion>, of: &AgentVersion)
 ///
 /// # Errors
 /// None of its own.
-pub async fn show(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Shown>, ApiError> {
+async fn show(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Shown>, ApiError> {
     let mut snapshot = deps.db.snapshot().await?;
     let state = store::state(&mut snapshot).await?;
     let known = store::known(&mut snapshot).await?;
@@ -132,7 +151,7 @@ pub async fn show(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
     Ok(Answer::ok("", Shown { rules }))
 }
 
-/// Adapters that are kept.
+/// The retained adapters.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Kept {
     adapters: Vec<KeptAdapter>,
@@ -141,18 +160,18 @@ pub struct Kept {
 /// One of them.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct KeptAdapter {
-    /// What the package says of itself.
+    /// The package's version.
     #[schema(example = "1.4")]
     version: String,
-    /// How it came here.
+    /// Where it came from.
     source: Source,
     /// SHA-256 over its files.
     digest: String,
-    /// When it came.
+    /// When it was added.
     added_at: Timestamp,
-    /// It is in effect.
+    /// It is active.
     active: bool,
-    /// It was in effect before: what a rollback goes to.
+    /// It was active before; a rollback activates it.
     previous: bool,
 }
 
@@ -173,7 +192,7 @@ impl From<KnownAdapter> for KeptAdapter {
 ///
 /// # Errors
 /// None of its own.
-pub async fn list(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Kept>, ApiError> {
+async fn list(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Kept>, ApiError> {
     let known = store::known(&mut *deps.db.read().await?).await?;
     let adapters = known.into_iter().map(KeptAdapter::from).collect();
     Ok(Answer::ok("", Kept { adapters }))

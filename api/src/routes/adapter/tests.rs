@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::access::ADAPTER_LIMIT;
+use super::upload::ADAPTER_LIMIT;
 use crate::routes::test_support::{self, Answer, Fleet};
 use crate::testing::NOW;
 

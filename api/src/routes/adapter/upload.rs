@@ -7,12 +7,39 @@ use schema::adapter::{Adapter, InvalidPackage};
 use serde_json::{Map, json};
 
 use super::{InEffect, about, object_name};
-use crate::access::ADAPTER_LIMIT;
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{FILE, Input, Nothing};
+use crate::route::{Area, Failure, Route};
+
+/// The largest adapter package that is taken, in bytes.
+pub(super) const ADAPTER_LIMIT: u64 = 16 * 1024 * 1024;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post(
+            "adapter_upload",
+            "/api/admin/migration-rules/upload",
+            upload,
+        )
+        .title(Area::Adapter, "Upload and activate an adapter")
+        .about(
+            "Any valid package is accepted, also one of an older version. It stays active \
+                 when the service restarts. `if_generation` is compared with the `generation` \
+                 that the GET returned.",
+        )
+        .upload(ADAPTER_LIMIT)
+        .guarded()
+        .fails(&[Failure(
+            422,
+            "invalid_adapter",
+            "the package is not valid; see `problems`",
+        )]),
+    ]
+}
 
 /// Most problems of a package that are told.
 const TOLD: usize = 50;
@@ -24,7 +51,7 @@ const LONGEST: usize = 500;
 /// # Errors
 /// 400 without a file, 413 for one of more than 16 MiB, 422 `invalid_adapter` with every problem's file and place,
 /// 412 for a stale `if_generation`.
-pub async fn upload(
+async fn upload(
     Superadmin(actor): Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -57,9 +84,9 @@ pub async fn upload(
     tx.commit(about().detail(detail)).await?;
     tracing::info!(%actor, version, digest = adapter.digest, changed = activated.changed, "an adapter was uploaded");
     let message = if activated.changed {
-        format!("adapter {version} is in effect")
+        format!("adapter {version} is active")
     } else {
-        format!("adapter {version} was in effect already")
+        format!("adapter {version} was already active")
     };
     Ok(Answer::ok(
         message,

@@ -6,12 +6,11 @@ use schema::audit::{About, Author, ChainKey, Outcome, append};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::access::{Access, TABLE};
 use crate::auth::session::SessionClaims;
-use crate::routes::accounts::testing::{
-    Answer, House, PASSWORD, from_address, from_socket, whole_house,
-};
+use crate::route::Access;
+use crate::routes;
 use crate::routes::adapter;
+use crate::routes::house::{Answer, House, PASSWORD, from_address, from_socket, house};
 
 const ADDRESS: &str = "192.0.2.9:1000";
 /// In everything that is secret in the requests of these tests.
@@ -56,12 +55,12 @@ impl House {
     }
 
     /// Makes what a route needs, behind its back. Returns the oldest rollout under way.
-    async fn prepare(&self, op: Op) -> String {
+    async fn prepare(&self, id: &str) -> String {
         let now = self.world.deps.clock.now();
         let mut tx = self.tx().await;
-        let image = match op {
-            Op::ImagesPullsCancel => Some("docker.io/called/off:1"),
-            Op::ImagesDelete => Some("docker.io/called/off:2"),
+        let image = match id {
+            "images_pulls_cancel" => Some("docker.io/called/off:1"),
+            "images_delete" => Some("docker.io/called/off:2"),
             _ => None,
         };
         if let Some(image) = image {
@@ -69,7 +68,7 @@ impl House {
                 .await
                 .unwrap();
         }
-        if op == Op::AdapterRefresh {
+        if id == "adapter_refresh" {
             let key = &self.world.deps.master_key;
             let source = serde_json::json!({"adapter.source_url": "https://example.test/a.zip"});
             let patch = schema::config::parse_patch(&source).unwrap();
@@ -91,10 +90,10 @@ impl House {
     }
 
     /// Ends the stream of a pull, which nobody works on here.
-    async fn call_pulls_off(&self, op: Op) {
+    async fn call_pulls_off(&self, id: &str) {
         loop {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            if op != Op::ImagesPull {
+            if id != "images_pull" {
                 continue;
             }
             let now = self.world.deps.clock.now();
@@ -123,24 +122,24 @@ struct Case {
 }
 
 /// One for every POST: a route without one fails the test.
-fn case(op: Op) -> Case {
+fn case(id: &str) -> Case {
     const ALICE: &[(&str, &str)] = &[("username", "alice"), ("wait", "0")];
-    let (form, object, detail): (&'static [_], _, _) = match op {
-        Op::Login => (
+    let (form, object, detail): (&'static [_], _, _) = match id {
+        "login" => (
             &[("username", "Alice"), ("password", PASSWORD)],
             "user/alice",
             "client web",
         ),
-        Op::Logout => (&[], "user/alice", ""),
-        Op::UserPassword => (
+        "logout" => (&[], "user/alice", ""),
+        "user_password" => (
             &[("old_password", PASSWORD), ("new_password", CANARY)],
             "user/alice",
             "",
         ),
-        Op::OwnContainerRestart => (&[("wait", "0")], "container/alice", ""),
-        Op::OwnSessionsRevoke => (&[], "user/alice", "sessions ended: "),
+        "own_container_restart" => (&[("wait", "0")], "container/alice", ""),
+        "own_sessions_revoke" => (&[], "user/alice", "sessions ended: "),
         // Allowed by what is saved for all, before the first case.
-        Op::ChatAppSave => (
+        "chat_app_save" => (
             &[
                 ("client_id", "ding1"),
                 ("client_secret", CANARY),
@@ -149,7 +148,7 @@ fn case(op: Op) -> Case {
             "agent-config/alice",
             "channel chat: client_id, client_secret, enabled",
         ),
-        Op::OwnFieldsSave => (
+        "own_fields_save" => (
             &[
                 ("section", "chat"),
                 ("values", r#"{"client_secret":"canary-hunter2"}"#),
@@ -158,7 +157,7 @@ fn case(op: Op) -> Case {
             "agent-config/alice",
             "channel chat: client_secret",
         ),
-        Op::CookiesSave => (
+        "cookies_save" => (
             &[
                 ("domain", "example.com"),
                 ("cookies", "a=canary-hunter2"),
@@ -167,12 +166,12 @@ fn case(op: Op) -> Case {
             "agent-config/alice",
             "cookies of example.com",
         ),
-        Op::CookiesDelete => (
+        "cookies_delete" => (
             &[("domain", "example.com"), ("wait", "0")],
             "agent-config/alice",
             "cookies of example.com",
         ),
-        Op::ConfigSave => (
+        "config_save" => (
             &[(
                 "config",
                 r#"{"image.tag":"2","image.registry_password":"canary-hunter2"}"#,
@@ -180,84 +179,84 @@ fn case(op: Op) -> Case {
             "config",
             "changed: image.registry_password, image.tag",
         ),
-        Op::ConfigRollback => (
+        "config_rollback" => (
             &[("revision", "1")],
             "config",
             "to revision 1; changed: agent, image.tag",
         ),
-        Op::ConfigApply => (&[("wait", "0")], "config", "task "),
-        Op::UsersCreate => (
+        "config_apply" => (&[("wait", "0")], "config", "task "),
+        "users_create" => (
             &[("username", "carol"), ("password", CANARY), ("wait", "0")],
             "user/carol",
             "",
         ),
-        Op::UsersBatchCreate => (
+        "users_batch_create" => (
             &[("usernames", "dave,alice,erin"), ("wait", "0")],
             "user/dave,user/erin",
             "task ",
         ),
-        Op::UsersDelete => (&[("username", "bob"), ("wait", "0")], "user/bob", ""),
-        Op::UsersResetPassword => (
+        "users_delete" => (&[("username", "bob"), ("wait", "0")], "user/bob", ""),
+        "users_reset_password" => (
             &[("username", "ALICE"), ("password", CANARY)],
             "user/alice",
             "",
         ),
-        Op::UsersDisable | Op::UsersEnable => (ALICE, "user/alice", ""),
-        Op::UsersRevokeSessions => (&[("username", "alice")], "user/alice", "sessions ended: "),
-        Op::SuperadminsCreate => (&[("username", "eve")], "superadmin/eve", ""),
-        Op::SuperadminsDelete => (&[("username", "second")], "superadmin/second", ""),
-        Op::SuperadminsReset => (
+        "users_disable" | "users_enable" => (ALICE, "user/alice", ""),
+        "users_revoke_sessions" => (&[("username", "alice")], "user/alice", "sessions ended: "),
+        "superadmins_create" => (&[("username", "eve")], "superadmin/eve", ""),
+        "superadmins_delete" => (&[("username", "second")], "superadmin/second", ""),
+        "superadmins_reset" => (
             &[("username", "eve"), ("password", CANARY)],
             "superadmin/eve",
             "",
         ),
-        Op::ContainerStart | Op::ContainerStop | Op::ContainerRestart | Op::ContainerDebug => {
+        "container_start" | "container_stop" | "container_restart" | "container_debug" => {
             (ALICE, "container/alice", "")
         }
-        Op::ContainerLimits => (
+        "container_limits" => (
             &[("username", "alice"), ("cpu_limit", "1.5"), ("wait", "0")],
             "container/alice",
             "cpu: 1.5, memory: as configured",
         ),
-        Op::ReconcileRetry => (&[("object", "container/alice")], "container/alice", ""),
-        Op::ReconcilePause | Op::ReconcileResume => (
+        "reconcile_retry" => (&[("object", "container/alice")], "container/alice", ""),
+        "reconcile_pause" | "reconcile_resume" => (
             &[("object", "container/alice"), ("wait", "0")],
             "container/alice",
             "",
         ),
-        Op::ImagesPull => (
+        "images_pull" => (
             &[("image", "v9")],
             "image/docker.io/sipeed/picoclaw:v9",
             "task ",
         ),
-        Op::ImagesPullsCancel => (
+        "images_pulls_cancel" => (
             &[("image", "called/off:1"), ("wait", "0")],
             "image/docker.io/called/off:1",
             "",
         ),
-        Op::ImagesDelete => (
+        "images_delete" => (
             &[("image", "called/off:2"), ("force", "1"), ("wait", "0")],
             "image/docker.io/called/off:2",
             "",
         ),
-        Op::ImagesMigrate => (
+        "images_migrate" => (
             &[("image", "echo:1"), ("target", "echo:2")],
             "rollout/",
-            "1 users to docker.io/library/echo:2",
+            "1 user to docker.io/library/echo:2",
         ),
-        Op::ImagesUpgrade => (
+        "images_upgrade" => (
             &[("tag", "v9"), ("users", "dave")],
             "rollout/",
-            "1 users to docker.io/sipeed/picoclaw:v9",
+            "1 user to docker.io/sipeed/picoclaw:v9",
         ),
-        Op::ImagesRolloutsPause
-        | Op::ImagesRolloutsResume
-        | Op::ImagesRolloutsCancel
-        | Op::ImagesRolloutsRollback => (&[("wait", "0")], "rollout/", ""),
-        Op::TaskCancel => (&[("task_id", "{migration}"), ("wait", "0")], "rollout/", ""),
-        Op::AdapterRefresh => (&[("wait", "0")], "adapter/active", ""),
-        Op::AdapterUpload => (&[], "adapter/active", "version 7.0, digest "),
-        Op::AdapterRollback => (&[], "adapter/active", "back to version "),
+        "images_rollouts_pause"
+        | "images_rollouts_resume"
+        | "images_rollouts_cancel"
+        | "images_rollouts_rollback" => (&[("wait", "0")], "rollout/", ""),
+        "task_cancel" => (&[("task_id", "{migration}"), ("wait", "0")], "rollout/", ""),
+        "adapter_refresh" => (&[("wait", "0")], "adapter/active", ""),
+        "adapter_upload" => (&[], "adapter/active", "version 7.0, digest "),
+        "adapter_rollback" => (&[], "adapter/active", "back to version "),
         other => panic!("{other} is a POST without a case here"),
     };
     Case {
@@ -269,7 +268,7 @@ fn case(op: Op) -> Case {
 
 #[tokio::test]
 async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
-    let house = whole_house().await;
+    let house = house().await;
     house.create_superadmin("second").await;
     let root = house.sign_in("root").await;
     let allowed = r#"{"agent":{"channel_list":{"chat":{"enabled":true}}}}"#;
@@ -277,19 +276,19 @@ async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
     assert_eq!(ask.with("root", &root).send().await.status, 200);
     let mut secrets = vec![CANARY.to_owned(), PASSWORD.to_owned(), root.clone()];
     let mut actions = BTreeSet::new();
-    for route in TABLE.iter().filter(|route| route.post) {
+    for route in routes::all().into_iter().filter(|route| route.post) {
         let Case {
             form,
             object,
             detail,
-        } = case(route.op);
+        } = case(route.id);
         // The password is another one after some of the routes; the session need not be a new one.
         let alice = house.session_of("alice").await;
         let (who, cookie) = match route.access {
             Access::Superadmin => ("root", root.as_str()),
             _ => ("alice", alice.as_str()),
         };
-        let migration = house.prepare(route.op).await;
+        let migration = house.prepare(route.id).await;
         let form: Vec<(&str, &str)> = form
             .iter()
             .map(|(name, value)| match *value {
@@ -297,21 +296,21 @@ async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
                 value => (*name, value),
             })
             .collect();
-        let ask = match route.op {
-            Op::AdapterUpload => house.upload(route.path, &adapter::tests::version("7.0")),
+        let ask = match route.id {
+            "adapter_upload" => house.upload(route.path, &adapter::tests::version("7.0")),
             _ => house.post(route.path, &form),
         };
         let ask = ask.with(who, cookie).context(from_address(ADDRESS));
         let sent = async {
             tokio::select! {
                 answer = ask.send() => answer,
-                () = house.call_pulls_off(route.op) => unreachable!("it never ends"),
+                () = house.call_pulls_off(route.id) => unreachable!("it never ends"),
             }
         };
         let (answer, entry) = house.entry_of(sent).await;
         assert!(answer.status.is_success(), "{}: {answer:?}", route.path);
         let said = (&*entry.actor, &*entry.address, &*entry.action);
-        let action = route.op.to_string();
+        let action = route.id.to_owned();
         assert_eq!(said, (who, "192.0.2.9", &*action), "{}", route.path);
         let named = match object.ends_with('/') {
             true => entry.object.starts_with(object),
@@ -324,7 +323,10 @@ async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
         secrets.extend(secrets_of(&answer));
         secrets.push(alice);
     }
-    assert_eq!(actions.len(), TABLE.iter().filter(|r| r.post).count());
+    assert_eq!(
+        actions.len(),
+        routes::all().iter().filter(|r| r.post).count()
+    );
     assert!(secrets.len() > 30, "answers with passwords are looked at");
     let export = house
         .get("/api/admin/audit/export")
@@ -356,7 +358,7 @@ fn secrets_of(answer: &Answer) -> Vec<String> {
 
 #[tokio::test]
 async fn refused_sign_ins_are_told_without_what_was_typed() {
-    let house = whole_house().await;
+    let house = house().await;
     let refused = async |name: &str, object: &str, detail: &str| {
         let ask = house.login(name, CANARY).context(from_address(ADDRESS));
         let (answer, entry) = house.entry_of(ask.send()).await;
@@ -411,7 +413,7 @@ async fn refused_sign_ins_are_told_without_what_was_typed() {
 
 #[tokio::test]
 async fn l19_attempts_past_the_limit_do_not_make_the_trail_grow() {
-    let house = whole_house().await;
+    let house = house().await;
     for _ in 0..10 {
         house.entry_of(house.login("alice", "wrong").send()).await;
     }
@@ -425,7 +427,7 @@ async fn l19_attempts_past_the_limit_do_not_make_the_trail_grow() {
 
 #[tokio::test]
 async fn what_changes_nothing_leaves_no_entry() {
-    let house = whole_house().await;
+    let house = house().await;
     let root = house.sign_in("root").await;
     let alice = house.sign_in("alice").await;
     for (who, path, form, status) in [
@@ -463,7 +465,7 @@ async fn what_changes_nothing_leaves_no_entry() {
 
 #[tokio::test]
 async fn the_socket_is_told_by_the_user_at_its_other_end() {
-    let house = whole_house().await;
+    let house = house().await;
     let form = [("username", "eve")];
     let ask = house.post("/api/admin/superadmins/create", &form);
     let (answer, entry) = house.entry_of(ask.context(from_socket()).send()).await;
@@ -473,7 +475,7 @@ async fn the_socket_is_told_by_the_user_at_its_other_end() {
 
 #[tokio::test]
 async fn switches_on_many_objects_name_the_reconciler() {
-    let house = whole_house().await;
+    let house = house().await;
     let root = house.sign_in("root").await;
     for (switch, form, object) in [
         ("pause", ("reconciler", "user"), "reconciler/user"),
@@ -490,7 +492,7 @@ async fn switches_on_many_objects_name_the_reconciler() {
 
 #[tokio::test]
 async fn the_list_is_paged_filtered_and_newest_first() {
-    let house = whole_house().await;
+    let house = house().await;
     let root = house.sign_in("root").await;
     house.sign_in("alice").await;
     house.login("alice", "wrong").send().await;
@@ -531,7 +533,7 @@ async fn the_list_is_paged_filtered_and_newest_first() {
 
 #[tokio::test]
 async fn verifying_names_what_was_tampered_with() {
-    let house = whole_house().await;
+    let house = house().await;
     let root = house.sign_in("root").await;
     house.sign_in("alice").await;
     let verify = async || house.ask("/api/admin/audit/verify", &root).await;
@@ -561,7 +563,7 @@ async fn verifying_names_what_was_tampered_with() {
 
 #[tokio::test]
 async fn an_export_holds_every_entry_with_its_hash_however_many() {
-    let house = whole_house().await;
+    let house = house().await;
     let root = house.sign_in("root").await;
     let many = 2 * audit::EXPORT_PAGE + 10;
     let mut tx = house.world.db.begin().await.unwrap();
@@ -602,7 +604,7 @@ async fn an_export_holds_every_entry_with_its_hash_however_many() {
 #[tokio::test]
 async fn an_export_that_fails_is_cut_off_and_not_taken_for_whole() {
     use futures::StreamExt;
-    let house = whole_house().await;
+    let house = house().await;
     house.sign_in("root").await;
     let mut whole = Box::pin(lines(house.world.deps.db.clone(), 0, 1));
     assert!(whole.next().await.unwrap().is_ok());

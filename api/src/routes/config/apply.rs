@@ -9,14 +9,40 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use utoipa::ToSchema;
 
-use crate::answer::Answer;
+use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::explain::Explained;
 use crate::input::Input;
+use crate::route::{Area, Failure, Route};
 use crate::routes::params::{given, present_user};
 use crate::wait::{self, Change, Converging, State};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("config_apply", "/api/admin/config/apply", apply)
+            .title(
+                Area::Configuration,
+                "Apply the configuration to agents' files",
+            )
+            .about(
+                "Updates the files of one user, or of all users, to the current configuration; an \
+                 agent whose files change is restarted. For one user the answer waits 10 s unless \
+                 `wait` says otherwise. For all users it is a task of type `config_apply`, which \
+                 is not waited for by default; each call creates another task. Changes of single \
+                 users are processed first. `if_generation` requires `username`.",
+            )
+            .waits()
+            .guarded()
+            .fails(&[
+                Failure::NO_USER,
+                Failure::REMOVED,
+                Failure(422, "not_available_yet", "groups are not supported yet"),
+            ]),
+    ]
+}
 
 /// The type of the operation.
 pub const OPERATION: &str = "config_apply";
@@ -25,32 +51,32 @@ pub const OPERATION: &str = "config_apply";
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ConfigApplyForm)]
 pub struct ApplyForm {
-    /// One user; without it, everybody.
+    /// One user; without it, all users.
     #[schema(example = "alice")]
     username: Option<String>,
-    /// There are no groups yet.
+    /// Not supported yet.
     group: Option<String>,
 }
 
-/// How far the files of one user are, or those of everybody.
+/// How far the files of one user, or of all users, are.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ConfigApplied)]
 pub struct Applied {
     state: State,
-    /// One user's files.
+    /// The object of one user's files.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "agent-config/alice")]
     object: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<Generation>,
-    /// What is known so far, while it is under way.
+    /// The conditions so far, while it is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     conditions: Option<Vec<Explained>>,
-    /// The task of everybody's; absent when there is nobody.
+    /// The task of all users' files; absent when there are no users.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     task_id: Option<String>,
-    /// How many users it is about.
+    /// Number of users.
     #[schema(example = 1)]
     total: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +104,7 @@ impl From<Converging> for Applied {
 /// # Errors
 /// 404 without such a user, 409 while it is being removed, 412 for a stale `if_generation` (of one user's config
 /// object), what the files fail with; 422 `not_available_yet` for groups.
-pub async fn apply(
+async fn apply(
     Superadmin(actor): Superadmin,
     input: Input<ApplyForm>,
     deps: Deps,
@@ -120,7 +146,7 @@ async fn one(
         name: user.name.to_string(),
         generation,
     };
-    let done = format!("the files of {} are as configured", user.name);
+    let done = format!("the files of {} are up to date", user.name);
     let answer = wait::answer(deps, &change, input.wait, done).await?;
     Ok(answer.map(Applied::from))
 }
@@ -132,7 +158,7 @@ async fn all(
 ) -> Result<Answer<Applied>, ApiError> {
     if input.if_generation.is_some() {
         let rule =
-            "if_generation goes with username only: everybody's files have no common generation";
+            "if_generation requires username: the files of all users have no common generation";
         return Err(ApiError::invalid("if_generation", rule));
     }
     let now = deps.clock.now();
@@ -143,9 +169,9 @@ async fn all(
     let by = actor.to_string();
     let created = operation::create_for_all(&mut tx, OPERATION, &by, Kind::AgentConfig, now).await;
     let (task, total) = created?;
-    let about = About::whole("config").detail(format!("task {task}: {total} users"));
+    let about = About::whole("config").detail(format!("task {task}: {}", answer::users(total)));
     tx.commit(about).await?;
-    tracing::info!(%actor, task, total, "configuration applied to everybody");
+    tracing::info!(%actor, task, total, "configuration apply of all users");
     let progress = wait::settle_operation(deps, &task, input.wait).await;
     let (state, status) = wait::state_of(progress);
     let applied = Applied {
@@ -157,7 +183,7 @@ async fn all(
         total,
         progress: Some(progress),
     };
-    let message = format!("the files of {total} users are brought to what is configured");
+    let message = format!("configuration apply requested for {}", answer::users(total));
     Ok(Answer::ok(message, applied).status(status))
 }
 
@@ -171,5 +197,5 @@ fn nobody() -> Answer<Applied> {
         total: 0,
         progress: None,
     };
-    Answer::ok("there are no users", applied).status(StatusCode::OK)
+    Answer::ok("no users", applied).status(StatusCode::OK)
 }

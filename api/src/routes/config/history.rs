@@ -13,13 +13,63 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing, Paging};
+use crate::route::{Area, Failure, Route};
 use crate::routes::page::{Page, Window, search};
 use schema::audit::About;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("config_history", "/api/admin/config/history", list)
+            .title(Area::Configuration, "List changes of the configuration")
+            .about(
+                "Newest first, always one page; the newest 1,000 saves are kept. Values are \
+                 masked as in the document; `null` stands for the default. `search` matches \
+                 actors and keys.",
+            )
+            .paged(),
+        Route::post("config_rollback", "/api/admin/config/rollback", rollback)
+            .title(Area::Configuration, "Roll back the configuration")
+            .about(
+                "Every key that has changed since the revision returns to its value after that \
+                 revision. This is a new save, with a revision of its own. Secrets and `security` \
+                 keep their current values. Objects such as `agent` are restored from the \
+                 history: masked leaves keep the values stored there now, and keys that did not \
+                 exist then are removed. If no value is stored any more for a masked leaf, the \
+                 whole request is refused, so that nothing is lost. With `dry_run` nothing is \
+                 saved.",
+            )
+            .guarded()
+            .fails(&[
+                Failure(404, "not_found", "no such revision"),
+                Failure(
+                    409,
+                    "history_too_short",
+                    "the history does not reach back to the revision",
+                ),
+                Failure(
+                    409,
+                    "network_in_use",
+                    "the network cannot be changed while containers exist",
+                ),
+                Failure(
+                    422,
+                    "invalid_config",
+                    "`problems` names every key that cannot be restored",
+                ),
+                Failure(
+                    422,
+                    "not_available_yet",
+                    "the values are valid, but not supported yet",
+                ),
+            ]),
+    ]
+}
 
 /// Most saves of one page: each may have changed megabytes.
 const LONGEST_PAGE: u32 = 50;
 
-/// What every save changed.
+/// The changes of the configuration.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ConfigHistory)]
 pub struct Listing {
@@ -34,7 +84,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn list(
+async fn list(
     _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -64,10 +114,10 @@ async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Revision>, i6
 /// The form of `POST /api/admin/config/rollback`.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct RollbackForm {
-    /// The configuration becomes what it was after this save.
+    /// Restore the configuration as it was after this revision.
     #[schema(example = 3)]
     revision: i64,
-    /// Only tell what would happen.
+    /// Report what would change, without saving.
     #[serde(default)]
     dry_run: bool,
 }
@@ -79,7 +129,7 @@ pub struct RollbackForm {
 /// # Errors
 /// 404 for a revision that is still to come, 409 `history_too_short`; otherwise as saving: 422 also for a masked
 /// leaf of which nothing is stored any more, so that nothing is lost unsaid.
-pub async fn rollback(
+async fn rollback(
     Superadmin(actor): Superadmin,
     input: Input<RollbackForm>,
     deps: Deps,

@@ -10,7 +10,7 @@ use schema::{object, user};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::routes::accounts::testing::{Answer, House, house};
+use crate::routes::house::{Answer, House, house};
 use crate::testing::NOW;
 
 mod apply;

@@ -11,12 +11,78 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::delete::being_removed;
+use super::{IN_ROLLOUT, NO_ROLLOUT};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::input::Input;
-use crate::wait::{self, Change, Converging};
+use crate::route::{Area, Failure, Route};
+use crate::wait::{self, Change, Converging, Until};
+
+const STATE: Failure = Failure(
+    409,
+    "wrong_state",
+    "the rollout has ended, or its state does not allow this",
+);
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post(
+            "images_rollouts_pause",
+            "/api/admin/images/rollouts/pause",
+            pause,
+        )
+        .title(Area::Images, "Pause a rollout")
+        .about(
+            "No further users are moved until it is resumed; users under way are completed. \
+                 `converged` means that the reconciler has observed it.",
+        )
+        .waits()
+        .guarded()
+        .fails(&[NO_ROLLOUT, STATE]),
+        Route::post(
+            "images_rollouts_resume",
+            "/api/admin/images/rollouts/resume",
+            resume,
+        )
+        .title(Area::Images, "Resume a rollout")
+        .about(
+            "The image is pulled and resolved again, failed users are retried, and the \
+                 rollout continues.",
+        )
+        .waits()
+        .guarded()
+        .fails(&[NO_ROLLOUT, STATE]),
+        Route::post(
+            "images_rollouts_cancel",
+            "/api/admin/images/rollouts/cancel",
+            cancel_route,
+        )
+        .title(Area::Images, "Cancel a rollout")
+        .about(
+            "No further users are moved; users under way are completed, and the rollout ends. \
+                 Moved users keep the new image.",
+        )
+        .waits()
+        .guarded()
+        .fails(&[NO_ROLLOUT, STATE]),
+        Route::post(
+            "images_rollouts_rollback",
+            "/api/admin/images/rollouts/rollback",
+            roll_back,
+        )
+        .title(Area::Images, "Roll back a rollout")
+        .about(
+            "Returns all users of the rollout to their previous images, even after the \
+                 rollout has ended. Without `id`: the newest rollout.",
+        )
+        .waits()
+        .guarded()
+        .fails(&[NO_ROLLOUT, STATE, IN_ROLLOUT]),
+    ]
+}
 
 /// A change that its reconciler has taken note of: `converged` says no more than that.
 pub type Noted = Converging;
@@ -24,7 +90,7 @@ pub type Noted = Converging;
 /// Which rollout.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
-    /// Its id; without it the newest that has not ended, and for a rollback the newest of all.
+    /// Its id; default: the newest unfinished rollout, or for a rollback the newest.
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     id: Option<String>,
 }
@@ -73,10 +139,8 @@ impl Verb {
             Self::Pause | Self::Resume | Self::Cancel => rollout::unfinished(tx).await?.pop(),
         };
         newest.ok_or_else(|| match self {
-            Self::RollBack => ApiError::not_found("a rollout"),
-            Self::Pause | Self::Resume | Self::Cancel => {
-                ApiError::not_found("a rollout that has not ended")
-            }
+            Self::RollBack => ApiError::not_found("rollout"),
+            Self::Pause | Self::Resume | Self::Cancel => ApiError::not_found("active rollout"),
         })
     }
 }
@@ -85,7 +149,7 @@ impl Verb {
 ///
 /// # Errors
 /// 404 without such a rollout, 409 `wrong_state` when it has ended, 412 for a stale `if_generation`.
-pub async fn pause(
+async fn pause(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -98,7 +162,7 @@ pub async fn pause(
 ///
 /// # Errors
 /// As [`pause`]; also when it is not paused.
-pub async fn resume(
+async fn resume(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -111,7 +175,7 @@ pub async fn resume(
 ///
 /// # Errors
 /// As [`pause`]; 409 `in_rollout` when one of its users is in another rollout by now.
-pub async fn roll_back(
+async fn roll_back(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -123,7 +187,7 @@ pub async fn roll_back(
 ///
 /// # Errors
 /// As [`pause`].
-pub async fn cancel_route(
+async fn cancel_route(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -143,7 +207,7 @@ async fn change(
         None => verb.newest(&mut tx).await?,
     };
     let generation = verb.write(&mut tx, &uid, input.if_generation).await?;
-    let action = input.meta.op.to_string();
+    let action = input.meta.action;
     tx.commit(About::object(Kind::Rollout, uid.as_str()))
         .await?;
     tracing::info!(%actor, rollout = uid.as_str(), action, "rollout");
@@ -190,6 +254,6 @@ pub(in crate::routes) async fn noted(
     wait: Option<Duration>,
     done: String,
 ) -> Result<Answer<Noted>, ApiError> {
-    let settled = wait::settle_noted(deps, change, wait).await;
-    wait::reply(change, settled, done, "accepted; the change is under way")
+    let settled = wait::settle(deps, change, Until::Noted, wait).await;
+    wait::reply(change, settled, done, "requested; the change is under way")
 }

@@ -10,13 +10,45 @@ use utoipa::ToSchema;
 
 use super::local::{is_managed, known_as, managed_tags, meant};
 use super::names::{Named, full, settings};
-use crate::answer::Answer;
+use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::ports::{LocalImage, PortError};
-use crate::wait::{self, Change, Converging};
+use crate::route::{Area, Failure, Route};
+use crate::wait::{self, Change, Converging, Until};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("images_delete", "/api/admin/images/delete", delete)
+            .title(Area::Images, "Delete an image")
+            .about(
+                "Removes a reference, or for an id the image with all its references. While the \
+                 engine cannot be reached, references of `image.name` are accepted unchecked.",
+            )
+            .waits()
+            .fails(&[
+                Failure(
+                    404,
+                    "not_found",
+                    "image not found",
+                ),
+                Failure(
+                    409,
+                    "not_managed",
+                    "the image belongs to another repository than `image.name`; set `force` to delete it",
+                ),
+                Failure(
+                    409,
+                    "image_in_use",
+                    "used by `users`; `alternatives` are available",
+                ),
+                Failure::ENGINE,
+            ]),
+    ]
+}
 
 /// Most users and alternatives that a refusal names.
 const NAMED: usize = 200;
@@ -27,7 +59,7 @@ pub struct Doomed {
     /// A tag of `image.name`, a reference, or an id: whole, or its first 12 digits or more.
     #[schema(example = "v1.1")]
     image: String,
-    /// Also an image of another repository than that of `image.name`.
+    /// Allow an image of another repository than `image.name`.
     #[serde(default)]
     force: bool,
 }
@@ -52,7 +84,7 @@ struct Target {
 /// # Errors
 /// 404 when nobody knows the image; 409 `not_managed`, `image_in_use`; what the removal fails with. 503
 /// only when the engine would have to say what is meant, or to whom it belongs.
-pub async fn delete(
+async fn delete(
     Superadmin(actor): Superadmin,
     input: Input<Doomed>,
     deps: Deps,
@@ -71,13 +103,13 @@ pub async fn delete(
     tx.commit(About::object(Kind::Image, &target.name)).await?;
     tracing::info!(%actor, image = target.name, "image removal");
     let change = Change::of_image(uid, target.name, generation);
-    let settled = wait::settle_removal(&deps, &change, input.wait).await;
-    let done = format!("the image {} is gone from the engine", change.name);
+    let settled = wait::settle(&deps, &change, Until::Purged, input.wait).await;
+    let done = format!("image {} deleted", change.name);
     wait::reply(
         &change,
         settled,
         done,
-        "accepted; the image is being removed",
+        "requested; the image is being deleted",
     )
 }
 
@@ -167,10 +199,7 @@ impl Known {
             (Self::Target(target), _) => Ok(target),
             (Self::Nothing(alternatives), Some(row)) => Ok(of_row(row, alternatives, managed)),
             (Self::Unclear, Some(row)) => Ok(of_row(row, Vec::new(), managed)),
-            (Self::Nothing(_), None) => {
-                let what = "this image, neither on the engine nor among those that are wanted,";
-                Err(ApiError::not_found(what))
-            }
+            (Self::Nothing(_), None) => Err(ApiError::not_found("image")),
             (Self::Unclear, None) => Err(ApiError::EngineUnavailable),
         }
     }
@@ -269,17 +298,16 @@ async fn refuse_used(target: &Target, tx: &mut Tx) -> Result<(), ApiError> {
     if users.is_empty() {
         return Ok(());
     }
-    let who = match users.len() {
-        1 => "1 user".to_owned(),
-        count => format!("{count} users"),
-    };
+    let who = answer::users(users.len());
     users.truncate(NAMED);
     let name = &target.name;
     Err(ApiError::ImageInUse {
         message: if is_there {
-            format!("the image {name} is in use by {who}; move them to another one first")
+            format!("image {name} is in use by {who}; move them to another image first")
         } else {
-            format!("a rollout may yet give {who} the image {name}; let the rollout end first")
+            format!(
+                "a rollout may still move {who} to image {name}; wait for its end, or cancel it"
+            )
         },
         users,
         alternatives: target.alternatives.clone(),

@@ -11,8 +11,32 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
 use crate::ports::LocalImage;
+use crate::route::{Area, Failure, Route};
 use crate::routes::page::{Page, cut};
 use crate::routes::params::flag;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("images_list", "/api/admin/images", list)
+            .title(Area::Images, "List images on the engine")
+            .about(
+                "Images of the repository `image.name`, and those that users have; with `all` \
+                 every image. `search` matches tags and ids.",
+            )
+            .paged()
+            .fails(&[Failure::ENGINE]),
+        Route::get(
+            "images_local_tags",
+            "/api/admin/images/local-tags",
+            local_tags,
+        )
+        .title(Area::Images, "List tags on the engine")
+        .about("Tags of `image.name`, newest version first.")
+        .paged()
+        .fails(&[Failure::ENGINE]),
+    ]
+}
 
 /// Digits of an id that people are shown.
 const SHORT_ID: usize = 12;
@@ -20,7 +44,7 @@ const SHORT_ID: usize = 12;
 /// Which images.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
-    /// Every image of the engine, not just the managed repository's and those that users have.
+    /// Every image on the engine, not only those of `image.name` and those that users have.
     #[serde(default, deserialize_with = "flag")]
     all: bool,
 }
@@ -45,7 +69,7 @@ pub struct Item {
     #[schema(example = "2026-05-11 11:46")]
     created_str: String,
     user_count: usize,
-    /// Who has it.
+    /// Its users.
     users: Vec<String>,
 }
 
@@ -104,11 +128,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// 503 while the engine cannot be reached.
-pub async fn list(
-    _: Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Listing>, ApiError> {
+async fn list(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Listing>, ApiError> {
     let (managed, uses, mut images) = local::everything(&deps).await?;
     images.sort_by(|a, b| (b.created_at, &a.id).cmp(&(a.created_at, &b.id)));
     let shown = |image: &LocalImage, users: &[String]| {
@@ -176,14 +196,14 @@ pub(super) fn tags_answer<T>(
 ///
 /// # Errors
 /// As [`list`].
-pub async fn local_tags(
+async fn local_tags(
     _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
 ) -> Result<Answer<Tags>, ApiError> {
     let (managed, _, images) = local::everything(&deps).await?;
     let tags = local::managed_tags(&images, &managed);
-    let message = "tags that are on the engine";
+    let message = "tags on the engine";
     Ok(tags_answer(message, managed.name(), &tags, &input))
 }
 

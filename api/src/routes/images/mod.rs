@@ -1,6 +1,5 @@
 //! Images on the engine and in registries, and moving users between them.
 
-mod bind;
 mod control;
 mod delete;
 mod list;
@@ -11,11 +10,32 @@ mod pull;
 mod registry;
 mod rollouts;
 mod start;
-mod users;
-
-pub(in crate::routes) use self::bind::bind_images;
-pub(in crate::routes) use self::control::{Noted, call_off_pull, cancel as cancel_rollout, noted};
-pub(in crate::routes) use self::pull::is_open as is_open_pull;
-
 #[cfg(test)]
 mod tests;
+mod users;
+
+pub(in crate::routes) use self::control::{Noted, call_off_pull, cancel as cancel_rollout, noted};
+pub(in crate::routes) use self::pull::is_open as is_open_pull;
+use crate::route::{Failure, Route};
+
+const NO_ROLLOUT: Failure = Failure(404, "not_found", "no such rollout");
+const IN_ROLLOUT: Failure = Failure(
+    409,
+    "in_rollout",
+    "one of the users is in another unfinished rollout",
+);
+
+/// The routes of this area.
+pub(super) fn routes() -> Vec<Route> {
+    let files = [
+        list::routes(),
+        pull::routes(),
+        delete::routes(),
+        start::routes(),
+        rollouts::routes(),
+        control::routes(),
+        registry::routes(),
+        users::routes(),
+    ];
+    files.into_iter().flatten().collect()
+}

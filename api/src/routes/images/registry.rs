@@ -13,15 +13,34 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::ports::RegistryError;
+use crate::route::{Area, Failure, Route};
 use crate::routes::params::flag;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("images_registry", "/api/admin/images/registry", tags)
+            .title(Area::Images, "List tags in the registry")
+            .about(
+                "All tags, newest version first. The registry's answer is cached for five \
+                 minutes.",
+            )
+            .paged()
+            .fails(&[Failure(
+                502,
+                "remote_failed",
+                "the registry cannot be reached, refuses, or sends an unexpected answer",
+            )]),
+    ]
+}
 
 /// Which repository.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
-    /// Ask the registry now, whatever it said within the last five minutes.
+    /// Ask the registry now instead of using the cached answer.
     #[serde(default, deserialize_with = "flag")]
     refresh: bool,
-    /// Another image than `image.name`.
+    /// A reference; default: `image.name`.
     #[schema(example = "docker.io/sipeed/picoclaw")]
     image: Option<String>,
 }
@@ -30,11 +49,7 @@ pub struct Which {
 ///
 /// # Errors
 /// 502 when the registry fails; the sentence says what to do.
-pub async fn tags(
-    _: Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Tags>, ApiError> {
+async fn tags(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Tags>, ApiError> {
     let mut connection = deps.db.read().await?;
     let (values, generation) =
         schema::config::query::load(&mut connection, &deps.master_key).await?;
@@ -50,7 +65,7 @@ pub async fn tags(
     let ask = ask(&deps, &config, &image);
     let known = deps.tags.get(&key, input.params.refresh, ask).await;
     let tags = known.map_err(refused)?;
-    let message = "tags that the registry has";
+    let message = "tags in the registry";
     Ok(tags_answer(message, image.name(), &tags, &input))
 }
 

@@ -9,12 +9,32 @@ use schema::rollout::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::NO_ROLLOUT;
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing, Paging};
+use crate::route::{Area, Route};
 use crate::routes::page::{Page, Window, cut, search};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("images_rollouts", "/api/admin/images/rollouts", list)
+            .title(Area::Images, "List rollouts")
+            .about("Newest first, always one page. `search` matches ids, references and actors.")
+            .paged(),
+        Route::get("images_rollout", "/api/admin/images/rollouts/{id}", show)
+            .title(Area::Images, "Get a rollout and its users")
+            .about(
+                "The result of each user, in the order in which they are moved. `search` matches \
+                 names of users.",
+            )
+            .paged()
+            .fails(&[NO_ROLLOUT]),
+    ]
+}
 
 /// A rollout.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,9 +50,9 @@ pub struct Item {
     /// The image that users get.
     #[schema(example = "docker.io/sipeed/picoclaw:v1.2")]
     reference: String,
-    /// The image that they had, as it was named.
+    /// The image that they had, as given in the request.
     source: Option<String>,
-    /// What the reference was resolved to, for all users alike.
+    /// What the reference was resolved to, the same for all users.
     image_id: Option<String>,
     image_digest: Option<String>,
     max_unavailable: u32,
@@ -40,12 +60,12 @@ pub struct Item {
     #[schema(example = "2m")]
     health_timeout: String,
     message: String,
-    /// Who asked for it.
+    /// Who requested it.
     #[schema(example = "admin")]
     actor: String,
     created_at: Timestamp,
     finished_at: Option<Timestamp>,
-    /// For `if_generation`.
+    /// Its generation, for `if_generation`.
     generation: Generation,
     progress: Progress,
 }
@@ -88,7 +108,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn list(
+async fn list(
     _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -121,7 +141,7 @@ pub struct Which {
     id: String,
 }
 
-/// What became of one user.
+/// The result of one user.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RolloutUser)]
 pub struct UserResult {
@@ -129,9 +149,9 @@ pub struct UserResult {
     username: String,
     state: TargetState,
     message: String,
-    /// The image it was given last.
+    /// The image last assigned.
     image_id: Option<String>,
-    /// The reference it had before.
+    /// The previous reference.
     previous_image: Option<String>,
     previous_image_id: Option<String>,
     moved_at: Option<Timestamp>,
@@ -172,14 +192,10 @@ pub struct Detail {
 ///
 /// # Errors
 /// 404 without such a rollout.
-pub async fn show(
-    _: Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Detail>, ApiError> {
+async fn show(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Detail>, ApiError> {
     let uid = Uid::from(input.params.id.clone());
     let mut connection = deps.db.snapshot().await?;
-    let missing = || ApiError::not_found("this rollout");
+    let missing = || ApiError::not_found("rollout");
     let (_, progress) = rollout::head(&mut connection, &uid)
         .await?
         .ok_or_else(missing)?;

@@ -14,15 +14,50 @@ use serde_json::Map;
 use utoipa::ToSchema;
 
 use super::names::{Named, reference, settings};
-use super::{progress, users};
-use crate::answer::{Answer, Live};
+use super::{IN_ROLLOUT, progress, users};
+use crate::answer::{self, Answer, Live};
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
 use crate::follows::Following;
 use crate::input::{Input, Meta};
+use crate::route::{Area, Failure, Route};
 use crate::routes::params::names;
 use crate::wait::{self, State};
+
+const NO_USERS: Failure = Failure(422, "no_users", "no users to move");
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("images_migrate", "/api/admin/images/migrate", migrate)
+            .title(Area::Images, "Move users of one image to another")
+            .about(
+                "Starts a rollout of all users of `image`, ordered by name, or of the users \
+                 named. The new image is pulled if it is missing.",
+            )
+            .waits_for_task()
+            .fails(&[IN_ROLLOUT, NO_USERS]),
+        Route::post("images_upgrade", "/api/admin/images/upgrade", upgrade)
+            .title(Area::Images, "Pull an image and move users to it")
+            .about(
+                "Starts a rollout of the users named, in this order, or of all users, ordered by \
+                 name: one of `users`, `groups`, `all`. The image is pulled first. With `Accept: \
+                 text/event-stream` there is one JSON object per change: `status` (the phase), \
+                 `task_id`, `total`, `done`, `failed`, `running`, `pending`, `message`; the last \
+                 one is `{\"status\":\"done\",\"task_id\",\"total\"}` or, if the rollout failed or \
+                 paused, `{\"status\":\"error\",\"error\",\"task_id\"}`. Closing the stream does not stop \
+                 the rollout.",
+            )
+            .waits_for_task()
+            .fails(&[
+                IN_ROLLOUT,
+                NO_USERS,
+                Failure(422, "not_available_yet", "groups are not supported yet"),
+                Failure::STREAMS,
+            ]),
+    ]
+}
 
 /// How long a new container may take to become ready, when the client says nothing.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(120);
@@ -36,45 +71,45 @@ const NAMED: usize = 20;
 /// Users of one image move to another.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Migration {
-    /// What they have: a tag of `image.name`, a reference, or an id.
+    /// The image they have: a tag of `image.name`, a reference, or an id.
     #[schema(example = "v1.1")]
     image: String,
-    /// What they get: a tag of `image.name`, or a reference.
+    /// The image they get: a tag of `image.name`, or a reference.
     #[schema(example = "v1.2")]
     target: String,
-    /// Only these of them, in this order; everybody who has the image without it.
+    /// Only these users, in this order; default: all users of the image.
     users: Option<Vec<String>>,
-    /// How many may be under way at once, 1 to 1000; 1 without it.
+    /// Maximum users moving at once, 1 to 1000; default: 1.
     #[schema(minimum = 1, maximum = 1000)]
     max_unavailable: Option<u32>,
-    /// Whether a failure holds the others back until somebody resumes it; it does without it.
+    /// Whether a failure pauses the rollout; default: true.
     pause_on_failure: Option<bool>,
-    /// How long a new container may take to become ready: 5s to 1h; 120s without it.
+    /// How long a new container may take to become ready: 5s to 1h; default: 120s.
     health_timeout: Option<String>,
 }
 
 /// Users move to an image.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Upgrade {
-    /// What they get: a tag of `image.name`, or a reference.
+    /// The image they get: a tag of `image.name`, or a reference.
     #[schema(example = "v1.2")]
     tag: String,
-    /// Who, in this order.
+    /// These users, in this order.
     #[serde(default)]
     #[schema(example = json!(["alice", "bob"]))]
     users: Vec<String>,
     /// Members of these groups.
     #[serde(default)]
     groups: Vec<String>,
-    /// Everybody, by name.
+    /// All users, ordered by name.
     #[serde(default)]
     all: bool,
-    /// How many may be under way at once, 1 to 1000; 1 without it.
+    /// Maximum users moving at once, 1 to 1000; default: 1.
     #[schema(minimum = 1, maximum = 1000)]
     max_unavailable: Option<u32>,
-    /// Whether a failure holds the others back until somebody resumes it; it does without it.
+    /// Whether a failure pauses the rollout; default: true.
     pause_on_failure: Option<bool>,
-    /// How long a new container may take to become ready: 5s to 1h; 120s without it.
+    /// How long a new container may take to become ready: 5s to 1h; default: 120s.
     health_timeout: Option<String>,
 }
 
@@ -130,7 +165,7 @@ pub struct Started {
 /// # Errors
 /// 400 for parameters and for users who are unknown or have another image, 409 `in_rollout`, 422
 /// `no_users`.
-pub async fn migrate(
+async fn migrate(
     Superadmin(actor): Superadmin,
     input: Input<Migration>,
     deps: Deps,
@@ -156,7 +191,7 @@ pub async fn migrate(
 ///
 /// # Errors
 /// As [`migrate`]; 422 `not_available_yet` for groups.
-pub async fn upgrade(
+async fn upgrade(
     Superadmin(actor): Superadmin,
     input: Input<Upgrade>,
     deps: Deps,
@@ -321,10 +356,10 @@ async fn create(
     }
     let now = deps.clock.now();
     let uid = rollout::create(&mut tx, new, users, &actor.to_string(), now).await?;
-    let detail = format!("{} users to {}", users.len(), new.reference);
+    let detail = format!("{} to {}", answer::users(users.len()), new.reference);
     let about = About::object(Kind::Rollout, uid.as_str());
     tx.commit(about.detail(detail)).await?;
-    let (action, total) = (meta.op.to_string(), users.len());
+    let (action, total) = (meta.action, users.len());
     tracing::info!(%actor, rollout = uid.as_str(), action, total, "rollout");
     Ok(uid.to_string())
 }
@@ -337,7 +372,7 @@ async fn started(
 ) -> Result<Answer<Started>, ApiError> {
     let progress = wait::settle_operation(deps, &id, wait).await;
     let (state, status) = wait::state_of(progress);
-    let message = format!("the rollout over {total} users has begun");
+    let message = format!("rollout of {} requested", answer::users(total));
     let started = Started {
         task_id: id,
         total,

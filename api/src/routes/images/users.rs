@@ -12,7 +12,29 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::route::{Area, Route};
 use crate::routes::page::{Page, cut};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get(
+            "images_upgrade_candidates",
+            "/api/admin/images/upgrade-candidates",
+            candidates,
+        )
+        .title(Area::Images, "List upgrade candidates")
+        .about(
+            "Users who have another reference, or the same one from before it was last \
+                 pulled. The engine is not asked.",
+        )
+        .paged(),
+        Route::get("images_users", "/api/admin/images/users", of_image)
+            .title(Area::Images, "List users of an image")
+            .about("By reference or id. The engine is not asked.")
+            .paged(),
+    ]
+}
 
 /// A user with its image.
 #[derive(Debug, Serialize, ToSchema)]
@@ -22,10 +44,10 @@ pub struct Item {
     username: String,
     #[schema(example = "docker.io/sipeed/picoclaw:v1.1")]
     image: String,
-    /// What it means, once that is known.
+    /// The id of that image, once it is known.
     image_id: Option<String>,
     status: StatusWord,
-    /// Names, separated by comma and space.
+    /// Names, separated by a comma and a space.
     groups: String,
 }
 
@@ -43,12 +65,12 @@ impl From<UserListing> for Item {
     }
 }
 
-/// A group that could be moved.
+/// A group with users who could be moved.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ImageGroup)]
 pub struct Group {
     name: String,
-    /// How many of its members could be.
+    /// How many of its members.
     count: usize,
 }
 
@@ -60,7 +82,7 @@ pub struct Target {
     tag: String,
 }
 
-/// Who could be moved to an image.
+/// Users who could be moved to an image.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UpgradeCandidates)]
 pub struct Candidates {
@@ -78,7 +100,7 @@ pub struct Candidates {
 ///
 /// # Errors
 /// 400 for what is neither tag nor reference.
-pub async fn candidates(
+async fn candidates(
     _: Superadmin,
     input: Input<Target>,
     deps: Deps,
@@ -100,7 +122,7 @@ pub async fn candidates(
         groups: Vec::new(),
         page: Page::of(paging, total),
     };
-    Ok(Answer::ok("users who have another image", candidates))
+    Ok(Answer::ok("upgrade candidates", candidates))
 }
 
 /// Whether a user has something else than the target, as far as is known.
@@ -131,7 +153,7 @@ pub struct Users {
 ///
 /// # Errors
 /// As [`candidates`].
-pub async fn of_image(
+async fn of_image(
     _: Superadmin,
     input: Input<Whose>,
     deps: Deps,

@@ -12,9 +12,8 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::*;
-use crate::access::Op;
 use crate::auth::login_limit::WINDOW;
-use crate::routes::accounts::testing::{House, PASSWORD, from_address, house};
+use crate::routes::house::{House, PASSWORD, from_address, house};
 use crate::settings::AuthMode;
 use crate::testing::NOW;
 
@@ -310,7 +309,7 @@ async fn attempt(house: &House, verified: &User) -> Result<Live, ApiError> {
 
 fn meta() -> Meta {
     Meta {
-        op: Op::Login,
+        action: "login",
         actor: None,
         request_id: Default::default(),
         client: None,
@@ -455,8 +454,7 @@ async fn a_broken_database_is_no_missing_session() {
 #[tokio::test]
 async fn there_is_no_provider_to_sign_in_through() {
     let world = crate::testing::world().await;
-    let registry = crate::routes::registry().unwrap();
-    let api = crate::dispatch::Api::new(registry, world.deps.clone()).unwrap();
+    let api = crate::dispatch::Api::new(crate::routes::all(), world.deps.clone()).unwrap();
     let request = warp::test::request().path("/api/login/oidc?next=/manage");
     let response = request.reply(&api.filter()).await;
     assert_eq!(response.status(), 400);

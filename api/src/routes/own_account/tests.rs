@@ -9,7 +9,7 @@ use schema::object::StatusRow;
 use serde_json::json;
 
 use super::*;
-use crate::routes::accounts::testing::{House, PASSWORD, house};
+use crate::routes::house::{House, PASSWORD, house};
 
 #[tokio::test]
 async fn info_tells_the_session_that_asks() {
@@ -22,7 +22,7 @@ async fn info_tells_the_session_that_asks() {
         .await;
     assert_eq!(
         answer.body,
-        json!({"success": true, "message": "the present session", "username": "alice", "role": "user",
+        json!({"success": true, "message": "current session", "username": "alice", "role": "user",
                "auth_mode": "local", "unified_auth": false, "initializing": true})
     );
     let answer = house.get("/api/user/info").with("root", &root).send().await;
@@ -61,7 +61,7 @@ async fn l59_init_status_tells_only_what_was_observed() {
     let fresh = status().await;
     assert_eq!(
         fresh,
-        json!({"success": true, "message": "state of the own container", "ready": false, "status": "starting",
+        json!({"success": true, "message": "state of your container", "ready": false, "status": "starting",
                "image_ready": false, "has_config": false, "conditions": []})
     );
     save(
@@ -106,7 +106,7 @@ fn change<'a>(
     cookie: &'a str,
     old: &str,
     new: &str,
-) -> crate::routes::accounts::testing::Ask<'a> {
+) -> crate::routes::house::Ask<'a> {
     let form = [("old_password", old), ("new_password", new)];
     house
         .post("/api/user/password", &form)

@@ -1,22 +1,28 @@
 //! One object in full.
 
+mod agent_config;
+mod container;
+mod engine;
+mod image;
+mod rollout;
+mod user;
+
+use std::future::ready;
 use std::time::Duration;
 
-use schema::agent_config;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use schema::condition::{self, ConditionType, Reason};
-use schema::config::{Config, keys, query as config_query};
-use schema::container::{self, ContainerRow};
+use schema::config::Config;
+use schema::config::query as config_query;
 use schema::event::{self, Event};
-use schema::ids::{Kind, Timestamp, Uid, UserName};
-use schema::image;
+use schema::ids::{Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow};
-use schema::rollout;
-use schema::user;
+use schema::reader::Snapshot;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use super::observed::{DesiredState, ObservedState};
 use super::{Header, missing};
 use crate::answer::Answer;
 use crate::deps::Deps;
@@ -25,6 +31,24 @@ use crate::error::ApiError;
 use crate::explain::{ExplainedEvent, explained_events};
 use crate::input::Input;
 use crate::ports::Plan;
+use crate::route::{Area, Failure, Route};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get(
+            "reconcile_object",
+            "/api/admin/reconcile/objects/{kind}/{name}",
+            object,
+        )
+        .title(Area::Operators, "Describe an object")
+        .about(
+            "Desired and observed state, conditions with their remedies, what the next \
+                 reconciliation would do, and the newest events.",
+        )
+        .fails(&[Failure::NO_OBJECT]),
+    ]
+}
 
 /// Events shown with an object.
 const EVENTS: i64 = 20;
@@ -47,26 +71,26 @@ pub struct Detail {
     #[serde(flatten)]
     header: Header,
     /// Null when the object has no desired state any more.
-    desired: Option<DesiredState>,
-    /// What is, in the same words, as far as it is known.
-    observed: Option<ObservedState>,
-    /// The object whose state this one waits for.
+    desired: Option<Desired>,
+    /// What was observed, in the same words, as far as it is known.
+    observed: Option<Observed>,
+    /// The object that this one waits for.
     waits_for: Option<Header>,
-    /// Null when nothing is desired and nothing is there.
+    /// Null when nothing is desired and nothing exists.
     plan: Option<DryRun>,
-    /// Who has something to clean up before the object is gone.
+    /// Reconcilers that have something to clean up before the object is removed.
     finalizers: Vec<String>,
     /// The newest events.
     events: Vec<ExplainedEvent>,
 }
 
-/// What the next pass would do, or why that cannot be said.
+/// What the next reconciliation would do, or why that is unknown.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum DryRun {
     /// What it would do.
     Plan(Plan),
-    /// Why that cannot be said.
+    /// Why that is unknown.
     #[schema(title = "unknown")]
     Unknown {
         /// A sentence.
@@ -74,14 +98,81 @@ pub enum DryRun {
     },
 }
 
+/// What a kind's sections are made from.
+struct Reading<'a> {
+    connection: &'a mut Snapshot,
+    deps: &'a Deps,
+    row: &'a ObjectRow,
+    config: &'a Config,
+}
+
+/// What is desired of an object, and what was observed, which may be asked of the world after the
+/// connection was given back.
+struct Sections<D, O> {
+    desired: Option<D>,
+    observed: BoxFuture<'static, Option<O>>,
+}
+
+impl<D, O: Send + 'static> Sections<D, O> {
+    fn none() -> Self {
+        Self::known(None, None)
+    }
+
+    /// Nothing is left to ask.
+    fn known(desired: Option<D>, observed: Option<O>) -> Self {
+        let observed = ready(observed).boxed();
+        Self { desired, observed }
+    }
+}
+
+/// The kinds with sections of their own, each with its file.
+macro_rules! kinds {
+    ($($kind:ident => $file:ident,)*) => {
+        /// What is desired of an object, by its kind.
+        #[derive(Debug, Serialize, ToSchema)]
+        #[schema(as = ObjectDesired)]
+        #[serde(untagged)]
+        pub enum Desired { $($kind($file::Desired),)* }
+
+        /// What was observed of an object, by its kind.
+        #[derive(Debug, Serialize, ToSchema)]
+        #[schema(as = ObjectObserved)]
+        #[serde(untagged)]
+        pub enum Observed { $($kind(Box<$file::Observed>),)* }
+
+        async fn sections(
+            kind: Kind,
+            at: &mut Reading<'_>,
+        ) -> Result<Sections<Desired, Observed>, ApiError> {
+            match kind {
+                $(Kind::$kind => {
+                    let Sections { desired, observed } = $file::read(at).await?;
+                    let observed = observed.map(|found| found.map(Box::new).map(Observed::$kind));
+                    Ok(Sections {
+                        desired: desired.map(Desired::$kind),
+                        observed: observed.boxed(),
+                    })
+                })*
+                _ => Ok(Sections::none()),
+            }
+        }
+    };
+}
+
+kinds! {
+    Container => container,
+    AgentConfig => agent_config,
+    Engine => engine,
+    Image => image,
+    Rollout => rollout,
+    User => user,
+}
+
 /// What the database knows of an object.
 struct Stored {
     row: ObjectRow,
-    desired: Option<DesiredState>,
-    container: Option<ContainerRow>,
-    /// What its reconciler remembers, when that is all there is to tell.
-    world: Option<ObservedState>,
-    /// The object whose state this one waits for.
+    sections: Sections<Desired, Observed>,
+    /// The object that this one waits for.
     awaited: Option<ObjectRow>,
     /// Paused reconcilers.
     paused: Vec<String>,
@@ -95,7 +186,7 @@ struct Stored {
 ///
 /// # Errors
 /// 404 without such an object.
-pub async fn object(
+async fn object(
     _: Superadmin,
     input: Input<Address>,
     deps: Deps,
@@ -103,17 +194,17 @@ pub async fn object(
     let Address { kind, name } = &input.params;
     let kind: Kind = kind
         .parse()
-        .map_err(|_| ApiError::not_found("this kind of object"))?;
+        .map_err(|_| ApiError::not_found("kind of object"))?;
     // The connection is given back before the world is looked at.
-    let mut stored = read(&deps, kind, name).await?;
+    let stored = read(&deps, kind, name).await?;
     let plan = dry_run(&deps, kind, &stored.row).await;
-    let observed = observed(&deps, kind, &mut stored).await;
+    let observed = stored.sections.observed.await;
     let awaited = stored.awaited;
     let waits_for = awaited.map(|row| Header::of(&deps, row, &stored.paused));
     let message = format!("{kind}/{}", stored.row.name);
     let detail = Detail {
         header: Header::of(&deps, stored.row, &stored.paused),
-        desired: stored.desired,
+        desired: stored.sections.desired,
         observed,
         waits_for,
         plan,
@@ -129,41 +220,13 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
     let row = row.ok_or_else(|| missing(kind, name))?;
     let (values, _) = config_query::load(&mut connection, &deps.master_key).await?;
     let config = Config::from_stored(values);
-    let mut container = None;
-    let mut world = None;
-    let desired = match kind {
-        Kind::Container => {
-            container = container::get(&mut connection, &row.uid).await?;
-            let row = container.as_ref();
-            row.map(|row| DesiredState::container(row, &config))
-        }
-        Kind::User => {
-            let name: UserName = row.name.parse().map_err(ApiError::internal)?;
-            let account = user::find(&mut connection, &name).await?;
-            account.as_ref().map(DesiredState::user)
-        }
-        Kind::Engine => Some(DesiredState::Engine {
-            network_subnet: config.get(&keys::container::NETWORK_SUBNET),
-        }),
-        Kind::Image => {
-            let image = image::get(&mut connection, &row.uid).await?;
-            world = image.as_ref().map(ObservedState::image);
-            image.as_ref().map(DesiredState::image)
-        }
-        Kind::Rollout => {
-            let rollout = rollout::get(&mut connection, &row.uid).await?;
-            world = rollout.as_ref().map(ObservedState::rollout);
-            rollout
-                .as_ref()
-                .map(|(rollout, _)| DesiredState::rollout(rollout))
-        }
-        Kind::AgentConfig => {
-            let config = agent_config::get(&mut connection, &row.uid).await?;
-            world = config.as_ref().map(ObservedState::config);
-            config.as_ref().map(DesiredState::config)
-        }
-        Kind::Adapter => None,
+    let mut reading = Reading {
+        connection: &mut connection,
+        deps,
+        row: &row,
+        config: &config,
     };
+    let sections = sections(kind, &mut reading).await?;
     let awaited = match awaited(kind, &row) {
         Some((kind, uid)) => object::get(&mut connection, kind, &uid).await?,
         None => None,
@@ -173,9 +236,7 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
         finalizers: object::finalizers(&mut connection, kind, &row.uid).await?,
         events: event::list(&mut connection, Some(kind), Some(&row.uid), epoch, EVENTS).await?,
         paused: object::paused_reconcilers(&mut connection).await?,
-        desired,
-        container,
-        world,
+        sections,
         awaited,
         row,
     })
@@ -206,19 +267,7 @@ fn awaited(kind: Kind, row: &ObjectRow) -> Option<(Kind, Uid)> {
     }
 }
 
-/// What is, as far as it is known.
-async fn observed(deps: &Deps, kind: Kind, stored: &mut Stored) -> Option<ObservedState> {
-    match (kind, &stored.container) {
-        (Kind::Container, Some(row)) => Some(ObservedState::container(deps, row).await),
-        (Kind::Container, None) => None,
-        (Kind::User, _) => Some(ObservedState::user(&stored.row)),
-        (Kind::Engine, _) => Some(ObservedState::engine(deps)),
-        (Kind::Image | Kind::Rollout | Kind::AgentConfig, _) => stored.world.take(),
-        (Kind::Adapter, _) => None,
-    }
-}
-
-/// What the next pass would do, or why that cannot be said.
+/// What the next reconciliation would do, or why that is unknown.
 async fn dry_run(deps: &Deps, kind: Kind, row: &ObjectRow) -> Option<DryRun> {
     let plan = deps.reconcilers.dry_run(kind.as_str(), row.uid.as_str());
     let error = match timeout(DRY_RUN_TIME, plan).await {

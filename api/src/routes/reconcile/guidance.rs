@@ -9,19 +9,19 @@ use utoipa::ToSchema;
 
 use crate::ports::{LookBy, NextLook};
 
-/// All absent when the object is as desired.
+/// What to know of an object that is not as desired; all absent when it is.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct Guidance {
     /// What is wrong.
     problem: Option<String>,
-    /// Since when the object is not ready, or is paused; null when it was ready until something newer was
-    /// asked for.
+    /// Since when the object is not ready, or is paused; null when it was ready until a newer change was
+    /// requested.
     since: Option<Timestamp>,
-    /// What is tried next without anybody's doing, and when.
+    /// What is tried next automatically, and when.
     next: Option<String>,
-    /// The moment of that, where it is known.
+    /// When that is, if it is known.
     next_look_at: Option<Timestamp>,
-    /// How not to wait for it.
+    /// How to reconcile it now.
     force: Option<Force>,
 }
 
@@ -36,14 +36,14 @@ pub(super) enum Paused {
     All,
 }
 
-/// How a person makes it happen now.
+/// How to reconcile it now.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 struct Force {
-    /// On the server's command line.
+    /// The command on the server.
     command: String,
-    /// The request.
+    /// The method and path of the request.
     request: &'static str,
-    /// Its form.
+    /// The form of the request.
     body: String,
 }
 
@@ -93,13 +93,13 @@ fn since(row: &ObjectRow, ready: Option<&Condition>) -> Option<Timestamp> {
 
 fn problem(ready: Option<&Condition>, current: bool, paused: bool) -> String {
     let said = match ready {
-        None => "no pass has looked at it yet".to_owned(),
+        None => "not reconciled yet".to_owned(),
         Some(ready) if ready.message.is_empty() => ready.reason.to_string(),
         Some(ready) => format!("{}: {}", ready.reason, ready.message),
     };
     match (paused, current) {
-        (true, _) => format!("passes are paused; before that: {said}"),
-        (false, false) => format!("the newest change was not seen yet; before that: {said}"),
+        (true, _) => format!("reconciliation is paused; before that: {said}"),
+        (false, false) => format!("the newest change was not observed yet; before that: {said}"),
         (false, true) => said,
     }
 }
@@ -112,28 +112,28 @@ fn next(
 ) -> String {
     let reason = ready.map_or(Reason::Pending, |ready| ready.reason);
     let tried = match reason.next_try() {
-        "" => "the object is looked at",
+        "" => "the object is reconciled",
         tried => tried,
     };
     let failures = match row.status.failures {
         0 => String::new(),
-        1 => " (1 try has failed)".to_owned(),
-        n => format!(" ({n} tries have failed)"),
+        1 => " (1 failed attempt)".to_owned(),
+        n => format!(" ({n} failed attempts)"),
     };
     let at = at.map(|at| at.to_rfc3339());
     match (look.map(|look| look.by), at) {
         (Some(LookBy::Resume), _) => Reason::PausedByOperator.next_try().to_owned(),
         // The engine is not asked object by object.
         _ if reason == Reason::EngineUnavailable => {
-            "every few seconds the engine is called again; as soon as it answers, everything is looked at"
+            "the engine is called again every few seconds; once it answers, everything is reconciled"
                 .to_owned()
         }
         (Some(LookBy::Now), _) => format!("now, {tried}{failures}"),
         (Some(LookBy::Resync), Some(at)) => {
-            format!("with the next full pass, at {at}, {tried}{failures}")
+            format!("at the next resync, {at}, {tried}{failures}")
         }
         (_, Some(at)) => format!("at {at}, {tried}{failures}"),
-        (_, None) => format!("with the leader's next full pass, {tried}{failures}"),
+        (_, None) => format!("at the leader's next resync, {tried}{failures}"),
     }
 }
 
@@ -253,7 +253,7 @@ mod tests {
             json!({
                 "problem": "StorageFull: no space",
                 "since": Timestamp::default(),
-                "next": format!("at {}, the step that found no space is retried (3 tries have failed)", NOW.to_rfc3339()),
+                "next": format!("at {}, the step that found no space is retried (3 failed attempts)", NOW.to_rfc3339()),
                 "next_look_at": NOW,
                 "force": {
                     "command": "agentyard retry container/alice",

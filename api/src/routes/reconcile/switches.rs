@@ -18,8 +18,46 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::explain::Explained;
 use crate::input::{Input, Meta};
+use crate::route::{Area, Failure, Route};
 use crate::routes::params;
-use crate::wait::{self, Change, Converging, State};
+use crate::wait::{self, Change, Converging, State, Until};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("reconcile_retry", "/api/admin/reconcile/retry", retry)
+            .title(Area::Operators, "Reconcile an object now")
+            .about(
+                "Ignores back-off; a container in a crash loop is started again. Instead of an \
+                 object, one reconciler or all can be named.",
+            )
+            .fails(&[
+                Failure::NO_OBJECT,
+                Failure(409, "paused", "the object is paused; resume it first"),
+                Failure(
+                    409,
+                    "not_leader",
+                    "this replica runs no reconcilers; ask the leader",
+                ),
+            ]),
+        Route::post("reconcile_pause", "/api/admin/reconcile/pause", pause)
+            .title(Area::Operators, "Pause reconciliation")
+            .about(
+                "Of an object, a reconciler or all. Changes are recorded, and nothing is \
+                 reconciled until it is resumed. For an object, the answer waits until its \
+                 reconciler has observed the pause.",
+            )
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_OBJECT]),
+        Route::post("reconcile_resume", "/api/admin/reconcile/resume", resume)
+            .title(Area::Operators, "Resume reconciliation")
+            .about("Of an object, a reconciler or all.")
+            .waits()
+            .guarded()
+            .fails(&[Failure::NO_OBJECT]),
+    ]
+}
 
 /// The kind under which the audit trail names reconcilers; `*` is all of them.
 const RECONCILER: &str = "reconciler";
@@ -33,7 +71,7 @@ pub struct Target {
     /// One object's kind, together with `name`.
     #[schema(value_type = Option<Kind>)]
     kind: Option<String>,
-    /// One object's name, together with `kind`.
+    /// One object's name; requires `kind`.
     name: Option<String>,
     /// One reconciler, or `*` for all.
     reconciler: Option<String>,
@@ -41,7 +79,7 @@ pub struct Target {
     all: Option<bool>,
 }
 
-/// A switch that was turned. What is told of an object is absent when it was on a reconciler.
+/// The result of a pause or resume. All absent when a reconciler was named.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Switched {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +89,7 @@ pub struct Switched {
     object: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<Generation>,
-    /// What is known so far, while it is under way.
+    /// The conditions so far, while it is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     conditions: Option<Vec<Explained>>,
 }
@@ -67,7 +105,7 @@ impl From<Converging> for Switched {
     }
 }
 
-/// What is looked at. Absent when it is more than one object.
+/// What is reconciled now. Absent when it is more than one object.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Retried {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +178,7 @@ fn change(row: &ObjectRow, kind: Kind) -> Change {
 /// # Errors
 /// 404 without such an object; 409 `paused` for what is not looked at before it is resumed; 409
 /// `not_leader` for a reconciler on a standby, which runs none.
-pub async fn retry(
+async fn retry(
     _: Superadmin,
     input: Input<Target>,
     deps: Deps,
@@ -158,14 +196,14 @@ pub async fn retry(
             record(&input.meta, &deps, ALL).await?;
             deps.reconcilers.wake(None);
             Ok(Answer::ok(
-                "everything that is not paused is looked at now",
+                "reconciliation requested for everything that is not paused",
                 Retried::MANY,
             ))
         }
         Scope::Reconciler(kind) => {
             record(&input.meta, &deps, kind.as_str()).await?;
             deps.reconcilers.wake(Some(kind.as_str()));
-            let message = format!("every {kind} that is not paused is looked at now");
+            let message = format!("reconciliation requested for every {kind} that is not paused");
             Ok(Answer::ok(message, Retried::MANY))
         }
     }
@@ -236,7 +274,7 @@ async fn retry_object(
         object: Some(change.object()),
         generation: Some(change.generation),
     };
-    Ok(Answer::ok("it is looked at now", retried))
+    Ok(Answer::ok("reconciliation requested", retried))
 }
 
 /// A container that ends again and again waits by itself before its next start, whoever looks at it;
@@ -267,7 +305,7 @@ async fn forgive_crashes(
 ///
 /// # Errors
 /// 400 unless exactly one thing is named; 404 without such an object; 412 for a stale `if_generation`.
-pub async fn pause(
+async fn pause(
     _: Superadmin,
     input: Input<Target>,
     deps: Deps,
@@ -276,9 +314,9 @@ pub async fn pause(
         return Ok(Answer::ok("paused", Switched::default()));
     };
     let change = object_paused(&input, &deps, (kind, &name), true).await?;
-    let settled = wait::settle_pause(&deps, &change, input.wait).await;
+    let settled = wait::settle(&deps, &change, Until::Paused, input.wait).await;
     let done = format!("{} is paused", change.object());
-    let under_way = "accepted; a pass under way may still end";
+    let under_way = "pause requested; a reconciliation under way may still end";
     Ok(wait::reply(&change, settled, done, under_way)?.map(Switched::from))
 }
 
@@ -286,7 +324,7 @@ pub async fn pause(
 ///
 /// # Errors
 /// As [`pause`]; what the object fails with.
-pub async fn resume(
+async fn resume(
     _: Superadmin,
     input: Input<Target>,
     deps: Deps,

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::routes::accounts::testing::{Answer, House, PASSWORD, from_socket, house};
+use crate::routes::house::{Answer, House, PASSWORD, from_socket, house};
 
 const CREATE: &str = "/api/admin/superadmins/create";
 const DELETE: &str = "/api/admin/superadmins/delete";

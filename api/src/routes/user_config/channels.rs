@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::GLOBAL;
 use super::fields::value_of;
 use super::forms::{Own, config_version};
 use crate::answer::Answer;
@@ -15,11 +16,26 @@ use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::route::{Area, Failure, Route};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("own_channels", "/api/agent/channels", list)
+            .title(Area::Agent, "List channels that my agent may use")
+            .about(
+                "Those that an administrator allows (enables in the global settings) and my agent \
+                 knows, whether or not its container ever ran. `config_version` selects other \
+                 forms, and allows nothing more.",
+            )
+            .fails(&[Failure::NO_ACCOUNT, GLOBAL]),
+    ]
+}
 
 /// Which forms.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
-    /// The configuration version whose forms are meant; those of the user's own agent unless given.
+    /// The configuration version whose forms are used; default: that of my agent.
     #[schema(value_type = Option<u32>, example = 3)]
     config_version: Option<String>,
 }
@@ -32,7 +48,7 @@ pub struct Channel {
     key: String,
     #[schema(example = "DingTalk")]
     label: String,
-    /// An administrator allows it; others are not listed.
+    /// Allowed by an administrator; others are not listed.
     allowed: bool,
     /// The user has switched it on.
     enabled: bool,
@@ -76,7 +92,7 @@ fn is_enabled(section: &Section, values: Option<&BTreeMap<String, Value>>) -> bo
 #[schema(as = AgentChannels)]
 pub struct Channels {
     channels: Vec<Channel>,
-    /// What `if_generation` of a save compares with.
+    /// The generation that `if_generation` of a save is compared with.
     generation: Generation,
 }
 
@@ -84,7 +100,7 @@ pub struct Channels {
 ///
 /// # Errors
 /// 400 for a configuration version without forms, 422 when the global settings cannot be used.
-pub async fn list(
+async fn list(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Which>,
     deps: Deps,
@@ -97,5 +113,5 @@ pub async fn list(
         channels: sections.map(of).collect(),
         generation: own.generation,
     };
-    Ok(Answer::ok("channels that can be set up", channels))
+    Ok(Answer::ok("channels that your agent may use", channels))
 }

@@ -10,12 +10,38 @@ use utoipa::ToSchema;
 use super::fields::value_of;
 use super::forms::Own;
 use super::save::{Draft, save_channel};
+use super::{READ_FAILURES, SAVE_FAILURES};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Route};
 use crate::wait::Converging;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("chat_app_read", "/api/chatapp", read)
+            .title(Area::Agent, "Get my chat-app channel")
+            .about(
+                "The channel that the adapter designates for the chat app. The secret is never \
+                 returned.",
+            )
+            .fails(READ_FAILURES),
+        Route::post("chat_app_save", "/api/chatapp", save)
+            .title(Area::Agent, "Set up my chat-app channel")
+            .about(
+                "Enables the channel. An empty secret leaves the stored one unchanged. The agent \
+                 restarts once, even if nothing changed; a stopped one gets the files and stays \
+                 stopped. `if_generation` is compared with the `generation` that the GET \
+                 returned.",
+            )
+            .waits()
+            .guarded()
+            .fails(SAVE_FAILURES),
+    ]
+}
 
 const CLIENT_ID: &str = "client_id";
 const CLIENT_SECRET: &str = "client_secret";
@@ -27,12 +53,12 @@ pub struct ChatApp {
     /// Empty when it is not set.
     #[schema(example = "dingabc123")]
     client_id: String,
-    /// Always empty: the secret is never told. Clients expect the field.
+    /// Always empty: the secret is never returned. Clients expect the field.
     #[schema(example = "")]
     client_secret: &'static str,
     /// Whether there is a secret.
     client_secret_set: bool,
-    /// What `if_generation` of a save compares with.
+    /// The generation that `if_generation` of a save is compared with.
     generation: Generation,
 }
 
@@ -41,7 +67,7 @@ pub struct ChatApp {
 /// # Errors
 /// 403 when no administrator has allowed the channel, 404 when the agent has none, 422 when the global settings
 /// cannot be used.
-pub async fn read(
+async fn read(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
@@ -78,7 +104,7 @@ fn stored(own: &Own, section: &Section, key: &str) -> Option<Value> {
 pub struct ChatAppForm {
     #[schema(example = "dingabc123")]
     client_id: String,
-    /// Empty or absent = unchanged.
+    /// Unchanged when empty or absent.
     #[schema(value_type = Option<String>, format = Password, example = "hunter2")]
     client_secret: Option<SecretString>,
 }
@@ -88,7 +114,7 @@ pub struct ChatAppForm {
 ///
 /// # Errors
 /// As `POST /api/agent/config-fields`.
-pub async fn save(
+async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<ChatAppForm>,
     deps: Deps,

@@ -15,9 +15,49 @@ use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::ApiError;
 use crate::input::{Input, Nothing};
+use crate::route::{Area, Failure, Route};
 use crate::routes::page::{self, Page};
 use crate::routes::params;
 use crate::wait::{self, Change, Converging};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("cookies_save", "/api/cookies", save)
+            .title(Area::Agent, "Store cookies of a web site for my agent")
+            .about(
+                "Replaces the cookies stored for the domain, without restarting the agent. At \
+                 most 300 domains and 1 MiB in total.",
+            )
+            .waits()
+            .guarded()
+            .fails(&[
+                Failure::REMOVED,
+                Failure(
+                    409,
+                    "too_many_cookies",
+                    "more than 300 domains, or more than 1 MiB in all",
+                ),
+            ]),
+        Route::get("cookies_list", "/api/user/cookies", list)
+            .title(
+                Area::Agent,
+                "List web sites with cookies stored for my agent",
+            )
+            .about("Domains and times, never the cookies. `search` matches domains.")
+            .paged()
+            .fails(&[Failure::NO_ACCOUNT]),
+        Route::post("cookies_delete", "/api/user/cookies/delete", delete)
+            .title(Area::Agent, "Delete the cookies stored for a web site")
+            .about("Also from my agent's files, without restarting the agent.")
+            .waits()
+            .guarded()
+            .fails(&[
+                Failure::REMOVED,
+                Failure(404, "not_found", "no cookies stored for this domain"),
+            ]),
+    ]
+}
 
 /// Most domains of a user.
 pub(super) const MOST_DOMAINS: usize = 300;
@@ -29,11 +69,11 @@ pub(super) const MOST_OF_DOMAIN: usize = 64 << 10;
 /// The form of `POST /api/cookies`.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct CookiesForm {
-    /// A host name, with a dot in front when its subdomains are meant, too; international ones in their
+    /// A host name, with a leading dot to include its subdomains; international names in their
     /// `xn--` form.
     #[schema(value_type = String, min_length = 1, max_length = 254, example = ".example.com")]
     domain: CookieDomain,
-    /// As `a=1; b=2`, at most 64 KiB. They replace what was there for the domain.
+    /// As `a=1; b=2`, at most 64 KiB. They replace those stored for the domain.
     #[schema(value_type = String, format = Password, min_length = 1, max_length = 65536, example = "a=1; b=2")]
     cookies: SecretString,
 }
@@ -43,7 +83,7 @@ pub struct CookiesForm {
 ///
 /// # Errors
 /// 400 for a field that breaks its rule, 409 `too_many_cookies`, 412; what the files fail with.
-pub async fn save(
+async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<CookiesForm>,
     deps: Deps,
@@ -132,7 +172,7 @@ pub struct Stored {
 #[schema(as = CookieDomains)]
 pub struct Domains {
     cookies: Vec<Stored>,
-    /// What `if_generation` of a change compares with.
+    /// The generation that `if_generation` of a change is compared with.
     generation: Generation,
     #[serde(flatten)]
     page: Page,
@@ -142,7 +182,7 @@ pub struct Domains {
 ///
 /// # Errors
 /// 404 while the account is being removed.
-pub async fn list(
+async fn list(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
@@ -171,7 +211,7 @@ pub async fn list(
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = CookiesDeletion)]
 pub struct Deletion {
-    /// As it is listed.
+    /// The domain as it is listed.
     #[schema(value_type = String, min_length = 1, max_length = 254, example = ".example.com")]
     domain: CookieDomain,
 }
@@ -180,7 +220,7 @@ pub struct Deletion {
 ///
 /// # Errors
 /// 400 for what is no domain, 404 when there are none, 412; what the files fail with.
-pub async fn delete(
+async fn delete(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Deletion>,
     deps: Deps,
@@ -190,7 +230,7 @@ pub async fn delete(
     let user = find(&mut tx, &session.account).await?;
     let generation = agent_config::delete_cookies(&mut tx, &user.uid, domain.as_str())
         .await?
-        .ok_or_else(|| ApiError::not_found("a cookie of this domain"))?;
+        .ok_or_else(|| ApiError::not_found("cookies of this domain"))?;
     unchanged_before(generation, input.if_generation)?;
     tx.commit(about(&user, &domain)).await?;
     tracing::info!(user = %user.name, %domain, "cookies deleted");

@@ -10,13 +10,41 @@ use utoipa::ToSchema;
 
 use super::forms::{Own, config_version};
 use super::save::{Draft, save_channel};
+use super::{READ_FAILURES, SAVE_FAILURES};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
 use crate::error::ApiError;
 use crate::input::Input;
+use crate::route::{Area, Route};
 use crate::routes::params::given;
 use crate::wait::Converging;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("own_fields_read", "/api/agent/config-fields", read)
+            .title(Area::Agent, "Get the fields of my channels")
+            .about(
+                "The fields of one channel, or without `section` of all allowed ones, each with \
+                 its channel. Defaults are returned as `default`, never as `value`; of a secret \
+                 only whether it is set.",
+            )
+            .fails(READ_FAILURES),
+        Route::post("own_fields_save", "/api/agent/config-fields", save)
+            .title(Area::Agent, "Set up one of my channels")
+            .about(
+                "Fields that are not named stay unchanged, and so do secrets that are empty; \
+                 `null` clears a value. If any value is invalid, all problems are reported and \
+                 nothing is saved. The agent restarts once, even if nothing changed; a stopped \
+                 one gets the files and stays stopped. `if_generation` is compared with the \
+                 `generation` that the GET returned.",
+            )
+            .waits()
+            .guarded()
+            .fails(SAVE_FAILURES),
+    ]
+}
 
 /// What the agent gets for a field: what is stored, if the field (still) takes it.
 pub(super) fn value_of(field: &Field, stored: Option<&Value>) -> Option<Value> {
@@ -30,10 +58,10 @@ pub(super) fn value_of(field: &Field, stored: Option<&Value>) -> Option<Value> {
 /// Which fields.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
-    /// The channel; all that are allowed unless given.
+    /// The channel; default: all allowed ones.
     #[schema(example = "dingtalk")]
     section: Option<String>,
-    /// The configuration version whose forms are meant; those of the user's own agent unless given.
+    /// The configuration version whose forms are used; default: that of my agent.
     #[schema(value_type = Option<u32>, example = 3)]
     config_version: Option<String>,
 }
@@ -56,16 +84,16 @@ pub struct FormField {
     /// Its place in that file.
     #[schema(example = "channel_list.dingtalk.settings.client_id")]
     path: String,
-    /// Its value is never told; absent means no.
+    /// Its value is never returned; absent means no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     secret: bool,
     /// It must be set; absent means no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     required: bool,
-    /// What a `select` offers.
+    /// The choices of a `select`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     options: Vec<String>,
-    /// What the agent takes when nothing is set.
+    /// The agent's default when nothing is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = json!(false))]
     default: Option<Value>,
@@ -95,7 +123,7 @@ pub struct FieldState {
     #[schema(example = "dingtalk")]
     section: String,
     field: FormField,
-    /// What is set; never of a secret.
+    /// The value that is set; absent for a secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = json!("dingabc123"))]
     value: Option<Value>,
@@ -126,7 +154,7 @@ impl FieldState {
 #[schema(as = AgentFields)]
 pub struct Fields {
     fields: Vec<FieldState>,
-    /// What `if_generation` of a save compares with.
+    /// The generation that `if_generation` of a save is compared with.
     generation: Generation,
 }
 
@@ -135,7 +163,7 @@ pub struct Fields {
 /// # Errors
 /// 400 for a configuration version without forms, 403 and 404 for a channel that is not allowed or not there,
 /// 422 when the global settings cannot be used.
-pub async fn read(
+async fn read(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Which>,
     deps: Deps,
@@ -151,7 +179,7 @@ pub async fn read(
         fields: sections.into_iter().flat_map(of).collect(),
         generation: own.generation,
     };
-    Ok(Answer::ok("fields of channels", fields))
+    Ok(Answer::ok("fields of your channels", fields))
 }
 
 /// The form of `POST /api/agent/config-fields`.
@@ -160,11 +188,11 @@ pub struct FieldsForm {
     /// The channel.
     #[schema(min_length = 1, example = "dingtalk")]
     section: String,
-    /// Values by field: a JSON object, or its text. What is not named stays as it is, and so does a secret
-    /// that is empty; `null` takes a value away.
+    /// Values by field: a JSON object, or its text. Fields that are not named stay unchanged, and so do secrets
+    /// that are empty; `null` clears a value.
     #[schema(value_type = Object, example = json!({"enabled": true, "client_id": "dingabc123"}))]
     values: SecretString,
-    /// The configuration version whose forms are meant; those of the user's own agent unless given.
+    /// The configuration version whose forms are used; default: that of my agent.
     #[schema(value_type = Option<u32>, example = 3)]
     config_version: Option<String>,
 }
@@ -175,7 +203,7 @@ pub struct FieldsForm {
 /// # Errors
 /// 400 without a channel's name or for values that are no JSON object, 403 and 404 for a channel that is not
 /// allowed or not there, 412, 422 with every problem in `problems`; what files or container fail with.
-pub async fn save(
+async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<FieldsForm>,
     deps: Deps,

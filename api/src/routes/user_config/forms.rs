@@ -26,7 +26,7 @@ pub(super) struct Forms {
 
 impl Forms {
     /// The forms for a user of this image; of its agent's version, unless another configuration version is
-    /// asked for.
+    /// requested.
     ///
     /// # Errors
     /// 400 for a configuration version that has no forms.
@@ -99,7 +99,7 @@ impl Forms {
         let section = section.ok_or_else(|| {
             // What a client sends for a name may be anything.
             let shown: String = key.chars().take(64).collect();
-            ApiError::not_found(format!("the channel {shown}"))
+            ApiError::not_found(format!("channel {shown}"))
         })?;
         if self.permits(key)? {
             Ok(section)
@@ -123,7 +123,7 @@ fn unusable(error: &RenderError) -> ApiError {
 pub(super) struct Own {
     pub(super) forms: Forms,
     pub(super) values: UserValues,
-    /// What `if_generation` of a save compares with.
+    /// The generation that `if_generation` of a save is compared with.
     pub(super) generation: Generation,
 }
 

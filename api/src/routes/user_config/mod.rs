@@ -14,19 +14,43 @@ mod save;
 #[cfg(test)]
 mod tests;
 
-use crate::access::Op;
-use crate::dispatch::Binder;
+use crate::route::{Failure, Route};
 
-/// Binds the handlers.
-#[must_use]
-pub fn bind(binder: Binder) -> Binder {
-    binder
-        .bind(Op::ChatAppRead, chatapp::read)
-        .bind(Op::ChatAppSave, chatapp::save)
-        .bind(Op::OwnChannels, channels::list)
-        .bind(Op::OwnFieldsRead, fields::read)
-        .bind(Op::OwnFieldsSave, fields::save)
-        .bind(Op::CookiesSave, cookies::save)
-        .bind(Op::CookiesList, cookies::list)
-        .bind(Op::CookiesDelete, cookies::delete)
+const GLOBAL: Failure = Failure(
+    422,
+    "invalid_global_config",
+    "the global agent settings are not valid",
+);
+const NO_CHANNEL: Failure = Failure(
+    404,
+    "not_found",
+    "the agent has no such channel, or the account is being removed",
+);
+const NOT_ALLOWED: Failure = Failure(
+    403,
+    "channel_not_allowed",
+    "the channel is not allowed by an administrator",
+);
+const READ_FAILURES: &[Failure] = &[NO_CHANNEL, NOT_ALLOWED, GLOBAL];
+const SAVE_FAILURES: &[Failure] = &[
+    NO_CHANNEL,
+    NOT_ALLOWED,
+    GLOBAL,
+    Failure::REMOVED,
+    Failure(
+        422,
+        "invalid_values",
+        "`problems` names every field that is refused",
+    ),
+];
+
+/// The routes of this area.
+pub(super) fn routes() -> Vec<Route> {
+    let files = [
+        chatapp::routes(),
+        channels::routes(),
+        fields::routes(),
+        cookies::routes(),
+    ];
+    files.into_iter().flatten().collect()
 }

@@ -75,8 +75,7 @@ pub(super) async fn save_channel(
     let container = Change::of_container(&user, restarted);
     wait::answer_all(
         deps,
-        &change,
-        &[container],
+        &[change, container],
         wait,
         "saved, and in the agent's files",
     )

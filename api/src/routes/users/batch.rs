@@ -13,13 +13,32 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Template;
-use crate::answer::Answer;
+use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Meta};
+use crate::route::{Area, Route};
 use crate::routes::params::names;
 use crate::wait::{self, Change, State};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post(
+            "users_batch_create",
+            "/api/admin/users/batch-create",
+            batch_create,
+        )
+        .title(Area::Users, "Create several local users")
+        .about(
+            "Each name succeeds or fails by itself, as its result shows. The containers of \
+                 all users created are one task.",
+        )
+        .local_only()
+        .waits_for_task(),
+    ]
+}
 
 /// Most names of one request: each costs a hash of some 20 ms.
 const MAX_NAMES: usize = 500;
@@ -29,19 +48,19 @@ const HASH_ATTEMPTS: u32 = 10;
 /// The users to create.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Names {
-    /// A list, or a text that separates them by commas or line breaks; 500 at most.
+    /// A list, or a text separated by commas or line breaks; at most 500.
     #[schema(example = json!(["alice", "bob"]))]
     usernames: Vec<String>,
 }
 
-/// What became of one name.
+/// The result of one name.
 #[derive(Serialize, ToSchema)]
 #[schema(as = BatchOutcome)]
 pub struct Outcome {
     #[schema(example = "alice")]
     username: String,
     success: bool,
-    /// Told this once.
+    /// Returned only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     password: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,11 +82,11 @@ impl Outcome {
     }
 }
 
-/// What became of all of them.
+/// The results.
 #[derive(Serialize, ToSchema)]
 pub struct BatchCreated {
     results: Vec<Outcome>,
-    /// The operation that their containers are; null when nobody was created.
+    /// The task of their containers; null when no user was created.
     task_id: Option<String>,
     /// How many were created.
     total: usize,
@@ -92,7 +111,7 @@ enum Candidate {
 ///
 /// # Errors
 /// 400 without names or with more than 500; what befalls one name is told in its result.
-pub async fn batch_create(
+async fn batch_create(
     Superadmin(actor): Superadmin,
     input: Input<Names>,
     deps: Deps,
@@ -109,7 +128,7 @@ pub async fn batch_create(
     let (results, task) = record(&deps, &input.meta, candidates, &actor.to_string()).await?;
     let created = results.iter().filter(|result| result.success).count();
     tracing::info!(%actor, created, "users created");
-    let message = format!("{created} of {} users created", results.len());
+    let message = format!("{created} of {} created", answer::users(results.len()));
     let progress = match &task {
         None => None,
         Some(task) => Some(wait::settle_operation(&deps, task, input.wait).await),

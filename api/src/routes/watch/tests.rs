@@ -9,8 +9,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::*;
-use crate::dispatch::Binder;
-use crate::routes::fleet::bind_fleet;
+use crate::dispatch::Api;
 use crate::routes::test_support::{Fleet, fleet};
 use crate::testing::Accounts;
 use crate::watch::{Bounds, WatchHub};
@@ -93,10 +92,7 @@ async fn with(bounds: Bounds) -> Fleet {
 }
 
 async fn ask(fleet: &Fleet, query: &str, last_event_id: &str) -> crate::reply::Response {
-    let api = fleet.world.api(
-        bind_fleet(Binder::default()),
-        crate::routes::test_support::OPS,
-    );
+    let api = Api::new(crate::routes::all(), fleet.world.deps.clone()).unwrap();
     let mut request = warp::test::request()
         .path(&format!("/api/admin/watch?{query}"))
         .header("cookie", fleet.world.cookie("root"));

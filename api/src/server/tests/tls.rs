@@ -75,7 +75,7 @@ async fn tls_serves_http1_and_http2_and_takes_a_new_certificate() {
     assert_eq!(response.headers()["x-frame-options"], "DENY");
 
     // A client that never begins its handshake does not stay.
-    assert!(patience(&running, b"").await < Duration::from_secs(2));
+    assert!(patience(running.connect().await, b"").await < Duration::from_secs(2));
 
     let second = write_certificate(dir.path());
     tls.reload().unwrap();

@@ -22,6 +22,7 @@ mod ssh;
 
 pub use connect::{DockerHost, InvalidDockerHost, TlsFiles};
 pub use real::{CALL_TIMEOUT, DockerEngine, PULL_IDLE_TIMEOUT};
+pub use schema::live::{LocalImage as Image, Usage as Stats};
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -323,21 +324,6 @@ pub struct Network {
     pub containers: Vec<String>,
 }
 
-/// An image on the engine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Image {
-    /// `sha256:…`
-    pub id: String,
-    /// References that point at it (`name:tag`).
-    pub repo_tags: Vec<String>,
-    /// Repository digests (`name@sha256:…`), empty for images that never saw a registry.
-    pub repo_digests: Vec<String>,
-    /// Size in bytes.
-    pub size: u64,
-    /// When it was built (whole seconds).
-    pub created_at: Timestamp,
-}
-
 /// A user name and password for a registry.
 #[derive(Debug, Clone)]
 pub struct RegistryCredentials {
@@ -367,23 +353,6 @@ pub struct LogChunk {
     pub stderr: bool,
     /// The bytes as the agent wrote them; at most 64 KiB.
     pub bytes: bytes::Bytes,
-}
-
-/// A sample of resource use.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct Stats {
-    /// Processor use in percent of one core, since the engine's previous sample.
-    pub cpu_percent: f64,
-    /// Memory in use, in bytes, without the page cache.
-    pub memory_bytes: u64,
-    /// Memory limit in bytes.
-    pub memory_limit_bytes: u64,
-    /// Number of processes.
-    pub pids: u64,
-    /// Bytes received on all networks.
-    pub network_rx_bytes: u64,
-    /// Bytes sent on all networks.
-    pub network_tx_bytes: u64,
 }
 
 /// Something happened to an owned container: look at it.

@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use schema::condition::Reason;
+use schema::live::LookBy;
 
 use super::support::*;
 use crate::runtime::ErrorClass;
 use crate::runtime::controller::{Settings, WorldEvent};
-use crate::runtime::summary::LookBy;
 
 #[tokio::test(start_paused = true)]
 async fn l55_panics_are_counted_and_told_until_a_pass_succeeds() {
@@ -20,12 +20,12 @@ async fn l55_panics_are_counted_and_told_until_a_pass_succeeds() {
     })
     .await;
     let summary = rig.summary();
-    assert_eq!((summary.panicked, summary.panics), (1, 1));
-    assert!(summary.last_panic_at.is_some());
+    assert_eq!((summary.live.panicked, summary.live.panics), (1, 1));
+    assert!(summary.live.last_panic_at.is_some());
     assert_eq!(rig.handle.next_look("a").unwrap().by, LookBy::Timer);
     rig.until_ready("a").await;
     let summary = rig.summary();
-    assert_eq!((summary.panicked, summary.panics), (0, 2));
+    assert_eq!((summary.live.panicked, summary.live.panics), (0, 2));
     assert_eq!(rig.handle.next_look("a").unwrap().by, LookBy::Resync);
 }
 
@@ -42,14 +42,14 @@ async fn l55_hung_workers_are_a_stuck_reconciler_while_keys_wait() {
     };
     let rig = Rig::with(world, settings);
     pass_time(100.0).await;
-    assert_eq!(rig.summary().stuck_since, None, "slow is not stuck");
+    assert_eq!(rig.summary().live.stuck_since, None, "slow is not stuck");
     pass_time(100.0).await;
     let summary = rig.summary();
-    assert!(summary.stuck_since.is_some(), "{summary:?}");
-    assert!(summary.stuck.unwrap().contains("keys wait"));
+    assert!(summary.live.stuck_since.is_some(), "{summary:?}");
+    assert!(summary.live.stuck.unwrap().contains("keys wait"));
     rig.store.state().pauses.all = true;
     pass_time(3.0).await;
-    assert_eq!(rig.summary().stuck_since, None, "paused is not stuck");
+    assert_eq!(rig.summary().live.stuck_since, None, "paused is not stuck");
     assert_eq!(rig.handle.next_look("b").unwrap().by, LookBy::Resume);
 }
 
@@ -70,15 +70,15 @@ async fn an_outage_of_the_store_is_no_stuck_reconciler() {
         for minute in 0..30 {
             pass_time(60.0).await;
             let summary = rig.summary();
-            assert!(summary.store_error.is_some());
-            assert_eq!(summary.stuck, None, "after {minute} minutes");
+            assert!(summary.live.store_error.is_some());
+            assert_eq!(summary.live.stuck, None, "after {minute} minutes");
         }
         // The store is back; the listing fails for some reason of its own.
         rig.store.broken.store(false, SeqCst);
         pass_time(10.0).await;
-        assert_eq!(rig.summary().stuck, None);
+        assert_eq!(rig.summary().live.stuck, None);
         pass_time(600.0).await;
-        assert!(rig.summary().stuck.unwrap().contains("listed"));
+        assert!(rig.summary().live.stuck.unwrap().contains("listed"));
     }
 }
 
@@ -94,6 +94,6 @@ async fn l57_lost_events_show_until_they_are_heard_again() {
     ] {
         rig.event(event);
         pass_time(0.1).await;
-        assert_eq!(rig.summary().events_lost, lost);
+        assert_eq!(rig.summary().live.events_lost, lost);
     }
 }

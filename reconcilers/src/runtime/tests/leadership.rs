@@ -158,7 +158,7 @@ async fn a_standby_does_nothing_and_takes_over_when_the_leader_leaves() {
     second.handle.retry("a");
     pass_time(30.0).await;
     assert_eq!(first.world.passes("a"), passes);
-    assert!(!second.summary().leader && first.summary().leader);
+    assert!(!second.summary().live.leader && first.summary().live.leader);
     assert_eq!(second.summary().objects, 0);
     let shutdown = first.supervisor.shutdown();
     shutdown.cancel();
@@ -168,7 +168,9 @@ async fn a_standby_does_nothing_and_takes_over_when_the_leader_leaves() {
         .await
         .unwrap();
     assert_eq!(set.row.holder(), None, "given back");
-    second.until("took over", |rig| rig.summary().leader).await;
+    second
+        .until("took over", |rig| rig.summary().live.leader)
+        .await;
     set.world.change("a", 2);
     second.until_ready("a").await;
     assert_eq!(
@@ -186,7 +188,9 @@ async fn a_leader_that_died_is_replaced_within_its_lease() {
     let second = set.replica("second");
     drop(first);
     let started = tokio::time::Instant::now();
-    second.until("took over", |rig| rig.summary().leader).await;
+    second
+        .until("took over", |rig| rig.summary().live.leader)
+        .await;
     let elapsed = started.elapsed().as_secs();
     assert!((10..=20).contains(&elapsed), "{elapsed}");
 }
@@ -287,7 +291,7 @@ async fn a_renewal_that_fails_for_a_while_costs_nothing() {
     pass_time(8.0).await;
     set.row.broken.store(false, SeqCst);
     pass_time(60.0).await;
-    assert!(rig.summary().leader);
+    assert!(rig.summary().live.leader);
     assert_eq!(set.row.row.lock().unwrap().epoch, 1);
 }
 

@@ -118,7 +118,11 @@ async fn l60_a_full_pass_over_ten_thousand_objects_asks_the_store_nothing_per_ob
         (10_000, 10_000, 0)
     );
     assert_eq!(
-        (summary.queue_depth, summary.delayed, summary.in_flight),
+        (
+            summary.live.queue_depth,
+            summary.live.delayed,
+            summary.live.in_flight
+        ),
         (0, 0, 0)
     );
 }
@@ -185,7 +189,7 @@ async fn a_planned_second_look_comes_without_any_event() {
     );
     pass_time(51.0).await;
     assert_eq!(rig.world.passes("a"), 11);
-    assert_eq!(rig.summary().delayed, 1);
+    assert_eq!(rig.summary().live.delayed, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -243,7 +247,7 @@ async fn a_paused_object_is_left_alone_until_it_is_resumed() {
         Generation(1),
         "not seen"
     );
-    assert_eq!(rig.summary().paused_objects, 1);
+    assert_eq!(rig.summary().live.paused_objects, 1);
     assert!(
         rig.store.saves.load(SeqCst) <= saves + 2,
         "only what b said"
@@ -345,11 +349,11 @@ async fn a_change_somebody_waits_for_never_waits_for_a_change_of_many() {
         rig.change(name, 2);
     }
     pass_time(5.0).await;
-    assert_eq!(rig.summary().in_flight, settings().workers - 1);
+    assert_eq!(rig.summary().live.in_flight, settings().workers - 1);
     rig.change("user", 2);
     pass_time(0.1).await;
     rig.until_ready("user").await;
-    assert_eq!(rig.summary().in_flight, settings().workers - 1);
+    assert_eq!(rig.summary().live.in_flight, settings().workers - 1);
     assert_eq!(
         rig.world.actual("many-0"),
         1,

@@ -38,7 +38,8 @@ async fn a_lost_ring_costs_two_seconds() {
 async fn a_closed_bell_leaves_the_poll() {
     let mut rig = rested(settings()).await;
     rig.ringer = None;
-    rig.until("noticed", |rig| rig.summary().bell_closed).await;
+    rig.until("noticed", |rig| rig.summary().live.bell_closed)
+        .await;
     for n in 2..6 {
         rig.world.change("a", n);
         let started = Instant::now();
@@ -104,7 +105,7 @@ async fn l57_any_gap_in_the_events_leads_to_a_full_pass() {
         pass_time(0.1).await;
         assert_eq!(rig.world.actual("b"), 1);
     }
-    assert!(rig.summary().events_closed);
+    assert!(rig.summary().live.events_closed);
     // Without events the resync still finds everything.
     rig.world.state().things.get_mut(&key("b")).unwrap().actual = 0;
     pass_time(70.0).await;
@@ -126,7 +127,7 @@ async fn the_resync_comes_every_interval_give_or_take_a_tenth() {
     );
     assert!(gaps.iter().any(|gap| *gap < 58.0) && gaps.iter().any(|gap| *gap > 62.0));
     let summary = rig.summary();
-    assert!(summary.last_resync_at.is_some() && summary.last_resync_ms.is_some());
+    assert!(summary.live.last_resync_at.is_some() && summary.live.last_resync_ms.is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,10 +151,10 @@ async fn a_listing_that_fails_is_retried_soon_and_told() {
         .await;
         rig.world.state().keys_faults.extend([fault; 3]);
         rig.handle.wake();
-        rig.until("told", |rig| rig.summary().resync_error.is_some())
+        rig.until("told", |rig| rig.summary().live.resync_error.is_some())
             .await;
         let started = Instant::now();
-        rig.until("recovered", |rig| rig.summary().resync_error.is_none())
+        rig.until("recovered", |rig| rig.summary().live.resync_error.is_none())
             .await;
         assert!(started.elapsed() < Duration::from_secs(40));
     }
@@ -184,7 +185,7 @@ async fn a_store_that_cannot_be_read_is_told_and_asked_again() {
     let rig = Rig::new(two());
     rig.store.broken.store(true, SeqCst);
     pass_time(30.0).await;
-    assert!(rig.summary().store_error.is_some());
+    assert!(rig.summary().live.store_error.is_some());
     assert_eq!(
         rig.world.state().observed.len(),
         0,
@@ -192,7 +193,7 @@ async fn a_store_that_cannot_be_read_is_told_and_asked_again() {
     );
     rig.store.broken.store(false, SeqCst);
     rig.until_ready("a").await;
-    rig.until("told", |rig| rig.summary().store_error.is_none())
+    rig.until("told", |rig| rig.summary().live.store_error.is_none())
         .await;
 }
 

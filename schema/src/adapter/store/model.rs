@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::error::DbError;
 use crate::ids::Timestamp;
 
-/// How a package came here.
+/// Where a package came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -51,11 +51,11 @@ pub struct KnownAdapter {
     pub digest: String,
     /// What it says of itself.
     pub version: String,
-    /// How it came here.
+    /// Where it came from.
     pub source: Source,
     /// When.
     pub added_at: Timestamp,
-    /// It is in effect.
+    /// It is active.
     pub active: bool,
     /// It was in effect before.
     pub previous: bool,

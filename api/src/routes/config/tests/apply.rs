@@ -3,12 +3,12 @@
 use schema::ids::Uid;
 
 use super::*;
-use crate::routes::accounts::testing::whole_house;
+use crate::routes::house::house;
 
 const APPLY: &str = "/api/admin/config/apply";
 
 async fn admin() -> Admin {
-    let house = whole_house().await;
+    let house = house().await;
     let cookie = house.sign_in("root").await;
     Admin { house, cookie }
 }

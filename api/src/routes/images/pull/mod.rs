@@ -23,9 +23,52 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::{Input, Meta, Nothing};
+use crate::route::{Area, Failure, Route};
 use crate::routes::live;
 use crate::routes::page::{Page, cut};
 use follow::{LastEvent, Request};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("images_pull", "/api/admin/images/pull", pull)
+            .title(Area::Images, "Pull an image (progress as an event stream)")
+            .about(
+                "An image that exists is pulled again. Each event is one JSON object: `status`, \
+                 `id`, `progressDetail` and `progress` as the engine reports them, and `percent` \
+                 of the whole pull, which never decreases; the last one is \
+                 `{\"status\":\"done\",\"digest\"}` or `{\"status\":\"error\",\"error\"}`. Closing the stream \
+                 does not stop the pull. With `Last-Event-ID` no new pull is requested, and the \
+                 stream continues after that event as far as its log is kept. The stream ends \
+                 with the session. The pull is also a task of type `pull`.",
+            )
+            .guarded()
+            .fails(&[Failure::IMAGE_REMOVED, Failure::STREAMS]),
+        Route::get("images_pulls", "/api/admin/images/pulls", running)
+            .title(Area::Images, "List pulls in progress")
+            .about(
+                "Pulls that this replica runs, and images that an administrator requested and the \
+                 engine does not have yet.",
+            )
+            .paged(),
+        Route::post(
+            "images_pulls_cancel",
+            "/api/admin/images/pulls/cancel",
+            cancel,
+        )
+        .title(Area::Images, "Cancel a pull")
+        .about(
+                "An image that the engine already has is kept. `converged` means that the \
+                 reconciler has observed it.",
+            )
+        .waits()
+        .guarded()
+        .fails(&[
+            Failure(404, "not_found", "no such pull in progress"),
+            Failure::IMAGE_REMOVED,
+        ]),
+    ]
+}
 
 /// What a client has seen, in the words of event streams.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -45,7 +88,7 @@ pub struct Which {
 /// # Errors
 /// 400 for what is neither tag nor reference, 409 while the image is being removed, 412 for a stale
 /// `if_generation`, 429 when too many pulls are viewed; all before the stream begins.
-pub async fn pull(
+async fn pull(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -128,27 +171,27 @@ async fn request(
     })
 }
 
-/// A pull under way, here or elsewhere.
+/// A pull in progress, here or elsewhere.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ImagePull)]
 pub struct Item {
     #[schema(example = "docker.io/sipeed/picoclaw:v1.2")]
     reference: String,
-    /// It was asked for by an administrator; otherwise a container or a rollout needs it.
+    /// Requested by an administrator; otherwise a container or a rollout needs it.
     wanted: bool,
-    /// This process runs it. What follows is known of such a pull only.
+    /// This process runs it; the following fields are known only then.
     running: bool,
     #[schema(minimum = 0, maximum = 100)]
     percent: Option<u8>,
     bytes: Option<u64>,
-    /// Of how many, as far as is known.
+    /// Total bytes, as far as known.
     bytes_total: Option<u64>,
     started_at: Option<Timestamp>,
-    /// How many viewers it has.
+    /// Number of viewers.
     viewers: Option<usize>,
-    /// Why it is not done, for programs: a condition's reason.
+    /// Why it is not done: a condition's reason.
     state: Option<String>,
-    /// The same for people.
+    /// Why it is not done, as a sentence.
     message: Option<String>,
 }
 
@@ -165,7 +208,7 @@ pub struct Pulls {
 ///
 /// # Errors
 /// Only when the database fails.
-pub async fn running(
+async fn running(
     _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
@@ -198,7 +241,7 @@ pub async fn running(
         item.reference.to_lowercase().contains(text)
     });
     let page = Page::of(paging, total);
-    Ok(Answer::ok("pulls under way", Pulls { pulls, page }))
+    Ok(Answer::ok("pulls in progress", Pulls { pulls, page }))
 }
 
 /// Whether somebody waits for a pull of this image.
@@ -250,7 +293,7 @@ fn is_leaving(row: &ImageRow) -> bool {
 ///
 /// # Errors
 /// 404 when nothing of that name is being pulled, wanted or removed; 412 for a stale `if_generation`.
-pub async fn cancel(
+async fn cancel(
     Superadmin(actor): Superadmin,
     input: Input<Which>,
     deps: Deps,
@@ -262,7 +305,7 @@ pub async fn cancel(
     let row = image::find(&mut tx, &reference).await?;
     let leaves = row.as_ref().is_some_and(is_leaving);
     if !runs && !leaves && !row.as_ref().is_some_and(is_open) {
-        return Err(ApiError::not_found(format!("a pull of {reference}")));
+        return Err(ApiError::not_found(format!("pull of {reference}")));
     }
     let (expected, now) = (input.if_generation, deps.clock.now());
     let change = control::call_off_pull(&mut tx, &reference, expected, now).await?;

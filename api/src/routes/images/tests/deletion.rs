@@ -154,7 +154,7 @@ async fn what_a_rollout_may_yet_give_stays_until_it_ends() {
     let refused = refused.fails(409, "image_in_use");
     assert_eq!(refused["users"], json!(["alice"]));
     let said = refused["error"].as_str().unwrap();
-    assert!(said.contains("a rollout may yet"), "{said}");
+    assert!(said.contains("a rollout may still"), "{said}");
     let mut tx = fleet.world.db.begin().await.unwrap();
     rollout::move_target(&mut tx, &uid, &alice, &v2, new.health_timeout, NOW)
         .await

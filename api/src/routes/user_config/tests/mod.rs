@@ -17,8 +17,8 @@ use schema::ids::{Epoch, Kind, Uid};
 use schema::object::{self, ObjectRow, StatusRow};
 use serde_json::{Value, json};
 
-use crate::access::{Modes, TABLE};
-use crate::routes::accounts::testing::{Answer, House, whole_house};
+use crate::route::Modes;
+use crate::routes::house::{Answer, House, house};
 
 const CHATAPP: &str = "/api/chatapp";
 const CHANNELS: &str = "/api/agent/channels";
@@ -35,7 +35,7 @@ struct Desk {
 }
 
 async fn desk() -> Desk {
-    let house = whole_house().await;
+    let house = house().await;
     let alice = house.sign_in("alice").await;
     let root = house.sign_in("root").await;
     Desk { house, alice, root }
@@ -180,9 +180,8 @@ async fn nothing_here_is_for_superadmins_or_strangers() {
         assert_eq!(root.verdict(), (403, "wrong_role"), "{path}");
         let stranger = ask().send().await;
         assert_eq!(stranger.verdict(), (401, "not_signed_in"), "{path}");
-        let row = TABLE
-            .iter()
-            .find(|row| row.path == path && row.post == post);
+        let mut rows = crate::routes::all().into_iter();
+        let row = rows.find(|row| row.path == path && row.post == post);
         assert_eq!(row.unwrap().modes, Modes::Any, "{path}");
     }
 }

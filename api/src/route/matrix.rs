@@ -1,12 +1,12 @@
-//! Every route × every sender × every CSRF state, with the outcome the table demands.
+//! Every route × every sender × every CSRF state, with the outcome its row demands.
 
 use strum::VariantArray;
 
-use super::{Access, Route, TABLE};
+use super::{Access, Route};
 
 /// Who sends a request in the access matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray)]
-pub enum Who {
+pub(crate) enum Who {
     /// Without a cookie.
     Anonymous,
     /// With the session of an ordinary user.
@@ -17,7 +17,7 @@ pub enum Who {
 
 /// The CSRF token a request of the access matrix carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray)]
-pub enum Token {
+pub(crate) enum Token {
     /// A valid one.
     Valid,
     /// None.
@@ -30,7 +30,7 @@ pub enum Token {
 
 /// How far a request of the access matrix must come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Expect {
+pub(crate) enum Expect {
     /// 401 `not_signed_in`.
     NotSignedIn,
     /// 403 `wrong_role`.
@@ -43,21 +43,21 @@ pub enum Expect {
 
 /// One case of the access matrix.
 #[derive(Debug, Clone, Copy)]
-pub struct Case {
+pub(crate) struct Case<'a> {
     /// The route.
-    pub route: &'static Route,
+    pub(crate) route: &'a Route,
     /// The sender.
-    pub who: Who,
+    pub(crate) who: Who,
     /// The token sent along (POST only; GET has the one case [`Token::Missing`]).
-    pub token: Token,
-    /// The outcome the table demands.
-    pub expect: Expect,
+    pub(crate) token: Token,
+    /// The outcome its row demands.
+    pub(crate) expect: Expect,
 }
 
-/// Every route with every sender and token, and the outcome the table demands.
-pub fn matrix() -> Vec<Case> {
+/// Every route with every sender and token, and the outcome its row demands.
+pub(crate) fn matrix(routes: &[Route]) -> Vec<Case<'_>> {
     let mut cases = Vec::new();
-    for route in TABLE {
+    for route in routes {
         let tokens = if route.post {
             Token::VARIANTS
         } else {

@@ -10,36 +10,14 @@ use schema::user::{self, NewUser, Source, User};
 use serde_json::Value;
 use warp::filters::BoxedFilter;
 
-use crate::access::Op;
 use crate::auth::password::hash_blocking;
-use crate::dispatch::{Api, Binder};
+use crate::dispatch::Api;
 use crate::openapi::conformance::Conformance;
 use crate::server::{Peer, RequestContext, Surface};
 use crate::testing::{NOW, World, world};
 
 /// Everybody's password.
 pub(in crate::routes) const PASSWORD: &str = "correct horse";
-
-const BOUND: &[Op] = &[
-    Op::Login,
-    Op::Logout,
-    Op::UserInfo,
-    Op::UserInitStatus,
-    Op::UserPassword,
-    Op::OwnSessions,
-    Op::OwnSessionsRevoke,
-    Op::SuperadminsList,
-    Op::SuperadminsCreate,
-    Op::SuperadminsDelete,
-    Op::SuperadminsReset,
-    Op::ConfigRead,
-    Op::ConfigSave,
-    Op::ConfigSchema,
-    Op::ConfigHistory,
-    Op::ConfigRollback,
-    Op::ConfigApply,
-    Op::McpToken,
-];
 
 /// The service with the ordinary users `alice` and `bob` and the superadmin `root`.
 pub(in crate::routes) struct House {
@@ -104,19 +82,7 @@ pub(in crate::routes) fn from_socket() -> RequestContext {
 
 pub(in crate::routes) async fn house() -> House {
     let world = world().await.with_database_sessions();
-    let binder = super::bind(Binder::default());
-    let api = world.api(binder, BOUND);
-    furnished(world, api).await
-}
-
-/// The same with every route.
-pub(in crate::routes) async fn whole_house() -> House {
-    let world = world().await.with_database_sessions();
-    let api = Api::new(crate::routes::registry().unwrap(), world.deps.clone());
-    furnished(world, api.unwrap()).await
-}
-
-async fn furnished(world: World, api: Api) -> House {
+    let api = Api::new(crate::routes::all(), world.deps.clone()).unwrap();
     let filter = api.filter();
     let house = House { world, filter };
     for name in ["alice", "bob"] {

@@ -1,0 +1,36 @@
+//! The parts of the API.
+
+/// A part of the API: a tag of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display, strum::VariantArray)]
+pub(crate) enum Area {
+    Service,
+    Session,
+    Account,
+    Agent,
+    Configuration,
+    Users,
+    Superadmins,
+    Containers,
+    Images,
+    Adapter,
+    Operators,
+}
+
+impl Area {
+    /// What belongs to it.
+    pub(crate) fn description(self) -> &'static str {
+        match self {
+            Self::Service => "Health of the service, and this document",
+            Self::Session => "Sign-in, sign-out and CSRF tokens",
+            Self::Account => "A user's own account and container",
+            Self::Agent => "A user's own agent: channels and cookies",
+            Self::Configuration => "The service's configuration",
+            Self::Users => "Ordinary users",
+            Self::Superadmins => "Accounts that administer the service",
+            Self::Containers => "Agent containers of users",
+            Self::Images => "Images on the engine and in registries, and rollouts",
+            Self::Adapter => "The package that defines how agents are run and configured",
+            Self::Operators => "Reconciliation, events, tasks and audit",
+        }
+    }
+}

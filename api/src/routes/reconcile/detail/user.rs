@@ -1,0 +1,49 @@
+//! Users.
+
+use schema::condition::{self, ConditionStatus, ConditionType};
+use schema::ids::UserName;
+use schema::user::{self, Role, Source};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Reading, Sections};
+use crate::error::ApiError;
+
+/// What is desired of a user.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DesiredUser, title = "user")]
+pub struct Desired {
+    role: Role,
+    source: Source,
+    /// Nobody can sign in.
+    disabled: bool,
+    /// Below the data directory.
+    directory: String,
+}
+
+/// What was observed of a user.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ObservedUser, title = "user")]
+pub struct Observed {
+    /// Below the data directory; null while it is not as it should be.
+    #[schema(required = true)]
+    directory: Option<String>,
+}
+
+pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>, ApiError> {
+    let name: UserName = at.row.name.parse().map_err(ApiError::internal)?;
+    let account = user::find(at.connection, &name).await?;
+    let directory = format!("users/{name}");
+    let ready = condition::find(&at.row.status.conditions, ConditionType::Ready);
+    let there = ready.is_some_and(|ready| ready.status == ConditionStatus::True);
+    let observed = Observed {
+        directory: there.then(|| directory.clone()),
+    };
+    let desired = account.map(|account| Desired {
+        role: account.role,
+        source: account.source,
+        disabled: account.disabled,
+        directory,
+    });
+    Ok(Sections::known(desired, Some(observed)))
+}

@@ -1,0 +1,105 @@
+//! What is read live, in no table: of the engine and of the reconcilers of this process.
+//!
+//! Drivers and the runtime give these types, the API shows them; neither sees the other.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::ids::Timestamp;
+
+/// One sample of a container's resource use.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+#[schema(as = ContainerUsage)]
+pub struct Usage {
+    /// Processor use in percent of one core.
+    pub cpu_percent: f64,
+    /// Memory in use, in bytes, without the page cache.
+    pub memory_bytes: u64,
+    /// Memory limit in bytes.
+    pub memory_limit_bytes: u64,
+    /// Number of processes.
+    pub pids: u64,
+    /// Bytes received on all networks.
+    pub network_rx_bytes: u64,
+    /// Bytes sent on all networks.
+    pub network_tx_bytes: u64,
+}
+
+/// An image on the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalImage {
+    /// `sha256:…`
+    pub id: String,
+    /// References that point at it (`name:tag`), as the engine writes them.
+    pub repo_tags: Vec<String>,
+    /// Repository digests (`name@sha256:…`).
+    pub repo_digests: Vec<String>,
+    /// Size in bytes.
+    pub size: u64,
+    /// When it was built.
+    pub created_at: Timestamp,
+}
+
+/// What leads to the next look at an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LookBy {
+    /// A pass is under way, or about to begin.
+    Now,
+    /// The end of a back-off, or of a wait that the last pass asked for.
+    Timer,
+    /// The next full pass.
+    Resync,
+    /// Somebody who resumes it.
+    Resume,
+}
+
+/// When an object is looked at next without anybody's doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NextLook {
+    /// What leads to it.
+    pub by: LookBy,
+    /// When; `None` while nothing is planned.
+    pub at: Option<Timestamp>,
+}
+
+/// Live numbers of one reconciler of this process. On a standby, which observes nothing, they are
+/// zero.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
+pub struct LiveNumbers {
+    /// Whether this process runs this reconciler.
+    pub leader: bool,
+    /// Keys that wait for a worker.
+    pub queue_depth: usize,
+    /// Keys that wait for a time: a back-off or a planned recheck.
+    pub delayed: usize,
+    /// Reconciliations under way.
+    pub in_flight: usize,
+    /// When all keys were last queued.
+    pub last_resync_at: Option<Timestamp>,
+    /// How long listing the keys took, in milliseconds.
+    pub last_resync_ms: Option<u64>,
+    /// When all keys are queued next, unless requested earlier.
+    pub next_resync_at: Option<Timestamp>,
+    /// Why keys could not be listed, if the last attempt failed.
+    pub resync_error: Option<String>,
+    /// Why changes could not be read from the database, if the last attempt failed.
+    pub store_error: Option<String>,
+    /// Single objects that are paused.
+    pub paused_objects: usize,
+    /// Notifications of changes have ended; changes are found by polling.
+    pub bell_closed: bool,
+    /// The engine's event stream is closed; its changes are found by the resync.
+    pub events_closed: bool,
+    /// The engine's event stream is degraded; its changes are found by the resync.
+    pub events_lost: bool,
+    /// Objects whose last reconciliation panicked.
+    pub panicked: usize,
+    /// Panics that were caught since the process began.
+    pub panics: u64,
+    /// When the last panic was caught.
+    pub last_panic_at: Option<Timestamp>,
+    /// Since when the reconciler makes no progress although it should; null while it does.
+    pub stuck_since: Option<Timestamp>,
+    /// The symptom.
+    pub stuck: Option<String>,
+}
