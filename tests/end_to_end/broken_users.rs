@@ -179,7 +179,7 @@ async fn engine_user_of_a_stopped_engine_is_told_and_retried() {
     engine.stop();
     let body = told(&admin, "container/eve", "EngineUnavailable").await;
     assert!(body["next"].as_str().unwrap().contains("engine"), "{body}");
-    assert_eq!(body["waits_for"]["object"], "engine/local", "{body}");
+    assert_eq!(body["waits_for"][0]["object"], "engine/local", "{body}");
     assert!(body["observed"]["engine_error"].is_string(), "{body}");
     told(&admin, "engine/local", "EngineUnavailable").await;
     let (status, text) = admin.readiness().await;
@@ -248,7 +248,7 @@ async fn engine_user_on_a_full_disk_is_told_and_retried() {
     assert!(body["next_attempt_at"].is_string(), "{body}");
     // Her container says for whom it waits.
     let container = told(&admin, "container/dora", "HomeMissing").await;
-    let awaited = &container["waits_for"];
+    let awaited = &container["waits_for"][0];
     assert_eq!(awaited["object"], "user/dora", "{container}");
     assert!(
         awaited["problem"]

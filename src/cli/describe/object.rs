@@ -42,8 +42,8 @@ fn head(object: &Value, now: Timestamp) -> String {
         text += &format!("Created: {}\n", relative(now, created));
     }
     text += &format!("UID:     {}\n", cleaned(object, "uid"));
-    let awaited = at(object, "waits_for");
-    if !awaited.is_null() {
+    let chain = at(object, "waits_for").as_array();
+    for awaited in chain.into_iter().flatten() {
         let status = Cell::of(&kind::READY, awaited, now).painted();
         let reason = cleaned(awaited, "conditions.Ready.reason");
         let name = cleaned(awaited, "object");

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use schema::condition::{self, ConditionType, Reason};
+use schema::condition::{self, ConditionType};
 use schema::config::Config;
 use schema::config::query as config_query;
 use schema::event::{self, Event};
-use schema::ids::{Kind, Timestamp, Uid};
+use schema::ids::{Kind, Timestamp};
 use schema::object::{self, ObjectRow};
 use schema::reader::Snapshot;
 use serde::{Deserialize, Serialize};
@@ -74,8 +74,8 @@ pub struct Detail {
     desired: Option<Desired>,
     /// What was observed, in the same words, as far as it is known.
     observed: Option<Observed>,
-    /// The object that this one waits for.
-    waits_for: Option<Header>,
+    /// The object that this one waits for, the one which that one waits for, and so on.
+    waits_for: Vec<Header>,
     /// Null when nothing is desired and nothing exists.
     plan: Option<DryRun>,
     /// Reconcilers that have something to clean up before the object is removed.
@@ -172,8 +172,8 @@ kinds! {
 struct Stored {
     row: ObjectRow,
     sections: Sections<Desired, Observed>,
-    /// The object that this one waits for.
-    awaited: Option<ObjectRow>,
+    /// What it waits for.
+    chain: Vec<ObjectRow>,
     /// Paused reconcilers.
     paused: Vec<String>,
     finalizers: Vec<String>,
@@ -199,8 +199,9 @@ async fn object(
     let stored = read(&deps, kind, name).await?;
     let plan = dry_run(&deps, kind, &stored.row).await;
     let observed = stored.sections.observed.await;
-    let awaited = stored.awaited;
-    let waits_for = awaited.map(|row| Header::of(&deps, row, &stored.paused));
+    let chain = stored.chain.into_iter();
+    let waits_for = chain.map(|row| Header::of(&deps, row, &stored.paused));
+    let waits_for = waits_for.collect();
     let message = format!("{kind}/{}", stored.row.name);
     let detail = Detail {
         header: Header::of(&deps, stored.row, &stored.paused),
@@ -227,43 +228,36 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
         config: &config,
     };
     let sections = sections(kind, &mut reading).await?;
-    let awaited = match awaited(kind, &row) {
-        Some((kind, uid)) => object::get(&mut connection, kind, &uid).await?,
-        None => None,
-    };
+    let chain = chain(&mut connection, &row).await?;
     let epoch = Timestamp::from_millis(0);
     Ok(Stored {
         finalizers: object::finalizers(&mut connection, kind, &row.uid).await?,
         events: event::list(&mut connection, Some(kind), Some(&row.uid), epoch, EVENTS).await?,
         paused: object::paused_reconcilers(&mut connection).await?,
         sections,
-        awaited,
+        chain,
         row,
     })
 }
 
-/// What an object waits for: reconcilers wait for each other by observing.
-fn awaited(kind: Kind, row: &ObjectRow) -> Option<(Kind, Uid)> {
-    let ready = condition::find(&row.status.conditions, ConditionType::Ready)?;
-    match (kind, ready.reason) {
-        (Kind::Container | Kind::AgentConfig, Reason::HomeMissing) => {
-            Some((Kind::User, row.uid.clone()))
+/// What an object waits for, what that waits for, and so on to the end.
+async fn chain(connection: &mut Snapshot, row: &ObjectRow) -> Result<Vec<ObjectRow>, ApiError> {
+    let mut chain: Vec<ObjectRow> = Vec::new();
+    loop {
+        let last = chain.last().unwrap_or(row);
+        let ready = condition::find(&last.status.conditions, ConditionType::Ready);
+        let Some(next) = ready.and_then(|ready| ready.waits_for.clone()) else {
+            return Ok(chain);
+        };
+        // An image may be waited for that is no object: its condition names it.
+        let Some(next) = object::find_by_name(connection, next.kind, &next.name).await? else {
+            return Ok(chain);
+        };
+        let known = |other: &ObjectRow| other.kind == next.kind && other.uid == next.uid;
+        if known(row) || chain.iter().any(known) {
+            return Ok(chain);
         }
-        (Kind::Container, Reason::ConfigPending | Reason::NoMigrationPath) => {
-            Some((Kind::AgentConfig, row.uid.clone()))
-        }
-        (Kind::AgentConfig, Reason::EngineUnavailable | Reason::NetworkMissing) => {
-            Some((Kind::Engine, config_query::engine_uid()))
-        }
-        (Kind::User, Reason::Terminating) => Some((Kind::Container, row.uid.clone())),
-        (
-            Kind::Container,
-            Reason::EngineUnavailable
-            | Reason::EngineTooOld
-            | Reason::NetworkMissing
-            | Reason::DataDirMismatch,
-        ) => Some((Kind::Engine, config_query::engine_uid())),
-        _ => None,
+        chain.push(next);
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::event;
+use schema::ids::ObjectRef;
 use serde_json::{Value, json};
 
 use super::*;
@@ -393,20 +394,35 @@ async fn everything_is_paused_and_resumed_at_once() {
 async fn a_broken_object_says_what_is_tried_next_and_how_to_force_it() {
     let (fleet, _) = with(Asked::default()).await;
     let uid = fleet.user("alice").await;
-    let missing = Condition::not_ready(Reason::HomeMissing, "not there yet");
-    fleet.saw(Kind::Container, &uid, 1, missing).await;
+    let waits = |kind, reason, message: &str| Condition {
+        waits_for: Some(ObjectRef::new(kind, "alice")),
+        ..Condition::not_ready(reason, message)
+    };
+    let files = waits(Kind::AgentConfig, Reason::ConfigPending, "files");
+    fleet.saw(Kind::Container, &uid, 1, files).await;
+    let missing = waits(Kind::User, Reason::HomeMissing, "not there yet");
+    fleet.saw(Kind::AgentConfig, &uid, 1, missing).await;
     let full = Condition::not_ready(Reason::StorageFull, "no space left");
     fleet.saw(Kind::User, &uid, 1, full).await;
     let body = fleet
         .get("/api/admin/reconcile/objects/container/alice")
         .await
         .is(200);
-    assert_eq!(body["problem"], "HomeMissing: not there yet");
+    assert_eq!(body["problem"], "ConfigPending: files");
     assert!(body["since"].is_string(), "{body}");
     let next = body["next"].as_str().unwrap();
     assert!(next.contains(&NOW.to_rfc3339()), "{next}");
     assert_eq!(body["force"]["command"], "agentyard retry container/alice");
-    let awaited = &body["waits_for"];
+    let files = &body["waits_for"][0];
+    assert_eq!(
+        (&files["object"], &files["problem"]),
+        (
+            &json!("agent-config/alice"),
+            &json!("HomeMissing: not there yet")
+        )
+    );
+    let awaited = &body["waits_for"][1];
+    assert_eq!(body["waits_for"][2], Value::Null);
     assert_eq!(
         (&awaited["object"], &awaited["problem"]),
         (&json!("user/alice"), &json!("StorageFull: no space left"))
