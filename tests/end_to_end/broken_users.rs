@@ -23,7 +23,9 @@ async fn told(admin: &Client, object: &str, reason: &str) -> Value {
     let what = format!("{object} is Ready={reason}");
     let seen = eventually(&what, seconds(40), async || {
         let body = admin.object(object).await;
-        if ready(&body)["reason"] == reason {
+        // Until the newest generation was observed, that is what is said first.
+        let observed = body["observed_generation"] == body["generation"];
+        if observed && ready(&body)["reason"] == reason {
             Ok(body)
         } else {
             Err(body.to_string())
