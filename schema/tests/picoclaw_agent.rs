@@ -66,7 +66,7 @@ async fn answer(mut stream: TcpStream, opened: Opened) -> std::io::Result<()> {
 /// The adapter, with a directory of this machine as the container's home.
 fn adapter_at(home: &Path) -> Adapter {
     let mut adapter = Adapter::builtin("picoclaw").unwrap().unwrap();
-    let agent = &mut adapter.index.agent;
+    let agent = std::sync::Arc::make_mut(&mut adapter.index.agent);
     let inside = agent.agent_dir();
     home.to_str().unwrap().clone_into(&mut agent.home);
     let outside = agent.agent_dir();
