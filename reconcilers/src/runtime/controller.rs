@@ -248,6 +248,10 @@ async fn until(
 /// What a key waits for has changed.
 impl<R: Reconciler> Waker for Core<R> {
     fn wake(&self, key: &str, bulk: bool) {
+        // The end of a pull may outlast a leadership; a standby's queue stays empty.
+        if !self.leadership.is_leader() {
+            return;
+        }
         let key = R::Key::from(key.to_owned());
         self.reconciler.changed(&key);
         self.queue.add(&key, Wake::Awaited { bulk });
