@@ -12,6 +12,4 @@ pub mod rollout;
 pub mod runtime;
 pub mod shared;
 pub mod stores;
-#[cfg(test)]
-mod testing;
 pub mod user;

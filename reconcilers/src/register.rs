@@ -1,6 +1,8 @@
 //! The reconcilers of a service. Whoever runs them, the service or a simulation, calls [`register`]: there is no other
 //! list.
 
+use std::sync::Arc;
+
 use crate::adapter::AdapterStore;
 use crate::agent_config::AgentConfigStore;
 use crate::container::ContainerStore;
@@ -43,12 +45,16 @@ impl<T> Stores for T where
 }
 
 /// Starts all reconcilers.
-pub fn register<S: Stores>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
-    engine::register(shared, controllers);
-    user::register(shared, controllers);
-    image::register(shared, controllers);
-    rollout::register(shared, controllers);
-    adapter::register(shared, controllers);
-    agent_config::register(shared, controllers);
-    container::register(shared, controllers);
+pub fn register<S: Stores>(
+    stores: &Arc<S>,
+    shared: &Arc<Shared>,
+    controllers: &mut Controllers<'_>,
+) {
+    engine::register(stores.clone(), shared, controllers);
+    user::register(stores.clone(), shared, controllers);
+    image::register(stores.clone(), shared, controllers);
+    rollout::register(stores.clone(), shared, controllers);
+    adapter::register(stores.clone(), shared, controllers);
+    agent_config::register(stores.clone(), shared, controllers);
+    container::register(stores.clone(), shared, controllers);
 }

@@ -6,15 +6,12 @@
 // The suite is test code although its functions bear no test attribute.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[macro_use]
-mod contract;
 mod real;
 
 mod engine_contract {
-    use super::contract;
     use super::real::stage;
 
-    contract_suite!(stage(), tokio::test);
+    kit::engine_contract!(stage(), tokio::test);
 }
 
 mod engine_confinement {
@@ -25,8 +22,8 @@ mod engine_confinement {
         ContainerEngine, ContainerSettings, ContainerState, LogOptions,
     };
 
-    use super::contract::Stage;
     use super::real::{RealStage, stage};
+    use kit::contract::engine::Stage;
 
     async fn said(
         stage: &RealStage,
@@ -164,7 +161,8 @@ mod engine_confinement {
         stage.engine().start(&id).await.unwrap();
         let path = "/home/agent/.agent/heartbeat";
         for attempt in 0.. {
-            if stage.engine().file_exists(&id, path).await.unwrap() {
+            let heartbeat = stage.engine().read_file(&id, path, 100).await.unwrap();
+            if heartbeat.is_some() {
                 break;
             }
             assert!(attempt < 100, "no heartbeat");

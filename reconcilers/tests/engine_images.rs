@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, RegistryCredentials};
-use reconcilers::image::pulls::{CANCELLED, PullReport, Pulls};
 use reconcilers::runtime::Waits;
+use reconcilers::shared::pulls::{CANCELLED, PullReport, Pulls};
 use schema::clock::SystemClock;
 use schema::image::{PullReader, PullUpdate};
 use tokio::task::JoinSet;

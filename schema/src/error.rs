@@ -48,13 +48,16 @@ pub enum DbError {
     Sqlx(#[from] sqlx::Error),
 }
 
-/// An error and all its sources on one line, for logs.
+/// An error and its sources on one line; a source that the text names already is left out.
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
+        let cause = inner.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
         source = inner.source();
     }
     text

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::ports::{Fault, Health as HealthPort, PartHealth};
-use reconcilers::engine::view::EngineView;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::ReconcilerHandle;
 use reconcilers::runtime::supervise::{SupervisorError, chain};
+use reconcilers::shared::view::EngineView;
 use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::config::query::engine_uid;

@@ -20,7 +20,6 @@ use api::server::{Limits, Listener, Server, Surface, Tls};
 use api::settings::WebSettings;
 use api::tag_cache::TagCache;
 use api::watch::WatchHub;
-use reconcilers::container::Agents;
 use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
 use reconcilers::drivers::registry::{self, OciRegistry};
@@ -107,7 +106,6 @@ pub async fn build(
         Arc::clone(&clock),
     ));
     let world = World {
-        stores: Arc::clone(&database),
         data_dir: Arc::new(LocalDataDir::open(
             &settings.data_dir,
             &prepared.instance_id,
@@ -119,9 +117,7 @@ pub async fn build(
         tasks: tasks.clone(),
         shutdown: shutdown.clone(),
     };
-    let shared = Shared::new(world, options(settings, prepared), |adapters| {
-        Arc::clone(adapters) as Arc<dyn Agents>
-    });
+    let shared = Shared::new(&database, world, options(settings, prepared));
     let mut controllers = Controllers {
         supervisor: &mut supervisor,
         context: Context {
@@ -135,12 +131,12 @@ pub async fn build(
             resync: settings.resync,
             ..ControllerSettings::default()
         },
-        objects: database,
+        objects: database.clone(),
         handles: Vec::new(),
     };
-    register(&shared, &mut controllers);
+    register(&database, &shared, &mut controllers);
     let handles = controllers.handles;
-    let Shared { view, pulls, .. } = shared;
+    let (view, pulls) = (Arc::clone(&shared.view), Arc::clone(&shared.pulls));
 
     // The first answers already obey the stored configuration.
     let (stored, generation) =

@@ -15,10 +15,10 @@ use reconcilers::drivers::docker::{
     Container, ContainerState, EngineError, LABEL_RESTART_TOKEN, LogOptions, RegistryCredentials,
 };
 use reconcilers::drivers::registry::{OciRegistry, Registry};
-use reconcilers::engine::view::{Connection, EngineView, Sight};
-use reconcilers::image::pulls::Pulls;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::ReconcilerHandle;
+use reconcilers::shared::pulls::Pulls;
+use reconcilers::shared::view::{Connection, EngineView, Observed};
 use schema::ids::Uid;
 use schema::image::{ImageReference, PullLog, RunningPull};
 use secrecy::SecretString;
@@ -52,8 +52,8 @@ impl Ports {
     /// The container that a person means: the one that runs, else the one in use.
     async fn container(&self, user: &Uid) -> Result<Option<Container>, PortError> {
         match self.view.peek(user).await.map_err(port_error)? {
-            Sight::Unavailable(_, why) => Err(PortError::EngineUnavailable(why.into())),
-            Sight::Containers { containers, .. } => {
+            Observed::Unavailable(_, why) => Err(PortError::EngineUnavailable(why.into())),
+            Observed::Containers { containers, .. } => {
                 let running = containers
                     .iter()
                     .find(|c| c.state == ContainerState::Running);

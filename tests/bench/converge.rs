@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use reconcilers::drivers::docker::fake::FakeEngine;
+use kit::engine::FakeEngine;
 use reconcilers::drivers::docker::{
     ContainerEngine, ContainerSettings, DockerEngine, LABEL_OWNER, NetworkSettings,
 };
@@ -56,10 +56,6 @@ pub async fn run() {
     // The same on an engine that costs nothing: what is left is our own work.
     let fake = FakeEngine::new(Arc::new(SystemClock));
     fake.add_image("echo:1");
-    fake.on_start(|_| reconcilers::drivers::docker::fake::Run {
-        makes_file: Some((Duration::ZERO, "/root/.agent/heartbeat".to_owned())),
-        ..reconcilers::drivers::docker::fake::Run::default()
-    });
     let bench = InProcess::start(Arc::new(fake)).await;
     let uids = bench.create_users(users, Desired::Stopped).await;
     bench.all_ready(users).await;

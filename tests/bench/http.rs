@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioIo;
-use reconcilers::drivers::docker::fake::FakeEngine;
+use kit::engine::FakeEngine;
 use schema::clock::{Clock, SystemClock};
 use schema::container::Desired;
 use tokio::net::{TcpListener, TcpStream};

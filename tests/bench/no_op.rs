@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kit::engine::FakeEngine;
 use reconcilers::drivers::docker::ContainerEngine;
-use reconcilers::drivers::docker::fake::FakeEngine;
 use schema::clock::SystemClock;
 use schema::container::Desired;
 

@@ -9,7 +9,7 @@ use agentyard::settings::{AgentListen, CommonArgs, InitArgs, ServeArgs, Settings
 use agentyard::wiring;
 use api::auth::session::SessionClaims;
 use api::auth::{Signer, csrf};
-use reconcilers::drivers::docker::fake::FakeEngine;
+use kit::engine::FakeEngine;
 use schema::clock::{Clock, SystemClock};
 use schema::container::Desired;
 use schema::ids::{Timestamp, Uid, UserName};

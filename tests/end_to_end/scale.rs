@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use reconcilers::drivers::docker::fake::FakeEngine;
+use kit::engine::FakeEngine;
 use schema::clock::SystemClock;
 use schema::container::Desired;
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reconcilers::drivers::docker::fake::{Fault, Run, Verb};
+use kit::Pace;
+use kit::engine::{Fault, Run, Verb};
 use reconcilers::drivers::docker::{CALL_TIMEOUT, EngineError, EngineEvent};
-use reconcilers::stores::memory::Pace;
 use tokio::sync::Notify;
 
 use crate::chance::Chance;
@@ -205,7 +205,7 @@ impl Chaos {
             6 => || EngineError::NotFound("a simulated 404".to_owned()),
             7 => || EngineError::StorageFull("simulated".to_owned()),
             8 if verb == Verb::Create => || EngineError::Refused("a simulated 400".to_owned()),
-            _ => reconcilers::drivers::docker::fake::FakeEngine::unavailable_error,
+            _ => kit::engine::FakeEngine::unavailable_error,
         };
         Some(slow(!fails, Some(Arc::new(error))))
     }

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use kit::Change;
 use reconcilers::container::settings::{LABEL_CONFIG_DIGEST, LABEL_DEBUG};
 use reconcilers::drivers::docker::{
     Container, ContainerDetails, ContainerState, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_UID,
 };
-use reconcilers::stores::memory::Change;
 use schema::condition::{ConditionStatus, ConditionType, Reason, find};
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid};
 use schema::object::StatusRow;
@@ -438,8 +438,8 @@ fn of(wanted: &Wanted) -> Made {
 mod tests {
     use std::sync::Arc;
 
+    use kit::engine::FakeEngine;
     use reconcilers::drivers::docker::ContainerSettings;
-    use reconcilers::drivers::docker::fake::FakeEngine;
     use schema::clock::ManualClock;
 
     use super::*;

@@ -3,7 +3,7 @@
 
 use reconcilers::container::settings::LABEL_CONFIG_DIGEST;
 use reconcilers::drivers::docker::{ContainerDetails, ContainerState, LABEL_RESTART_TOKEN};
-use reconcilers::engine::view::NETWORK;
+use reconcilers::shared::network::NETWORK;
 use schema::condition::{ConditionStatus, ConditionType, Reason, find};
 use schema::config::query::engine_uid;
 use schema::ids::{Generation, Kind, Uid};

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use reconcilers::drivers::docker::fake::Verb;
-use reconcilers::stores::memory::Change;
+use kit::Change;
+use kit::engine::Verb;
 use schema::container::Desired;
 use schema::ids::{Kind, Uid};
 use schema::user::{NewUser, Source};

@@ -5,8 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reconcilers::drivers::adapter_source::fake::FakeSource;
-use reconcilers::drivers::docker::fake::FakeEngine;
+use kit::{FakeEngine, FakeSource, MemoryDataDir, MemoryStore};
 use reconcilers::register::register;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::StatusTick;
@@ -14,16 +13,14 @@ use reconcilers::runtime::supervise::{Supervisor, SupervisorError};
 use reconcilers::runtime::{Context, Controllers, Settings, Waits};
 use reconcilers::shared::{Options, Shared, World};
 use reconcilers::stores::DataDir;
-use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
-use schema::adapter::{Agent, Readiness};
 use schema::clock::SharedClock;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::checks::OWNER;
 
-/// The file that says an agent is ready, where that is asked.
-pub const READY_FILE: &str = "/run/ready";
+/// The file of the agent directory that says an agent is ready, where that is asked.
+pub const READY_FILE: &str = "ready";
 /// How long a process may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(15);
 
@@ -33,7 +30,6 @@ pub struct Ground {
     pub dir: MemoryDataDir,
     pub packages: FakeSource,
     pub clock: SharedClock,
-    pub by_file: bool,
     pub workers: usize,
     pub seed: u64,
 }
@@ -55,7 +51,6 @@ impl Process {
         let stores = Arc::new(ground.store.clone());
         let waits = Waits::default();
         let world = World {
-            stores: Arc::clone(&stores),
             data_dir: Arc::new(ground.dir.clone()),
             engine: Arc::new(fake),
             packages: Arc::new(ground.packages.clone()),
@@ -72,7 +67,7 @@ impl Process {
             readiness_timeout: Duration::from_secs(60),
             verify_every: Duration::from_secs(150),
         };
-        let shared = Shared::new(world, options, |_| Arc::new(profile(ground.by_file)));
+        let shared = Shared::new(&stores, world, options);
         let mut controllers = Controllers {
             supervisor: &mut supervisor,
             context: Context {
@@ -87,10 +82,10 @@ impl Process {
                 seed: Some(ground.seed),
                 ..Settings::default()
             },
-            objects: stores,
+            objects: stores.clone(),
             handles: Vec::new(),
         };
-        register(&shared, &mut controllers);
+        register(&stores, &shared, &mut controllers);
         Self {
             running: Some(Box::pin(supervisor.wait(GRACE))),
             shutdown,
@@ -119,18 +114,5 @@ impl Process {
         for _ in 0..8 {
             tokio::task::yield_now().await;
         }
-    }
-}
-
-fn profile(by_file: bool) -> Agent {
-    Agent {
-        environment: [("AGENT_HOME".to_owned(), "/root/.agent".to_owned())].into(),
-        debug_command: Some(vec!["/bin/debug".to_owned()]),
-        readiness: if by_file {
-            Readiness::File(READY_FILE.to_owned())
-        } else {
-            Readiness::Running
-        },
-        ..Agent::default()
     }
 }

@@ -1,15 +1,15 @@
 //! Everything that a run needs, and what happens to the service: begin, crash, takeover, end.
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use reconcilers::drivers::adapter_source::fake::FakeSource;
-use reconcilers::drivers::docker::fake::{FakeEngine, Verb};
+use kit::engine::Verb;
+use kit::{FakeEngine, FakeSource, MemoryDataDir, MemoryStore};
 use reconcilers::runtime::leader::Leadership;
-use reconcilers::stores::memory::{MemoryDataDir, MemoryStore};
 use schema::adapter::Adapter;
 use schema::clock::{Clock, SharedClock};
-use schema::ids::{Epoch, Timestamp};
+use schema::ids::{Epoch, Timestamp, Uid};
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::chance::Chance;
@@ -38,11 +38,22 @@ struct Leader {
     until: Option<Instant>,
 }
 
-/// How agents are configured, read once for all runs.
-fn echo() -> Arc<Adapter> {
-    static ECHO: LazyLock<Arc<Adapter>> =
-        LazyLock::new(|| Arc::new(Adapter::builtin("echo").expect("known").expect("valid")));
-    Arc::clone(&ECHO)
+/// How agents are run and configured, read once for all runs.
+fn echo(by_file: bool) -> Adapter {
+    let with = |readiness: Value| {
+        kit::adapter::echo(|index| {
+            index["agent"]["environment"] = json!({ "AGENT_HOME": "${agent_dir}" });
+            index["agent"]["debug_command"] = json!(["/bin/debug"]);
+            index["agent"]["readiness"] = readiness;
+        })
+    };
+    static BY_FILE: OnceLock<Adapter> = OnceLock::new();
+    static RUNNING: OnceLock<Adapter> = OnceLock::new();
+    match by_file {
+        true => BY_FILE.get_or_init(|| with(json!({ "file": READY_FILE }))),
+        false => RUNNING.get_or_init(|| with(Value::Null)),
+    }
+    .clone()
 }
 
 /// One simulated installation.
@@ -68,11 +79,9 @@ impl World {
             dir: MemoryDataDir::default(),
             packages: FakeSource::default(),
             clock: Arc::clone(&clock),
-            by_file: chaos.profile.by_file,
             workers: usize::try_from(chance.between(1, 4)).unwrap_or(1),
             seed,
         };
-        ground.store.activate(echo());
         let fake = FakeEngine::new(Arc::clone(&clock));
         let monitor = Arc::new(Mutex::new(Monitor::new(START, keep_all)));
         let world = Self {
@@ -85,7 +94,8 @@ impl World {
             former: None,
             epoch: 0,
         };
-        world.ground.store.activate(Adapter::clone(&echo()));
+        let by_file = world.chaos.profile.by_file;
+        world.ground.store.activate(echo(by_file));
         world.connect();
         world
     }
@@ -97,7 +107,11 @@ impl World {
         let chaos = self.chaos.clone();
         self.fake.on_event(move |event| chaos.event(event));
         let chaos = self.chaos.clone();
-        self.fake.on_start(move |_| chaos.run(READY_FILE));
+        self.fake
+            .on_start(move |_| chaos.run(&format!(".agent/{READY_FILE}")));
+        let fake = self.fake.clone();
+        let made = move |uid: &Uid, file: &str| fake.file_made(uid.as_str(), file);
+        self.ground.dir.on_made(made);
         let dir = self.ground.dir.clone();
         self.fake.on_host(move |path| dir.entry(path));
         let (monitor, clock) = (Arc::clone(&self.monitor), Arc::clone(&self.ground.clock));

@@ -9,15 +9,12 @@
 
 mod plan;
 mod store;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use schema::adapter::Adapter;
 use schema::adapter::store::{AdapterFacts, Installed, object_uid};
-use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::config::keys;
 use schema::error::DbError;
@@ -27,29 +24,24 @@ use tracing::info;
 pub use plan::{Action, Snapshot};
 pub use store::{AdapterRow, AdapterStore};
 
-use crate::drivers::adapter_source::{Answer, PackageSource, SourceError};
+use crate::drivers::adapter_source::{Answer, SourceError};
 use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
-use crate::stores::{AdapterSource, ConfigSource};
 
 /// Starts the reconciler of the adapter.
-pub fn register<S: AdapterStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
-    controllers.add(AdapterReconciler::new(
-        shared.stores.clone(),
-        Arc::clone(&shared.config),
-        Arc::clone(&shared.adapters),
-        Arc::clone(&shared.packages),
-        Arc::clone(&shared.clock),
-    ));
+pub fn register(
+    store: Arc<dyn AdapterStore>,
+    shared: &Arc<Shared>,
+    controllers: &mut Controllers<'_>,
+) {
+    let reconciler = AdapterReconciler::new(store, Arc::clone(shared));
+    controllers.add(reconciler);
 }
 
 /// Keeps the active adapter up to date.
 pub struct AdapterReconciler {
     store: Arc<dyn AdapterStore>,
-    config: Arc<ConfigSource>,
-    active: Arc<AdapterSource>,
-    source: Arc<dyn PackageSource>,
-    clock: SharedClock,
+    shared: Arc<Shared>,
 }
 
 impl std::fmt::Debug for AdapterReconciler {
@@ -73,40 +65,25 @@ pub enum AdapterError {
 }
 
 impl Classify for AdapterError {
-    fn class(&self) -> ErrorClass {
-        ErrorClass::Transient
-    }
-
-    fn reason(&self) -> Reason {
+    fn classify(&self) -> (ErrorClass, Reason) {
         match self {
-            Self::Db(_) | Self::Read(_) => Reason::Retrying,
-            Self::Source(_) => Reason::AdapterSourceFailed,
+            Self::Db(error) => error.classify(),
+            Self::Read(_) => (ErrorClass::Transient, Reason::Retrying),
+            Self::Source(_) => (ErrorClass::Transient, Reason::AdapterSourceFailed),
         }
     }
 }
 
 impl AdapterReconciler {
-    /// Puts the parts together.
-    pub fn new(
-        store: Arc<dyn AdapterStore>,
-        config: Arc<ConfigSource>,
-        active: Arc<AdapterSource>,
-        source: Arc<dyn PackageSource>,
-        clock: SharedClock,
-    ) -> Self {
-        Self {
-            store,
-            config,
-            active,
-            source,
-            clock,
-        }
+    /// A reconciler that has read nothing yet.
+    pub fn new(store: Arc<dyn AdapterStore>, shared: Arc<Shared>) -> Self {
+        Self { store, shared }
     }
 
     async fn fetch(&self, fetch: &plan::Fetch) -> Result<(), AdapterError> {
-        let answer = self.source.fetch(&fetch.url, &fetch.known).await;
+        let answer = self.shared.packages.fetch(&fetch.url, &fetch.known).await;
         let answer = answer.map_err(AdapterError::Source)?;
-        let now = self.clock.now();
+        let now = self.shared.clock.now();
         let mut facts = AdapterFacts {
             source_url: fetch.url.clone(),
             checked_at: Some(now),
@@ -174,8 +151,8 @@ impl Reconciler for AdapterReconciler {
         let Some(row) = self.store.adapter_row(key).await? else {
             return Ok(None);
         };
-        let config = self.config.newest().await?;
-        let active = self.active.at(row.state.generation).await?;
+        let config = self.shared.config.newest().await?;
+        let active = self.shared.adapters.at(row.state.generation).await?;
         Ok(Some(Snapshot {
             row,
             url: config.get(&keys::adapter::SOURCE_URL).unwrap_or_default(),

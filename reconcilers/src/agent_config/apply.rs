@@ -8,7 +8,6 @@ use schema::ids::Uid;
 use super::observe::is_unreadable;
 use super::{Action, AgentConfigReconciler};
 use crate::runtime::{Classify, ErrorClass};
-use crate::user::classify_home;
 
 /// What observing or changing a user's files can fail with.
 #[derive(Debug, thiserror::Error)]
@@ -28,20 +27,14 @@ impl From<HomeError> for ConfigError {
 }
 
 impl Classify for ConfigError {
-    fn class(&self) -> ErrorClass {
+    fn classify(&self) -> (ErrorClass, Reason) {
         match self {
-            Self::Db(_) => ErrorClass::Transient,
-            // Somebody has put something else there since it was read: the next look says what.
-            Self::Home(error) if is_unreadable(error) => ErrorClass::Conflict,
-            Self::Home(error) => classify_home(error).0,
-        }
-    }
-
-    fn reason(&self) -> Reason {
-        match self {
-            Self::Db(_) => Reason::Retrying,
-            Self::Home(error) if is_unreadable(error) => Reason::InvalidUserConfig,
-            Self::Home(error) => classify_home(error).1,
+            Self::Db(error) => error.classify(),
+            // Somebody has put something else there since it was read: the next observation says what.
+            Self::Home(error) if is_unreadable(error) => {
+                (ErrorClass::Conflict, Reason::InvalidUserConfig)
+            }
+            Self::Home(error) => error.classify(),
         }
     }
 }
@@ -52,9 +45,11 @@ impl AgentConfigReconciler {
         self.verified.forget(uid);
         match action {
             Action::KeepFiles(kept) => Ok(self.store.keep_files(uid, kept).await?),
-            Action::WriteFiles { name, files, .. } => {
-                Ok(self.data_dir.write_agent_files(name, uid, files).await?)
-            }
+            Action::WriteFiles { name, files, .. } => Ok(self
+                .shared
+                .data_dir
+                .write_agent_files(name, uid, files)
+                .await?),
             Action::SaveFacts(facts) => {
                 let saved = self.store.save_agent_config_facts(uid, facts).await;
                 self.desired.mark(uid);

@@ -22,87 +22,43 @@ mod apply;
 mod back;
 pub mod observe;
 pub mod plan;
-mod store;
 #[cfg(test)]
-mod tests;
+mod plan_tests;
+mod store;
 mod verified;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use schema::agent_config::AgentConfigRow;
-use schema::clock::SharedClock;
 use schema::condition::{self, Condition, ConditionType};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
 use self::observe::World;
-use crate::engine::view::EngineView;
 use crate::runtime::{Controllers, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
-use crate::stores::{AdapterSource, ConfigSource, DataDir, Desired, Rows};
+use crate::stores::{Desired, Rows};
 
 pub use apply::ConfigError;
 pub use plan::Action;
 pub use store::AgentConfigStore;
 
 /// Starts the reconciler of agents' files.
-pub fn register<S: AgentConfigStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
-    let parts = Parts {
-        store: shared.stores.clone(),
-        view: Arc::clone(&shared.view),
-        data_dir: Arc::clone(&shared.data_dir),
-        config: Arc::clone(&shared.config),
-        adapters: Arc::clone(&shared.adapters),
-    };
-    let options = Options {
-        service_user: shared.options.service_user,
-        agent_port: shared.options.agent_port,
-        verify_every: shared.options.verify_every,
-    };
-    controllers.add(AgentConfigReconciler::new(parts, &shared.clock, options));
+pub fn register(
+    store: Arc<dyn AgentConfigStore>,
+    shared: &Arc<Shared>,
+    controllers: &mut Controllers<'_>,
+) {
+    let reconciler = AgentConfigReconciler::new(store, Arc::clone(shared));
+    controllers.add(reconciler);
 }
 
 /// What the agent-config reconciler works with.
 pub struct AgentConfigReconciler {
     store: Arc<dyn AgentConfigStore>,
-    view: Arc<EngineView>,
-    data_dir: Arc<dyn DataDir>,
-    config: Arc<ConfigSource>,
-    adapters: Arc<AdapterSource>,
-    desired: Desired<AgentConfigRow>,
+    shared: Arc<Shared>,
     verified: verified::Verified,
-    options: Options,
-}
-
-/// What does not change while the service runs.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// `uid:gid` the service runs as.
-    pub service_user: (u32, u32),
-    /// The port at which agents reach the service on the gateway of their network.
-    pub agent_port: u16,
-    /// How often each user's files are read although nothing has changed.
-    pub verify_every: Duration,
-}
-
-/// The parts a [`AgentConfigReconciler`] is made of.
-pub struct Parts {
-    /// The database.
-    pub store: Arc<dyn AgentConfigStore>,
-    /// The shared view of the engine: where the gateway is.
-    pub view: Arc<EngineView>,
-    /// Users' directories.
-    pub data_dir: Arc<dyn DataDir>,
-    /// Effective configuration.
-    pub config: Arc<ConfigSource>,
-    /// How agents are configured.
-    pub adapters: Arc<AdapterSource>,
-}
-
-impl std::fmt::Debug for Parts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts").finish_non_exhaustive()
-    }
+    desired: Desired<AgentConfigRow>,
 }
 
 impl std::fmt::Debug for AgentConfigReconciler {
@@ -113,19 +69,14 @@ impl std::fmt::Debug for AgentConfigReconciler {
 }
 
 impl AgentConfigReconciler {
-    /// Puts the parts together.
-    pub fn new(parts: Parts, clock: &SharedClock, options: Options) -> Self {
-        let verified = verified::Verified::new(options.verify_every, clock.now());
-        let rows: Arc<dyn Rows<AgentConfigRow>> = parts.store.clone();
+    /// A reconciler that has read nothing yet.
+    pub fn new(store: Arc<dyn AgentConfigStore>, shared: Arc<Shared>) -> Self {
+        let rows: Arc<dyn Rows<AgentConfigRow>> = store.clone();
         Self {
-            store: parts.store,
-            view: parts.view,
-            data_dir: parts.data_dir,
-            config: parts.config,
-            adapters: parts.adapters,
+            store,
+            verified: verified::Verified::new(shared.options.verify_every, shared.clock.now()),
             desired: Desired::new(rows),
-            verified,
-            options,
+            shared,
         }
     }
 }

@@ -14,9 +14,9 @@ use schema::ids::Uid;
 use secrecy::SecretString;
 
 use super::{AgentConfigReconciler, ConfigError};
-use crate::engine::plan::NetworkState;
-use crate::engine::view::Connection;
 use crate::runtime::Purpose;
+use crate::shared::network::NetworkState;
+use crate::shared::view::Connection;
 
 /// The longest file that is read. What the renderer takes is a little less, and it says so.
 pub const LIMIT: u64 = 5 << 20;
@@ -97,7 +97,7 @@ impl AgentConfigReconciler {
         if row.deleted_at.is_some() || row.image_ref.is_none() {
             return Ok(World::Going);
         }
-        let config = self.config.at(row.config_generation).await?;
+        let config = self.shared.config.at(row.config_generation).await?;
         let base_url = match self.base_url(&config) {
             Ok(base_url) => base_url,
             // That is told of the engine already, and for these files nothing follows from it.
@@ -106,15 +106,21 @@ impl AgentConfigReconciler {
             }
             Err(unknown) => return Ok(World::NoAddress(unknown)),
         };
-        let adapter = self.adapters.at(row.adapter_generation).await?;
+        let adapter = self.shared.adapters.at(row.adapter_generation).await?;
         let agent = &adapter.index.agent;
-        let owner = agent.home_owner(self.options.service_user);
-        match self.data_dir.state(&row.name, &row.uid, owner).await? {
+        let owner = agent.home_owner(self.shared.options.service_user);
+        match self
+            .shared
+            .data_dir
+            .state(&row.name, &row.uid, owner)
+            .await?
+        {
             HomeState::Ready => {}
             other => return Ok(World::NoHome(other)),
         }
         let paths = [agent.config_file.as_str(), agent.security_file.as_str()];
         let found = self
+            .shared
             .data_dir
             .read_agent_files(&row.name, &row.uid, paths, LIMIT)
             .await;
@@ -145,15 +151,18 @@ impl AgentConfigReconciler {
         if let Some(url) = config.get(&keys::container::SERVICE_URL) {
             return Ok(url);
         }
-        let network = self.view.network();
+        let network = self.shared.view.network();
         let subnet = config.get(&keys::container::NETWORK_SUBNET);
-        let state = NetworkState::of(network.as_ref(), self.view.owner(), &subnet);
+        let state = NetworkState::of(network.as_ref(), self.shared.view.owner(), &subnet);
         let gateway = network.and_then(|network| network.gateway);
         match (state, gateway) {
-            (NetworkState::AsDesired, Some(gateway)) => {
-                Ok(format!("http://{gateway}:{}", self.options.agent_port))
+            (NetworkState::AsDesired, Some(gateway)) => Ok(format!(
+                "http://{gateway}:{}",
+                self.shared.options.agent_port
+            )),
+            (_, _) if self.shared.view.connection() != Connection::Up => {
+                Err(NoAddress::EngineUnavailable)
             }
-            (_, _) if self.view.connection() != Connection::Up => Err(NoAddress::EngineUnavailable),
             (NetworkState::AsDesired, None) => Err(NoAddress::Network(NetworkState::Missing)),
             (state, _) => Err(NoAddress::Network(state)),
         }

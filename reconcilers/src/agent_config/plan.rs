@@ -7,15 +7,15 @@ use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, Values};
 use schema::condition::{Condition, Reason};
 use schema::config::keys;
 use schema::config::query::{ENGINE_NAME, engine_uid};
+use schema::error::chain;
 use schema::home::{FoundFile, HomeState, NewFile};
 use schema::ids::{Kind, UserName};
 use schema::image::ImageReference;
 
 use super::back;
 use super::observe::{NoAddress, Seen, Snapshot, World};
-use crate::engine::plan::{NetworkState, foreign_network};
-use crate::engine::view::describe;
 use crate::runtime::Plan;
+use crate::shared::network::{NetworkState, foreign_network};
 
 /// Who may read the files, unless the configuration file says otherwise itself: nobody else.
 pub(super) const MODE: u32 = 0o600;
@@ -100,7 +100,7 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
         World::Seen(seen) => match render(row, seen, row.facts.applied.as_ref(), seen.found()) {
             Ok(desired) => converge(row, seen, desired),
             Err(error) => back::put_back(row, seen, &error)
-                .unwrap_or_else(|| refuse(row, reason_of(&error), describe(&error))),
+                .unwrap_or_else(|| refuse(row, reason_of(&error), chain(&error))),
         },
     }
 }

@@ -12,10 +12,8 @@ use super::names::Names;
 use super::plan::Action;
 use super::settings;
 use crate::drivers::docker::{ContainerSettings, EngineError};
-use crate::engine::data_dir::ProbeError;
-use crate::image;
 use crate::runtime::{Classify, ErrorClass};
-use crate::user::classify_home;
+use crate::shared::probe::ProbeError;
 
 /// How long an agent may take to end by itself before it is killed.
 pub const STOP_GRACE: Duration = Duration::from_secs(10);
@@ -55,44 +53,16 @@ impl From<EngineError> for ContainerError {
     }
 }
 
-/// How an engine error is handled, whichever reconciler meets it.
-pub(crate) fn classify_engine(error: &EngineError) -> (ErrorClass, Reason) {
-    match error {
-        EngineError::Unavailable(_) => (ErrorClass::Transient, Reason::EngineUnavailable),
-        EngineError::Timeout(_) => (ErrorClass::Transient, Reason::Retrying),
-        EngineError::NotFound(_) => (ErrorClass::Conflict, Reason::Retrying),
-        EngineError::NameTaken(_) => (ErrorClass::Conflict, Reason::NameConflict),
-        EngineError::Conflict(_) => (ErrorClass::Conflict, Reason::Retrying),
-        EngineError::Refused(_) => (ErrorClass::Terminal, Reason::InvalidSettings),
-        EngineError::NetworkFull => (ErrorClass::Transient, Reason::NetworkFull),
-        EngineError::StorageFull(_) => (ErrorClass::Transient, Reason::StorageFull),
-        EngineError::PullFailed(_) | EngineError::PullRefused(_) => {
-            (ErrorClass::Transient, Reason::ImagePullFailed)
-        }
-        EngineError::Internal(_) => (ErrorClass::Transient, Reason::Retrying),
-    }
-}
-
 impl Classify for ContainerError {
-    fn class(&self) -> ErrorClass {
+    fn classify(&self) -> (ErrorClass, Reason) {
         match self {
-            Self::Db(_) => ErrorClass::Transient,
-            Self::Home(error) => classify_home(error).0,
-            Self::Engine(error) => classify_engine(error).0,
-            Self::Vanished | Self::ReplacementRefused(_) => ErrorClass::Conflict,
-            Self::NameConflict { .. } => ErrorClass::Terminal,
-            Self::DataDir(error) => error.class(),
-        }
-    }
-
-    fn reason(&self) -> Reason {
-        match self {
-            Self::Db(_) | Self::Vanished => Reason::Retrying,
-            Self::Engine(error) => classify_engine(error).1,
-            Self::NameConflict { .. } => Reason::NameConflict,
-            Self::ReplacementRefused(_) => Reason::ReplacementFailed,
-            Self::Home(error) => classify_home(error).1,
-            Self::DataDir(error) => error.reason(),
+            Self::Db(error) => error.classify(),
+            Self::Home(error) => error.classify(),
+            Self::Engine(error) => error.classify(),
+            Self::DataDir(error) => error.classify(),
+            Self::Vanished => (ErrorClass::Conflict, Reason::Retrying),
+            Self::ReplacementRefused(_) => (ErrorClass::Conflict, Reason::ReplacementFailed),
+            Self::NameConflict { .. } => (ErrorClass::Terminal, Reason::NameConflict),
         }
     }
 }
@@ -110,22 +80,22 @@ impl ContainerReconciler {
             | Action::Start { .. }
             | Action::Stop { .. }
             | Action::Remove { .. }
-            | Action::Rename { .. } => self.view.mark_stale(uid),
+            | Action::Rename { .. } => self.shared.view.mark_stale(uid),
         }
         if let Err(ContainerError::Engine(error)) = &result {
-            self.view.note_error(error);
+            self.shared.view.note_error(error);
         }
         result
     }
 
     async fn perform(&self, uid: &Uid, action: &Action) -> Result<(), ContainerError> {
-        let engine = self.view.engine();
+        let engine = self.shared.view.engine();
         match action {
             Action::AddFinalizer => Ok(self.store.add_container_finalizer(uid).await?),
             Action::ReleaseFinalizer => Ok(self.store.purge_container(uid).await?),
             Action::SaveFacts(facts) => Ok(self.store.save_container_facts(uid, facts).await?),
-            Action::StartPull { reference } => self.start_pull(reference).await,
-            Action::VerifyDataDir { image } => Ok(self.probe.run(image).await?),
+            Action::StartPull { reference } => Ok(self.shared.start_pull(reference, "").await?),
+            Action::VerifyDataDir { image } => Ok(self.shared.probe.run(image).await?),
             Action::Create { name, settings } => self.create(uid, name, settings).await,
             Action::Start { container } => self.start(uid, container).await,
             Action::Stop { container } => Ok(engine.stop(container, STOP_GRACE).await?),
@@ -137,19 +107,13 @@ impl ContainerReconciler {
         }
     }
 
-    async fn start_pull(&self, reference: &str) -> Result<(), ContainerError> {
-        let credentials = image::credentials(&self.config, reference).await?;
-        self.pulls.start(reference, credentials, "");
-        Ok(())
-    }
-
     async fn create(
         &self,
         uid: &Uid,
         name: &str,
         settings: &ContainerSettings,
     ) -> Result<(), ContainerError> {
-        match self.view.engine().create(name, settings).await {
+        match self.shared.view.engine().create(name, settings).await {
             Ok(_) => Ok(()),
             Err(EngineError::NameTaken(_)) => self.name_taken(uid, name).await,
             Err(error) => Err(error.into()),
@@ -159,10 +123,10 @@ impl ContainerReconciler {
     /// A name is in use: by a container of this user that the last listing did not show yet, which is
     /// looked at again, or by a foreign one, which is left alone.
     async fn name_taken(&self, uid: &Uid, name: &str) -> Result<(), ContainerError> {
-        match self.view.engine().inspect(name).await? {
+        match self.shared.view.engine().inspect(name).await? {
             None => Err(ContainerError::Vanished),
             Some(details)
-                if settings::owned_by(&details.container.labels, self.view.owner(), uid) =>
+                if settings::owned_by(&details.container.labels, self.shared.view.owner(), uid) =>
             {
                 Err(ContainerError::Vanished)
             }
@@ -173,7 +137,7 @@ impl ContainerReconciler {
     }
 
     async fn start(&self, uid: &Uid, container: &str) -> Result<(), ContainerError> {
-        let engine = self.view.engine();
+        let engine = self.shared.view.engine();
         // One that was made just before is known by its name, which may be somebody else's by now; an
         // id is never used again.
         let found = engine
@@ -182,7 +146,7 @@ impl ContainerReconciler {
             .map(|found| found.container);
         let id = match found {
             None => return Err(ContainerError::Vanished),
-            Some(found) if !settings::owned_by(&found.labels, self.view.owner(), uid) => {
+            Some(found) if !settings::owned_by(&found.labels, self.shared.view.owner(), uid) => {
                 return Err(ContainerError::NameConflict {
                     name: container.to_owned(),
                 });
@@ -205,9 +169,10 @@ impl ContainerReconciler {
 
     async fn previous_waits(&self, uid: &Uid) -> bool {
         match self
+            .shared
             .view
             .engine()
-            .list(self.view.owner(), Some(uid.as_str()))
+            .list(self.shared.view.owner(), Some(uid.as_str()))
             .await
         {
             Ok(containers) => containers.iter().any(|c| Names::is_previous(&c.name)),

@@ -22,13 +22,14 @@ use super::settings::{self, Inputs, LABEL_CONFIG_DIGEST};
 use super::{ContainerError, ContainerReconciler};
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
-    LABEL_SPEC_DIGEST,
+    LABEL_SPEC_DIGEST, Limits,
 };
-use crate::engine::data_dir::ProbeState;
-use crate::engine::plan::NetworkState;
-use crate::engine::view::{NETWORK, Sight};
-use crate::image::pulls::PullState;
 use crate::runtime::Purpose;
+use crate::shared::network::NETWORK;
+use crate::shared::network::NetworkState;
+use crate::shared::probe::ProbeState;
+use crate::shared::pulls::PullState;
+use crate::shared::view::Observed;
 
 /// Desired and observed state of one user's container.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,34 +100,6 @@ pub enum Source {
     Pull(String),
     /// Not at all; in words, why.
     Nowhere(String),
-}
-
-/// Which limits the engine's host can enforce. One that it cannot reads as zero for ever, which is no
-/// drift.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Memory.
-    pub memory: bool,
-    /// Processor time.
-    pub cpu: bool,
-    /// Number of processes.
-    pub pids: bool,
-}
-
-impl Limits {
-    fn enforceable(self, wanted: &ContainerSettings) -> ContainerSettings {
-        let mut settings = wanted.clone();
-        if !self.memory {
-            settings.memory_bytes = 0;
-        }
-        if !self.cpu {
-            settings.nano_cpus = 0;
-        }
-        if !self.pids {
-            settings.pids_limit = 0;
-        }
-        settings
-    }
 }
 
 impl Seen {
@@ -239,8 +212,8 @@ impl ContainerReconciler {
         let mut keys: BTreeSet<Uid> = self.desired.keys().await?.into_iter().collect();
         // With an engine that cannot be read, desired keys are still looked at: their conditions
         // say so. Nothing is removed for what was not listed.
-        if self.view.refresh().await.is_ok() {
-            keys.extend(self.view.uids());
+        if self.shared.view.refresh().await.is_ok() {
+            keys.extend(self.shared.view.uids());
         }
         Ok(keys.into_iter().collect())
     }
@@ -252,17 +225,17 @@ impl ContainerReconciler {
     ) -> Result<Option<Snapshot>, ContainerError> {
         let row = self.desired.row(uid).await?;
         let sight = match purpose {
-            Purpose::Pass => self.view.look(uid).await?,
-            Purpose::DryRun => self.view.peek(uid).await?,
+            Purpose::Pass => self.shared.view.observe(uid).await?,
+            Purpose::DryRun => self.shared.view.peek(uid).await?,
         };
         let (containers, changed) = match sight {
-            Sight::Unavailable(reason, why) => {
+            Observed::Unavailable(reason, why) => {
                 return Ok(row.map(|row| Snapshot {
                     row: Some(row),
                     world: World::Unavailable(reason, why),
                 }));
             }
-            Sight::Containers {
+            Observed::Containers {
                 containers,
                 changed,
             } => (containers, changed),
@@ -277,12 +250,12 @@ impl ContainerReconciler {
         let seen = match seen {
             // Something vanished between the listing and the question: look again.
             Err(ContainerError::Vanished) => {
-                self.view.mark_stale(uid);
+                self.shared.view.mark_stale(uid);
                 return Err(ContainerError::Vanished);
             }
             Err(ContainerError::Engine(error)) => {
-                self.view.note_error(&error);
-                self.view.mark_stale(uid);
+                self.shared.view.note_error(&error);
+                self.shared.view.mark_stale(uid);
                 return Err(ContainerError::Engine(error));
             }
             other => other?,
@@ -310,19 +283,19 @@ impl ContainerReconciler {
             pull: PullState::Idle,
             network: NetworkState::Missing,
             home: None,
-            data_dir: self.probe.state(),
+            data_dir: self.shared.probe.state(),
             needs_root: false,
             ready: None,
-            readiness_timeout: self.options.readiness_timeout,
-            limits: self.view.limits(),
+            readiness_timeout: self.shared.options.readiness_timeout,
+            limits: self.shared.view.limits(),
             verified: false,
         };
         let Some(row) = row.filter(|row| row.shall_run()) else {
             return Ok(seen);
         };
-        let config = self.config.at(row.config_generation).await?;
-        let agent = self.agents.at(row.adapter_generation).await?;
-        seen.needs_root = agent.needs_root(self.options.service_user);
+        let config = self.shared.config.at(row.config_generation).await?;
+        let agent = self.shared.adapters.agent(row.adapter_generation).await?;
+        seen.needs_root = agent.needs_root(self.shared.options.service_user);
         seen.pull_policy = config.get(&keys::image::PULL_POLICY);
         seen.source = Source::Pull(row.image_ref.clone());
         if let Some(limit) = row.health_timeout {
@@ -355,6 +328,7 @@ impl ContainerReconciler {
                 continue;
             }
             let details = self
+                .shared
                 .view
                 .engine()
                 .inspect(&container.id)
@@ -364,7 +338,7 @@ impl ContainerReconciler {
                 // The engine tells of an end before its listing shows it; what was listed is not to
                 // be remembered.
                 container.clone_from(&details.container);
-                self.view.mark_stale(&row.uid);
+                self.shared.view.mark_stale(&row.uid);
             }
             seen.details.insert(container.id.clone(), details);
         }
@@ -388,9 +362,9 @@ impl ContainerReconciler {
                 &Inputs {
                     config,
                     agent,
-                    owner: self.view.owner(),
-                    engine_data_dir: &self.options.engine_data_dir,
-                    service_user: self.options.service_user,
+                    owner: self.shared.view.owner(),
+                    engine_data_dir: &self.shared.options.engine_data_dir,
+                    service_user: self.shared.options.service_user,
                 },
             )
         };
@@ -407,29 +381,29 @@ impl ContainerReconciler {
         // From here on a container is going to be made.
         seen.home = Some(self.home_state(row, agent).await?);
         // The network's own configuration is no input of containers, so theirs may be older.
-        let newest = self.config.newest().await?;
+        let newest = self.shared.config.newest().await?;
         seen.network = NetworkState::of(
-            self.view.network().as_ref(),
-            self.view.owner(),
+            self.shared.view.network().as_ref(),
+            self.shared.view.owner(),
             &newest.get(&keys::container::NETWORK_SUBNET),
         );
         if let Some(image_id) = pinned {
             let digest = pinned_digest(row);
-            if self.view.engine().image(image_id).await?.is_some() {
+            if self.shared.view.engine().image(image_id).await?.is_some() {
                 seen.pin = pin_of_rollout(row);
                 return Ok(());
             }
             seen.wanted = None;
             match digest {
                 // Never silently another one: what was pulled by digest has the same id, or is not it.
-                Some(digest) if self.pulls.recently_done(digest) => {
+                Some(digest) if self.shared.pulls.recently_done(digest) => {
                     seen.source = Source::Nowhere(format!(
                         "the image {image_id} is gone from the engine, and {digest} is another one there"
                     ));
                     return Ok(());
                 }
                 Some(digest) => {
-                    seen.pull = self.pulls.state(digest);
+                    seen.pull = self.shared.pulls.state(digest);
                     seen.source = Source::Pull(digest.to_owned());
                     return Ok(());
                 }
@@ -444,11 +418,12 @@ impl ContainerReconciler {
                 None => {}
             }
         }
-        seen.pull = self.pulls.state(&row.image_ref);
+        seen.pull = self.shared.pulls.state(&row.image_ref);
         seen.wanted = None;
-        let wants_fresh =
-            seen.pull_policy == PullPolicy::Always && !self.pulls.recently_done(&row.image_ref);
-        if !wants_fresh && let Some(image) = self.view.engine().image(&row.image_ref).await? {
+        let wants_fresh = seen.pull_policy == PullPolicy::Always
+            && !self.shared.pulls.recently_done(&row.image_ref);
+        if !wants_fresh && let Some(image) = self.shared.view.engine().image(&row.image_ref).await?
+        {
             seen.wanted = Some(settings_of(&image.id));
             seen.pin = Some(Pin {
                 digest: image.repo_digests.first().cloned(),
@@ -463,8 +438,12 @@ impl ContainerReconciler {
         row: &ContainerRow,
         agent: &Agent,
     ) -> Result<HomeState, ContainerError> {
-        let owner = agent.home_owner(self.options.service_user);
-        Ok(self.data_dir.state(&row.name, &row.uid, owner).await?)
+        let owner = agent.home_owner(self.shared.options.service_user);
+        Ok(self
+            .shared
+            .data_dir
+            .state(&row.name, &row.uid, owner)
+            .await?)
     }
 
     async fn see_readiness(
@@ -498,21 +477,25 @@ impl ContainerReconciler {
         base: &Container,
         details: Option<&ContainerDetails>,
     ) -> Result<bool, ContainerError> {
-        if let Readiness::File(path) = &agent.readiness
-            && let Some(inside) = path.strip_prefix(&format!("{}/", agent.home))
-        {
+        match &agent.readiness {
+            Readiness::Running => Ok(true),
+            Readiness::Http { port, path } => {
+                let networks = details.map_or(&base.networks, |d| &d.container.networks);
+                match networks.get(NETWORK).cloned().flatten() {
+                    Some(address) => Ok(self.prober.answers(&address, *port, path).await),
+                    None => Ok(false),
+                }
+            }
             // The user's directory outlives containers: only a file of this run counts.
-            let Some(started_at) = details.and_then(|d| d.started_at) else {
-                return Ok(false);
-            };
-            let modified = self
-                .data_dir
-                .file_modified(&row.name, &row.uid, inside)
-                .await?;
-            return Ok(modified.is_some_and(|at| at >= started_at));
+            Readiness::File(file) => {
+                let Some(started_at) = details.and_then(|d| d.started_at) else {
+                    return Ok(false);
+                };
+                let path = agent.in_home(file);
+                let data_dir = &self.shared.data_dir;
+                let modified = data_dir.file_modified(&row.name, &row.uid, &path).await?;
+                Ok(modified.is_some_and(|at| at >= started_at))
+            }
         }
-        self.prober
-            .is_ready(agent, base, details, self.view.engine().as_ref())
-            .await
     }
 }

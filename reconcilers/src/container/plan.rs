@@ -26,11 +26,11 @@ use schema::ids::{Kind, Timestamp};
 use super::names::Names;
 use super::observe::{Pin, Seen, Snapshot, Source, World};
 use crate::drivers::docker::{Container, ContainerSettings, ContainerState};
-use crate::engine::data_dir::ProbeState;
-use crate::engine::plan::{NetworkState, foreign_network};
-use crate::engine::view::NETWORK;
-use crate::image::pulls::{self, PullState};
 use crate::runtime::Plan;
+use crate::shared::network::NETWORK;
+use crate::shared::network::{NetworkState, foreign_network};
+use crate::shared::probe::ProbeState;
+use crate::shared::pulls::{self, PullState};
 
 pub use action::Action;
 pub use crash::{CRASH_LOOP_FROM, CRASH_WINDOW, crash_delay};

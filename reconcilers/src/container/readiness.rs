@@ -1,4 +1,4 @@
-//! Is the agent ready? Asked only between a start and the first yes.
+//! Is the agent ready? Asked over HTTP, only between a start and the first yes.
 
 use std::time::Duration;
 
@@ -8,11 +8,6 @@ use http_body_util::Empty;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-
-use super::ContainerError;
-use crate::drivers::docker::{Container, ContainerDetails, ContainerEngine};
-use crate::engine::view::NETWORK;
-use schema::adapter::{Agent, Readiness};
 
 /// Short, because a worker waits for it; an agent that is slower is asked again.
 const TIMEOUT: Duration = Duration::from_millis(500);
@@ -35,33 +30,8 @@ impl Default for Prober {
 }
 
 impl Prober {
-    /// Whether the readiness check of the adapter passes. An agent that does not answer is not ready;
-    /// that is no error.
-    pub(super) async fn is_ready(
-        &self,
-        agent: &Agent,
-        container: &Container,
-        details: Option<&ContainerDetails>,
-        engine: &dyn ContainerEngine,
-    ) -> Result<bool, ContainerError> {
-        match &agent.readiness {
-            Readiness::Running => Ok(true),
-            Readiness::Http { port, path } => {
-                let address = details
-                    .map_or(&container.networks, |d| &d.container.networks)
-                    .get(NETWORK)
-                    .cloned()
-                    .flatten();
-                match address {
-                    Some(address) => Ok(self.answers(&address, *port, path).await),
-                    None => Ok(false),
-                }
-            }
-            Readiness::File(path) => Ok(engine.file_exists(&container.id, path).await?),
-        }
-    }
-
-    async fn answers(&self, address: &str, port: u16, path: &str) -> bool {
+    /// Whether an HTTP GET answers 2xx. An agent that does not answer is not ready; that is no error.
+    pub(super) async fn answers(&self, address: &str, port: u16, path: &str) -> bool {
         let uri = Uri::builder()
             .scheme("http")
             .authority(format!("{address}:{port}"))

@@ -12,13 +12,13 @@ use crate::drivers::docker::{
     Bind, ContainerSettings, LABEL_GENERATION, LABEL_OWNER, LABEL_RESTART_TOKEN, LABEL_SPEC_DIGEST,
     LABEL_UID, LogLimits,
 };
-use crate::engine::view::NETWORK;
+use crate::shared::network::NETWORK;
 
 /// Label: made with the adapter's debug command.
 pub const LABEL_DEBUG: &str = "io.agentyard.debug";
 
 /// Label: what the agent's files said when it was made, as far as it must be restarted for that.
-pub const LABEL_CONFIG_DIGEST: &str = "io.agentyard.config_digest";
+pub const LABEL_CONFIG_DIGEST: &str = "io.agentyard.config-digest";
 
 /// What else than the row goes into the settings.
 #[derive(Debug, Clone)]

@@ -6,59 +6,49 @@
 //! Invariants: a network of that name without our owner label is never touched; the network is made
 //! anew for another subnet only while no container is on it.
 
-pub mod data_dir;
-mod hearing;
 pub mod plan;
 mod store;
-pub mod view;
-
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use schema::condition::Reason;
 use schema::config::{self, keys};
-use schema::error::DbError;
+use schema::error::{DbError, chain};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
-use self::data_dir::{DataDirProbe, ProbeError};
-use self::view::{Connection, EngineView};
-use crate::container::classify_engine;
 use crate::drivers::docker::EngineError;
 use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
-use crate::stores::ConfigSource;
+use crate::shared::network::NETWORK;
+use crate::shared::probe::{ProbeError, ProbeState};
+use crate::shared::view::Connection;
 
 pub use plan::{Action, Snapshot};
 pub use store::EngineStore;
 
 /// Starts the reconciler of the engine.
-pub fn register<S: EngineStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
-    let engine = EngineReconciler::new(
-        shared.stores.clone(),
-        Arc::clone(&shared.view),
-        Arc::clone(&shared.config),
-        Arc::clone(&shared.probe),
+pub fn register(
+    store: Arc<dyn EngineStore>,
+    shared: &Arc<Shared>,
+    controllers: &mut Controllers<'_>,
+) {
+    let reconciler = EngineReconciler::new(store, Arc::clone(shared));
+    controllers.add_with(
+        reconciler,
+        shared.view.connection_events(config::query::engine_uid()),
     );
-    let events = shared.view.connection_events(config::query::engine_uid());
-    controllers.add_with(engine, events);
 }
 
 /// Reconciles what all containers share.
 pub struct EngineReconciler {
     store: Arc<dyn EngineStore>,
-    view: Arc<EngineView>,
-    config: Arc<ConfigSource>,
-    probe: Arc<DataDirProbe>,
+    shared: Arc<Shared>,
 }
 
 impl std::fmt::Debug for EngineReconciler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EngineReconciler")
-            .field("view", &self.view)
-            .finish_non_exhaustive()
+        f.debug_struct("EngineReconciler").finish_non_exhaustive()
     }
 }
 
@@ -75,44 +65,25 @@ pub enum EngineReconcilerError {
     #[error("a network named {0} exists that Agentyard does not own")]
     NameConflict(&'static str),
     /// The data directory could not be probed.
-    #[error("{}", data_dir::explain(.0))]
+    #[error("{}", chain(.0))]
     DataDir(#[from] ProbeError),
 }
 
 impl Classify for EngineReconcilerError {
-    fn class(&self) -> ErrorClass {
+    fn classify(&self) -> (ErrorClass, Reason) {
         match self {
-            Self::Db(_) => ErrorClass::Transient,
-            Self::Engine(error) => classify_engine(error).0,
-            Self::NameConflict(_) => ErrorClass::Terminal,
-            Self::DataDir(error) => error.class(),
-        }
-    }
-
-    fn reason(&self) -> Reason {
-        match self {
-            Self::Db(_) => Reason::Retrying,
-            Self::Engine(error) => classify_engine(error).1,
-            Self::NameConflict(_) => Reason::NameConflict,
-            Self::DataDir(error) => error.reason(),
+            Self::Db(error) => error.classify(),
+            Self::Engine(error) => error.classify(),
+            Self::NameConflict(_) => (ErrorClass::Terminal, Reason::NameConflict),
+            Self::DataDir(error) => error.classify(),
         }
     }
 }
 
 impl EngineReconciler {
-    /// Puts the parts together.
-    pub fn new(
-        store: Arc<dyn EngineStore>,
-        view: Arc<EngineView>,
-        config: Arc<ConfigSource>,
-        probe: Arc<DataDirProbe>,
-    ) -> Self {
-        Self {
-            store,
-            view,
-            config,
-            probe,
-        }
+    /// A reconciler that has read nothing yet.
+    pub fn new(store: Arc<dyn EngineStore>, shared: Arc<Shared>) -> Self {
+        Self { store, shared }
     }
 }
 
@@ -137,44 +108,44 @@ impl Reconciler for EngineReconciler {
         let Some(generation) = self.store.engine_generation().await? else {
             return Ok(None);
         };
-        let config = self.config.newest().await?;
+        let config = self.shared.config.newest().await?;
         let mut snapshot = Snapshot {
             generation,
-            owner: self.view.owner().to_owned(),
-            connection: self.view.connection(),
+            owner: self.shared.view.owner().to_owned(),
+            connection: self.shared.view.connection(),
             subnet: config.get(&keys::container::NETWORK_SUBNET),
             network: None,
-            containers: self.view.container_count(),
-            data_dir: self.probe.state(),
+            containers: self.shared.view.container_count(),
+            data_dir: self.shared.probe.state(),
             image: None,
             left_over: false,
         };
         if snapshot.connection != Connection::Up {
             // Whoever forces a pass wants to know now.
             if purpose == Purpose::Pass {
-                self.view.hurry();
+                self.shared.view.hurry();
             }
             // The answer of a lost engine may be another one's: prove it again when it is back.
-            self.probe.forget();
+            self.shared.probe.forget();
             return Ok(Some(snapshot));
         }
-        match self.view.refresh_network().await {
+        match self.shared.view.refresh_network().await {
             Ok(network) => snapshot.network = network,
             Err(EngineError::Unavailable(_)) => {
-                snapshot.connection = self.view.connection();
+                snapshot.connection = self.shared.view.connection();
                 return Ok(Some(snapshot));
             }
             Err(error) => return Err(EngineReconcilerError::Engine(error)),
         }
-        if snapshot.data_dir != data_dir::ProbeState::Same {
+        if snapshot.data_dir != ProbeState::Same {
             // The image of new users, else the one that was tried last.
-            let engine = self.view.engine();
+            let engine = self.shared.view.engine();
             let mut image = engine
                 .image(&config.image_reference())
                 .await
                 .map_err(EngineReconcilerError::Engine)?;
             if image.is_none()
-                && let Some(last) = self.probe.image()
+                && let Some(last) = self.shared.probe.image()
             {
                 image = engine
                     .image(&last)
@@ -184,6 +155,7 @@ impl Reconciler for EngineReconciler {
             snapshot.image = image.map(|image| image.id);
             if snapshot.image.is_none() {
                 snapshot.left_over = self
+                    .shared
                     .probe
                     .is_left_over()
                     .await
@@ -209,24 +181,24 @@ impl Reconciler for EngineReconciler {
                     settings.name, settings.subnet
                 )
             }
-            Action::RemoveNetwork { .. } => "remove the network, to make it anew".to_owned(),
+            Action::RemoveNetwork { .. } => "remove the network, to recreate it".to_owned(),
             Action::ProbeDataDir { .. } => "probe the data directory".to_owned(),
             Action::CleanUpProbe => "remove what a probe has left".to_owned(),
         }
     }
 
     async fn apply(&self, _key: &Uid, action: &Action) -> Result<(), EngineReconcilerError> {
-        let engine = self.view.engine();
+        let engine = self.shared.view.engine();
         let result = match action {
             Action::CreateNetwork(settings) => match engine.create_network(settings).await {
                 Err(EngineError::NameTaken(_)) => {
-                    return Err(EngineReconcilerError::NameConflict(view::NETWORK));
+                    return Err(EngineReconcilerError::NameConflict(NETWORK));
                 }
                 other => other,
             },
             Action::RemoveNetwork { id } => engine.remove_network(id).await,
-            Action::ProbeDataDir { image } => return Ok(self.probe.run(image).await?),
-            Action::CleanUpProbe => return Ok(self.probe.clean_up().await?),
+            Action::ProbeDataDir { image } => return Ok(self.shared.probe.run(image).await?),
+            Action::CleanUpProbe => return Ok(self.shared.probe.clean_up().await?),
         };
         result.map_err(EngineReconcilerError::Engine)
     }

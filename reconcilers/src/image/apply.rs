@@ -4,9 +4,8 @@ use schema::condition::Reason;
 use schema::error::DbError;
 use schema::ids::Uid;
 
+use super::ImageReconciler;
 use super::plan::Action;
-use super::{ImageReconciler, credentials};
-use crate::container::classify_engine;
 use crate::drivers::docker::EngineError;
 use crate::runtime::{Classify, ErrorClass};
 
@@ -25,18 +24,11 @@ pub enum ImageError {
 }
 
 impl Classify for ImageError {
-    fn class(&self) -> ErrorClass {
+    fn classify(&self) -> (ErrorClass, Reason) {
         match self {
-            Self::Db(_) | Self::InUse(_) => ErrorClass::Transient,
-            Self::Engine(error) => classify_engine(error).0,
-        }
-    }
-
-    fn reason(&self) -> Reason {
-        match self {
-            Self::Db(_) => Reason::Retrying,
-            Self::InUse(_) => Reason::ImageInUse,
-            Self::Engine(error) => classify_engine(error).1,
+            Self::Db(error) => error.classify(),
+            Self::InUse(_) => (ErrorClass::Transient, Reason::ImageInUse),
+            Self::Engine(error) => error.classify(),
         }
     }
 }
@@ -45,12 +37,10 @@ impl ImageReconciler {
     pub(super) async fn apply_one(&self, uid: &Uid, action: &Action) -> Result<(), ImageError> {
         match action {
             Action::StartPull { reference, token } => {
-                let credentials = credentials(&self.config, reference).await?;
-                self.pulls.start(reference, credentials, token);
-                Ok(())
+                Ok(self.shared.start_pull(reference, token).await?)
             }
             Action::CancelPull { reference } => {
-                self.pulls.cancel(reference);
+                self.shared.pulls.cancel(reference);
                 Ok(())
             }
             Action::SaveFacts(facts) => {
@@ -60,11 +50,11 @@ impl ImageReconciler {
                 Ok(saved?)
             }
             Action::RemoveImage { reference } => {
-                match self.view.engine().remove_image(reference).await {
+                match self.shared.view.engine().remove_image(reference).await {
                     Ok(()) => Ok(()),
                     Err(EngineError::Conflict(why)) => Err(ImageError::InUse(why)),
                     Err(error) => {
-                        self.view.note_error(&error);
+                        self.shared.view.note_error(&error);
                         Err(ImageError::Engine(error))
                     }
                 }

@@ -1,106 +1,72 @@
 //! The image reconciler: images that an administrator wants on the engine are pulled, those wanted
 //! off it are removed.
 //!
-//! Owns: the `image_facts` rows, and pulls that an administrator asked for ([`pulls`]; containers and
-//! rollouts share them). Who else writes: the API the `images` rows; people with their hands on the
+//! Owns: the `image_facts` rows, and pulls that an administrator asked for ([`pulls`](crate::shared::pulls);
+//! containers and rollouts share them). Who else writes: the API the `images` rows; people with their hands on the
 //! engine, whose images are left alone unless somebody names them.
 //!
 //! Invariants:
 //! - each request is answered by one successful pull, and a registry is not asked again without one;
 //! - an image that a user has, by reference or by id, or may yet get from a rollout, is never removed, and
 //!   nothing is by force;
-//! - calling a pull off removes nothing;
+//! - cancelling a pull removes nothing;
 //! - credentials go to no registry but their own.
 //!
-//! Layout: [`observe`] reads, [`plan`] decides, `apply` does; [`pulls`] are the pulls themselves,
-//! `progress` reckons how far they are, `feed` tells it.
+//! Layout: [`observe`] reads, [`plan`] decides, `apply` does.
 
 mod apply;
 pub mod observe;
 pub mod plan;
-mod progress;
-pub mod pulls;
-mod store;
 #[cfg(test)]
-mod tests;
+mod plan_tests;
+mod store;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use schema::config::query::engine_uid;
-use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
-use schema::image::{ImageReference, ImageRow};
+use schema::image::ImageRow;
 
-use self::pulls::Pulls;
-use crate::drivers::docker::RegistryCredentials;
-use crate::engine::view::EngineView;
 use crate::runtime::{Controllers, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
-use crate::stores::{ConfigSource, Desired, Rows};
+use crate::stores::{Desired, Rows};
 
 pub use apply::ImageError;
 pub use plan::Action;
 pub use store::ImageStore;
 
 /// Starts the reconciler of images.
-pub fn register<S: ImageStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
-    controllers.add(ImageReconciler::new(
-        shared.stores.clone(),
-        Arc::clone(&shared.view),
-        Arc::clone(&shared.config),
-        Arc::clone(&shared.pulls),
-    ));
+pub fn register(
+    store: Arc<dyn ImageStore>,
+    shared: &Arc<Shared>,
+    controllers: &mut Controllers<'_>,
+) {
+    let reconciler = ImageReconciler::new(store, Arc::clone(shared));
+    controllers.add(reconciler);
 }
 
 /// Reconciles the images that administrators asked for or want removed.
 pub struct ImageReconciler {
     store: Arc<dyn ImageStore>,
-    view: Arc<EngineView>,
-    config: Arc<ConfigSource>,
-    pulls: Arc<Pulls>,
+    shared: Arc<Shared>,
     desired: Desired<ImageRow>,
 }
 
 impl std::fmt::Debug for ImageReconciler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ImageReconciler")
-            .field("view", &self.view)
-            .finish_non_exhaustive()
+        f.debug_struct("ImageReconciler").finish_non_exhaustive()
     }
 }
 
-/// What the registry of `reference` is told about us; `None` = nothing.
-///
-/// # Errors
-/// When the configuration cannot be read.
-pub async fn credentials(
-    config: &ConfigSource,
-    reference: &str,
-) -> Result<Option<RegistryCredentials>, DbError> {
-    let Ok(image) = reference.parse::<ImageReference>() else {
-        return Ok(None);
-    };
-    let config = config.newest().await?;
-    let credentials = config.registry_credentials_for(&image);
-    Ok(credentials.map(|(username, password)| RegistryCredentials { username, password }))
-}
-
 impl ImageReconciler {
-    /// Puts the parts together.
-    pub fn new(
-        store: Arc<dyn ImageStore>,
-        view: Arc<EngineView>,
-        config: Arc<ConfigSource>,
-        pulls: Arc<Pulls>,
-    ) -> Self {
+    /// A reconciler that has read nothing yet.
+    pub fn new(store: Arc<dyn ImageStore>, shared: Arc<Shared>) -> Self {
         let rows: Arc<dyn Rows<ImageRow>> = store.clone();
         Self {
             store,
-            view,
-            config,
-            pulls,
             desired: Desired::new(rows),
+            shared,
         }
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use schema::condition::Reason;
+use schema::error::chain;
 use schema::ids::Uid;
 use schema::image::{DesiredImage, ImageReference, ImageRow, ImageUse};
 
-use super::pulls::PullReport;
 use super::{ImageError, ImageReconciler};
 use crate::drivers::docker::{EngineError, Image};
-use crate::engine::view::{Connection, describe};
+use crate::shared::pulls::PullReport;
+use crate::shared::view::Connection;
 
 /// Desired and observed state of one image.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +56,7 @@ impl ImageReconciler {
         };
         // Before the engine is asked: a pull that ends meanwhile is found running once more, but one
         // that is found ended has put its image there.
-        let pull = self.pulls.report(&row.reference);
+        let pull = self.shared.pulls.report(&row.reference);
         let world = self.world(&row).await?;
         Ok(Some(Snapshot { row, pull, world }))
     }
@@ -64,22 +65,21 @@ impl ImageReconciler {
         if row.deleted_at.is_some() && row.desired == DesiredImage::Cancelled {
             return Ok(World::NotAsked);
         }
-        match self.view.connection() {
+        match self.shared.view.connection() {
             Connection::Up => {}
             Connection::Unavailable(why) => {
                 return Ok(World::Unavailable(Reason::EngineUnavailable, why));
             }
             Connection::Unusable(reason, why) => return Ok(World::Unavailable(reason, why)),
         }
-        let image = match self.view.engine().image(&row.reference).await {
+        let image = match self.shared.view.engine().image(&row.reference).await {
             Ok(image) => image,
             Err(error) => {
-                self.view.note_error(&error);
+                self.shared.view.note_error(&error);
                 return match error {
-                    EngineError::Unavailable(_) => Ok(World::Unavailable(
-                        Reason::EngineUnavailable,
-                        describe(&error),
-                    )),
+                    EngineError::Unavailable(_) => {
+                        Ok(World::Unavailable(Reason::EngineUnavailable, chain(&error)))
+                    }
                     other => Err(ImageError::Engine(other)),
                 };
             }

@@ -9,9 +9,9 @@ use schema::ids::{Kind, Timestamp};
 use schema::image::{DesiredImage, ImageFacts, ImageRow, PullSum};
 
 use super::observe::{Snapshot, World};
-use super::pulls::{self, PullReport};
 use crate::drivers::docker::Image;
 use crate::runtime::Plan;
+use crate::shared::pulls::{self, PullReport};
 
 /// How often the progress of a pull is shown.
 const PROGRESS: Duration = Duration::from_secs(1);

@@ -7,9 +7,7 @@ use schema::ids::Uid;
 use super::RolloutStep;
 use super::plan::{Action, Step};
 use super::{RolloutReconciler, lock};
-use crate::container::classify_engine;
 use crate::drivers::docker::EngineError;
-use crate::image::credentials;
 use crate::runtime::{Classify, ErrorClass};
 
 /// What observing or changing a rollout can fail with.
@@ -42,29 +40,22 @@ impl From<EngineError> for RolloutError {
 }
 
 impl Classify for RolloutError {
-    fn class(&self) -> ErrorClass {
+    fn classify(&self) -> (ErrorClass, Reason) {
         match self {
-            Self::Db(_) => ErrorClass::Transient,
-            Self::Changed(_) => ErrorClass::Conflict,
-            Self::Engine(error) => classify_engine(error).0,
-        }
-    }
-
-    fn reason(&self) -> Reason {
-        match self {
-            Self::Db(_) | Self::Changed(_) => Reason::Retrying,
-            Self::Engine(error) => classify_engine(error).1,
+            Self::Db(error) => error.classify(),
+            Self::Changed(_) => (ErrorClass::Conflict, Reason::Retrying),
+            Self::Engine(error) => error.classify(),
         }
     }
 }
 
 impl RolloutReconciler {
     pub(super) async fn apply_one(&self, uid: &Uid, action: &Action) -> Result<(), RolloutError> {
-        let store = &self.parts.store;
+        let store = &self.store;
         let at = |step: &Step| RolloutStep {
             rollout: uid,
             planned_for: step.planned_for,
-            now: self.clock.now(),
+            now: self.shared.clock.now(),
         };
         match action {
             Action::StartPull { reference, attempt } => {
@@ -116,8 +107,7 @@ impl RolloutReconciler {
         reference: &str,
         attempt: i64,
     ) -> Result<(), RolloutError> {
-        let credentials = credentials(&self.parts.config, reference).await?;
-        self.parts.pulls.start(reference, credentials, "");
+        self.shared.start_pull(reference, "").await?;
         lock(&self.memory).asked.insert(uid.clone(), attempt);
         Ok(())
     }

@@ -19,55 +19,41 @@ mod apply;
 pub mod observe;
 pub mod plan;
 mod store;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use schema::clock::SharedClock;
 use schema::condition::Condition;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
-use crate::engine::view::EngineView;
-use crate::image::pulls::Pulls;
 use crate::runtime::{Controllers, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
-use crate::stores::ConfigSource;
 
 pub use apply::RolloutError;
 pub use plan::Action;
 pub use store::{RolloutStep, RolloutStore};
 
 /// Starts the reconciler of rollouts.
-pub fn register<S: RolloutStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
-    controllers.add(RolloutReconciler::new(
-        Parts {
-            store: shared.stores.clone(),
-            view: Arc::clone(&shared.view),
-            config: Arc::clone(&shared.config),
-            pulls: Arc::clone(&shared.pulls),
-        },
-        Arc::clone(&shared.clock),
-    ));
+pub fn register(
+    store: Arc<dyn RolloutStore>,
+    shared: &Arc<Shared>,
+    controllers: &mut Controllers<'_>,
+) {
+    let reconciler = RolloutReconciler::new(store, Arc::clone(shared));
+    controllers.add(reconciler);
 }
 
-/// The parts a [`RolloutReconciler`] is made of.
-pub struct Parts {
-    /// The database.
-    pub store: Arc<dyn RolloutStore>,
-    /// The shared view of the engine.
-    pub view: Arc<EngineView>,
-    /// Effective configuration.
-    pub config: Arc<ConfigSource>,
-    /// Pulls under way.
-    pub pulls: Arc<Pulls>,
+/// What the rollout reconciler works with.
+pub struct RolloutReconciler {
+    store: Arc<dyn RolloutStore>,
+    shared: Arc<Shared>,
+    memory: Mutex<Memory>,
 }
 
-impl std::fmt::Debug for Parts {
+impl std::fmt::Debug for RolloutReconciler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts").finish_non_exhaustive()
+        f.debug_struct("RolloutReconciler").finish_non_exhaustive()
     }
 }
 
@@ -90,30 +76,17 @@ impl Memory {
     }
 }
 
-/// What the rollout reconciler works with.
-pub struct RolloutReconciler {
-    parts: Parts,
-    clock: SharedClock,
-    memory: Mutex<Memory>,
-}
-
-impl std::fmt::Debug for RolloutReconciler {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RolloutReconciler").finish_non_exhaustive()
-    }
-}
-
 fn lock(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
     memory.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl RolloutReconciler {
-    /// Puts the parts together.
-    pub fn new(parts: Parts, clock: SharedClock) -> Self {
+    /// A reconciler that has read nothing yet.
+    pub fn new(store: Arc<dyn RolloutStore>, shared: Arc<Shared>) -> Self {
         Self {
-            parts,
-            clock,
+            store,
             memory: Mutex::default(),
+            shared,
         }
     }
 }
@@ -128,7 +101,7 @@ impl Reconciler for RolloutReconciler {
     type Error = RolloutError;
 
     async fn keys(&self) -> Result<Vec<Uid>, RolloutError> {
-        Ok(self.parts.store.rollouts().await?)
+        Ok(self.store.rollouts().await?)
     }
 
     async fn observe(

@@ -11,8 +11,8 @@ use schema::rollout::{DesiredRollout, RolloutRow, RolloutTarget, TargetState};
 
 use super::{RolloutError, RolloutReconciler, lock};
 use crate::drivers::docker::{EngineError, Image};
-use crate::image::pulls::PullState;
 use crate::runtime::Purpose;
+use crate::shared::pulls::PullState;
 
 /// A rollout as it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Snapshot {
     /// Its users, in order.
     pub targets: Vec<RolloutTarget>,
     /// What its image is; looked at only while it has to be resolved.
-    pub image: Option<Sight>,
+    pub image: Option<ObservedImage>,
     /// Images that users shall get back and that are gone from the engine for good; looked at only while
     /// the whole is rolled back. `Err`: the engine could not be asked.
     pub lost: Result<BTreeSet<String>, String>,
@@ -32,7 +32,7 @@ pub struct Snapshot {
 
 /// What is known of the image that a rollout moves to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sight {
+pub struct ObservedImage {
     /// What the reference means on the engine now; `Err`: the engine could not be asked.
     pub there: Result<Option<Found>, String>,
     /// What became of pulling it.
@@ -108,7 +108,7 @@ impl RolloutReconciler {
             }
             memory.marks
         };
-        let Some((row, targets)) = self.parts.store.rollout(uid).await? else {
+        let Some((row, targets)) = self.store.rollout(uid).await? else {
             if purpose == Purpose::Pass {
                 lock(&self.memory).asked.remove(uid);
             }
@@ -143,13 +143,13 @@ impl RolloutReconciler {
         let wanted: BTreeSet<&str> = targets.iter().filter_map(needs_from_the_engine).collect();
         let mut lost = BTreeSet::new();
         for id in wanted {
-            match self.parts.view.engine().image(id).await {
+            match self.shared.view.engine().image(id).await {
                 Ok(Some(_)) => {}
                 Ok(None) => {
                     lost.insert(id.to_owned());
                 }
                 Err(error @ EngineError::Unavailable(_)) => {
-                    self.parts.view.note_error(&error);
+                    self.shared.view.note_error(&error);
                     return Ok(Err(error.to_string()));
                 }
                 Err(error) => return Err(error.into()),
@@ -158,21 +158,21 @@ impl RolloutReconciler {
         Ok(Ok(lost))
     }
 
-    async fn see_image(&self, row: &RolloutRow) -> Result<Sight, RolloutError> {
+    async fn see_image(&self, row: &RolloutRow) -> Result<ObservedImage, RolloutError> {
         let reference = &row.reference;
         // The pull is looked at first: what it brought is then seen on the engine.
-        let pull = self.parts.pulls.state(reference);
-        let there = match self.parts.view.engine().image(reference).await {
+        let pull = self.shared.pulls.state(reference);
+        let there = match self.shared.view.engine().image(reference).await {
             Ok(image) => Ok(image.map(|image| Found::of(image, reference))),
             Err(error @ EngineError::Unavailable(_)) => {
-                self.parts.view.note_error(&error);
+                self.shared.view.note_error(&error);
                 Err(error.to_string())
             }
             Err(error) => return Err(error.into()),
         };
-        let config = self.parts.config.newest().await?;
+        let config = self.shared.config.newest().await?;
         let parsed = reference.parse::<ImageReference>();
-        Ok(Sight {
+        Ok(ObservedImage {
             there,
             pull,
             asked: lock(&self.memory).asked.get(&row.uid) == Some(&row.attempt),

@@ -226,10 +226,24 @@ pub enum ErrorClass {
 
 /// Maps every error to a class and to the reason shown in the condition.
 pub trait Classify: std::error::Error + Send + Sync + 'static {
+    /// Both.
+    fn classify(&self) -> (ErrorClass, Reason);
+
     /// What the runtime does about it.
-    fn class(&self) -> ErrorClass;
+    fn class(&self) -> ErrorClass {
+        self.classify().0
+    }
+
     /// What the condition says.
-    fn reason(&self) -> Reason;
+    fn reason(&self) -> Reason {
+        self.classify().1
+    }
+}
+
+impl Classify for schema::error::DbError {
+    fn classify(&self) -> (ErrorClass, Reason) {
+        (ErrorClass::Transient, Reason::Retrying)
+    }
 }
 
 /// What is stored of an object between passes.

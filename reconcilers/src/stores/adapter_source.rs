@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use schema::adapter::Adapter;
 use schema::adapter::store::{self, AdapterCache};
+use schema::adapter::{Adapter, Agent};
 use schema::error::DbError;
 
 use super::Database;
@@ -59,6 +59,14 @@ impl AdapterSource {
     /// When the database cannot be read.
     pub async fn at(&self, generation: i64) -> Result<Arc<Adapter>, DbError> {
         self.cache.at(generation, self.store.adapter()).await
+    }
+
+    /// How agents are run by the adapter of `generation` or newer.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn agent(&self, generation: i64) -> Result<Arc<Agent>, DbError> {
+        Ok(Arc::clone(&self.at(generation).await?.index.agent))
     }
 
     /// The newest adapter there is: one small query, and a read only when it changed.

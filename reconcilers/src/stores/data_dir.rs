@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use schema::condition::Reason;
 use schema::home::{AGENT_DIR, FoundFile, HomeError, HomeState, Homes, NewFile, Owner};
 use schema::ids::{Timestamp, Uid, UserName};
+
+use crate::runtime::{Classify, ErrorClass};
 
 /// The directory of the proof, inside the data directory.
 const PROBE_DIR: &str = "probe";
@@ -16,7 +19,7 @@ const PROBE_FILE: &str = "probe";
 
 /// What reconcilers ask of the data directory. What each call does, and that it may be interrupted
 /// and repeated, is said at [`Homes`]. [`LocalDataDir`] is the file system,
-/// [`MemoryDataDir`](super::memory::MemoryDataDir) keeps the same contract for simulations.
+/// `kit::MemoryDataDir` keeps the same contract for simulations.
 #[async_trait]
 pub trait DataDir: Send + Sync + 'static {
     /// Where it is, for people.
@@ -73,7 +76,7 @@ pub trait DataDir: Send + Sync + 'static {
 }
 
 /// The user's directory went while its files were worked on.
-pub(super) fn home_gone() -> HomeError {
+fn home_gone() -> HomeError {
     HomeError::Changed {
         path: String::new(),
     }
@@ -209,5 +212,25 @@ impl DataDir for LocalDataDir {
 
     async fn remove_probe(&self) -> io::Result<()> {
         tokio::fs::remove_dir_all(self.path.join(PROBE_DIR)).await
+    }
+}
+
+impl Classify for HomeError {
+    fn classify(&self) -> (ErrorClass, Reason) {
+        match self {
+            Self::RefusedRoot { .. }
+            | Self::Conflict(_)
+            | Self::UnsafePath { .. }
+            | Self::NotRegular { .. }
+            | Self::TooLarge { .. } => (ErrorClass::Terminal, Reason::HomeConflict),
+            Self::Changed { .. } => (ErrorClass::Conflict, Reason::Retrying),
+            Self::Forbidden { .. } | Self::CopyDiffers { .. } => {
+                (ErrorClass::Transient, Reason::Retrying)
+            }
+            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                (ErrorClass::Transient, Reason::StorageFull)
+            }
+            Self::Io { .. } => (ErrorClass::Transient, Reason::Retrying),
+        }
     }
 }

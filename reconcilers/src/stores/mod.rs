@@ -8,7 +8,6 @@ mod data_dir;
 mod database;
 mod desired;
 mod lease_row;
-pub mod memory;
 mod status_store;
 
 pub use adapter_source::{AdapterSource, PackageStore};

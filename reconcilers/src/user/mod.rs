@@ -7,8 +7,6 @@
 
 mod plan;
 mod store;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,30 +17,27 @@ use schema::home::HomeError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::user::UserRow;
 
-use crate::container::Agents;
 use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
-use crate::stores::{DataDir, Desired, Rows};
+use crate::stores::{Desired, Rows};
 
 pub use plan::{Action, Snapshot};
 pub use store::UserStore;
 
 /// Starts the reconciler of users.
-pub fn register<S: UserStore>(shared: &Shared<S>, controllers: &mut Controllers<'_>) {
-    controllers.add(UserReconciler::new(
-        shared.stores.clone(),
-        Arc::clone(&shared.data_dir),
-        Arc::clone(&shared.agents),
-        shared.options.service_user,
-    ));
+pub fn register(
+    store: Arc<dyn UserStore>,
+    shared: &Arc<Shared>,
+    controllers: &mut Controllers<'_>,
+) {
+    let reconciler = UserReconciler::new(store, Arc::clone(shared));
+    controllers.add(reconciler);
 }
 
 /// Reconciles users' directories.
 pub struct UserReconciler {
     store: Arc<dyn UserStore>,
-    data_dir: Arc<dyn DataDir>,
-    agents: Arc<dyn Agents>,
-    service_user: (u32, u32),
+    shared: Arc<Shared>,
     desired: Desired<UserRow>,
 }
 
@@ -63,63 +58,30 @@ pub enum UserError {
     Home(#[source] HomeError),
 }
 
-/// How an error of users' directories is handled, whichever reconciler meets it.
-pub(crate) fn classify_home(error: &HomeError) -> (ErrorClass, Reason) {
-    match error {
-        HomeError::RefusedRoot { .. }
-        | HomeError::Conflict(_)
-        | HomeError::UnsafePath { .. }
-        | HomeError::NotRegular { .. }
-        | HomeError::TooLarge { .. } => (ErrorClass::Terminal, Reason::HomeConflict),
-        HomeError::Changed { .. } => (ErrorClass::Conflict, Reason::Retrying),
-        HomeError::Forbidden { .. } | HomeError::CopyDiffers { .. } => {
-            (ErrorClass::Transient, Reason::Retrying)
-        }
-        HomeError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
-            (ErrorClass::Transient, Reason::StorageFull)
-        }
-        HomeError::Io { .. } => (ErrorClass::Transient, Reason::Retrying),
-    }
-}
-
 impl Classify for UserError {
-    fn class(&self) -> ErrorClass {
+    fn classify(&self) -> (ErrorClass, Reason) {
         match self {
-            Self::Db(_) => ErrorClass::Transient,
-            Self::Home(error) => classify_home(error).0,
-        }
-    }
-
-    fn reason(&self) -> Reason {
-        match self {
-            Self::Db(_) => Reason::Retrying,
-            Self::Home(error) => classify_home(error).1,
+            Self::Db(error) => error.classify(),
+            Self::Home(error) => error.classify(),
         }
     }
 }
 
 impl UserReconciler {
-    /// Puts the parts together. `agents`: to whom directories belong, when that is not `service_user`.
-    pub fn new(
-        store: Arc<dyn UserStore>,
-        data_dir: Arc<dyn DataDir>,
-        agents: Arc<dyn Agents>,
-        service_user: (u32, u32),
-    ) -> Self {
+    /// A reconciler that has read nothing yet.
+    pub fn new(store: Arc<dyn UserStore>, shared: Arc<Shared>) -> Self {
         let rows: Arc<dyn Rows<UserRow>> = store.clone();
         Self {
             store,
-            data_dir,
-            agents,
-            service_user,
             desired: Desired::new(rows),
+            shared,
         }
     }
 
     /// To whom the directory belongs, when that is not the service.
     async fn owner(&self, row: &UserRow) -> Result<Option<(u32, u32)>, DbError> {
-        let agent = self.agents.at(row.adapter_generation).await?;
-        Ok(agent.home_owner(self.service_user))
+        let agent = self.shared.adapters.agent(row.adapter_generation).await?;
+        Ok(agent.home_owner(self.shared.options.service_user))
     }
 }
 
@@ -143,6 +105,7 @@ impl Reconciler for UserReconciler {
         let container_gone = row.deleted_at.is_some() && self.store.is_container_gone(key).await?;
         let owner = self.owner(&row).await?;
         let home = self
+            .shared
             .data_dir
             .state(&row.name, &row.uid, owner)
             .await
@@ -188,11 +151,13 @@ impl Reconciler for UserReconciler {
                 self.desired.mark(key);
             }
             Action::EnsureHome { name, owner } => self
+                .shared
                 .data_dir
                 .ensure(name, key, *owner)
                 .await
                 .map_err(UserError::Home)?,
             Action::ArchiveHome { name, deleted_at } => self
+                .shared
                 .data_dir
                 .archive(name, key, *deleted_at)
                 .await

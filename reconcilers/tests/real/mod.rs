@@ -9,7 +9,7 @@ use reconcilers::drivers::docker::{
 };
 use schema::ids::Uid;
 
-use crate::contract::{Hand, Stage};
+use kit::contract::engine::{Hand, Stage};
 
 /// The sentence that tells how to get an engine.
 const HOW: &str = "AGENTYARD_TEST_DOCKER_HOST is not set: this test needs a real engine. Start one with `make services-up` and run the tests inside `tests/services/in-netns`";

@@ -118,8 +118,7 @@ fn complete(mut agent: Agent, index: &Value, problems: &mut Vec<Problem>) -> Age
             ));
         }
     }
-    match &mut agent.readiness {
-        Readiness::File(file) => *file = format!("{agent_dir}/{file}"),
+    match &agent.readiness {
         Readiness::Running if index.pointer("/agent/readiness").is_some() => {
             problems.push(Problem::new(
                 INDEX,
@@ -127,7 +126,7 @@ fn complete(mut agent: Agent, index: &Value, problems: &mut Vec<Problem>) -> Age
                 "must have either http or file; leave it out when running is enough",
             ));
         }
-        Readiness::Running | Readiness::Http { .. } => {}
+        Readiness::Running | Readiness::Http { .. } | Readiness::File(_) => {}
     }
     agent
 }

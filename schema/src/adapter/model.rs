@@ -179,7 +179,7 @@ pub enum Readiness {
         /// The path, with a slash in front.
         path: String,
     },
-    /// When this file exists in the container and is newer than its start.
+    /// When this file of the agent directory is newer than the start of the container.
     File(String),
 }
 

@@ -3,10 +3,7 @@
 //! What it answers is not trusted: time and size are bounded, and a redirect leads to no other scheme. The address may
 //! hold a secret in its query, so it stands in no message.
 
-pub mod fake;
 mod real;
-#[cfg(test)]
-pub(crate) mod tests;
 
 use async_trait::async_trait;
 

@@ -121,7 +121,7 @@ pub(super) fn network_body(
 }
 
 /// A subnet and its gateway, the first address. IPv4, as the engine's bridge has by default.
-pub(super) fn subnet(text: &str) -> Result<(cidr::Ipv4Cidr, Ipv4Addr), EngineError> {
+pub fn subnet(text: &str) -> Result<(cidr::Ipv4Cidr, Ipv4Addr), EngineError> {
     let subnet: cidr::Ipv4Cidr = text
         .parse()
         .map_err(|_| EngineError::Refused(format!("{text:?} is not an IPv4 subnet")))?;

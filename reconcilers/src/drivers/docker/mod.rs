@@ -14,14 +14,15 @@ mod archive;
 mod connect;
 mod convert;
 mod failure;
-pub mod fake;
 mod frames;
 mod real;
 mod request;
 mod ssh;
 
 pub use connect::{DockerHost, InvalidDockerHost, TlsFiles};
+pub use convert::subnet as parse_subnet;
 pub use real::{CALL_TIMEOUT, DockerEngine, PULL_IDLE_TIMEOUT};
+pub use request::tagged;
 pub use schema::live::{LocalImage as Image, Usage as Stats};
 
 use std::collections::BTreeMap;
@@ -111,11 +112,6 @@ pub trait ContainerEngine: Send + Sync + 'static {
         credentials: Option<&RegistryCredentials>,
     ) -> Result<EngineStream<PullEvent>, EngineError>;
 
-    /// Whether a regular file (not a link to one) exists at `path` inside a container, which need
-    /// not run: bound directories are visible before the first start. A missing container is
-    /// [`EngineError::NotFound`].
-    async fn file_exists(&self, id: &str, path: &str) -> Result<bool, EngineError>;
-
     /// Reads at most `limit` bytes of one regular file inside a container that need not run; `None`
     /// when there is none.
     async fn read_file(
@@ -157,13 +153,44 @@ pub struct EngineInfo {
     pub cpus: u32,
     /// Memory of the engine's host in bytes.
     pub memory_bytes: u64,
-    /// Whether memory limits take effect there. Where a limit does not, the engine drops it with a
-    /// warning and `inspect` reads 0 for ever: such a limit must not be compared.
-    pub limits_memory: bool,
-    /// Whether processor limits take effect there.
-    pub limits_cpu: bool,
-    /// Whether limits of processes take effect there.
-    pub limits_pids: bool,
+    /// Which limits take effect there.
+    pub limits: Limits,
+}
+
+/// Which limits the engine's host can enforce. The engine drops one that it cannot with a warning, and `inspect` reads
+/// 0 for it for ever, which is no drift.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory.
+    pub memory: bool,
+    /// Processor time.
+    pub cpu: bool,
+    /// Number of processes.
+    pub pids: bool,
+}
+
+impl Limits {
+    /// All of them.
+    pub const ALL: Self = Self {
+        memory: true,
+        cpu: true,
+        pids: true,
+    };
+
+    /// Settings without the limits that cannot be enforced.
+    pub fn enforceable(self, settings: &ContainerSettings) -> ContainerSettings {
+        let mut settings = settings.clone();
+        if !self.memory {
+            settings.memory_bytes = 0;
+        }
+        if !self.cpu {
+            settings.nano_cpus = 0;
+        }
+        if !self.pids {
+            settings.pids_limit = 0;
+        }
+        settings
+    }
 }
 
 /// What a listing says of a container.

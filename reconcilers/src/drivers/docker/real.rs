@@ -10,10 +10,10 @@ use bollard::Docker;
 use bollard::auth::DockerCredentials;
 use bollard::models::CreateImageInfo;
 use bollard::query_parameters::{
-    ContainerArchiveInfoOptionsBuilder, CreateContainerOptionsBuilder, CreateImageOptionsBuilder,
-    DownloadFromContainerOptionsBuilder, EventsOptionsBuilder, ListContainersOptionsBuilder,
-    ListImagesOptionsBuilder, RemoveContainerOptionsBuilder, RemoveImageOptionsBuilder,
-    RenameContainerOptionsBuilder, StatsOptionsBuilder, StopContainerOptionsBuilder,
+    CreateContainerOptionsBuilder, CreateImageOptionsBuilder, DownloadFromContainerOptionsBuilder,
+    EventsOptionsBuilder, ListContainersOptionsBuilder, ListImagesOptionsBuilder,
+    RemoveContainerOptionsBuilder, RemoveImageOptionsBuilder, RenameContainerOptionsBuilder,
+    StatsOptionsBuilder, StopContainerOptionsBuilder,
 };
 use bytes::Bytes;
 use futures::{FutureExt, Stream, StreamExt};
@@ -25,7 +25,7 @@ use super::failure::{from_client, from_pull, within};
 use super::frames::FrameDecoder;
 use super::{
     Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
-    EngineInfo, EngineStream, Image, LABEL_OWNER, LABEL_UID, LogChunk, LogOptions, Network,
+    EngineInfo, EngineStream, Image, LABEL_OWNER, LABEL_UID, Limits, LogChunk, LogOptions, Network,
     NetworkSettings, PullEvent, RegistryCredentials, Stats, archive, convert, request,
 };
 
@@ -135,9 +135,11 @@ impl ContainerEngine for DockerEngine {
                 .mem_total
                 .and_then(|n| u64::try_from(n).ok())
                 .unwrap_or(0),
-            limits_memory: info.memory_limit.unwrap_or(false),
-            limits_cpu: info.cpu_cfs_quota.unwrap_or(false),
-            limits_pids: info.pids_limit.unwrap_or(false),
+            limits: Limits {
+                memory: info.memory_limit.unwrap_or(false),
+                cpu: info.cpu_cfs_quota.unwrap_or(false),
+                pids: info.pids_limit.unwrap_or(false),
+            },
         })
     }
 
@@ -318,20 +320,6 @@ impl ContainerEngine for DockerEngine {
             .create_image(Some(options), None, credentials)
             .boxed();
         Ok(pull_events(told, self.pull_idle_timeout).boxed())
-    }
-
-    async fn file_exists(&self, id: &str, path: &str) -> Result<bool, EngineError> {
-        let id = request::word(id)?;
-        let options = ContainerArchiveInfoOptionsBuilder::default()
-            .path(path)
-            .build();
-        let answer = self
-            .call(async |docker| docker.get_container_archive_info(id, Some(options)).await)
-            .await;
-        match found(answer)? {
-            Some(stat) => Ok(request::is_regular_file(stat.file_mode)),
-            None => self.no_such_file(id).await.map(|()| false),
-        }
     }
 
     async fn read_file(

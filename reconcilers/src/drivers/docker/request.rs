@@ -48,7 +48,7 @@ pub(super) fn reference(text: &str) -> Result<&str, EngineError> {
 
 /// The reference with a tag or digest; the engine takes one without for "all tags" (L38: a port
 /// is not a tag).
-pub(super) fn tagged(reference: &str) -> Result<String, EngineError> {
+pub fn tagged(reference: &str) -> Result<String, EngineError> {
     if reference.starts_with("sha256:") {
         return Err(EngineError::PullFailed(format!(
             "{reference} is an id of this engine; no registry knows it"
@@ -152,14 +152,6 @@ pub(super) fn with_url_safe_credentials(docker: &Docker) -> Docker {
         })
 }
 
-/// Whether a mode, in the bits of Go's `os.FileMode` as the engine sends them, is that of a
-/// regular file: none of the type bits (directory, link, pipe, socket, device, character device,
-/// irregular).
-pub(super) fn is_regular_file(mode: u32) -> bool {
-    const TYPE_BITS: u32 = 1 << 31 | 1 << 27 | 1 << 26 | 1 << 25 | 1 << 24 | 1 << 21 | 1 << 19;
-    mode & TYPE_BITS == 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,14 +202,6 @@ mod tests {
             tagged("sha256:aa"),
             Err(EngineError::PullFailed(_))
         ));
-    }
-
-    #[test]
-    fn only_a_plain_file_is_a_regular_file() {
-        assert!(is_regular_file(0o644));
-        for bit in [31, 27, 26, 25, 24, 21] {
-            assert!(!is_regular_file(1 << bit | 0o644));
-        }
     }
 
     #[test]

@@ -451,7 +451,7 @@ async fn the_version_is_told_as_it_is_however_old() {
         engine(|_| answer(200, r#"{"NCPU":2,"MemTotal":1024,"MemoryLimit":true}"#));
     let info = engine.info().await.unwrap();
     assert_eq!(info.api_version, (1, 41));
-    assert_eq!((info.limits_memory, info.limits_pids), (true, false));
+    assert_eq!((info.limits.memory, info.limits.pids), (true, false));
 }
 
 /// A server behind TLS that asks for a client certificate, and the files to reach it with.

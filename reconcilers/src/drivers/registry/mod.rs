@@ -97,6 +97,3 @@ impl From<reqwest::Error> for Problem {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

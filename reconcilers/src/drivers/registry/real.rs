@@ -216,3 +216,27 @@ pub(super) async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>
     }
     Ok(body)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_leads_to_the_same_place_or_to_its_tls() {
+        for (from, to, expected) in [
+            ("https://r.example/a", "https://r.example/b", true),
+            ("https://r.example/a", "https://r.example:443/b", true),
+            ("http://r.example:5000/a", "http://r.example:5000/b", true),
+            ("http://r.example/a", "https://r.example/a", true),
+            ("https://r.example/a", "https://other.example/a", false),
+            ("https://r.example/a", "https://r.example:444/a", false),
+            ("https://r.example/a", "https://169.254.169.254/a", false),
+            ("https://r.example/a", "http://r.example/a", false),
+            ("http://r.example/a", "https://other.example/a", false),
+            ("http://r.example/a", "http://r.example:81/a", false),
+        ] {
+            let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
+            assert_eq!(stays(&from, &to), expected, "{from} {to}");
+        }
+    }
+}

@@ -7,12 +7,12 @@ use schema::ids::Kind;
 use schema::rollout::{Phase, RolloutFacts, RolloutKind};
 
 use super::{Action, View};
-use crate::image::pulls::{self, PullState};
-use crate::rollout::observe::{Found, Sight};
+use crate::rollout::observe::{Found, ObservedImage};
 use crate::runtime::Plan;
+use crate::shared::pulls::{self, PullState};
 
 impl View<'_> {
-    pub(super) fn resolve(&self, sight: Option<&Sight>) -> Plan<Action> {
+    pub(super) fn resolve(&self, sight: Option<&ObservedImage>) -> Plan<Action> {
         let reference = &self.row.reference;
         let Some(sight) = sight else {
             return self.wait();

@@ -44,15 +44,13 @@ impl Clock for TokioClock {
 pub struct MockError(pub ErrorClass, pub &'static str);
 
 impl Classify for MockError {
-    fn class(&self) -> ErrorClass {
-        self.0
-    }
-    fn reason(&self) -> Reason {
-        match self.0 {
+    fn classify(&self) -> (ErrorClass, Reason) {
+        let reason = match self.0 {
             ErrorClass::Transient => Reason::EngineUnavailable,
             ErrorClass::Conflict => Reason::Retrying,
             ErrorClass::Terminal => Reason::InvalidSettings,
-        }
+        };
+        (self.0, reason)
     }
 }
 

@@ -1,7 +1,0 @@
-//! The container reconciler against a real database and the engine in memory.
-
-mod converge;
-mod faults;
-mod images;
-mod properties;
-pub(crate) mod support;

@@ -1,5 +1,0 @@
-mod converge;
-mod faults;
-mod plan;
-mod pulls;
-mod support;

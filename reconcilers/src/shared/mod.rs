@@ -1,0 +1,146 @@
+//! What reconcilers share, made once for all of them: the view of the engine, the proof of the data directory, pulls.
+//! It knows no reconciler.
+
+pub mod network;
+pub mod probe;
+pub mod pulls;
+pub mod view;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::clock::SharedClock;
+use schema::error::DbError;
+use schema::image::ImageReference;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::probe::DataDirProbe;
+use self::pulls::Pulls;
+use self::view::EngineView;
+use crate::drivers::adapter_source::PackageSource;
+use crate::drivers::docker::{ContainerEngine, RegistryCredentials};
+use crate::runtime::Waits;
+use crate::stores::{AdapterSource, ConfigSource, ConfigStore, DataDir, PackageStore};
+
+/// What does not change while the service runs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The instance id, which marks what we own.
+    pub owner: String,
+    /// `uid:gid` the service runs as.
+    pub service_user: (u32, u32),
+    /// The data directory as the engine's host sees it.
+    pub engine_data_dir: String,
+    /// The port at which agents reach the service on the gateway of their network.
+    pub agent_port: u16,
+    /// How long a replacement may take to become ready before the old container is put back.
+    pub readiness_timeout: Duration,
+    /// How often each container and each user's files are compared in full although nothing has changed.
+    pub verify_every: Duration,
+}
+
+/// The world of the reconcilers: what they are given.
+pub struct World {
+    /// Users' directories.
+    pub data_dir: Arc<dyn DataDir>,
+    /// The container engine.
+    pub engine: Arc<dyn ContainerEngine>,
+    /// Where newer adapter packages come from.
+    pub packages: Arc<dyn PackageSource>,
+    /// Wall-clock time.
+    pub clock: SharedClock,
+    /// Who waits for what.
+    pub waits: Waits,
+    /// Runs pulls.
+    pub tasks: TaskTracker,
+    /// Cancelled when the process is to end.
+    pub shutdown: CancellationToken,
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").finish_non_exhaustive()
+    }
+}
+
+/// What reconcilers share.
+pub struct Shared {
+    /// Users' directories.
+    pub data_dir: Arc<dyn DataDir>,
+    /// Where newer adapter packages come from.
+    pub packages: Arc<dyn PackageSource>,
+    /// Wall-clock time.
+    pub clock: SharedClock,
+    /// What is known of the engine.
+    pub view: Arc<EngineView>,
+    /// The effective configuration.
+    pub config: ConfigSource,
+    /// The active adapter.
+    pub adapters: AdapterSource,
+    /// Whether engine and service see the same data directory.
+    pub probe: DataDirProbe,
+    /// Pulls under way.
+    pub pulls: Arc<Pulls>,
+    /// What does not change.
+    pub options: Options,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Makes what is shared.
+    pub fn new<S>(stores: &Arc<S>, world: World, options: Options) -> Arc<Self>
+    where
+        S: ConfigStore + PackageStore,
+    {
+        Arc::new(Self {
+            view: Arc::new(EngineView::new(
+                Arc::clone(&world.engine),
+                options.owner.clone(),
+            )),
+            config: ConfigSource::new(stores.clone()),
+            adapters: AdapterSource::new(stores.clone()),
+            probe: DataDirProbe::new(
+                Arc::clone(&world.engine),
+                options.owner.clone(),
+                Arc::clone(&world.data_dir),
+                options.engine_data_dir.clone(),
+            ),
+            pulls: Arc::new(Pulls::new(
+                world.engine,
+                Arc::clone(&world.clock),
+                world.waits,
+                world.tasks,
+                world.shutdown,
+            )),
+            data_dir: world.data_dir,
+            packages: world.packages,
+            clock: world.clock,
+            options,
+        })
+    }
+
+    /// Starts pulling `reference` with what its registry shall know of us, unless it is being pulled. `token`: the
+    /// request that the pull answers, or empty.
+    ///
+    /// # Errors
+    /// When the configuration cannot be read.
+    pub async fn start_pull(&self, reference: &str, token: &str) -> Result<(), DbError> {
+        let credentials = match reference.parse::<ImageReference>() {
+            Ok(image) => self.config.newest().await?.registry_credentials_for(&image),
+            Err(_) => None,
+        };
+        let credentials =
+            credentials.map(|(username, password)| RegistryCredentials { username, password });
+        self.pulls.start(reference, credentials, token);
+        Ok(())
+    }
+}

@@ -1,0 +1,170 @@
+//! Against a server that says what it is told to, over real sockets.
+
+use std::time::Duration;
+
+use kit::http::{self, Asked, Scripted};
+use reconcilers::drivers::adapter_source::{
+    Answer, HttpSource, Limits, PackageSource, SourceError, Validators,
+};
+use rstest::rstest;
+
+struct Server {
+    scripted: Scripted,
+    url: String,
+    /// How long it has.
+    whole: Duration,
+}
+
+impl Server {
+    async fn new(script: impl Fn(&str, &Asked) -> http::Answer + Send + Sync + 'static) -> Self {
+        let scripted = Scripted::new(script).await;
+        let url = format!("http://{}/adapter.zip?token=hunter2", scripted.address);
+        let whole = Duration::from_secs(10);
+        Self {
+            scripted,
+            url,
+            whole,
+        }
+    }
+
+    async fn ask(&self, known: &Validators) -> Result<Answer, SourceError> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let limits = Limits {
+            whole: self.whole,
+            bytes: 1000,
+        };
+        let source = HttpSource::new(limits).unwrap();
+        source.fetch(&self.url, known).await
+    }
+
+    async fn refuses(&self) -> SourceError {
+        let error = self.ask(&Validators::default()).await.unwrap_err();
+        for text in [schema::error::chain(&error), format!("{error:?}")] {
+            assert!(!text.contains("hunter2"), "{text}");
+        }
+        error
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        self.scripted.asked()
+    }
+}
+
+fn seen() -> Validators {
+    Validators {
+        etag: Some("\"v1\"".to_owned()),
+        last_modified: Some("Sat, 01 Jan 2000 00:00:00 GMT".to_owned()),
+    }
+}
+
+#[tokio::test]
+async fn a_package_comes_with_what_to_ask_with_next_time() {
+    let server = Server::new(|_, _| {
+        let headers = vec![
+            ("etag", "\"v1\"".to_owned()),
+            ("last-modified", "Sat, 01 Jan 2000 00:00:00 GMT".to_owned()),
+        ];
+        Some((200, headers, b"zip".to_vec()))
+    })
+    .await;
+    let answer = server.ask(&Validators::default()).await.unwrap();
+    let expected = Answer::Package {
+        bytes: b"zip".to_vec(),
+        validators: seen(),
+    };
+    assert_eq!(answer, expected);
+    let asked = server.asked().remove(0);
+    assert_eq!(asked.header("if-none-match"), None);
+    assert_eq!(asked.header("if-modified-since"), None);
+}
+
+#[tokio::test]
+async fn what_is_known_is_not_given_again() {
+    let server = Server::new(|_, _| Some((304, Vec::new(), Vec::new()))).await;
+    assert_eq!(server.ask(&seen()).await.unwrap(), Answer::NotModified);
+    let asked = server.asked().remove(0);
+    assert_eq!(asked.header("if-none-match"), Some("\"v1\""));
+    let since = asked.header("if-modified-since");
+    assert_eq!(since, seen().last_modified.as_deref());
+    // Nobody asked whether it is the same.
+    assert!(matches!(server.refuses().await, SourceError::Status(304)));
+}
+
+#[rstest]
+#[case(404)]
+#[case(500)]
+#[case(206)]
+#[tokio::test]
+async fn another_status_is_no_package(#[case] status: u16) {
+    let server = Server::new(move |_, _| Some((status, Vec::new(), b"zip".to_vec()))).await;
+    assert!(matches!(server.refuses().await, SourceError::Status(told) if told == status));
+}
+
+#[tokio::test]
+async fn a_source_that_hangs_is_left() {
+    let mut silent = Server::new(|_, _| None).await;
+    silent.whole = Duration::from_millis(500);
+    assert!(matches!(silent.refuses().await, SourceError::Timeout));
+}
+
+#[tokio::test]
+async fn a_body_that_never_ends_is_left_at_the_limit_whatever_is_announced() {
+    let large = Server::new(|_, _| Some((200, Vec::new(), vec![b'x'; 1001]))).await;
+    assert!(matches!(large.refuses().await, SourceError::TooLarge(1000)));
+    let just_fits = Server::new(|_, _| Some((200, Vec::new(), vec![b'x'; 1000]))).await;
+    just_fits.ask(&Validators::default()).await.unwrap();
+    let promised = Server::new(|_, _| {
+        let headers = vec![("content-length", "100".to_owned())];
+        Some((200, headers, b"x".to_vec()))
+    })
+    .await;
+    assert!(matches!(
+        promised.refuses().await,
+        SourceError::Unreachable(_)
+    ));
+}
+
+#[tokio::test]
+async fn redirects_are_followed_in_the_same_scheme_and_not_for_ever() {
+    let server = Server::new(|host, asked| match &*asked.path {
+        "/new.zip" => Some((200, Vec::new(), b"zip".to_vec())),
+        _ => {
+            let there = ("location", format!("http://{host}/new.zip"));
+            Some((302, vec![there], Vec::new()))
+        }
+    })
+    .await;
+    let answer = server.ask(&Validators::default()).await.unwrap();
+    assert!(matches!(answer, Answer::Package { bytes, .. } if bytes == b"zip"));
+    let there = server.asked().remove(1).head;
+    assert!(!there.contains("hunter2"), "{there}");
+    for target in ["https", "ftp", "file"] {
+        let server = Server::new(move |host, _| {
+            let there = ("location", format!("{target}://{host}/new.zip"));
+            Some((302, vec![there], Vec::new()))
+        })
+        .await;
+        let error = server.refuses().await;
+        // What is no address of a server at all is not even a redirect to the client.
+        let left = matches!(error, SourceError::Redirect | SourceError::Status(302));
+        assert!(left, "{target}: {error:?}");
+        assert_eq!(server.asked().len(), 1);
+    }
+    let circle = Server::new(|host, _| {
+        let there = ("location", format!("http://{host}/adapter.zip"));
+        Some((302, vec![there], Vec::new()))
+    })
+    .await;
+    assert!(matches!(circle.refuses().await, SourceError::Redirect));
+    assert_eq!(circle.asked().len(), 6);
+}
+
+#[tokio::test]
+async fn nobody_at_the_address_is_said_without_it() {
+    let mut server = Server::new(|_, _| None).await;
+    server.url = "http://127.0.0.1:1/a.zip?token=hunter2".to_owned();
+    assert!(matches!(
+        server.refuses().await,
+        SourceError::Unreachable(_)
+    ));
+}

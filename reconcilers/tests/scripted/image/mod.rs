@@ -1,0 +1,3 @@
+mod converge;
+mod faults;
+pub mod support;

@@ -1,0 +1,14 @@
+//! Reconcilers and drivers against doubles, one action at a time, so that a test can stop the service anywhere.
+
+// Test code, although its functions bear no test attribute.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod adapter;
+mod adapter_source;
+mod agent_config;
+mod container;
+mod engine_view;
+mod image;
+mod pulls;
+mod registry;
+mod rollout;

@@ -1,0 +1,159 @@
+//! Events, logs and samples.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use reconcilers::drivers::docker::{
+    ContainerEngine, EngineError, EngineEvent, EngineStream, LABEL_OWNER, LogOptions,
+};
+
+use super::{Hand, Stage};
+
+async fn next(events: &mut EngineStream<EngineEvent>) -> (String, String) {
+    let event = tokio::time::timeout(Duration::from_secs(20), events.next())
+        .await
+        .expect("an event comes")
+        .expect("the stream goes on")
+        .unwrap();
+    (event.uid, event.action)
+}
+
+pub async fn events_tell_the_life_of_owned_containers<S: Stage>(stage: &S) {
+    let engine = stage.engine();
+    let before = stage.create("before", "u0").await;
+    let mut events = engine.events(stage.owner()).await.unwrap();
+    let mut foreign = stage.settings("u9");
+    foreign
+        .labels
+        .insert(LABEL_OWNER.to_owned(), format!("{}-other", stage.owner()));
+    let foreign = engine
+        .create(&stage.name("foreign"), &foreign)
+        .await
+        .unwrap();
+    engine.remove(&foreign).await.unwrap();
+
+    // What happened before the stream was first read is not lost.
+    let id = stage.run("seen", "u1").await;
+    let told = |action: &str| ("u1".to_owned(), action.to_owned());
+    assert_eq!(next(&mut events).await, told("create"));
+    assert_eq!(next(&mut events).await, told("start"));
+    stage
+        .hand(Hand::LimitMemory(&stage.name("seen"), 48 << 20))
+        .await;
+    assert_eq!(next(&mut events).await, told("update"));
+    engine.rename(&id, &stage.name("renamed")).await.unwrap();
+    assert_eq!(next(&mut events).await, told("rename"));
+    engine.stop(&id, Duration::ZERO).await.unwrap();
+    assert_eq!(next(&mut events).await, told("die"));
+    engine.remove(&id).await.unwrap();
+    assert_eq!(next(&mut events).await, told("destroy"));
+    engine.remove(&before).await.unwrap();
+    assert_eq!(
+        next(&mut events).await,
+        ("u0".to_owned(), "destroy".to_owned())
+    );
+}
+
+pub async fn l58_looking_at_a_container_makes_no_event<S: Stage>(stage: &S) {
+    let engine = stage.engine();
+    std::fs::write(stage.home().join("probe"), "token").unwrap();
+    let id = stage.run("watched", "u1").await;
+    let mut events = engine.events(stage.owner()).await.unwrap();
+    engine.list(stage.owner(), None).await.unwrap();
+    engine.inspect(&id).await.unwrap();
+    engine.read_file(&id, "/home/agent/probe", 1).await.unwrap();
+    engine
+        .read_file(&id, "/home/agent/probe", 10)
+        .await
+        .unwrap();
+    engine.stats(&id).await.unwrap();
+    drop(engine.logs(&id, &LogOptions::default()).await.unwrap());
+    engine.start(&id).await.unwrap();
+    engine.remove(&id).await.unwrap();
+    let (_, action) = next(&mut events).await;
+    assert_eq!(action, "die", "the removal is the first thing heard of");
+}
+
+async fn read<S: Stage>(stage: &S, id: &str, options: &LogOptions) -> String {
+    let stream = stage.engine().logs(id, options).await.unwrap();
+    let chunks: Vec<_> = stream.collect().await;
+    let bytes: Vec<u8> = chunks
+        .into_iter()
+        .flat_map(|chunk| chunk.unwrap().bytes.to_vec())
+        .collect();
+    String::from_utf8(bytes).unwrap()
+}
+
+pub async fn a_log_is_read_whole_in_part_and_followed<S: Stage>(stage: &S) {
+    let engine = stage.engine();
+    let id = stage.create("log", "u1").await;
+    assert_eq!(read(stage, &id, &LogOptions::default()).await, "");
+    engine.start(&id).await.unwrap();
+    stage.let_speak(&stage.name("log")).await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+
+    let all = read(stage, &id, &LogOptions::default()).await;
+    assert!(all.contains("config: none\n"), "{all:?}");
+    let options = LogOptions {
+        tail: Some(1),
+        ..Default::default()
+    };
+    assert_eq!(read(stage, &id, &options).await, "config: none\n");
+    let options = LogOptions {
+        tail: Some(1),
+        timestamps: true,
+        ..Default::default()
+    };
+    let line = read(stage, &id, &options).await;
+    let (time, text) = line.split_once(' ').unwrap();
+    assert_eq!(text, "config: none\n");
+    let time = schema::ids::Timestamp::parse_rfc3339(time).unwrap();
+    let after = LogOptions {
+        since: Some(time.plus(Duration::from_secs(60))),
+        ..Default::default()
+    };
+    assert_eq!(read(stage, &id, &after).await, "");
+    let before = LogOptions {
+        since: Some(time.minus(Duration::from_millis(1))),
+        ..Default::default()
+    };
+    assert!(read(stage, &id, &before).await.contains("config: none\n"));
+
+    let options = LogOptions {
+        follow: true,
+        ..Default::default()
+    };
+    let mut followed = engine.logs(&id, &options).await.unwrap();
+    let first = followed.next().await.unwrap().unwrap();
+    assert!(!first.stderr);
+    engine.stop(&id, Duration::from_secs(5)).await.unwrap();
+    let end = tokio::time::timeout(Duration::from_secs(20), async {
+        while let Some(chunk) = followed.next().await {
+            chunk.unwrap();
+        }
+    });
+    end.await.expect("a followed log ends with its process");
+    let missing = engine
+        .logs(&stage.name("nobody"), &options)
+        .await
+        .map(|_| ());
+    assert!(
+        matches!(missing, Err(EngineError::NotFound(_))),
+        "{missing:?}"
+    );
+}
+
+pub async fn a_running_container_has_stats<S: Stage>(stage: &S) {
+    let engine = stage.engine();
+    let id = stage.create("stats", "u1").await;
+    assert_eq!(engine.stats(&id).await.unwrap(), None);
+    engine.start(&id).await.unwrap();
+    let stats = engine.stats(&id).await.unwrap().unwrap();
+    assert_eq!(stats.memory_limit_bytes, 64 << 20);
+    assert!(stats.pids >= 1, "{stats:?}");
+    assert!(
+        stats.memory_bytes > 0 && stats.memory_bytes < 64 << 20,
+        "{stats:?}"
+    );
+    assert!((0.0..=1600.0).contains(&stats.cpu_percent), "{stats:?}");
+}

@@ -1,0 +1,3 @@
+//! Suites for every implementation of a part.
+
+pub mod engine;
