@@ -55,11 +55,12 @@ check: tools
 	$(CARGO) clippy -p agentyard --features fault-injection --all-targets -- -D warnings
 	$(CARGO) clippy -p schema --features real-picoclaw --test picoclaw_agent -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
+	$(NEXTEST) --test layers
 	$(MAKE) each-crate deny typos
 
 # Each crate builds alone, with no help from its siblings' features.
 each-crate:
-	for crate in schema reconcilers api; do $(CARGO) check --quiet -p $$crate || exit 1; done
+	for crate in schema reconcilers api kit; do $(CARGO) check --quiet -p $$crate || exit 1; done
 
 deny: tools
 	$(CARGO) deny --all-features check bans licenses sources

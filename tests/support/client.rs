@@ -308,12 +308,17 @@ impl Client {
         seen.await.0
     }
 
-    /// When a reconciler last began a full pass.
-    pub async fn last_resync(&self, reconciler: &str) -> String {
+    /// The live numbers of a reconciler.
+    pub async fn reconciler(&self, name: &str) -> Value {
         let body = self.get("/api/admin/reconcile").await.expect(200);
         let reconcilers = body["reconcilers"].as_array().unwrap();
-        let summary = reconcilers.iter().find(|r| r["name"] == reconciler);
-        summary.unwrap()["last_resync_at"].to_string()
+        let summary = reconcilers.iter().find(|r| r["name"] == name);
+        summary.unwrap().clone()
+    }
+
+    /// When a reconciler last began a full pass.
+    pub async fn last_resync(&self, reconciler: &str) -> String {
+        self.reconciler(reconciler).await["last_resync_at"].to_string()
     }
 
     /// The newest events of one object.

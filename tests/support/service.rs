@@ -289,7 +289,8 @@ impl Service {
         assert_eq!(status.signal(), Some(9), "{point}: {status}");
     }
 
-    /// Asks for `count` more full passes of a reconciler and waits until each was begun.
+    /// Asks for `count` more full passes of a reconciler and waits until each is over: no key waits for a worker, and
+    /// none is being reconciled.
     pub async fn passes(&self, admin: &Client, reconciler: &str, count: usize) {
         for _ in 0..count {
             let seen = admin.last_resync(reconciler).await;
@@ -297,6 +298,14 @@ impl Service {
             let asked = admin.post("/api/admin/reconcile/retry", &form).await;
             asked.expect(200);
             another_pass(admin, reconciler, &seen).await;
+            let over = eventually("the end of the full pass", seconds(60), async || {
+                let now = admin.reconciler(reconciler).await;
+                match (&now["queue_depth"], &now["in_flight"]) {
+                    (ready, busy) if *ready == 0 && *busy == 0 => Ok(()),
+                    (ready, busy) => Err(format!("{ready} wait, {busy} under way")),
+                }
+            });
+            over.await;
         }
     }
 
