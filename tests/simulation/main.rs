@@ -13,6 +13,7 @@
 mod chance;
 mod chaos;
 mod checks;
+mod creation;
 mod driver;
 mod end;
 mod files;
