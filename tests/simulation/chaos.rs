@@ -25,6 +25,7 @@ pub struct Profile {
     store_fails: u64,
     store_loses_answer: u64,
     dir_fails: u64,
+    source_fails: u64,
     process_ends: u64,
     process_refuses: u64,
     /// The agent is ready when it has made a file.
@@ -58,6 +59,7 @@ impl Profile {
             store_fails: share(30),
             store_loses_answer: share(30),
             dir_fails: share(30),
+            source_fails: share(500),
             process_ends: share(300),
             process_refuses: share(300),
             by_file: share(10) > 5,
@@ -275,6 +277,22 @@ impl Chaos {
             pace.after += Duration::from_millis(2);
         }
         pace
+    }
+
+    /// How the source of adapter packages answers.
+    pub fn source_call(&self) -> Pace {
+        if self.begin().is_none() {
+            return Pace::default();
+        }
+        let fails = self.store.per_mille(self.profile.source_fails);
+        if fails {
+            self.count("source fails");
+        }
+        Pace {
+            before: Self::latency(&self.store, self.profile.slow),
+            fails,
+            ..Pace::default()
+        }
     }
 
     /// How a process that is started now behaves.

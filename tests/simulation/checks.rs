@@ -19,6 +19,9 @@ use crate::report::Trace;
 /// The instance that the service is.
 pub const OWNER: &str = "simulated-instance";
 
+/// The variable in which containers carry the number of their adapter.
+pub const ADAPTER_VARIABLE: &str = "ADAPTER_NUMBER";
+
 /// How long a container may count as running after its end when the engine's event of it was lost: two
 /// full passes, of which the first may fail.
 const LATEST_FOUND: Duration = Duration::from_secs(180);
@@ -30,6 +33,7 @@ struct Made {
     memory_bytes: i64,
     debug: bool,
     files: String,
+    adapter: Option<String>,
 }
 
 /// When containers of one making ran the last time.
@@ -259,6 +263,30 @@ impl Monitor {
                     self.trace.count("files changed");
                 }
             }
+            Change::Moved { uid, generation } => {
+                self.line(&format!("    moved {uid} {generation}"));
+                self.trace.count("moved");
+                let now = self.now;
+                if let Some(account) = self.model.accounts.get_mut(uid) {
+                    account.push(now, |_| {});
+                    if account.container_generation() != generation.0 {
+                        self.broken(format!("I2: the move of {uid} is not one write more"));
+                    }
+                }
+            }
+            Change::AdapterInstalled { version } => {
+                self.line(&format!("    adapter {version}"));
+                self.trace.count("adapter installed");
+                let (now, number) = (self.now, number_of(version));
+                if number != self.model.published || number <= self.model.adapter {
+                    self.broken(format!("I2: adapter {version} was installed"));
+                }
+                self.model.adapter = number;
+                for account in self.model.accounts.values_mut().filter(|a| !a.deleted) {
+                    account.push(now, |wanted| wanted.adapter = number);
+                    account.user_generation += 1;
+                }
+            }
             Change::FinalizerAdded { kind, uid } => {
                 self.line(&format!("    finalizer {kind}/{uid}"));
             }
@@ -378,9 +406,15 @@ impl Monitor {
         if wanted.shall_run() {
             // Configuration is read after the row and may be newer, which makes the status one that is
             // behind, not ahead.
-            let newer = account.since(generation).iter().map(|later| Wanted {
-                memory_mb: later.memory_mb,
-                ..wanted.clone()
+            // So may the adapter be.
+            let later = account.since(generation);
+            let newer = later.iter().flat_map(|config| {
+                let adapters: BTreeSet<u32> = later.iter().map(|later| later.adapter).collect();
+                adapters.into_iter().map(|adapter| Wanted {
+                    memory_mb: config.memory_mb,
+                    adapter,
+                    ..wanted.clone()
+                })
             });
             // A container that ended by itself or by hand is found missing by the next listing, at the
             // latest. One that was asked to end before is known to be gone.
@@ -422,6 +456,7 @@ fn made(details: &ContainerDetails) -> Made {
         memory_bytes: details.settings.memory_bytes,
         debug: labels.contains_key(LABEL_DEBUG),
         files: labels.get(LABEL_CONFIG_DIGEST).cloned().unwrap_or_default(),
+        adapter: details.settings.environment.get(ADAPTER_VARIABLE).cloned(),
     }
 }
 
@@ -431,7 +466,14 @@ fn of(wanted: &Wanted) -> Made {
         memory_bytes: wanted.memory_bytes(),
         debug: wanted.debug,
         files: wanted.files.clone(),
+        adapter: Some(wanted.adapter.to_string()),
     }
+}
+
+/// The number in the version of a published adapter.
+fn number_of(version: &str) -> u32 {
+    let number = version.rsplit('.').next();
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -461,6 +503,7 @@ mod tests {
             token: String::new(),
             own_memory_mb: None,
             memory_mb: 0,
+            adapter: 0,
             files: String::new(),
             at: second(*at),
         };
@@ -482,6 +525,7 @@ mod tests {
             labels: labels
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))
                 .into(),
+            environment: [(ADAPTER_VARIABLE.to_owned(), "0".to_owned())].into(),
             ..ContainerSettings::default()
         };
         fake.hand_create("ada", &settings).unwrap();

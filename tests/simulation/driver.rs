@@ -3,12 +3,13 @@
 use schema::config::{Changes, Config, parse_patch};
 use schema::container::Desired;
 use schema::error::DbError;
-use schema::ids::{Kind, Uid, UserName};
+use schema::ids::{Generation, Kind, Uid, UserName};
+use schema::rollout::{DesiredRollout, NewRollout, RolloutKind};
 use schema::user::{NewUser, Source};
 use serde_json::{Value, json};
 
 use crate::model::{Account, Wanted};
-use crate::world::World;
+use crate::world::{World, echo};
 
 /// Few names, so that they are taken again; two of them would meet if temporary names were careless.
 pub const NAMES: [&str; 6] = ["ada", "bob", "bob.next", "eve@work", "eve+work", "zoe"];
@@ -26,6 +27,10 @@ impl World {
         self.configure(
             "agent",
             &json!({ "channel_list": { "chat": { "enabled": true } } }),
+        );
+        self.configure(
+            "adapter.source_url",
+            &json!("https://packages.example/echo.zip"),
         );
         for _ in 0..self.chance.between(1, 4) {
             self.create();
@@ -74,11 +79,7 @@ impl World {
         let Ok(name) = name.parse::<UserName>() else {
             return;
         };
-        let uid = Uid::from(format!(
-            "{:016x}{:016x}",
-            self.chance.next(),
-            self.chance.next()
-        ));
+        let uid = self.uid();
         let image = *self.chance.pick(&IMAGES).unwrap_or(&"echo:1");
         let running = !self.chance.per_mille(150);
         let new = NewUser {
@@ -115,6 +116,7 @@ impl World {
                     token: String::new(),
                     own_memory_mb: None,
                     memory_mb: monitor.model.memory_mb(),
+                    adapter: monitor.model.adapter,
                     files: String::new(),
                     at: now,
                 };
@@ -212,10 +214,16 @@ impl World {
     }
 
     fn pause_reconciler(&self) {
-        let Some(name) = self
-            .chance
-            .pick(&["*", "user", "container", "engine", "agent-config"])
-        else {
+        let Some(name) = self.chance.pick(&[
+            "*",
+            "user",
+            "container",
+            "engine",
+            "agent-config",
+            "image",
+            "rollout",
+            "adapter",
+        ]) else {
             return;
         };
         let mut monitor = self.monitor();
@@ -230,6 +238,133 @@ impl World {
         monitor.line(&format!("pause reconciler {name} {pause}"));
         drop(monitor);
         self.ground.store.set_reconciler_paused(name, pause);
+    }
+
+    /// What is asked of images, rollouts and the adapter.
+    fn ask_of_all(&self) {
+        match self.chance.below(10) {
+            0..=3 => self.ask_of_images(),
+            4..=7 => self.ask_of_rollouts(),
+            _ => self.publish_adapter(),
+        }
+    }
+
+    fn uid(&self) -> Uid {
+        Uid::from(format!(
+            "{:016x}{:016x}",
+            self.chance.next(),
+            self.chance.next()
+        ))
+    }
+
+    fn ask_of_images(&self) {
+        let images = IMAGES.map(|image| format!("docker.io/library/{image}"));
+        let Some(image) = self.chance.pick(&images) else {
+            return;
+        };
+        let (store, now) = (&self.ground.store, self.now());
+        let (what, result) = match self.chance.below(10) {
+            0..=4 => {
+                let token = format!("{:x}", self.chance.next());
+                ("pull", store.request_pull(&self.uid(), image, &token))
+            }
+            5..=7 => (
+                "remove image",
+                store.request_absent(&self.uid(), image, now),
+            ),
+            _ => ("cancel pull", store.request_cancel(&self.uid(), image, now)),
+        };
+        self.monitor().trace.count(what);
+        self.line(&format!("{what} {image}: {result:?}"));
+    }
+
+    fn ask_of_rollouts(&self) {
+        let store = &self.ground.store;
+        let all = store.peek_rollouts();
+        let some = self
+            .chance
+            .pick(&all)
+            .filter(|_| self.chance.per_mille(600));
+        let (what, result) = match some {
+            Some(row) => match self.chance.below(4) {
+                0 => ("pause rollout", store.pause_rollout(&row.uid)),
+                1 => ("resume rollout", store.resume_rollout(&row.uid)),
+                2 => ("roll back", store.roll_back_rollout(&row.uid)),
+                _ => ("cancel rollout", store.cancel_rollout(&row.uid)),
+            },
+            None => {
+                let image = *self.chance.pick(&["echo:1", "echo:2"]).unwrap_or(&"echo:2");
+                let new = NewRollout {
+                    kind: RolloutKind::Upgrade,
+                    reference: format!("docker.io/library/{image}"),
+                    source: None,
+                    max_unavailable: u32::try_from(self.chance.between(1, 3)).unwrap_or(1),
+                    pause_on_failure: self.chance.per_mille(500),
+                    health_timeout: self.chance.millis(30_000, 120_000),
+                };
+                let living = self.monitor().model.living();
+                let users: Vec<Uid> = living
+                    .into_iter()
+                    .filter(|_| self.chance.per_mille(700))
+                    .collect();
+                if users.is_empty() {
+                    return;
+                }
+                let created = store.create_rollout(&self.uid(), &new, &users, "admin", self.now());
+                ("roll out", created.map(|()| Generation(1)))
+            }
+        };
+        // What is under way decides what may be asked.
+        if result.is_ok() {
+            self.monitor().trace.count(what);
+        }
+        self.line(&format!("{what}: {result:?}"));
+    }
+
+    /// The source has a newer package; often somebody asks for it at once.
+    fn publish_adapter(&self) {
+        let number = {
+            let mut monitor = self.monitor();
+            monitor.model.published += 1;
+            monitor.model.published
+        };
+        self.line(&format!("publish adapter 2.{number}"));
+        let by_file = self.chaos.profile.by_file;
+        self.ground.packages.publish(echo(by_file, number));
+        if self.chance.per_mille(800) {
+            self.refresh_adapter();
+        }
+    }
+
+    /// Somebody asks for the newest package.
+    pub fn refresh_adapter(&self) {
+        let token = format!("{:x}", self.chance.next());
+        let result = self.ground.store.refresh_adapter(&token);
+        self.monitor().trace.count("refresh adapter");
+        self.line(&format!("refresh adapter: {result:?}"));
+    }
+
+    /// Nobody insists on the removal of an image that something foreign uses.
+    pub fn cancel_removals(&self) {
+        for row in self.ground.store.peek_images() {
+            if row.deleted_at.is_some() {
+                let store = &self.ground.store;
+                let result = store.request_cancel(&row.uid, &row.reference, self.now());
+                self.line(&format!("cancel removal of {}: {result:?}", row.reference));
+            }
+        }
+    }
+
+    /// Whoever cares for rollouts lets those go on that have paused.
+    pub fn resume_rollouts(&self) {
+        for row in self.ground.store.peek_rollouts() {
+            let paused = row.desired == DesiredRollout::Pause || row.paused_itself();
+            if paused && row.facts.finished_at.is_none() {
+                let result = self.ground.store.resume_rollout(&row.uid);
+                self.monitor().trace.count("resume rollout");
+                self.line(&format!("resume rollout {}: {result:?}", row.uid));
+            }
+        }
     }
 
     /// A user saves a channel.
@@ -261,12 +396,15 @@ impl World {
         if choice < 15 {
             return self.pause_reconciler();
         }
-        if choice < 20 {
+        if choice < 18 {
             let value = match self.chance.below(4) {
                 0 => Value::Null,
                 _ => json!(self.chance.between(1, 3) * 200),
             };
             return self.configure("container.memory_limit_mb", &value);
+        }
+        if choice < 22 {
+            return self.ask_of_all();
         }
         if choice < 23 {
             let policy = *self

@@ -4,11 +4,13 @@
 use reconcilers::container::settings::LABEL_CONFIG_DIGEST;
 use reconcilers::drivers::docker::{ContainerDetails, ContainerState, LABEL_RESTART_TOKEN};
 use reconcilers::shared::network::NETWORK;
-use schema::condition::{ConditionStatus, ConditionType, Reason, find};
+use schema::adapter::Adapter;
+use schema::adapter::store::object_uid;
+use schema::condition::{Condition, ConditionStatus, ConditionType, Reason, find};
 use schema::config::query::engine_uid;
 use schema::ids::{Generation, Kind, Uid};
 
-use crate::checks::{is_ours, uid_of};
+use crate::checks::{ADAPTER_VARIABLE, is_ours, uid_of};
 use crate::hands::CONFIG_FILE;
 use crate::model::{Account, Wanted};
 use crate::world::World;
@@ -147,9 +149,9 @@ impl World {
     }
 
     fn check_container(&self, uid: &Uid, account: &Account, wanted: &Wanted) -> Result<(), String> {
-        let (generation, status) = self
-            .ground
-            .store
+        let store = &self.ground.store;
+        let row = store.peek_container(uid).ok_or("I2: the row is gone")?;
+        let (generation, status) = store
             .peek(Kind::Container, uid)
             .ok_or("I2: the container is gone")?;
         if status.observed_generation != generation {
@@ -191,7 +193,11 @@ impl World {
             && one.container.labels.get(LABEL_CONFIG_DIGEST) == Some(&wanted.files)
             && one.settings.memory_bytes == wanted.memory_bytes()
             && one.deviations.is_empty()
-            && one.container.networks.keys().eq([NETWORK]);
+            && one.container.networks.keys().eq([NETWORK])
+            && one.settings.environment.get(ADAPTER_VARIABLE) == Some(&wanted.adapter.to_string())
+            && row
+                .pinned_image()
+                .is_none_or(|image| image == one.container.image_id);
         if as_asked {
             Ok(())
         } else {
@@ -232,10 +238,65 @@ impl World {
             .peek(Kind::Engine, &engine_uid())
             .ok_or("the engine's row is gone")?;
         let ready = find(&status.conditions, ConditionType::Ready);
-        if ready.is_some_and(|ready| ready.status == ConditionStatus::True) {
-            Ok(())
-        } else {
-            Err(format!("I4: the engine is not ready: {ready:?}"))
+        if !ready.is_some_and(|ready| ready.status == ConditionStatus::True) {
+            return Err(format!("I4: the engine is not ready: {ready:?}"));
         }
+        self.check_images()?;
+        self.check_rollouts()?;
+        self.check_adapter()
+    }
+
+    /// What of an object is known at its newest generation.
+    fn settled(&self, kind: Kind, uid: &Uid) -> Result<Condition, String> {
+        let found = self.ground.store.peek(kind, uid);
+        let (generation, status) = found.ok_or(format!("I4: {kind}/{uid} is gone"))?;
+        let ready = find(&status.conditions, ConditionType::Ready).cloned();
+        match ready {
+            Some(ready) if status.observed_generation == generation => Ok(ready),
+            _ => Err(format!("I4: {kind}/{uid} at {generation}, but {status:?}")),
+        }
+    }
+
+    /// Each image that somebody asked for is there, or is kept for those who have it.
+    fn check_images(&self) -> Result<(), String> {
+        for row in self.ground.store.peek_images() {
+            let ready = self.settled(Kind::Image, &row.uid)?;
+            let kept = row.deleted_at.is_some() && ready.reason == Reason::ImageInUse;
+            if ready.status != ConditionStatus::True && !kept {
+                return Err(format!("I4: image {}: {ready:?}", row.reference));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each rollout has ended.
+    fn check_rollouts(&self) -> Result<(), String> {
+        for row in self.ground.store.peek_rollouts() {
+            let ready = self.settled(Kind::Rollout, &row.uid)?;
+            if row.facts.finished_at.is_none() {
+                return Err(format!("I4: rollout {} goes on: {ready:?}", row.uid));
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest package of the source is in effect.
+    fn check_adapter(&self) -> Result<(), String> {
+        let ready = self.settled(Kind::Adapter, &object_uid())?;
+        let digest = |adapter: &Adapter| adapter.digest.clone();
+        let active = self
+            .ground
+            .store
+            .peek_adapter()
+            .map(|adapter| digest(&adapter));
+        let published = self
+            .ground
+            .packages
+            .published()
+            .map(|adapter| digest(&adapter));
+        if ready.status != ConditionStatus::True || active != published {
+            return Err(format!("I4: the adapter is not the newest: {ready:?}"));
+        }
+        Ok(())
     }
 }

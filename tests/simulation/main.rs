@@ -39,6 +39,17 @@ const ENOUGH: usize = 3;
 
 /// What the seeds together must have done; a simulation that does nothing finds nothing.
 const EXERCISED: &[&str] = &[
+    "adapter installed",
+    "cancel pull",
+    "cancel rollout",
+    "moved",
+    "pause rollout",
+    "pull",
+    "remove image",
+    "resume rollout",
+    "roll back",
+    "roll out",
+    "source fails",
     "answer lost",
     "by hand",
     "configuration written",

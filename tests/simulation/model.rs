@@ -17,6 +17,8 @@ pub struct Wanted {
     pub own_memory_mb: Option<i64>,
     /// What everybody has at that moment.
     pub memory_mb: i64,
+    /// The version of the adapter at that moment.
+    pub adapter: u32,
     /// What the agent's files said when this was the newest generation, as far as it matters.
     pub files: String,
     pub at: Timestamp,
@@ -100,6 +102,9 @@ pub struct Model {
     pub accounts: BTreeMap<Uid, Account>,
     pub memory_mb: Option<i64>,
     pub paused_reconcilers: Vec<&'static str>,
+    /// The version of the adapter in effect, and of the newest that the source has had.
+    pub adapter: u32,
+    pub published: u32,
 }
 
 impl Model {

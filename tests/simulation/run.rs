@@ -105,6 +105,8 @@ async fn peace(world: &mut World) {
     world.publish_late_image();
     world.resume_everything();
     world.mend_configurations();
+    world.cancel_removals();
+    world.refresh_adapter();
     let foreign_stay = world.chance.per_mille(250);
     if !foreign_stay {
         world.remove_foreign();
@@ -115,6 +117,7 @@ async fn peace(world: &mut World) {
     let mut waited = Duration::ZERO;
     let mut last = world.progress();
     while quiet < QUIET {
+        world.resume_rollouts();
         world.fake.reset_calls();
         world.wait(LOOK).await;
         if world.is_broken() {

@@ -1,6 +1,7 @@
 //! Everything that a run needs, and what happens to the service: begin, crash, takeover, end.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kit::engine::Verb;
@@ -14,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::chance::Chance;
 use crate::chaos::Chaos;
-use crate::checks::Monitor;
+use crate::checks::{ADAPTER_VARIABLE, Monitor};
 use crate::report::Trace;
 use crate::service::{Ground, Process, READY_FILE};
 
@@ -38,22 +39,23 @@ struct Leader {
     until: Option<Instant>,
 }
 
-/// How agents are run and configured, read once for all runs.
-fn echo(by_file: bool) -> Adapter {
-    let with = |readiness: Value| {
+/// How agents are run and configured by an adapter of this number, read once for all runs.
+pub fn echo(by_file: bool, number: u32) -> Adapter {
+    static READ: Mutex<BTreeMap<(bool, u32), Adapter>> = Mutex::new(BTreeMap::new());
+    let mut read = lock(&READ);
+    let adapter = read.entry((by_file, number)).or_insert_with(|| {
         kit::adapter::echo(|index| {
-            index["agent"]["environment"] = json!({ "AGENT_HOME": "${agent_dir}" });
-            index["agent"]["debug_command"] = json!(["/bin/debug"]);
-            index["agent"]["readiness"] = readiness;
+            index["adapter_version"] = json!(format!("2.{number}"));
+            let agent = &mut index["agent"];
+            agent["environment"] = json!({ ADAPTER_VARIABLE: number.to_string() });
+            agent["debug_command"] = json!(["/bin/debug"]);
+            agent["readiness"] = match by_file {
+                true => json!({ "file": READY_FILE }),
+                false => Value::Null,
+            };
         })
-    };
-    static BY_FILE: OnceLock<Adapter> = OnceLock::new();
-    static RUNNING: OnceLock<Adapter> = OnceLock::new();
-    match by_file {
-        true => BY_FILE.get_or_init(|| with(json!({ "file": READY_FILE }))),
-        false => RUNNING.get_or_init(|| with(Value::Null)),
-    }
-    .clone()
+    });
+    adapter.clone()
 }
 
 /// One simulated installation.
@@ -94,8 +96,9 @@ impl World {
             former: None,
             epoch: 0,
         };
-        let by_file = world.chaos.profile.by_file;
-        world.ground.store.activate(echo(by_file));
+        let first = echo(world.chaos.profile.by_file, 0);
+        world.ground.store.activate(first.clone());
+        world.ground.packages.publish(first);
         world.connect();
         world
     }
@@ -125,6 +128,8 @@ impl World {
         self.ground.store.on_call(move || chaos.store_call());
         let chaos = self.chaos.clone();
         self.ground.dir.on_call(move || chaos.dir_call());
+        let chaos = self.chaos.clone();
+        self.ground.packages.on_call(move || chaos.source_call());
     }
 
     pub fn now(&self) -> Timestamp {

@@ -13,7 +13,6 @@ mod store;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schema::adapter::Adapter;
 use schema::adapter::store::{AdapterFacts, Installed, object_uid};
 use schema::condition::Reason;
 use schema::config::keys;
@@ -59,16 +58,13 @@ pub enum AdapterError {
     /// The source failed.
     #[error("{0}")]
     Source(#[source] SourceError),
-    /// Reading the package crashed.
-    #[error("the package could not be read")]
-    Read(#[source] tokio::task::JoinError),
 }
 
 impl Classify for AdapterError {
     fn classify(&self) -> (ErrorClass, Reason) {
         match self {
             Self::Db(error) => error.classify(),
-            Self::Read(_) => (ErrorClass::Transient, Reason::Retrying),
+            Self::Source(SourceError::Read(_)) => (ErrorClass::Transient, Reason::Retrying),
             Self::Source(_) => (ErrorClass::Transient, Reason::AdapterSourceFailed),
         }
     }
@@ -90,14 +86,17 @@ impl AdapterReconciler {
             refresh_token: fetch.token.clone(),
             ..fetch.before.clone()
         };
-        let Answer::Package { bytes, validators } = answer else {
+        let Answer::Package {
+            package,
+            validators,
+        } = answer
+        else {
             return Ok(self.store.save_adapter_facts(&facts).await?);
         };
         facts.etag = validators.etag;
         facts.last_modified = validators.last_modified;
         facts.seen_generation = Some(fetch.active_generation);
-        let read = tokio::task::spawn_blocking(move || Adapter::from_zip(&bytes)).await;
-        let adapter = match read.map_err(AdapterError::Read)? {
+        let adapter = match package {
             Ok(adapter) => adapter,
             Err(invalid) => {
                 facts.offered = None;

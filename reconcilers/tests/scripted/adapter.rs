@@ -51,7 +51,10 @@ fn gives(bytes: Vec<u8>, etag: Option<&str>) -> Result<Answer, SourceError> {
         etag: etag.map(str::to_owned),
         last_modified: None,
     };
-    Ok(Answer::Package { bytes, validators })
+    Ok(Answer::Package {
+        package: Adapter::from_zip(&bytes).map(Box::new),
+        validators,
+    })
 }
 
 impl Yard {

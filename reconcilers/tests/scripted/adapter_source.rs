@@ -68,11 +68,15 @@ async fn a_package_comes_with_what_to_ask_with_next_time() {
     })
     .await;
     let answer = server.ask(&Validators::default()).await.unwrap();
-    let expected = Answer::Package {
-        bytes: b"zip".to_vec(),
-        validators: seen(),
+    let Answer::Package {
+        package,
+        validators,
+    } = answer
+    else {
+        panic!("{answer:?}");
     };
-    assert_eq!(answer, expected);
+    assert!(package.is_err(), "three letters are no package");
+    assert_eq!(validators, seen());
     let asked = server.asked().remove(0);
     assert_eq!(asked.header("if-none-match"), None);
     assert_eq!(asked.header("if-modified-since"), None);
@@ -135,7 +139,7 @@ async fn redirects_are_followed_in_the_same_scheme_and_not_for_ever() {
     })
     .await;
     let answer = server.ask(&Validators::default()).await.unwrap();
-    assert!(matches!(answer, Answer::Package { bytes, .. } if bytes == b"zip"));
+    assert!(matches!(answer, Answer::Package { .. }));
     let there = server.asked().remove(1).head;
     assert!(!there.contains("hunter2"), "{there}");
     for target in ["https", "ftp", "file"] {

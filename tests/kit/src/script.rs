@@ -56,6 +56,18 @@ pub enum Change {
         /// The generation that the container got by it, if it is to be restarted.
         bumped: Option<Generation>,
     },
+    /// A rollout has given a container another image.
+    Moved {
+        /// The user.
+        uid: Uid,
+        /// The generation that the container got by it.
+        generation: Generation,
+    },
+    /// The package of the source is in effect.
+    AdapterInstalled {
+        /// Its version.
+        version: String,
+    },
     /// A finalizer was added.
     FinalizerAdded {
         /// Kind of the object.

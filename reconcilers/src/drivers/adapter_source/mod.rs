@@ -6,6 +6,7 @@
 mod real;
 
 use async_trait::async_trait;
+use schema::adapter::{Adapter, InvalidPackage};
 
 pub use self::real::{HttpSource, Limits};
 
@@ -19,14 +20,14 @@ pub struct Validators {
 }
 
 /// What a source said.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// The same as when it gave these validators.
     NotModified,
-    /// A package, not looked at yet.
+    /// A package.
     Package {
-        /// Its bytes.
-        bytes: Vec<u8>,
+        /// What it says, or why it cannot be used.
+        package: Result<Box<Adapter>, InvalidPackage>,
         /// What to ask with the next time.
         validators: Validators,
     },
@@ -66,6 +67,9 @@ pub enum SourceError {
         "the source of adapter packages gave more than {0} bytes, which is more than a package may have"
     )]
     TooLarge(usize),
+    /// Reading the package crashed.
+    #[error("the package could not be read")]
+    Read(#[source] tokio::task::JoinError),
 }
 
 /// What a failed request means.

@@ -7,6 +7,8 @@ use http::HeaderMap;
 use http::header::{ETAG, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED};
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
+use schema::adapter::Adapter;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::{Answer, PackageSource, SourceError, Validators};
@@ -93,7 +95,11 @@ impl HttpSource {
             }
             bytes.extend_from_slice(&piece);
         }
-        Ok(Answer::Package { bytes, validators })
+        let read = spawn_blocking(move || Adapter::from_zip(&bytes)).await;
+        Ok(Answer::Package {
+            package: read.map_err(SourceError::Read)?.map(Box::new),
+            validators,
+        })
     }
 }
 

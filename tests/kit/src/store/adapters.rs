@@ -111,6 +111,11 @@ impl MemoryStore {
         self.ring();
     }
 
+    /// The package in effect.
+    pub fn peek_adapter(&self) -> Option<Arc<Adapter>> {
+        self.tables().packages.active.clone()
+    }
+
     /// Asks the source for a newer package.
     ///
     /// # Errors

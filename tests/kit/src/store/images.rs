@@ -165,6 +165,11 @@ impl Tables {
 }
 
 impl MemoryStore {
+    /// All images that somebody asked for.
+    pub fn peek_images(&self) -> Vec<ImageRow> {
+        self.tables().image_rows()
+    }
+
     /// Asks for a pull. `new_uid` is the uid of an image that nobody asked for before.
     ///
     /// # Errors

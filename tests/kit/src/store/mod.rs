@@ -138,6 +138,21 @@ impl MemoryStore {
         .await
     }
 
+    /// One transaction that gives containers another image.
+    async fn moved(
+        &self,
+        work: impl FnOnce(&mut Tables) -> Result<Vec<(Uid, Generation)>, DbError> + Send,
+    ) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            for (uid, generation) in work(tables)? {
+                self.tell(&Change::Moved { uid, generation });
+            }
+            self.ring();
+            Ok(())
+        })
+        .await
+    }
+
     /// One transaction of a reconciler, at the pace of the script.
     async fn transaction<T>(
         &self,
@@ -418,9 +433,8 @@ impl RolloutStore for MemoryStore {
         image: &ImageChoice,
         health_timeout: Duration,
     ) -> Result<(), DbError> {
-        let moved = |tables: &mut Tables| tables.move_targets(step, users, image, health_timeout);
-        self.transaction(moved).await?;
-        self.ring();
+        let work = |tables: &mut Tables| tables.move_targets(step, users, image, health_timeout);
+        self.moved(work).await?;
         Ok(())
     }
 
@@ -431,9 +445,8 @@ impl RolloutStore for MemoryStore {
         state: TargetState,
         message: &str,
     ) -> Result<(), DbError> {
-        let put_back = |tables: &mut Tables| tables.put_back_target(step, user, state, message);
-        self.transaction(put_back).await?;
-        self.ring();
+        self.moved(|tables| tables.put_back_target(step, user, state, message))
+            .await?;
         Ok(())
     }
 
@@ -481,9 +494,15 @@ impl AdapterStore for MemoryStore {
         asked_for: bool,
         now: Timestamp,
     ) -> Result<Installed, DbError> {
-        let install = |tables: &mut Tables| Ok(tables.install(adapter, facts, asked_for, now));
-        let installed = self.transaction(install).await?;
-        self.ring();
-        Ok(installed)
+        self.transaction(|tables| {
+            let installed = tables.install(adapter, facts, asked_for, now);
+            if installed == Installed::Newer {
+                let version = adapter.index.adapter_version.to_string();
+                self.tell(&Change::AdapterInstalled { version });
+            }
+            self.ring();
+            Ok(installed)
+        })
+        .await
     }
 }

@@ -124,7 +124,7 @@ impl Tables {
         users: &[Uid],
         image: &ImageChoice,
         health_timeout: Duration,
-    ) -> Result<(), DbError> {
+    ) -> Result<Vec<(Uid, Generation)>, DbError> {
         self.rollout_step(step)?;
         // All or none.
         for user in users {
@@ -133,10 +133,11 @@ impl Tables {
                 return Err(DbError::NotFound("object"));
             }
         }
-        for user in users {
-            self.move_target(step, user, image, health_timeout)?;
-        }
-        Ok(())
+        let moved = users.iter().map(|user| {
+            let generation = self.move_target(step, user, image, health_timeout)?;
+            Ok((user.clone(), generation))
+        });
+        moved.collect()
     }
 
     fn move_target(
@@ -145,14 +146,14 @@ impl Tables {
         user: &Uid,
         image: &ImageChoice,
         health_timeout: Duration,
-    ) -> Result<(), DbError> {
+    ) -> Result<Generation, DbError> {
         let before = self.image_of(user);
         let generation = self.set_image(user, image, Some(health_timeout))?;
         if let Some(target) = self.target(step, user)? {
             target.previous = target.previous.take().or(before);
             under_way(target, TargetState::Moving, image, generation, "", step.now);
         }
-        Ok(())
+        Ok(generation)
     }
 
     pub(super) fn put_back_target(
@@ -161,7 +162,7 @@ impl Tables {
         user: &Uid,
         state: TargetState,
         message: &str,
-    ) -> Result<(), DbError> {
+    ) -> Result<Vec<(Uid, Generation)>, DbError> {
         let target = self.target(step, user)?;
         let previous = target.and_then(|target| target.previous.clone());
         let image = previous.ok_or(DbError::NotFound("previous image"))?;
@@ -169,7 +170,7 @@ impl Tables {
         if let Some(target) = self.target(step, user)? {
             under_way(target, state, &image, generation, message, step.now);
         }
-        Ok(())
+        Ok(vec![(user.clone(), generation)])
     }
 
     pub(super) fn finish_targets(
@@ -312,6 +313,16 @@ impl MemoryStore {
             change(rollout.ok_or(DbError::NotFound("rollout"))?)?;
             tables.bump(Kind::Rollout, uid)
         })
+    }
+
+    /// All rollouts.
+    pub fn peek_rollouts(&self) -> Vec<RolloutRow> {
+        let tables = self.tables();
+        tables
+            .rollouts
+            .values()
+            .map(|rollout| rollout.row.clone())
+            .collect()
     }
 
     /// Nobody more shall be moved until it is resumed.
