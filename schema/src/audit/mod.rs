@@ -19,6 +19,7 @@ mod verify;
 mod writer;
 
 pub use chain::ChainKey;
+pub(crate) use chain::Which;
 pub use model::{About, Author, Entry, Filter, Outcome, Record};
 pub use query::{EXPORT_PAGE, append, bounds, first_since, following, found, install, list};
 pub use verify::{Problem, Verdict, verify};

@@ -59,7 +59,7 @@ impl From<UserListing> for Item {
             status: status_word(shall_run, deleted, user.generation, &user.status),
             username: user.name,
             image: user.image_ref,
-            image_id: user.facts.image_id,
+            image_id: user.image_id,
             groups: String::new(),
         }
     }
@@ -128,7 +128,7 @@ async fn candidates(
 /// Whether a user has something else than the target, as far as is known.
 fn differs(user: &UserListing, target: &str, pulled: Option<&str>) -> bool {
     let older =
-        matches!((user.facts.image_id.as_deref(), pulled), (Some(has), Some(new)) if has != new);
+        matches!((user.image_id.as_deref(), pulled), (Some(has), Some(new)) if has != new);
     older || full(&user.image_ref) != target
 }
 
