@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sqlx::FromRow;
-use strum::{Display, EnumString};
+use strum::{Display, EnumString, IntoStaticStr};
 use utoipa::ToSchema;
 
 use crate::column::{Flag, Millis};
@@ -66,7 +66,9 @@ pub enum Phase {
 }
 
 /// How far one user of a rollout is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Display, EnumString, ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Display, EnumString, IntoStaticStr, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schema(as = RolloutTargetState)]
