@@ -150,7 +150,7 @@ impl Db {
         Ok(self.readers.acquire().await?)
     }
 
-    /// A transaction that sees one moment, for reads of several tables that belong together.
+    /// A transaction that reads one moment, for reads of several tables that belong together.
     pub async fn snapshot(&self) -> Result<Transaction<'static, Any>, DbError> {
         Ok(match self.backend {
             Backend::Sqlite(_) => self.readers.begin().await?,
@@ -209,10 +209,10 @@ impl Db {
         }
     }
 
-    /// Whether changes of other processes arrive as they happen. Always true on SQLite, where
+    /// Whether changes of other processes do not arrive as they happen. Always false on SQLite, where
     /// there are none.
-    pub fn hears_others(&self) -> bool {
-        !self.ringer.is_deaf()
+    pub fn is_degraded(&self) -> bool {
+        self.ringer.is_degraded()
     }
 
     /// Whether a trivial query is answered.

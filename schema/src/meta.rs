@@ -43,7 +43,7 @@ pub async fn take_guard(tx: &mut Tx, name: &'static str) -> Result<i64, DbError>
     scalar_optional!(tx, TAKE_GUARD, name)?.ok_or(DbError::NotFound("guard row"))
 }
 
-/// The identity of this installation: made once, carried by every object it owns in the world. Tells
+/// The identity of this installation: made once, carried by every object it owns in the world. Also returns
 /// whether it was made just now, by this transaction, which therefore begins the installation.
 pub async fn ensure_instance_id(tx: &mut Tx) -> Result<(String, bool), DbError> {
     let inserted = execute!(tx, INSERT_META, "instance_id", Uid::random())?;

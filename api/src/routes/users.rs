@@ -122,10 +122,10 @@ pub struct Item {
 impl From<UserListing> for Item {
     fn from(user: UserListing) -> Self {
         let desired = user.desired.unwrap_or(Desired::Stopped);
-        let shall_run = desired == Desired::Running && !user.disabled;
+        let desired_running = desired == Desired::Running && !user.disabled;
         let deleted = user.deleted_at.is_some();
         Self {
-            status: status_word(shall_run, deleted, user.generation, &user.status),
+            status: status_word(desired_running, deleted, user.generation, &user.status),
             username: user.name,
             source: user.source,
             role: Role::User,

@@ -93,7 +93,7 @@ impl About {
         self
     }
 
-    /// What else is worth telling. Never a secret: names of keys, not their values.
+    /// What else is worth recording. Never a secret: names of keys, not their values.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = detail.into();

@@ -12,13 +12,13 @@ use crate::container::status_word;
 use crate::ids::{Generation, Kind, Uid};
 use crate::object::StatusRow;
 
-/// How far a watcher has seen, in the history of one installation. Its text form is
+/// How far a watcher has read, in the history of one installation. Its text form is
 /// `<installation>-<version>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
     /// Whose history: the identity of the installation.
     pub instance: String,
-    /// The newest version that was seen.
+    /// The newest version that was read.
     pub version: i64,
 }
 
@@ -98,7 +98,7 @@ impl Filter {
 /// What has changed since a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
-    /// In the order of their versions; whoever has read them has seen everything up to `through`.
+    /// In the order of their versions; whoever has read them knows everything up to `through`.
     Changes {
         /// The newest version of each object that changed.
         changes: Vec<Change>,

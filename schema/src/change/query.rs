@@ -116,7 +116,7 @@ pub(crate) async fn newest(connection: &mut AnyConnection) -> Result<i64, DbErro
     scalar!(connection, NEWEST)
 }
 
-/// Where the history stands: everything that this connection can see has happened until then.
+/// Where the history stands: everything that this connection can read has happened until then.
 pub async fn position(connection: &mut AnyConnection) -> Result<Position, DbError> {
     let State {
         version, instance, ..
@@ -124,7 +124,7 @@ pub async fn position(connection: &mut AnyConnection) -> Result<Position, DbErro
     Ok(Position { instance, version })
 }
 
-/// What has changed since a position, at most `limit` objects. Needs a connection that sees one
+/// What has changed since a position, at most `limit` objects. Needs a connection that reads one
 /// moment: [`crate::db::Db::snapshot`].
 pub async fn after(
     connection: &mut AnyConnection,
@@ -167,7 +167,7 @@ pub async fn after(
 }
 
 /// Forgets purged objects beyond the newest `kept`, and those whose removal was asked for before
-/// `oldest`. Whoever has not seen them yet must list again.
+/// `oldest`. Whoever has not read them yet must list again.
 pub async fn prune(tx: &mut Tx, kept: i64, oldest: Timestamp) -> Result<u64, DbError> {
     // Nobody adds or forgets meanwhile, so the floor is exact.
     take(tx, 0).await?;

@@ -113,7 +113,7 @@ impl ContainerRow {
     }
 
     /// Whether it is to run, all things considered.
-    pub fn shall_run(&self) -> bool {
+    pub fn desired_running(&self) -> bool {
         self.desired == Desired::Running && !self.disabled && self.deleted_at.is_none()
     }
 }
@@ -121,7 +121,7 @@ impl ContainerRow {
 /// What the container reconciler remembers between passes.
 #[derive(Debug, Clone, PartialEq, Default, FromRow)]
 pub struct ContainerFacts {
-    /// The engine's id of the container last seen ready.
+    /// The engine's id of the container last observed ready.
     pub engine_id: Option<String>,
     /// The reference that `image_id` was resolved from.
     pub image_ref: Option<String>,
@@ -133,7 +133,7 @@ pub struct ContainerFacts {
     pub ip: Option<String>,
     /// When that container was started.
     pub started_at: Option<Timestamp>,
-    /// When it was first seen ready after that start.
+    /// When it was first observed ready after that start.
     pub ready_at: Option<Timestamp>,
     /// Exits in a row that nobody asked for.
     #[sqlx(try_from = "i64")]
@@ -176,7 +176,7 @@ pub enum StatusWord {
 }
 
 /// The word for a container that is not observed: as it was when it last was, whatever is desired now.
-fn last_seen(ready: &Condition) -> StatusWord {
+fn last_observed(ready: &Condition) -> StatusWord {
     match (ready.status, ready.reason) {
         (ConditionStatus::True, Reason::Running) => StatusWord::Running,
         (ConditionStatus::True, Reason::Stopped) => StatusWord::Stopped,
@@ -188,7 +188,7 @@ fn last_seen(ready: &Condition) -> StatusWord {
 /// Derives the word from what is desired and what was observed: never `running` before an observation
 /// of this generation said so.
 pub fn status_word(
-    shall_run: bool,
+    desired_running: bool,
     deleted: bool,
     generation: Generation,
     status: &StatusRow,
@@ -196,7 +196,7 @@ pub fn status_word(
     if deleted {
         return StatusWord::Deleting;
     }
-    let under_way = if shall_run {
+    let under_way = if desired_running {
         StatusWord::Starting
     } else {
         StatusWord::Stopping
@@ -205,14 +205,14 @@ pub fn status_word(
     if status.observed_generation < generation {
         let paused = condition::find(&status.conditions, ConditionType::Paused);
         return match paused.filter(|paused| paused.status == ConditionStatus::True) {
-            Some(_) => ready.map_or(StatusWord::Unknown, last_seen),
+            Some(_) => ready.map_or(StatusWord::Unknown, last_observed),
             None => under_way,
         };
     }
     match ready {
         None => under_way,
         Some(ready) => match ready.status {
-            ConditionStatus::True if shall_run => StatusWord::Running,
+            ConditionStatus::True if desired_running => StatusWord::Running,
             ConditionStatus::True => StatusWord::Stopped,
             ConditionStatus::Unknown => StatusWord::Unknown,
             ConditionStatus::False if ready.reason.needs_action() => StatusWord::Failed,
@@ -225,17 +225,17 @@ pub fn status_word(
 mod tests {
     use super::*;
 
-    fn word(shall_run: bool, conditions: Vec<Condition>) -> StatusWord {
+    fn word(desired_running: bool, conditions: Vec<Condition>) -> StatusWord {
         let status = StatusRow {
             observed_generation: Generation(1),
             conditions,
             ..StatusRow::default()
         };
-        status_word(shall_run, false, Generation(2), &status)
+        status_word(desired_running, false, Generation(2), &status)
     }
 
     #[test]
-    fn l59_what_is_paused_is_as_it_was_last_seen_and_not_on_its_way() {
+    fn l59_what_is_paused_is_as_it_was_last_observed_and_not_on_its_way() {
         let paused = Condition::new(
             ConditionType::Paused,
             ConditionStatus::True,
@@ -253,13 +253,16 @@ mod tests {
             word(true, vec![ready(Reason::Running)]),
             StatusWord::Starting
         );
-        for (shall_run, seen, expected) in [
+        for (desired_running, observed, expected) in [
             (true, ready(Reason::Running), StatusWord::Running),
             (false, ready(Reason::Running), StatusWord::Running),
             (true, ready(Reason::Stopped), StatusWord::Stopped),
             (true, lost, StatusWord::Unknown),
         ] {
-            assert_eq!(word(shall_run, vec![seen, paused.clone()]), expected);
+            assert_eq!(
+                word(desired_running, vec![observed, paused.clone()]),
+                expected
+            );
         }
         assert_eq!(word(true, vec![paused]), StatusWord::Unknown);
     }

@@ -45,7 +45,7 @@ statements! {
     SET_RESTART_TOKEN = "UPDATE containers SET desired = 'running', debug = $3, restart_token = $2 WHERE uid = $1";
     /// A fresh container, if it is to run at all.
     SET_FRESH_TOKEN = "UPDATE containers SET restart_token = $2, debug = 0 WHERE uid = $1";
-    /// Own limits; NULL = as configured for everybody.
+    /// Its limits; NULL = as configured for everybody.
     SET_LIMITS = "UPDATE containers SET cpu_limit = $2, memory_limit_mb = $3 WHERE uid = $1";
     /// Another image.
     SET_IMAGE = "UPDATE containers SET image_ref = $2, image_id = $3, image_digest = $4, health_timeout_ms = $5 WHERE uid = $1";
@@ -126,7 +126,7 @@ pub async fn request_fresh(tx: &mut Tx, uid: &Uid, token: &str) -> Result<Genera
     Ok(generation)
 }
 
-/// Records own limits of one container; `None` = as configured for everybody.
+/// Records limits of one container; `None` = as configured for everybody.
 pub async fn set_limits(
     tx: &mut Tx,
     uid: &Uid,

@@ -66,7 +66,7 @@ statements! {
     /// One more change of desired state; with `$3`, only if that is still the generation.
     BUMP = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL \
             AND generation = coalesce(CAST($3 AS BIGINT), generation) RETURNING generation";
-    /// The same, as part of a change of many objects; not so while a change of this one alone waits to be seen.
+    /// The same, as part of a change of many objects; not so while a change of this one alone waits to be observed.
     BUMP_IN_BULK = "UPDATE objects SET generation = generation + 1, bulk_generation = CASE WHEN bulk_generation = generation \
                     OR generation <= coalesce((SELECT observed_generation FROM object_status s WHERE s.kind = objects.kind AND s.uid = objects.uid), 0) \
                     THEN generation + 1 ELSE bulk_generation END \

@@ -150,7 +150,7 @@ impl Progress {
 pub struct Count {
     /// How far.
     pub progress: Progress,
-    /// When the last of its objects got where it is; `None` before the first one was seen.
+    /// When the last of its objects got where it is; `None` before the first one was observed.
     pub since: Option<Timestamp>,
 }
 

@@ -63,7 +63,7 @@ statements! {
     );
     /// How many users of a rollout are how far, and when the last of them got there.
     ROLLOUT_STATES = "SELECT state, count(*) AS objects, max(coalesce(finished_at, moved_at)) AS since FROM rollout_targets WHERE rollout_uid = $1 GROUP BY state";
-    /// Forgets some of the oldest operations that have ended: whose every object was seen with what was asked for, or is gone.
+    /// Forgets some of the oldest operations that have ended: whose every object was observed with what was asked for, or is gone.
     /// Those that rollouts belong to stay, since one can go back to before them.
     PRUNE = "DELETE FROM operations WHERE id IN (SELECT p.id FROM operations p WHERE p.created_at < $1 \
              AND p.id NOT IN (SELECT id FROM operations ORDER BY created_at DESC, id DESC LIMIT $2) \

@@ -149,7 +149,7 @@ pub struct RolloutRow {
     /// How long a user's new container may take to become ready.
     #[sqlx(rename = "health_timeout_ms", try_from = "Millis")]
     pub health_timeout: Duration,
-    /// What people want of it now.
+    /// What is desired of it now.
     pub desired: DesiredRollout,
     /// Raised by each resume: the image is pulled and resolved once more.
     pub attempt: i64,
@@ -170,7 +170,7 @@ impl RolloutRow {
         self.facts.paused_attempt == self.attempt
     }
 
-    /// How far it is, all things considered: what people want by now counts before its reconciler has
+    /// How far it is, all things considered: what is desired by now counts before its reconciler has
     /// taken note.
     pub fn phase(&self) -> Phase {
         if self.facts.finished_at.is_some() {
@@ -240,14 +240,14 @@ pub struct RolloutTarget {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetContainer {
     /// Whether it is to run, all things considered.
-    pub shall_run: bool,
+    pub desired_running: bool,
     /// The reference it has now.
     pub image_ref: String,
     /// What that means, once it is known.
     pub image_id: Option<String>,
     /// Its newest generation.
     pub generation: Generation,
-    /// The newest generation its reconciler has seen.
+    /// The newest generation its reconciler has observed.
     pub observed_generation: Generation,
     /// What is known of it.
     pub ready: Option<Condition>,
@@ -273,7 +273,7 @@ impl From<PreviousImage> for Option<ImageChoice> {
 #[derive(FromRow)]
 pub(super) struct RawContainer {
     #[sqlx(try_from = "Flag")]
-    shall_run: bool,
+    desired_running: bool,
     image_ref: Option<String>,
     current_id: Option<String>,
     container_generation: Option<Generation>,
@@ -284,7 +284,7 @@ pub(super) struct RawContainer {
 impl From<RawContainer> for Option<TargetContainer> {
     fn from(raw: RawContainer) -> Self {
         Some(TargetContainer {
-            shall_run: raw.shall_run,
+            desired_running: raw.desired_running,
             image_ref: raw.image_ref?,
             image_id: raw.current_id,
             generation: raw.container_generation?,

@@ -55,7 +55,7 @@ statements! {
     UNFINISHED = "SELECT uid FROM rollout_facts WHERE finished_at IS NULL ORDER BY uid";
     /// Users of a rollout with their containers, in order.
     TARGETS = concat!("SELECT t.uid, t.name, t.state, t.image_id, t.previous_ref, t.previous_id, t.previous_digest, t.generation, t.moved_at, t.finished_at, t.message, \
-               CASE WHEN c.desired = 'running' AND u.disabled = 0 THEN 1 ELSE 0 END AS shall_run, c.image_ref, coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS current_id, \
+               CASE WHEN c.desired = 'running' AND u.disabled = 0 THEN 1 ELSE 0 END AS desired_running, c.image_ref, coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS current_id, \
                o.generation AS container_generation, ", status_columns!(), " \
                FROM rollout_targets t LEFT JOIN containers c ON c.uid = t.uid LEFT JOIN users u ON u.uid = t.uid \
                LEFT JOIN container_facts f ON f.uid = t.uid \
@@ -75,7 +75,7 @@ statements! {
     /// Records one of its users, in the given order.
     INSERT_TARGET = "INSERT INTO rollout_targets (rollout_uid, uid, name, position, state) \
                      SELECT $1, u.uid, u.name, CAST($3 AS BIGINT), 'pending' FROM users u WHERE u.uid = $2";
-    /// What people want of it now.
+    /// What is desired of it now.
     SET_DESIRED = "UPDATE rollouts SET desired = $2 WHERE uid = $1";
     /// It goes on, with the image resolved once more.
     SET_RESUMED = "UPDATE rollouts SET desired = 'run', attempt = attempt + 1 WHERE uid = $1";

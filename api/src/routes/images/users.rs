@@ -53,10 +53,10 @@ pub struct Item {
 
 impl From<UserListing> for Item {
     fn from(user: UserListing) -> Self {
-        let shall_run = user.desired == Some(Desired::Running) && !user.disabled;
+        let desired_running = user.desired == Some(Desired::Running) && !user.disabled;
         let deleted = user.deleted_at.is_some();
         Self {
-            status: status_word(shall_run, deleted, user.generation, &user.status),
+            status: status_word(desired_running, deleted, user.generation, &user.status),
             username: user.name,
             image: user.image_ref,
             image_id: user.image_id,
