@@ -16,6 +16,28 @@ use crate::statement::{
 /// Entries of an export that are read at once.
 pub const EXPORT_PAGE: i64 = 500;
 
+/// Columns of an entry.
+macro_rules! select_entry {
+    ($rest:expr) => {
+        concat!(
+            "SELECT seq, at, actor, address, action, object, outcome, detail, request_id, hash FROM audit ",
+            $rest
+        )
+    };
+}
+
+/// The entries of a [`Filter`].
+macro_rules! matching {
+    ($rest:literal) => {
+        concat!(
+            "WHERE ($1 = '' OR lower(actor) = $1) AND ($2 = '' OR action = $2) AND at >= $3 \
+             AND (',' || lower(object) || ',') LIKE $4 ESCAPE '!' \
+             AND lower(actor || ' ' || address || ' ' || action || ' ' || object || ' ' || outcome || ' ' || detail || ' ' || request_id) LIKE $5 ESCAPE '!' ",
+            $rest
+        )
+    };
+}
+
 statements! {
     /// Takes the head for the rest of the transaction, for the next entry: a second writer waits here,
     /// so that numbers have no gap and the chain no fork. Beyond every entry there is, too: a head that was
@@ -32,19 +54,11 @@ statements! {
     INSERT = "INSERT INTO audit (seq, at, actor, address, action, object, outcome, detail, request_id, hash) \
               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     /// One page, newest first; the object is one of those named, and the texts are in lower case.
-    LIST = "SELECT seq, at, actor, address, action, object, outcome, detail, request_id, hash FROM audit \
-            WHERE ($1 = '' OR lower(actor) = $1) AND ($2 = '' OR action = $2) AND at >= $3 \
-            AND (',' || lower(object) || ',') LIKE $4 ESCAPE '!' \
-            AND lower(actor || ' ' || address || ' ' || action || ' ' || object || ' ' || outcome || ' ' || detail || ' ' || request_id) LIKE $5 ESCAPE '!' \
-            ORDER BY seq DESC LIMIT $6 OFFSET $7";
+    LIST = select_entry!(matching!("ORDER BY seq DESC LIMIT $6 OFFSET $7"));
     /// How many `LIST` would give without paging.
-    COUNT = "SELECT count(*) FROM audit \
-             WHERE ($1 = '' OR lower(actor) = $1) AND ($2 = '' OR action = $2) AND at >= $3 \
-             AND (',' || lower(object) || ',') LIKE $4 ESCAPE '!' \
-             AND lower(actor || ' ' || address || ' ' || action || ' ' || object || ' ' || outcome || ' ' || detail || ' ' || request_id) LIKE $5 ESCAPE '!'";
+    COUNT = concat!("SELECT count(*) FROM audit ", matching!(""));
     /// The next entries.
-    FOLLOWING = "SELECT seq, at, actor, address, action, object, outcome, detail, request_id, hash FROM audit \
-                 WHERE seq > $1 ORDER BY seq LIMIT $2";
+    FOLLOWING = select_entry!("WHERE seq > $1 ORDER BY seq LIMIT $2");
     /// The first entry that is not older than a moment.
     FIRST_SINCE = "SELECT seq FROM audit WHERE at >= $1 ORDER BY seq LIMIT 1";
     /// The oldest and the newest entry; 0 without any.

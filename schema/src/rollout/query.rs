@@ -20,8 +20,18 @@ use crate::statement::{
 };
 use crate::{container, meta, object, operation};
 
-macro_rules! select_rollout {
+/// Rollouts found by `$1`, a LIKE pattern on id, reference and actor.
+macro_rules! matching {
     ($rest:literal) => {
+        concat!(
+            "WHERE lower(r.uid) LIKE $1 ESCAPE '!' OR lower(r.reference) LIKE $1 ESCAPE '!' OR lower(p.actor) LIKE $1 ESCAPE '!' ",
+            $rest
+        )
+    };
+}
+
+macro_rules! select_rollout {
+    ($rest:expr) => {
         concat!(
             "SELECT r.uid, r.type, r.reference, r.source, r.max_unavailable, r.pause_on_failure, r.health_timeout_ms, r.desired, r.attempt, \
              o.generation, p.actor, p.created_at, f.image_id, f.image_digest, f.resolved_attempt, f.paused_attempt, f.phase, f.message, f.finished_at \
@@ -36,19 +46,15 @@ statements! {
     /// Reads one rollout.
     GET = select_rollout!("WHERE r.uid = $1");
     /// One page of rollouts, newest first; `$1` is a LIKE pattern on id, reference and actor.
-    LIST = select_rollout!(
-        "WHERE lower(r.uid) LIKE $1 ESCAPE '!' OR lower(r.reference) LIKE $1 ESCAPE '!' OR lower(p.actor) LIKE $1 ESCAPE '!' \
-         ORDER BY p.created_at DESC, r.uid DESC LIMIT $2 OFFSET $3"
-    );
+    LIST = select_rollout!(matching!("ORDER BY p.created_at DESC, r.uid DESC LIMIT $2 OFFSET $3"));
     /// How many there are that fit.
-    COUNT = "SELECT count(*) FROM rollouts r JOIN operations p ON p.id = r.uid \
-             WHERE lower(r.uid) LIKE $1 ESCAPE '!' OR lower(r.reference) LIKE $1 ESCAPE '!' OR lower(p.actor) LIKE $1 ESCAPE '!'";
+    COUNT = concat!("SELECT count(*) FROM rollouts r JOIN operations p ON p.id = r.uid ", matching!(""));
     /// How many users of each rollout of such a page are how far.
-    LIST_STATES = "SELECT t.rollout_uid, t.state, count(*) FROM rollout_targets t JOIN \
-                   (SELECT r.uid FROM rollouts r JOIN operations p ON p.id = r.uid \
-                    WHERE lower(r.uid) LIKE $1 ESCAPE '!' OR lower(r.reference) LIKE $1 ESCAPE '!' OR lower(p.actor) LIKE $1 ESCAPE '!' \
-                    ORDER BY p.created_at DESC, r.uid DESC LIMIT $2 OFFSET $3) page ON page.uid = t.rollout_uid \
-                   GROUP BY t.rollout_uid, t.state";
+    LIST_STATES = concat!(
+        "SELECT t.rollout_uid, t.state, count(*) FROM rollout_targets t JOIN (SELECT r.uid FROM rollouts r JOIN operations p ON p.id = r.uid ",
+        matching!("ORDER BY p.created_at DESC, r.uid DESC LIMIT $2 OFFSET $3"),
+        ") page ON page.uid = t.rollout_uid GROUP BY t.rollout_uid, t.state"
+    );
     /// How many users of one rollout are how far.
     STATES = "SELECT state, count(*) FROM rollout_targets WHERE rollout_uid = $1 GROUP BY state";
     /// Those that have not ended.
