@@ -12,7 +12,7 @@ use futures::stream::BoxStream;
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::{Generation, Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
-pub use schema::live::{LiveNumbers, LocalImage, NextReconciliation, Trigger, Usage};
+pub use schema::live::{LiveNumbers, LocalImage, LookBy, NextLook, Usage};
 use secrecy::SecretString;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -278,7 +278,7 @@ pub trait Reconcilers: Send + Sync + 'static {
     /// A sentence that says why the object cannot be observed now.
     async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Plan>, String>;
     /// When an object is looked at next; `None` on a standby, which does not know.
-    fn next_reconciliation(&self, reconciler: &str, key: &str) -> Option<NextReconciliation>;
+    fn next_look(&self, reconciler: &str, key: &str) -> Option<NextLook>;
     /// Asks for a pass over one object at once, back-off or not.
     fn retry(&self, reconciler: &str, key: &str);
     /// Asks one reconciler, or all, to look at everything at once.

@@ -33,7 +33,7 @@ use crate::input::{Input, Nothing};
 use crate::ports::{
     AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
     EngineState, Health, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogQuery,
-    LogStream, NextReconciliation, PartHealth, Plan, PortError, Pulls, Reconcilers, RegistryError,
+    LogStream, NextLook, PartHealth, Plan, PortError, Pulls, Reconcilers, RegistryError,
     RegistryTags, Usage,
 };
 use crate::reply::Reply;
@@ -161,7 +161,7 @@ impl Reconcilers for Nowhere {
         Ok(None)
     }
 
-    fn next_reconciliation(&self, _: &str, _: &str) -> Option<NextReconciliation> {
+    fn next_look(&self, _: &str, _: &str) -> Option<NextLook> {
         None
     }
 

@@ -40,9 +40,9 @@ pub struct LocalImage {
     pub created_at: Timestamp,
 }
 
-/// What leads to the next reconciliation of an object.
+/// What leads to the next look at an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trigger {
+pub enum LookBy {
     /// A pass is under way, or about to begin.
     Now,
     /// The end of a back-off, or of a wait that the last pass asked for.
@@ -53,11 +53,11 @@ pub enum Trigger {
     Resume,
 }
 
-/// When an object is reconciled next without anybody's doing.
+/// When an object is looked at next without anybody's doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NextReconciliation {
+pub struct NextLook {
     /// What leads to it.
-    pub by: Trigger,
+    pub by: LookBy,
     /// When; `None` while nothing is planned.
     pub at: Option<Timestamp>,
 }

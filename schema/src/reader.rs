@@ -18,7 +18,7 @@ impl Db {
     }
 }
 
-/// A connection whose reads all show one state.
+/// A connection whose reads all see one state.
 pub type Snapshot = Transaction<'static, Any>;
 
 impl Reader {

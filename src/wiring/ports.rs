@@ -5,8 +5,8 @@ use std::sync::Arc;
 use api::ports::{
     AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
     EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LocalImage,
-    LogQuery, LogStream, Mount, NextReconciliation, Plan, PortError, Pulls as PullsPort,
-    Reconcilers, RegistryError, RegistryTags, Usage,
+    LogQuery, LogStream, Mount, NextLook, Plan, PortError, Pulls as PullsPort, Reconcilers,
+    RegistryError, RegistryTags, Usage,
 };
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -254,9 +254,9 @@ impl Reconcilers for Ports {
         }
     }
 
-    fn next_reconciliation(&self, reconciler: &str, key: &str) -> Option<NextReconciliation> {
+    fn next_look(&self, reconciler: &str, key: &str) -> Option<NextLook> {
         let handle = self.handles.iter().find(|h| h.name() == reconciler)?;
-        handle.next_reconciliation(key)
+        handle.next_look(key)
     }
 
     fn retry(&self, reconciler: &str, key: &str) {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use schema::condition::{Condition, Reason};
 use schema::ids::{Generation, Timestamp};
-use schema::live::{LiveNumbers, NextReconciliation};
+use schema::live::{LiveNumbers, NextLook};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -68,7 +68,7 @@ pub trait ReconcilerHandle: Send + Sync {
     /// When a failing key is tried again; `None` when it is not in back-off.
     fn next_attempt(&self, key: &str) -> Option<Timestamp>;
     /// When an object is looked at next; `None` on a standby, which does not know.
-    fn next_reconciliation(&self, key: &str) -> Option<NextReconciliation>;
+    fn next_look(&self, key: &str) -> Option<NextLook>;
     /// Looks at once for changes of desired state, and begins a full pass.
     fn wake(&self);
 }

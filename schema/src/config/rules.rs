@@ -5,7 +5,7 @@ use std::str::FromStr;
 use cidr::{IpCidr, Ipv4Cidr};
 use url::{Host, Url};
 
-use crate::image::ImageReference;
+use crate::image::{ImageReference, is_tag};
 
 /// A rule for one text.
 pub type Rule = fn(&str) -> Result<String, &'static str>;
@@ -102,7 +102,7 @@ text_rules! {
         "must be an image name such as docker.io/sipeed/picoclaw, in lower case, without tag and digest";
 
     /// An image tag.
-    image_tag(text) = is_image_tag(text),
+    image_tag(text) = is_tag(text),
         "must be an image tag: 1 to 128 characters of A-Z a-z 0-9 _ . - that begin with none of . -";
 
     /// Nothing, or the name of a time zone.
@@ -232,12 +232,6 @@ fn is_image_name(text: &str) -> bool {
         !text.contains('@') && reference.tag() == Some("latest") && !text.ends_with(":latest")
     };
     text.parse().is_ok_and(is_name)
-}
-
-fn is_image_tag(text: &str) -> bool {
-    let reads_back =
-        |reference: ImageReference| reference.tag() == Some(text) && reference.digest().is_none();
-    format!("image:{text}").parse().is_ok_and(reads_back)
 }
 
 fn is_timezone(text: &str) -> bool {
