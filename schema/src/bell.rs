@@ -15,7 +15,7 @@ struct Count {
     rings: u64,
     reconnects: u64,
     /// The transport is down: only rings of this process arrive.
-    deaf: bool,
+    degraded: bool,
 }
 
 /// The side that rings.
@@ -51,10 +51,10 @@ impl Ringer {
             .send_modify(|count| count.rings = count.rings.wrapping_add(1));
     }
 
-    /// The transport is down. Nobody is woken for it: there is nothing to be seen yet.
+    /// The transport is down. Nobody is woken for it: there is nothing to read yet.
     pub fn disconnected(&self) {
         self.0.send_if_modified(|count| {
-            count.deaf = true;
+            count.degraded = true;
             false
         });
     }
@@ -63,13 +63,13 @@ impl Ringer {
     pub fn reconnected(&self) {
         self.0.send_modify(|count| {
             count.reconnects = count.reconnects.wrapping_add(1);
-            count.deaf = false;
+            count.degraded = false;
         });
     }
 
     /// Whether only rings of this process arrive, because the transport is down.
-    pub fn is_deaf(&self) -> bool {
-        self.0.borrow().deaf
+    pub fn is_degraded(&self) -> bool {
+        self.0.borrow().degraded
     }
 
     /// Another listener.
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_ring_during_the_query_is_heard_after_it() {
+    async fn a_ring_during_the_query_leads_to_another() {
         let (ringer, mut bell) = bell();
         ringer.ring();
         bell.rung().await.unwrap();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_interruption_is_told_once_to_each_listener() {
+    async fn an_interruption_is_reported_once_to_each_listener() {
         let (ringer, mut first) = bell();
         ringer.reconnected();
         let mut late = ringer.subscribe();
@@ -127,16 +127,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn l57_a_bell_whose_transport_is_down_is_deaf_until_it_is_back() {
+    async fn l57_a_bell_whose_transport_is_down_is_degraded_until_it_is_back() {
         let (ringer, mut bell) = bell();
-        assert!(!ringer.is_deaf());
+        assert!(!ringer.is_degraded());
         ringer.disconnected();
-        assert!(ringer.is_deaf());
+        assert!(ringer.is_degraded());
         ringer.ring();
         bell.rung().await.unwrap();
-        assert!(ringer.is_deaf(), "an own ring says nothing of the others'");
+        assert!(
+            ringer.is_degraded(),
+            "a ring of this process says nothing of the others'"
+        );
         ringer.reconnected();
-        assert!(!ringer.is_deaf());
+        assert!(!ringer.is_degraded());
         assert!(bell.listen());
     }
 

@@ -52,307 +52,185 @@ pub enum ConditionStatus {
     Unknown,
 }
 
-/// Why a condition has its status: a stable word for programs, with a remedy for operators.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::IntoStaticStr,
-    strum::EnumString,
-    strum::VariantArray,
-    utoipa::ToSchema,
-)]
-#[schema(example = "Running")]
-pub enum Reason {
+/// Needs manual action before it can become `Ready=True`.
+const MANUAL: bool = true;
+/// Passes by itself, or is nothing to pass.
+const AUTOMATIC: bool = false;
+
+/// A row for each reason: who has to act, one line that says what to do about it (empty when there is nothing to
+/// do), and what the next reconciliation does by itself (empty when nothing is wrong).
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $name:ident => $needs_action:expr, $remedy:literal, $next_try:literal;)+) => {
+        /// Why a condition has its status: a stable word for programs, with a remedy for operators.
+        #[derive(
+            Debug,
+            Clone,
+            Copy,
+            PartialEq,
+            Eq,
+            Hash,
+            Serialize,
+            Deserialize,
+            strum::Display,
+            strum::IntoStaticStr,
+            strum::EnumString,
+            strum::VariantArray,
+            utoipa::ToSchema,
+        )]
+        #[schema(example = "Running")]
+        pub enum Reason {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Reason {
+            /// Whether manual action is needed before this can become `Ready=True`: for a caller who waits, a failure.
+            pub fn needs_action(self) -> bool {
+                match self {
+                    $(Self::$name => $needs_action,)+
+                }
+            }
+
+            /// One line that says what to do about it; empty when there is nothing to do.
+            pub fn remedy(self) -> &'static str {
+                match self {
+                    $(Self::$name => $remedy,)+
+                }
+            }
+
+            /// What the next reconciliation does by itself; empty when nothing is wrong.
+            pub fn next_try(self) -> &'static str {
+                match self {
+                    $(Self::$name => $next_try,)+
+                }
+            }
+        }
+    };
+}
+
+reasons! {
     /// Nothing was observed yet.
-    Pending,
+    Pending => AUTOMATIC, "Wait; reconciliation continues automatically.", "the next step is taken";
     /// Observed as desired: running and ready.
-    Running,
+    Running => AUTOMATIC, "", "";
     /// Observed as desired: stopped on purpose.
-    Stopped,
+    Stopped => AUTOMATIC, "", "";
     /// Observed as desired (objects that neither run nor stop).
-    Converged,
+    Converged => AUTOMATIC, "", "";
     /// Steps towards the desired state are under way.
-    Progressing,
+    Progressing => AUTOMATIC, "Wait; reconciliation continues automatically.", "the next step is taken";
     /// Started, but the readiness check has not passed yet.
-    NotReady,
+    NotReady => AUTOMATIC, "Wait; read the container's log if it does not become ready.",
+        "the readiness check is repeated";
     /// The container engine cannot be reached.
-    EngineUnavailable,
+    EngineUnavailable => AUTOMATIC, "Start the container engine or correct --docker-host; recovery is automatic.",
+        "the connection to the engine is retried";
     /// The container engine speaks an API older than 1.41.
-    EngineTooOld,
+    EngineTooOld => MANUAL, "Upgrade the engine to Docker 20.10 (API 1.41) or newer.",
+        "the engine's version is checked again";
     /// The engine sees another data directory than the service does.
-    DataDirMismatch,
+    DataDirMismatch => MANUAL, "Set --engine-data-dir to the path of the data directory on the engine's host.",
+        "the data directory is checked again";
     /// The agent network does not exist yet.
-    NetworkMissing,
+    NetworkMissing => AUTOMATIC, "Wait; the engine reconciler creates the network. If this persists, describe engine/local.",
+        "the network is checked again";
     /// The agent network must be recreated, but containers still use it.
-    NetworkInUse,
+    NetworkInUse => MANUAL, "Stop all containers, or restore the previous container.network_subnet.",
+        "the network is checked again";
     /// The agent network has no free address.
-    NetworkFull,
+    NetworkFull => MANUAL, "Delete users, or stop all containers and set a larger container.network_subnet.",
+        "an address is requested again";
     /// The image is not on the engine and may not be pulled.
-    ImageMissing,
+    ImageMissing => MANUAL, "Load the image on the engine, or set image.pull_policy to missing or always.",
+        "the image is looked up on the engine again";
     /// The image is being pulled.
-    ImagePulling,
+    ImagePulling => AUTOMATIC, "Wait until the pull has finished.", "the pull is checked again";
     /// The image could not be pulled.
-    ImagePullFailed,
+    ImagePullFailed => MANUAL, "Check image.name, image.tag and the registry credentials; the pull is retried.",
+        "the pull is retried";
     /// The image is to be deleted, but users have it.
-    ImageInUse,
+    ImageInUse => MANUAL, "Move its users to another image with a rollout; the image is then deleted automatically.",
+        "the users of the image are checked again";
     /// A user did not become ready on the new image; no more users are moved.
-    RolloutPaused,
+    RolloutPaused => MANUAL, "Inspect the failed users, then resume, roll back or cancel the rollout.",
+        "nothing is tried until it is resumed";
     /// The rollout ended, and users could not be moved, or not back.
-    RolloutFailed,
+    RolloutFailed => MANUAL, "Inspect the failed users, then start another rollout for them or roll this one back.",
+        "nothing is tried; the rollout has ended";
     /// The container waits until the agent's files are as desired.
-    ConfigPending,
+    ConfigPending => AUTOMATIC, "Wait; the agent-config reconciler writes the files. If this persists, describe agent-config/<name>.",
+        "the agent's files are checked again";
     /// A file of the agent cannot be read, so it is left unchanged.
-    InvalidUserConfig,
+    InvalidUserConfig => MANUAL, "Correct or delete the file named in the message, inside the container, then run retry.",
+        "the files are read again";
     /// The agent's files cannot be brought to the version that the image reads.
-    NoMigrationPath,
+    NoMigrationPath => MANUAL, "Choose an image that reads the files, or an adapter that declares this migration.",
+        "the files are rendered again";
     /// The global agent or security settings cannot be used.
-    InvalidGlobalConfig,
+    InvalidGlobalConfig => MANUAL, "Correct the keys agent and security of the configuration.",
+        "the files are rendered again";
     /// The source of adapter packages could not be read.
-    AdapterSourceFailed,
+    AdapterSourceFailed => MANUAL, "Check adapter.source_url and that the service can reach it; the source is retried.",
+        "the source is read again";
     /// The source of adapter packages returned an invalid package.
-    AdapterInvalid,
+    AdapterInvalid => MANUAL, "Correct the package as the message says; the active adapter stays in effect.",
+        "the source is read again";
     /// An object of the same name exists that Agentyard does not own.
-    NameConflict,
+    NameConflict => MANUAL, "Rename or remove the foreign object; Agentyard never touches what it does not own.",
+        "the name is checked again";
     /// The user's directory cannot be used as it is.
-    HomeConflict,
+    HomeConflict => MANUAL, "Inspect the user's directory on the server: it has another owner or is not a directory.",
+        "the user's directory is checked again";
     /// The user's directory does not exist yet.
-    HomeMissing,
+    HomeMissing => AUTOMATIC, "Wait; the user reconciler creates the directory. If this persists, describe user/<name>.",
+        "the user's directory is checked again";
     /// The container repeatedly exits soon after its start.
-    CrashLoop,
+    CrashLoop => MANUAL, "Read the container's log, correct the image or configuration, then restart the container.",
+        "the container is restarted";
     /// The container exited by itself and is about to be restarted.
-    Exited,
+    Exited => AUTOMATIC, "Wait for the restart, or read the container's log.", "the container is restarted";
     /// The replacement did not become ready; the previous container was restored.
-    ReplacementFailed,
+    ReplacementFailed => MANUAL, "Read the events, then correct the image or settings, or restart the container to retry.",
+        "the replacement is retried";
     /// `run_as=image` needs a service that runs as root.
-    NeedsRoot,
+    NeedsRoot => MANUAL, "Run the service as root, or choose an adapter with run_as=service.",
+        "the user of the service is checked again";
     /// The engine refused the container's settings.
-    InvalidSettings,
+    InvalidSettings => MANUAL, "Correct the settings named in the message.", "the same settings are tried again";
     /// The storage of the engine or of the data directory is full.
-    StorageFull,
+    StorageFull => MANUAL, "Free space on the engine's storage or the data directory.",
+        "the step that found no space is retried";
     /// A reconciliation failed for a temporary reason and is retried.
-    Retrying,
+    Retrying => AUTOMATIC, "Wait for the next attempt, or run retry.", "the failed step is retried";
     /// A reconciliation failed for a reason that a retry does not mend.
-    Failed,
+    Failed => MANUAL, "Correct what the message names, then run retry.", "the failed step is retried";
     /// A reconciliation crashed; this is a defect of Agentyard.
-    Panicked,
+    Panicked => AUTOMATIC, "Report the log of this reconciliation; it is retried.", "the failed step is retried";
     /// Five reconciliations in a row changed something for the same generation.
-    NoProgress,
+    NoProgress => AUTOMATIC, "Find out what else changes this object; reconciliation continues with a growing delay.",
+        "the change is made again";
     /// Being removed.
-    Terminating,
+    Terminating => AUTOMATIC, "Wait; reconciliation continues automatically.", "the removal continues";
     /// This object, its reconciler, or all reconciliation is paused.
-    PausedByOperator,
+    PausedByOperator => MANUAL, "Resume it when you are done.", "nothing is tried until it is resumed";
     /// The event stream is lost; the resync finds changes, later.
-    WatchLost,
+    WatchLost => AUTOMATIC, "Check the connection to the engine or database; it is restored automatically.",
+        "the event stream is reopened";
     /// The event stream is back.
-    WatchRestored,
+    WatchRestored => AUTOMATIC, "", "";
     /// A task of the service ended by itself or crashed, and the process with it.
-    TaskEnded,
+    TaskEnded => AUTOMATIC, "Report the log; the supervisor of the process restarts the service.",
+        "the service is restarted by its supervisor";
     /// A reconciler makes no progress although work is queued.
-    Stuck,
+    Stuck => AUTOMATIC, "Report the log; restart the service if it does not recover.",
+        "the reconciler continues when it is no longer blocked";
     /// A reconciler that was stuck makes progress again.
-    Recovered,
+    Recovered => AUTOMATIC, "", "";
 }
 
 impl Reason {
     /// The stable text form.
     pub fn as_str(self) -> &'static str {
         self.into()
-    }
-
-    /// Whether manual action is needed before this can become `Ready=True`: for a caller who waits, a failure.
-    pub fn needs_action(self) -> bool {
-        match self {
-            Self::EngineTooOld
-            | Self::DataDirMismatch
-            | Self::NetworkInUse
-            | Self::NetworkFull
-            | Self::ImageMissing
-            | Self::ImagePullFailed
-            | Self::ImageInUse
-            | Self::RolloutPaused
-            | Self::RolloutFailed
-            | Self::InvalidUserConfig
-            | Self::NoMigrationPath
-            | Self::InvalidGlobalConfig
-            | Self::AdapterSourceFailed
-            | Self::AdapterInvalid
-            | Self::NameConflict
-            | Self::HomeConflict
-            | Self::CrashLoop
-            | Self::ReplacementFailed
-            | Self::NeedsRoot
-            | Self::InvalidSettings
-            | Self::StorageFull
-            | Self::Failed
-            | Self::PausedByOperator => true,
-            Self::Pending
-            | Self::Running
-            | Self::Stopped
-            | Self::Converged
-            | Self::Progressing
-            | Self::NotReady
-            | Self::EngineUnavailable
-            | Self::NetworkMissing
-            | Self::ImagePulling
-            | Self::HomeMissing
-            | Self::ConfigPending
-            | Self::Exited
-            | Self::Retrying
-            | Self::Panicked
-            | Self::NoProgress
-            | Self::Terminating
-            | Self::WatchLost
-            | Self::WatchRestored
-            | Self::TaskEnded
-            | Self::Stuck
-            | Self::Recovered => false,
-        }
-    }
-
-    /// One line that says what to do about it; empty when there is nothing to do.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            Self::Running
-            | Self::Stopped
-            | Self::Converged
-            | Self::WatchRestored
-            | Self::Recovered => "",
-            Self::Pending | Self::Progressing | Self::Terminating => {
-                "Wait; reconciliation continues automatically."
-            }
-            Self::NotReady => "Wait; read the container's log if it does not become ready.",
-            Self::EngineUnavailable => {
-                "Start the container engine or correct --docker-host; recovery is automatic."
-            }
-            Self::EngineTooOld => "Upgrade the engine to Docker 20.10 (API 1.41) or newer.",
-            Self::DataDirMismatch => {
-                "Set --engine-data-dir to the path of the data directory on the engine's host."
-            }
-            Self::NetworkMissing => {
-                "Wait; the engine reconciler creates the network. If this persists, describe engine/local."
-            }
-            Self::NetworkInUse => {
-                "Stop all containers, or restore the previous container.network_subnet."
-            }
-            Self::NetworkFull => {
-                "Delete users, or stop all containers and set a larger container.network_subnet."
-            }
-            Self::ImageMissing => {
-                "Load the image on the engine, or set image.pull_policy to missing or always."
-            }
-            Self::ImagePulling => "Wait until the pull has finished.",
-            Self::ImagePullFailed => {
-                "Check image.name, image.tag and the registry credentials; the pull is retried."
-            }
-            Self::ImageInUse => {
-                "Move its users to another image with a rollout; the image is then deleted automatically."
-            }
-            Self::RolloutPaused => {
-                "Inspect the failed users, then resume, roll back or cancel the rollout."
-            }
-            Self::RolloutFailed => {
-                "Inspect the failed users, then start another rollout for them or roll this one back."
-            }
-            Self::ConfigPending => {
-                "Wait; the agent-config reconciler writes the files. If this persists, describe agent-config/<name>."
-            }
-            Self::InvalidUserConfig => {
-                "Correct or delete the file named in the message, inside the container, then run retry."
-            }
-            Self::NoMigrationPath => {
-                "Choose an image that reads the files, or an adapter that declares this migration."
-            }
-            Self::InvalidGlobalConfig => {
-                "Correct the keys agent and security of the configuration."
-            }
-            Self::AdapterSourceFailed => {
-                "Check adapter.source_url and that the service can reach it; the source is retried."
-            }
-            Self::AdapterInvalid => {
-                "Correct the package as the message says; the active adapter stays in effect."
-            }
-            Self::NameConflict => {
-                "Rename or remove the foreign object; Agentyard never touches what it does not own."
-            }
-            Self::HomeConflict => {
-                "Inspect the user's directory on the server: it has another owner or is not a directory."
-            }
-            Self::HomeMissing => {
-                "Wait; the user reconciler creates the directory. If this persists, describe user/<name>."
-            }
-            Self::CrashLoop => {
-                "Read the container's log, correct the image or configuration, then restart the container."
-            }
-            Self::Exited => "Wait for the restart, or read the container's log.",
-            Self::ReplacementFailed => {
-                "Read the events, then correct the image or settings, or restart the container to retry."
-            }
-            Self::NeedsRoot => "Run the service as root, or choose an adapter with run_as=service.",
-            Self::InvalidSettings => "Correct the settings named in the message.",
-            Self::StorageFull => "Free space on the engine's storage or the data directory.",
-            Self::Retrying => "Wait for the next attempt, or run retry.",
-            Self::Failed => "Correct what the message names, then run retry.",
-            Self::Panicked => "Report the log of this reconciliation; it is retried.",
-            Self::NoProgress => {
-                "Find out what else changes this object; reconciliation continues with a growing delay."
-            }
-            Self::PausedByOperator => "Resume it when you are done.",
-            Self::WatchLost => {
-                "Check the connection to the engine or database; it is restored automatically."
-            }
-            Self::TaskEnded => {
-                "Report the log; the supervisor of the process restarts the service."
-            }
-            Self::Stuck => "Report the log; restart the service if it does not recover.",
-        }
-    }
-
-    /// What the next reconciliation does by itself; empty when nothing is wrong.
-    pub fn next_try(self) -> &'static str {
-        match self {
-            Self::Running
-            | Self::Stopped
-            | Self::Converged
-            | Self::WatchRestored
-            | Self::Recovered => "",
-            Self::Pending | Self::Progressing => "the next step is taken",
-            Self::NotReady => "the readiness check is repeated",
-            Self::EngineUnavailable => "the connection to the engine is retried",
-            Self::EngineTooOld => "the engine's version is checked again",
-            Self::DataDirMismatch => "the data directory is checked again",
-            Self::NetworkMissing | Self::NetworkInUse => "the network is checked again",
-            Self::NetworkFull => "an address is requested again",
-            Self::ImageMissing => "the image is looked up on the engine again",
-            Self::ImagePulling => "the pull is checked again",
-            Self::ImagePullFailed => "the pull is retried",
-            Self::ImageInUse => "the users of the image are checked again",
-            Self::RolloutPaused | Self::PausedByOperator => "nothing is tried until it is resumed",
-            Self::RolloutFailed => "nothing is tried; the rollout has ended",
-            Self::ConfigPending => "the agent's files are checked again",
-            Self::InvalidUserConfig => "the files are read again",
-            Self::NoMigrationPath | Self::InvalidGlobalConfig => "the files are rendered again",
-            Self::AdapterSourceFailed | Self::AdapterInvalid => "the source is read again",
-            Self::NameConflict => "the name is checked again",
-            Self::HomeConflict | Self::HomeMissing => "the user's directory is checked again",
-            Self::CrashLoop | Self::Exited => "the container is restarted",
-            Self::ReplacementFailed => "the replacement is retried",
-            Self::NeedsRoot => "the user of the service is checked again",
-            Self::InvalidSettings => "the same settings are tried again",
-            Self::StorageFull => "the step that found no space is retried",
-            Self::Retrying | Self::Failed | Self::Panicked => "the failed step is retried",
-            Self::NoProgress => "the change is made again",
-            Self::Terminating => "the removal continues",
-            Self::WatchLost => "the event stream is reopened",
-            Self::TaskEnded => "the service is restarted by its supervisor",
-            Self::Stuck => "the reconciler continues when it is no longer blocked",
-        }
     }
 }
 
@@ -414,22 +292,14 @@ impl Condition {
 
     /// `Ready=False`.
     pub fn not_ready(reason: Reason, message: impl Into<String>) -> Self {
-        Self::new(
-            ConditionType::Ready,
-            ConditionStatus::False,
-            reason,
-            message,
-        )
+        let status = ConditionStatus::False;
+        Self::new(ConditionType::Ready, status, reason, message)
     }
 
     /// `Ready=Unknown`: it could not be observed.
     pub fn unknown(reason: Reason, message: impl Into<String>) -> Self {
-        Self::new(
-            ConditionType::Ready,
-            ConditionStatus::Unknown,
-            reason,
-            message,
-        )
+        let status = ConditionStatus::Unknown;
+        Self::new(ConditionType::Ready, status, reason, message)
     }
 
     /// Equality without times and generations: whether saving `other` over `self` would say anything new.

@@ -85,30 +85,18 @@ impl Db {
     /// left as it is.
     pub async fn open(backend: Backend) -> Result<Self, OpenError> {
         sqlx::any::install_default_drivers();
-        let db = match &backend {
+        let (writer, readers) = match &backend {
             Backend::Sqlite(path) => {
                 refuse_foreign_file(path, &backend).await?;
-                create_private(path)
-                    .await
-                    .map_err(|error| OpenError::Unreadable {
-                        place: backend.place(),
-                        detail: error.to_string(),
-                    })?;
+                let created = create_private(path).await;
+                created.map_err(|error| unreadable(&backend, error))?;
                 let url = sqlite_url(path, "rwc");
-                let writer = sqlite_pool(&url, 1)
-                    .await
-                    .map_err(|e| unreadable(&backend, &e))?;
+                let writer = sqlite_pool(&url, 1).await;
+                let writer = writer.map_err(|error| unreadable(&backend, error))?;
                 migrate(&writer, &backend).await?;
-                let readers = sqlite_pool(&url, READERS)
-                    .await
-                    .map_err(|e| unreadable(&backend, &e))?;
-                Self {
-                    backend,
-                    writer,
-                    readers,
-                    ringer: bell::bell().0,
-                    changed: bell::bell().0,
-                }
+                let readers = sqlite_pool(&url, READERS).await;
+                let readers = readers.map_err(|error| unreadable(&backend, error))?;
+                (writer, readers)
             }
             Backend::Postgres(url) => {
                 let pool = AnyPoolOptions::new()
@@ -118,16 +106,16 @@ impl Db {
                     .await
                     .map_err(OpenError::Unreachable)?;
                 migrate(&pool, &backend).await?;
-                Self {
-                    backend,
-                    writer: pool.clone(),
-                    readers: pool,
-                    ringer: bell::bell().0,
-                    changed: bell::bell().0,
-                }
+                (pool.clone(), pool)
             }
         };
-        Ok(db)
+        Ok(Self {
+            backend,
+            writer,
+            readers,
+            ringer: bell::bell().0,
+            changed: bell::bell().0,
+        })
     }
 
     /// Which database this is.
@@ -150,7 +138,7 @@ impl Db {
         Ok(self.readers.acquire().await?)
     }
 
-    /// A transaction that sees one moment, for reads of several tables that belong together.
+    /// A transaction that reads one moment, for reads of several tables that belong together.
     pub async fn snapshot(&self) -> Result<Transaction<'static, Any>, DbError> {
         Ok(match self.backend {
             Backend::Sqlite(_) => self.readers.begin().await?,
@@ -209,10 +197,10 @@ impl Db {
         }
     }
 
-    /// Whether changes of other processes arrive as they happen. Always true on SQLite, where
+    /// Whether changes of other processes do not arrive as they happen. Always false on SQLite, where
     /// there are none.
-    pub fn hears_others(&self) -> bool {
-        !self.ringer.is_deaf()
+    pub fn is_degraded(&self) -> bool {
+        self.ringer.is_degraded()
     }
 
     /// Whether a trivial query is answered.
@@ -336,10 +324,17 @@ async fn sqlite_pool(url: &str, connections: u32) -> Result<AnyPool, sqlx::Error
         .await
 }
 
-fn unreadable(backend: &Backend, error: &sqlx::Error) -> OpenError {
+fn unreadable(backend: &Backend, detail: impl ToString) -> OpenError {
     OpenError::Unreadable {
         place: backend.place(),
-        detail: error.to_string(),
+        detail: detail.to_string(),
+    }
+}
+
+fn newer(backend: &Backend, detail: String) -> OpenError {
+    OpenError::Newer {
+        place: backend.place(),
+        detail,
     }
 }
 
@@ -363,19 +358,9 @@ async fn refuse_foreign_file(path: &Path, backend: &Backend) -> Result<(), OpenE
     match tokio::fs::metadata(path).await {
         Ok(meta) if meta.is_file() && meta.len() > 0 => {}
         Ok(meta) if meta.is_file() => return Ok(()),
-        Ok(_) => {
-            return Err(OpenError::Unreadable {
-                place: backend.place(),
-                detail: "it is not a regular file".to_owned(),
-            });
-        }
+        Ok(_) => return Err(unreadable(backend, "it is not a regular file")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => {
-            return Err(OpenError::Unreadable {
-                place: backend.place(),
-                detail: error.to_string(),
-            });
-        }
+        Err(error) => return Err(unreadable(backend, error)),
     }
     // What a killed process has left in the log is part of the database: without it, pages may be
     // missing that were on their way from the log to the file.
@@ -390,61 +375,50 @@ async fn refuse_foreign_file(path: &Path, backend: &Backend) -> Result<(), OpenE
         // `immutable=1` creates neither log nor shared-memory file beside the database.
         format!("{}&immutable=1", sqlite_url(path, "ro"))
     };
-    let mut connection = AnyConnection::connect(&url)
-        .await
-        .map_err(|e| unreadable(backend, &e))?;
-    let verdict: Result<(String,), _> = sqlx::query_as(crate::meta::QUICK_CHECK)
+    let failed = |error: sqlx::Error| unreadable(backend, error);
+    let mut connection = AnyConnection::connect(&url).await.map_err(failed)?;
+    let verdict: String = sqlx::query_scalar(crate::meta::QUICK_CHECK)
         .fetch_one(&mut connection)
-        .await;
-    match verdict {
-        Ok((word,)) if word == "ok" => {}
-        Ok((detail,)) => {
-            return Err(OpenError::Unreadable {
-                place: backend.place(),
-                detail,
-            });
-        }
-        Err(error) => return Err(unreadable(backend, &error)),
+        .await
+        .map_err(failed)?;
+    if verdict != "ok" {
+        return Err(unreadable(backend, verdict));
     }
-    let tables: Vec<(String,)> = sqlx::query_as(crate::meta::SQLITE_TABLES)
+    let tables: Vec<String> = sqlx::query_scalar(crate::meta::SQLITE_TABLES)
         .fetch_all(&mut connection)
         .await
-        .map_err(|e| unreadable(backend, &e))?;
-    let has_history = tables.iter().any(|(name,)| name == "_sqlx_migrations");
-    if !has_history {
-        if let Some((foreign,)) = tables.first() {
-            return Err(OpenError::Unreadable {
-                place: backend.place(),
-                detail: format!("it holds a table {foreign:?} of another program"),
-            });
-        }
-        return Ok(());
+        .map_err(failed)?;
+    if !tables.iter().any(|name| name == "_sqlx_migrations") {
+        return match tables.first() {
+            None => Ok(()),
+            Some(foreign) => {
+                let detail = format!("it holds a table {foreign:?} of another program");
+                Err(unreadable(backend, detail))
+            }
+        };
     }
-    let applied: Vec<(i64,)> = sqlx::query_as(crate::meta::APPLIED_MIGRATIONS)
+    let applied: Vec<i64> = sqlx::query_scalar(crate::meta::APPLIED_MIGRATIONS)
         .fetch_all(&mut connection)
         .await
-        .map_err(|e| unreadable(backend, &e))?;
-    for (version,) in applied {
-        if !MIGRATOR.version_exists(version) {
-            return Err(OpenError::Newer {
-                place: backend.place(),
-                detail: format!("unknown migration {version}"),
-            });
-        }
+        .map_err(failed)?;
+    match applied
+        .into_iter()
+        .find(|version| !MIGRATOR.version_exists(*version))
+    {
+        Some(version) => Err(newer(backend, format!("unknown migration {version}"))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 async fn migrate(pool: &AnyPool, backend: &Backend) -> Result<(), OpenError> {
     MIGRATOR.run(pool).await.map_err(|error| match error {
-        MigrateError::VersionMissing(version) => OpenError::Newer {
-            place: backend.place(),
-            detail: format!("unknown migration {version}"),
-        },
-        MigrateError::VersionMismatch(version) => OpenError::Newer {
-            place: backend.place(),
-            detail: format!("migration {version} differs from the one in this release"),
-        },
+        MigrateError::VersionMissing(version) => {
+            newer(backend, format!("unknown migration {version}"))
+        }
+        MigrateError::VersionMismatch(version) => {
+            let detail = format!("migration {version} differs from the one in this release");
+            newer(backend, detail)
+        }
         other => OpenError::Migrate(other),
     })?;
     info!(database = backend.place(), "database is ready");

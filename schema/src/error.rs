@@ -45,7 +45,33 @@ pub enum DbError {
     Sealed(String),
     /// The database failed.
     #[error("the database failed")]
-    Sqlx(#[from] sqlx::Error),
+    Sqlx(#[source] sqlx::Error),
+}
+
+impl From<sqlx::Error> for DbError {
+    fn from(error: sqlx::Error) -> Self {
+        use sqlx::Error::{AnyDriverError, ColumnDecode, Decode};
+        match error {
+            ColumnDecode { index, source } => Self::Corrupt(format!("{index}: {source}")),
+            // SQLite stores any type in any column.
+            Decode(source) | AnyDriverError(source) => Self::Corrupt(source.to_string()),
+            error => Self::Sqlx(error),
+        }
+    }
+}
+
+impl From<serde_json::Error> for DbError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Corrupt(error.to_string())
+    }
+}
+
+/// What is done to an object that may be gone by now: `None` when it is.
+pub(crate) fn unless_gone<T>(result: Result<T, DbError>) -> Result<Option<T>, DbError> {
+    match result {
+        Err(DbError::NotFound(_)) => Ok(None),
+        result => result.map(Some),
+    }
 }
 
 /// An error and its sources on one line; a source that the text names already is left out.

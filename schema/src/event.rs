@@ -12,7 +12,7 @@ use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Kind, Timestamp, Uid};
 use crate::meta;
-use crate::statement::{like_pattern, statements};
+use crate::statement::{execute, fetch_all, like_pattern, scalar, statements};
 
 /// Longest message in bytes.
 pub const MAX_MESSAGE: usize = 1024;
@@ -27,7 +27,7 @@ pub const MERGE_WINDOW: Duration = Duration::from_secs(5 * 60);
 macro_rules! select_event {
     ($rest:expr) => {
         concat!(
-            "SELECT id, kind, uid, name, reason, action, message, count, first_at, last_at FROM events ",
+            "SELECT id, kind || '/' || name AS object, uid, reason, action, message, count, first_at, last_at FROM events ",
             $rest
         )
     };
@@ -63,7 +63,7 @@ statements! {
 }
 
 /// Something that happened to an object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, FromRow, utoipa::ToSchema)]
 pub struct Event {
     /// Increases with every event.
     pub id: i64,
@@ -83,36 +83,6 @@ pub struct Event {
     pub first_at: Timestamp,
     /// Latest time.
     pub last_at: Timestamp,
-}
-
-#[derive(FromRow)]
-struct RawEvent {
-    id: i64,
-    kind: String,
-    uid: String,
-    name: String,
-    reason: String,
-    action: String,
-    message: String,
-    count: i64,
-    first_at: i64,
-    last_at: i64,
-}
-
-impl From<RawEvent> for Event {
-    fn from(raw: RawEvent) -> Self {
-        Self {
-            id: raw.id,
-            object: format!("{}/{}", raw.kind, raw.name),
-            uid: Uid::from(raw.uid),
-            reason: raw.reason,
-            action: raw.action,
-            message: raw.message,
-            count: raw.count,
-            first_at: Timestamp::from_millis(raw.first_at),
-            last_at: Timestamp::from_millis(raw.last_at),
-        }
-    }
 }
 
 /// Appends an event, or merges it into the object's newest one that says the same.
@@ -149,30 +119,22 @@ async fn append(
     now: Timestamp,
 ) -> Result<(), DbError> {
     let message = truncate(message);
-    let merged = sqlx::query(MERGE)
-        .bind(now.as_millis())
-        .bind(kind)
-        .bind(uid)
-        .bind(now.minus(MERGE_WINDOW).as_millis())
-        .bind(reason.as_str())
-        .bind(action)
-        .bind(message)
-        .execute(&mut **tx)
-        .await?;
-    if merged.rows_affected() > 0 {
+    let merged = execute!(
+        tx,
+        MERGE,
+        now,
+        kind,
+        uid,
+        now.minus(MERGE_WINDOW),
+        reason,
+        action,
+        message
+    )?;
+    if merged > 0 {
         return Ok(());
     }
     let id = meta::take_guard(tx, "events").await?;
-    sqlx::query(INSERT)
-        .bind(id)
-        .bind(kind)
-        .bind(uid)
-        .bind(reason.as_str())
-        .bind(action)
-        .bind(message)
-        .bind(now.as_millis())
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, INSERT, id, kind, uid, reason, action, message, now)?;
     Ok(())
 }
 
@@ -184,14 +146,14 @@ pub async fn list(
     since: Timestamp,
     limit: i64,
 ) -> Result<Vec<Event>, DbError> {
-    let raws: Vec<RawEvent> = sqlx::query_as(LIST)
-        .bind(kind.map_or("", Kind::as_str))
-        .bind(uid.map_or("", Uid::as_str))
-        .bind(since.as_millis())
-        .bind(limit)
-        .fetch_all(connection)
-        .await?;
-    Ok(raws.into_iter().map(Event::from).collect())
+    fetch_all!(
+        connection,
+        LIST,
+        kind.map_or("", Kind::as_str),
+        uid.map_or("", Uid::as_str),
+        since,
+        limit
+    )
 }
 
 /// To what something happened.
@@ -241,34 +203,16 @@ pub async fn page(
     let name = name.to_ascii_lowercase();
     let reason = filter.reason.map_or("", Reason::as_str);
     let pattern = like_pattern(&filter.search);
-    let (total,): (i64,) = sqlx::query_as(COUNT)
-        .bind(since)
-        .bind(kind)
-        .bind(&name)
-        .bind(reason)
-        .bind(&pattern)
-        .fetch_one(&mut *connection)
-        .await?;
-    let raws: Vec<RawEvent> = sqlx::query_as(PAGE)
-        .bind(since)
-        .bind(kind)
-        .bind(&name)
-        .bind(reason)
-        .bind(&pattern)
-        .bind(limit)
-        .bind(offset)
-        .fetch_all(connection)
-        .await?;
-    Ok((raws.into_iter().map(Event::from).collect(), total))
+    let total = scalar!(connection, COUNT, since, kind, &name, reason, &pattern)?;
+    let events = fetch_all!(
+        connection, PAGE, since, kind, &name, reason, &pattern, limit, offset
+    )?;
+    Ok((events, total))
 }
 
 /// Forgets events older than `oldest`.
 pub async fn prune(tx: &mut Tx, oldest: Timestamp) -> Result<u64, DbError> {
-    let result = sqlx::query(PRUNE)
-        .bind(oldest.as_millis())
-        .execute(&mut **tx)
-        .await?;
-    Ok(result.rows_affected())
+    execute!(tx, PRUNE, oldest)
 }
 
 fn truncate(message: &str) -> &str {

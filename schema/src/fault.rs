@@ -3,7 +3,7 @@
 //! Without the cargo feature `fault-injection` a point is an empty function. With it, the
 //! environment variable `AGENTYARD_FAULT=<name>[:<nth>]` makes the process kill itself at the
 //! nth hit (default: the first) of that point; `AGENTYARD_FAULT_LOG=<file>` makes it append the name
-//! of each point it passes, so that a test can tell whether it knows them all.
+//! of each point it passes, so that a test can check that it knows them all.
 //!
 //! `AGENTYARD_PANIC=<name>` with `AGENTYARD_PANIC_WHILE=<file>` makes that point panic while the file
 //! exists; the name may also be that of a supervised task ([`task`]). Never part of a release.
@@ -50,7 +50,7 @@ pub fn task<F: Future>(name: &str, task: F) -> impl Future<Output = F::Output> +
         }
         let panicking = async {
             loop {
-                by_environment::panic_if_wanted();
+                by_environment::panic_if_requested();
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
         };
@@ -99,13 +99,13 @@ mod by_environment {
     static WHILE: OnceLock<Option<std::ffi::OsString>> = OnceLock::new();
 
     pub(super) fn may_panic(name: &str) -> bool {
-        let wanted = PANICS.get_or_init(|| std::env::var(PANIC_VARIABLE).ok());
-        wanted.as_deref() == Some(name)
+        let requested = PANICS.get_or_init(|| std::env::var(PANIC_VARIABLE).ok());
+        requested.as_deref() == Some(name)
     }
 
     // Panicking is what it is for; no release has it.
     #[allow(clippy::panic)]
-    pub(super) fn panic_if_wanted() {
+    pub(super) fn panic_if_requested() {
         let file = WHILE.get_or_init(|| std::env::var_os(WHILE_VARIABLE));
         if file.as_ref().is_some_and(|file| Path::new(file).exists()) {
             panic!("a test asked for it");
@@ -115,11 +115,13 @@ mod by_environment {
     pub(super) fn hit(name: &str) {
         log(name);
         if may_panic(name) {
-            panic_if_wanted();
+            panic_if_requested();
         }
         let target = TARGET.get_or_init(|| parse(&std::env::var(VARIABLE).ok()?));
-        let Some((wanted, nth)) = target else { return };
-        if wanted == name && HITS.fetch_add(1, Ordering::SeqCst) + 1 == *nth {
+        let Some((requested, nth)) = target else {
+            return;
+        };
+        if requested == name && HITS.fetch_add(1, Ordering::SeqCst) + 1 == *nth {
             // Not exit(): nothing may be flushed or cleaned up, as when the machine loses power.
             let _ = rustix::process::kill_process(
                 rustix::process::getpid(),
@@ -171,7 +173,7 @@ pub(crate) mod in_process {
         }
     }
 
-    /// Runs `work` to its end and tells which points it passed.
+    /// Runs `work` to its end and returns which points it passed.
     pub(crate) fn record<T>(work: impl FnOnce() -> T) -> (T, Vec<&'static str>) {
         HOOK.set(Some(Hook::default()));
         let value = work();

@@ -18,6 +18,8 @@ pub use crate::kind::Kind;
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(transparent)]
+#[derive(sqlx::Type)]
+#[sqlx(transparent)]
 #[schema(example = "0f8b1c6de2a94d7c8a37f1d25c90b3e4")]
 pub struct Uid(String);
 
@@ -71,6 +73,8 @@ impl fmt::Display for Uid {
     utoipa::ToSchema,
 )]
 #[serde(transparent)]
+#[derive(sqlx::Type)]
+#[sqlx(transparent)]
 #[schema(example = 3)]
 pub struct Generation(pub i64);
 
@@ -85,6 +89,8 @@ impl fmt::Display for Generation {
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
 #[serde(transparent)]
+#[derive(sqlx::Type)]
+#[sqlx(transparent)]
 pub struct Epoch(pub i64);
 
 /// An object by kind and name, as answers show it: `container/alice`.
@@ -143,6 +149,8 @@ impl<'de> Deserialize<'de> for ObjectRef {
 /// A time, in milliseconds since the Unix epoch; RFC 3339 in UTC when written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, utoipa::ToSchema)]
 #[schema(value_type = String, format = DateTime, example = "2026-05-11T11:46:40Z")]
+#[derive(sqlx::Type)]
+#[sqlx(transparent)]
 pub struct Timestamp(i64);
 
 impl Timestamp {

@@ -33,7 +33,7 @@ pub enum Kind {
     Container,
     /// The container engine and what is shared on it (network, data directory mapping).
     Engine,
-    /// An image that an administrator wants on the engine, or off it.
+    /// An image that is to be on the engine, or absent from it.
     Image,
     /// A move of users from their images to another one.
     Rollout,

@@ -10,6 +10,7 @@ use sqlx::AnyConnection;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::Epoch;
+use crate::statement::{execute, scalar_optional};
 
 /// Takes the lease if it is free, expired, or already this holder's; each taking raises the epoch.
 pub(crate) const ACQUIRE: &str = "INSERT INTO leases (name, holder, epoch, expires_at) \
@@ -39,13 +40,7 @@ pub async fn try_acquire(
     holder: &str,
     ttl: Duration,
 ) -> Result<Option<Epoch>, DbError> {
-    let row: Option<(i64,)> = sqlx::query_as(ACQUIRE)
-        .bind(NAME)
-        .bind(holder)
-        .bind(millis(ttl))
-        .fetch_optional(&mut **tx)
-        .await?;
-    Ok(row.map(|(epoch,)| Epoch(epoch)))
+    scalar_optional!(tx, ACQUIRE, NAME, holder, millis(ttl))
 }
 
 /// Prolongs a lease; false when it is no longer ours.
@@ -55,32 +50,17 @@ pub async fn renew(
     epoch: Epoch,
     ttl: Duration,
 ) -> Result<bool, DbError> {
-    let result = sqlx::query(RENEW)
-        .bind(NAME)
-        .bind(holder)
-        .bind(epoch.0)
-        .bind(millis(ttl))
-        .execute(&mut **tx)
-        .await?;
-    Ok(result.rows_affected() > 0)
+    let renewed = execute!(tx, RENEW, NAME, holder, epoch, millis(ttl))?;
+    Ok(renewed > 0)
 }
 
 /// Gives a lease back; idempotent.
 pub async fn release(tx: &mut Tx, holder: &str, epoch: Epoch) -> Result<(), DbError> {
-    sqlx::query(RELEASE)
-        .bind(NAME)
-        .bind(holder)
-        .bind(epoch.0)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, RELEASE, NAME, holder, epoch)?;
     Ok(())
 }
 
 /// Who holds the lease now; `None` while nobody does.
 pub async fn holder(connection: &mut AnyConnection) -> Result<Option<String>, DbError> {
-    let row: Option<(String,)> = sqlx::query_as(HOLDER)
-        .bind(NAME)
-        .fetch_optional(connection)
-        .await?;
-    Ok(row.map(|(holder,)| holder))
+    scalar_optional!(connection, HOLDER, NAME)
 }

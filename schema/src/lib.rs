@@ -9,6 +9,7 @@ pub mod audit;
 pub mod bell;
 pub mod change;
 pub mod clock;
+mod column;
 pub mod condition;
 pub mod config;
 pub mod container;

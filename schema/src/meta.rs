@@ -8,7 +8,7 @@ use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::Uid;
 use crate::secrets::{self, MasterKey};
-use crate::statement::statements;
+use crate::statement::{execute, scalar, scalar_optional, statements};
 
 statements! {
     /// Answers nothing, quickly.
@@ -40,50 +40,33 @@ pub(crate) const APPLIED_MIGRATIONS: &str =
 
 /// Takes the guard row `name` for the rest of the transaction and returns its new count.
 pub async fn take_guard(tx: &mut Tx, name: &'static str) -> Result<i64, DbError> {
-    let (n,): (i64,) = sqlx::query_as(TAKE_GUARD)
-        .bind(name)
-        .fetch_optional(&mut **tx)
-        .await?
-        .ok_or(DbError::NotFound("guard row"))?;
-    Ok(n)
+    scalar_optional!(tx, TAKE_GUARD, name)?.ok_or(DbError::NotFound("guard row"))
 }
 
-/// The identity of this installation: made once, carried by every object it owns in the world. Tells
+/// The identity of this installation: made once, carried by every object it owns in the world. Also returns
 /// whether it was made just now, by this transaction, which therefore begins the installation.
 pub async fn ensure_instance_id(tx: &mut Tx) -> Result<(String, bool), DbError> {
-    let inserted = sqlx::query(INSERT_META)
-        .bind("instance_id")
-        .bind(Uid::random().as_str())
-        .execute(&mut **tx)
-        .await?;
+    let inserted = execute!(tx, INSERT_META, "instance_id", Uid::random())?;
     let id = get(tx, "instance_id")
         .await?
         .ok_or(DbError::NotFound("instance id"))?;
-    Ok((id, inserted.rows_affected() > 0))
+    Ok((id, inserted > 0))
 }
 
 /// Writes a fact unless it has a value, and returns the value it has.
 pub async fn ensure(tx: &mut Tx, name: &str, value: &str) -> Result<String, DbError> {
-    sqlx::query(INSERT_META)
-        .bind(name)
-        .bind(value)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, INSERT_META, name, value)?;
     get(tx, name).await?.ok_or(DbError::NotFound("fact"))
 }
 
 /// Reads one fact.
 pub async fn get(connection: &mut AnyConnection, name: &str) -> Result<Option<String>, DbError> {
-    let row: Option<(String,)> = sqlx::query_as(GET_META)
-        .bind(name)
-        .fetch_optional(connection)
-        .await?;
-    Ok(row.map(|(value,)| value))
+    scalar_optional!(connection, GET_META, name)
 }
 
 /// Whether the database holds secrets that were sealed under a master key.
 pub async fn has_sealed(connection: &mut AnyConnection) -> Result<bool, DbError> {
-    let (n,): (i64,) = sqlx::query_as(COUNT_SEALED).fetch_one(connection).await?;
+    let n: i64 = scalar!(connection, COUNT_SEALED)?;
     Ok(n > 0)
 }
 
@@ -97,15 +80,8 @@ pub async fn ensure_session_secret(
     let fresh = secrets::random_secret()
         .and_then(|secret| key.seal(NAME, secret.expose_secret().as_bytes()))
         .map_err(|e| DbError::Sealed(e.to_string()))?;
-    sqlx::query(INSERT_SEALED)
-        .bind(NAME)
-        .bind(fresh)
-        .execute(&mut **tx)
-        .await?;
-    let (sealed,): (Vec<u8>,) = sqlx::query_as(GET_SEALED)
-        .bind(NAME)
-        .fetch_one(&mut **tx)
-        .await?;
+    execute!(tx, INSERT_SEALED, NAME, fresh)?;
+    let sealed: Vec<u8> = scalar!(tx, GET_SEALED, NAME)?;
     key.open(NAME, &sealed)
         .map_err(|e| DbError::Sealed(e.to_string()))
 }

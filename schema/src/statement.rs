@@ -13,6 +13,60 @@ macro_rules! statements {
 }
 pub(crate) use statements;
 
+/// Runs a statement with these values on a connection or transaction.
+macro_rules! run {
+    ($query:ident.$finish:ident($connection:expr, $statement:expr $(, $value:expr)*)) => {{
+        let connection: &mut sqlx::AnyConnection = $connection;
+        let query = sqlx::$query($statement)$(.bind($value))*;
+        query.$finish(connection).await.map_err($crate::error::DbError::from)
+    }};
+}
+pub(crate) use run;
+
+/// Runs a statement for its effect; returns how many rows it has changed.
+macro_rules! execute {
+    ($($argument:expr),+ $(,)?) => {
+        $crate::statement::run!(query.execute($($argument),+)).map(|done| done.rows_affected())
+    };
+}
+pub(crate) use execute;
+
+/// Reads the one row that there is.
+macro_rules! fetch_one {
+    ($($argument:expr),+ $(,)?) => { $crate::statement::run!(query_as.fetch_one($($argument),+)) };
+}
+pub(crate) use fetch_one;
+
+/// Reads a row, if there is one.
+macro_rules! fetch_optional {
+    ($($argument:expr),+ $(,)?) => { $crate::statement::run!(query_as.fetch_optional($($argument),+)) };
+}
+pub(crate) use fetch_optional;
+
+/// Reads all rows.
+macro_rules! fetch_all {
+    ($($argument:expr),+ $(,)?) => { $crate::statement::run!(query_as.fetch_all($($argument),+)) };
+}
+pub(crate) use fetch_all;
+
+/// Reads the only column of the one row that there is.
+macro_rules! scalar {
+    ($($argument:expr),+ $(,)?) => { $crate::statement::run!(query_scalar.fetch_one($($argument),+)) };
+}
+pub(crate) use scalar;
+
+/// Reads the only column of a row, if there is one.
+macro_rules! scalar_optional {
+    ($($argument:expr),+ $(,)?) => { $crate::statement::run!(query_scalar.fetch_optional($($argument),+)) };
+}
+pub(crate) use scalar_optional;
+
+/// Reads the only column of all rows.
+macro_rules! scalars {
+    ($($argument:expr),+ $(,)?) => { $crate::statement::run!(query_scalar.fetch_all($($argument),+)) };
+}
+pub(crate) use scalars;
+
 /// A LIKE pattern (escape character `!`) that finds `search` as a plain substring of a lower-case column.
 pub(crate) fn like_pattern(search: &str) -> String {
     let mut pattern = String::from("%");

@@ -68,7 +68,7 @@ struct State {
 struct Told {
     losses: u64,
     lost: bool,
-    deaf: bool,
+    degraded: bool,
     stuck: BTreeMap<&'static str, bool>,
 }
 
@@ -179,7 +179,7 @@ impl Health {
         let now = self.clock.now();
         let faults = [
             (EVENTS, self.view.watching().lost),
-            (BELL, !self.db.hears_others()),
+            (BELL, self.db.is_degraded()),
         ];
         let mut state = self.state();
         for (part, faulty) in faults {
@@ -214,9 +214,9 @@ impl Health {
                 .await?;
             told.lost = false;
         }
-        let deaf = !self.db.hears_others();
-        if deaf != told.deaf {
-            let (reason, message) = if deaf {
+        let bell_degraded = self.db.is_degraded();
+        if bell_degraded != told.degraded {
+            let (reason, message) = if bell_degraded {
                 (
                     Reason::WatchLost,
                     "changes made by other replicas are no longer heard of",
@@ -229,7 +229,7 @@ impl Health {
             };
             let message = format!("{}: {message}", self.process);
             self.record(reason, BELL, &message).await?;
-            told.deaf = deaf;
+            told.degraded = bell_degraded;
         }
         for handle in &self.handles {
             let stuck = handle.stuck();
@@ -341,7 +341,7 @@ impl HealthPort for Health {
                 part: BELL.to_owned(),
                 fault: degraded(
                     BELL,
-                    !self.db.hears_others(),
+                    self.db.is_degraded(),
                     "not heard; changes made by other replicas are found by asking the database",
                 ),
             },

@@ -393,7 +393,7 @@ impl Monitor {
                 "I2: {uid} has a generation {generation} that nobody wrote"
             ));
         };
-        let expected = if wanted.shall_run() {
+        let expected = if wanted.desired_running() {
             Reason::Running
         } else {
             Reason::Stopped
@@ -403,7 +403,7 @@ impl Monitor {
                 "I3: {uid} is said to be {reason}, but {expected} was asked for"
             ));
         }
-        if wanted.shall_run() {
+        if wanted.desired_running() {
             // Configuration is read after the row and may be newer, which makes the status one that is
             // behind, not ahead.
             // So may the adapter be.

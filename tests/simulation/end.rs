@@ -101,14 +101,14 @@ impl World {
             .peek_container(uid)
             .ok_or("I2: the container's row is gone")?;
         let stored = (
-            row.shall_run(),
+            row.desired_running(),
             row.disabled,
             row.debug,
             row.restart_token.as_str(),
             row.memory_limit_mb,
         );
         let asked = (
-            wanted.shall_run(),
+            wanted.desired_running(),
             wanted.disabled,
             wanted.debug,
             wanted.token.as_str(),
@@ -163,7 +163,7 @@ impl World {
         let ready = find(&status.conditions, ConditionType::Ready).ok_or("I3: no Ready")?;
         let containers = self.containers_of(uid);
         let base = account.name.container_name(uid);
-        if !wanted.shall_run() {
+        if !wanted.desired_running() {
             if !containers.is_empty() {
                 return Err(format!("I1: shall not run, but has {containers:?}"));
             }

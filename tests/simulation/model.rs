@@ -25,7 +25,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    pub fn shall_run(&self) -> bool {
+    pub fn desired_running(&self) -> bool {
         self.running && !self.disabled
     }
 
@@ -74,7 +74,7 @@ impl Account {
         let before = self.wanted.get(..index).unwrap_or_default();
         before
             .iter()
-            .filter(|wanted| !wanted.shall_run())
+            .filter(|wanted| !wanted.desired_running())
             .map(|wanted| wanted.at)
     }
 

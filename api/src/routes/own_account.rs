@@ -143,7 +143,12 @@ async fn init_status(
 
 fn word(row: &ContainerRow, container: &ObjectRow) -> StatusWord {
     let deleted = row.deleted_at.is_some();
-    status_word(row.shall_run(), deleted, row.generation, &container.status)
+    status_word(
+        row.desired_running(),
+        deleted,
+        row.generation,
+        &container.status,
+    )
 }
 
 fn is_ready(object: &ObjectRow) -> bool {

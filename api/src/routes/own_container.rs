@@ -80,7 +80,7 @@ async fn show(
     let object = object::get(&mut connection, Kind::Container, &account.uid).await?;
     let status = object.ok_or_else(gone)?.status;
     let deleted = row.deleted_at.is_some();
-    let word = status_word(row.shall_run(), deleted, row.generation, &status);
+    let word = status_word(row.desired_running(), deleted, row.generation, &status);
     let container = OwnContainer {
         username: account.name.clone(),
         status: word,

@@ -122,18 +122,18 @@ pub struct Item {
 impl From<UserListing> for Item {
     fn from(user: UserListing) -> Self {
         let desired = user.desired.unwrap_or(Desired::Stopped);
-        let shall_run = desired == Desired::Running && !user.disabled;
+        let desired_running = desired == Desired::Running && !user.disabled;
         let deleted = user.deleted_at.is_some();
         Self {
-            status: status_word(shall_run, deleted, user.generation, &user.status),
+            status: status_word(desired_running, deleted, user.generation, &user.status),
             username: user.name,
             source: user.source,
             role: Role::User,
             disabled: user.disabled,
             image_tag: tag_of(&user.image_ref),
             image: user.image_ref,
-            image_ready: user.facts.image_id.is_some(),
-            ip: user.facts.ip,
+            image_ready: user.image_id.is_some(),
+            ip: user.ip,
             groups: Vec::new(),
             desired,
             generation: user.generation,

@@ -290,7 +290,7 @@ impl ContainerReconciler {
             limits: self.shared.view.limits(),
             verified: false,
         };
-        let Some(row) = row.filter(|row| row.shall_run()) else {
+        let Some(row) = row.filter(|row| row.desired_running()) else {
             return Ok(seen);
         };
         let config = self.shared.config.at(row.config_generation).await?;

@@ -66,7 +66,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         let condition = Condition::not_ready(Reason::Terminating, "removing the container");
         return Plan::act(actions, condition);
     }
-    if row.shall_run() {
+    if row.desired_running() {
         let machine = Running {
             row,
             seen,

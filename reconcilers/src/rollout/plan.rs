@@ -118,18 +118,18 @@ impl View<'_> {
             .iter()
             .filter(|target| target.state == TargetState::Pending || self.has_older(target))
             .collect();
-        let shall_run = |target: &&RolloutTarget| {
+        let desired_running = |target: &&RolloutTarget| {
             let container = target.container.as_ref();
-            container.is_some_and(|container| container.shall_run)
+            container.is_some_and(|container| container.desired_running)
         };
         let proven = self
             .in_state(TargetState::Done)
-            .any(|target| target.image_id == self.row.facts.image_id && shall_run(&target));
+            .any(|target| target.image_id == self.row.facts.image_id && desired_running(&target));
         let next: Vec<&RolloutTarget> = if proven {
             let most = usize::try_from(self.row.max_unavailable).unwrap_or(1);
             pending.into_iter().take(most).collect()
         } else {
-            let canary = pending.iter().copied().find(shall_run);
+            let canary = pending.iter().copied().find(desired_running);
             canary.or(pending.first().copied()).into_iter().collect()
         };
         let image = ImageChoice {

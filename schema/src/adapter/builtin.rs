@@ -5,89 +5,44 @@ pub const BUILTIN: &[&str] = &["picoclaw", "echo"];
 
 type EmbeddedFile = (&'static str, &'static [u8]);
 
-const PICOCLAW: &[EmbeddedFile] = &[
-    ("hash", include_bytes!("../../adapters/picoclaw/hash")),
-    (
-        "index.json",
-        include_bytes!("../../adapters/picoclaw/index.json"),
-    ),
-    (
-        "migrations/v1-to-v2.json",
-        include_bytes!("../../adapters/picoclaw/migrations/v1-to-v2.json"),
-    ),
-    (
-        "migrations/v2-to-v3.json",
-        include_bytes!("../../adapters/picoclaw/migrations/v2-to-v3.json"),
-    ),
-    (
-        "schemas/config-v1.json",
-        include_bytes!("../../adapters/picoclaw/schemas/config-v1.json"),
-    ),
-    (
-        "schemas/config-v2.json",
-        include_bytes!("../../adapters/picoclaw/schemas/config-v2.json"),
-    ),
-    (
-        "schemas/config-v3.json",
-        include_bytes!("../../adapters/picoclaw/schemas/config-v3.json"),
-    ),
-    (
-        "ui/ui-v1.json",
-        include_bytes!("../../adapters/picoclaw/ui/ui-v1.json"),
-    ),
-    (
-        "ui/ui-v2.json",
-        include_bytes!("../../adapters/picoclaw/ui/ui-v2.json"),
-    ),
-    (
-        "ui/ui-v3.json",
-        include_bytes!("../../adapters/picoclaw/ui/ui-v3.json"),
-    ),
-];
+macro_rules! embedded {
+    ($folder:literal, [$($file:literal),+ $(,)?]) => {
+        &[$(($file, include_bytes!(concat!("../../adapters/", $folder, "/", $file)))),+]
+    };
+}
 
-const ECHO: &[EmbeddedFile] = &[
-    ("hash", include_bytes!("../../adapters/echo/hash")),
-    (
+const PICOCLAW: &[EmbeddedFile] = embedded!(
+    "picoclaw",
+    [
+        "hash",
         "index.json",
-        include_bytes!("../../adapters/echo/index.json"),
-    ),
-    (
         "migrations/v1-to-v2.json",
-        include_bytes!("../../adapters/echo/migrations/v1-to-v2.json"),
-    ),
-    (
-        "migrations/v2-to-v1.json",
-        include_bytes!("../../adapters/echo/migrations/v2-to-v1.json"),
-    ),
-    (
         "migrations/v2-to-v3.json",
-        include_bytes!("../../adapters/echo/migrations/v2-to-v3.json"),
-    ),
-    (
         "schemas/config-v1.json",
-        include_bytes!("../../adapters/echo/schemas/config-v1.json"),
-    ),
-    (
         "schemas/config-v2.json",
-        include_bytes!("../../adapters/echo/schemas/config-v2.json"),
-    ),
-    (
         "schemas/config-v3.json",
-        include_bytes!("../../adapters/echo/schemas/config-v3.json"),
-    ),
-    (
         "ui/ui-v1.json",
-        include_bytes!("../../adapters/echo/ui/ui-v1.json"),
-    ),
-    (
         "ui/ui-v2.json",
-        include_bytes!("../../adapters/echo/ui/ui-v2.json"),
-    ),
-    (
         "ui/ui-v3.json",
-        include_bytes!("../../adapters/echo/ui/ui-v3.json"),
-    ),
-];
+    ]
+);
+
+const ECHO: &[EmbeddedFile] = embedded!(
+    "echo",
+    [
+        "hash",
+        "index.json",
+        "migrations/v1-to-v2.json",
+        "migrations/v2-to-v1.json",
+        "migrations/v2-to-v3.json",
+        "schemas/config-v1.json",
+        "schemas/config-v2.json",
+        "schemas/config-v3.json",
+        "ui/ui-v1.json",
+        "ui/ui-v2.json",
+        "ui/ui-v3.json",
+    ]
+);
 
 /// The files of an embedded adapter.
 pub(super) fn files(name: &str) -> Option<&'static [EmbeddedFile]> {

@@ -47,6 +47,7 @@ pub use migrate::NoMigrationPath;
 pub use migration::{Action, Migration, Nested};
 pub use model::{Agent, AgentVersion, AgentVersions, Index, MigrationFile, Readiness, RunAs};
 pub use path::SettingPath;
+pub(crate) use path::escape;
 pub use render::{
     Applied, Found, Inputs, ManagedFile, ManagedPaths, McpAccess, RenderError, Rendered,
     RenderedFile,

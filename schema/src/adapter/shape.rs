@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::Problem;
 use super::path::escape;
-use super::rules::{self, Rule};
+use super::rules;
+use crate::config::Rule;
 
 /// More problems of one file help nobody.
 const MAX_PROBLEMS: usize = 100;

@@ -10,13 +10,12 @@ use sqlx::AnyConnection;
 
 pub use cache::{ActiveAdapter, AdapterCache};
 pub use model::{AdapterFacts, AdapterState, KnownAdapter, Source};
-use model::{RawFacts, RawKnown, RawState};
 
 use super::{Adapter, AdapterVersion};
 use crate::db::Tx;
-use crate::error::DbError;
+use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
-use crate::statement::statements;
+use crate::statement::{execute, fetch_all, fetch_one, fetch_optional, scalar, statements};
 use crate::{meta, object};
 
 statements! {
@@ -80,20 +79,18 @@ pub const NOTHING_BEFORE: &str = "there is no previous adapter";
 
 /// Which package is in effect, and what was asked for.
 pub async fn state(connection: &mut AnyConnection) -> Result<AdapterState, DbError> {
-    let raw: RawState = sqlx::query_as(STATE).fetch_one(connection).await?;
-    Ok(raw.into())
+    fetch_one!(connection, STATE)
 }
 
 /// How often the active adapter changed.
 pub async fn generation(connection: &mut AnyConnection) -> Result<i64, DbError> {
-    let (generation,): (i64,) = sqlx::query_as(GENERATION).fetch_one(connection).await?;
-    Ok(generation)
+    scalar!(connection, GENERATION)
 }
 
 /// The active adapter, with the generation it belongs to. The package is read off the async threads: it may
 /// be large. Most callers want an [`AdapterCache`].
 pub async fn active(connection: &mut AnyConnection) -> Result<(i64, Adapter), DbError> {
-    let row: Option<(i64, String)> = sqlx::query_as(ACTIVE).fetch_optional(connection).await?;
+    let row: Option<(i64, String)> = fetch_optional!(connection, ACTIVE)?;
     let (generation, files) = row.ok_or(DbError::NotFound("active adapter"))?;
     let corrupt = |problem: String| DbError::Corrupt(format!("active adapter: {problem}"));
     let read = tokio::task::spawn_blocking(move || Adapter::from_stored(&files)).await;
@@ -105,8 +102,7 @@ pub async fn active(connection: &mut AnyConnection) -> Result<(i64, Adapter), Db
 
 /// All packages that are known, newest first.
 pub async fn known(connection: &mut AnyConnection) -> Result<Vec<KnownAdapter>, DbError> {
-    let raws: Vec<RawKnown> = sqlx::query_as(KNOWN).fetch_all(connection).await?;
-    raws.into_iter().map(KnownAdapter::try_from).collect()
+    fetch_all!(connection, KNOWN)
 }
 
 /// Takes the switch for the rest of the transaction: whoever decides by what is in effect takes it first.
@@ -140,16 +136,16 @@ async fn put(
     source: Source,
     now: Timestamp,
 ) -> Result<(), DbError> {
-    let files = serde_json::to_string(adapter.files())
-        .map_err(|e| DbError::Corrupt(format!("adapter package: {e}")))?;
-    sqlx::query(PUT)
-        .bind(&adapter.digest)
-        .bind(adapter.index.adapter_version.as_str())
-        .bind(source.as_str())
-        .bind(files)
-        .bind(now.as_millis())
-        .execute(&mut **tx)
-        .await?;
+    let files = serde_json::to_string(adapter.files())?;
+    execute!(
+        tx,
+        PUT,
+        &adapter.digest,
+        adapter.index.adapter_version.as_str(),
+        source,
+        files,
+        now
+    )?;
     Ok(())
 }
 
@@ -161,23 +157,17 @@ async fn switch(
     digest: &str,
     now: Timestamp,
 ) -> Result<i64, DbError> {
-    let (generation,): (i64,) = sqlx::query_as(statement)
-        .bind(digest)
-        .bind(now.as_millis())
-        .fetch_one(&mut **tx)
-        .await?;
-    sqlx::query(PRUNE).execute(&mut **tx).await?;
+    let generation: i64 = scalar!(tx, statement, digest, now)?;
+    execute!(tx, PRUNE)?;
     // Users, too: the package says to whom their directories belong.
     // A container comes before its files wherever both are changed, or two transactions could wait for each
     // other.
     for kind in [Kind::User, Kind::Container, Kind::AgentConfig] {
         object::bump_all(tx, kind).await?;
     }
-    match object::bump(tx, Kind::Adapter, &object_uid(), None).await {
-        // Before the first start there is no such object yet.
-        Ok(_) | Err(DbError::NotFound(_)) => Ok(generation),
-        Err(error) => Err(error),
-    }
+    // Before the first start there is no such object yet.
+    unless_gone(object::bump(tx, Kind::Adapter, &object_uid(), None).await)?;
+    Ok(generation)
 }
 
 /// Puts a package into effect that somebody brought. Nothing happens when it is in effect already.
@@ -232,16 +222,13 @@ pub async fn install(
     }
     let previous = |known: &KnownAdapter| known.previous && known.digest == adapter.digest;
     // It may have been left long ago, for several others.
-    let (installed,): (Option<String>,) = sqlx::query_as(INSTALLED).fetch_one(&mut **tx).await?;
+    let installed: Option<String> = scalar!(tx, INSTALLED)?;
     let left = installed.as_ref() == Some(&adapter.digest) || known.iter().any(previous);
     if left && !asked_for {
         return Ok(Installed::LeftBefore);
     }
     activate(tx, adapter, Source::Refresh, now).await?;
-    sqlx::query(SET_INSTALLED)
-        .bind(&adapter.digest)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, SET_INSTALLED, &adapter.digest)?;
     Ok(Installed::Newer)
 }
 
@@ -274,10 +261,7 @@ pub async fn ensure_base(tx: &mut Tx, adapter: &Adapter, now: Timestamp) -> Resu
         };
         switch(tx, statement, &adapter.digest, now).await?;
     }
-    sqlx::query(PRUNE_BASES)
-        .bind(&adapter.digest)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, PRUNE_BASES, &adapter.digest)?;
     if object::get(tx, Kind::Adapter, &object_uid())
         .await?
         .is_none()
@@ -296,31 +280,28 @@ pub async fn request_refresh(
     // Whoever switches changes the state before the object: the guard keeps the two apart.
     lock(tx).await?;
     let generation = object::bump(tx, Kind::Adapter, &object_uid(), expected).await?;
-    sqlx::query(REQUEST_REFRESH)
-        .bind(token)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, REQUEST_REFRESH, token)?;
     Ok(generation)
 }
 
 /// What the reconciler remembers of the source.
 pub async fn facts(connection: &mut AnyConnection) -> Result<AdapterFacts, DbError> {
-    let raw: RawFacts = sqlx::query_as(FACTS).fetch_one(connection).await?;
-    Ok(raw.into())
+    fetch_one!(connection, FACTS)
 }
 
 /// Saves what the reconciler remembers of the source.
 pub async fn save_facts(tx: &mut Tx, facts: &AdapterFacts) -> Result<(), DbError> {
-    sqlx::query(SAVE_FACTS)
-        .bind(&facts.source_url)
-        .bind(&facts.etag)
-        .bind(&facts.last_modified)
-        .bind(facts.seen_generation)
-        .bind(facts.checked_at.map(Timestamp::as_millis))
-        .bind(&facts.refresh_token)
-        .bind(&facts.offered)
-        .bind(&facts.invalid)
-        .execute(&mut **tx)
-        .await?;
+    execute!(
+        tx,
+        SAVE_FACTS,
+        &facts.source_url,
+        &facts.etag,
+        &facts.last_modified,
+        facts.seen_generation,
+        facts.checked_at,
+        &facts.refresh_token,
+        &facts.offered,
+        &facts.invalid
+    )?;
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Generation, Uid};
 use crate::secrets::MasterKey;
-use crate::statement::statements;
+use crate::statement::{execute, scalar_optional, statements};
 
 statements! {
     /// Keeps them, in place of others. Nothing happens when the account is gone or going.
@@ -71,8 +71,7 @@ impl KeptFiles {
             config: length(&self.config),
             security: length(&self.security),
         };
-        let head =
-            serde_json::to_vec(&head).map_err(|e| DbError::Corrupt(format!("kept files: {e}")))?;
+        let head = serde_json::to_vec(&head)?;
         let files = [&self.config, &self.security];
         let parts = || files.into_iter().flatten();
         let length = head.len() + 1 + parts().map(Vec::len).sum::<usize>();
@@ -113,11 +112,7 @@ pub async fn keep_files(
     uid: &Uid,
     files: &KeptFiles,
 ) -> Result<(), DbError> {
-    sqlx::query(KEEP)
-        .bind(uid.as_str())
-        .bind(seal(key, &context(uid), &files.write()?)?)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, KEEP, uid, seal(key, &context(uid), &files.write()?)?)?;
     Ok(())
 }
 
@@ -127,11 +122,8 @@ pub async fn kept_files(
     key: &MasterKey,
     uid: &Uid,
 ) -> Result<Option<KeptFiles>, DbError> {
-    let row: Option<(Vec<u8>,)> = sqlx::query_as(KEPT)
-        .bind(uid.as_str())
-        .fetch_optional(connection)
-        .await?;
-    let Some((sealed,)) = row else {
+    let row: Option<Vec<u8>> = scalar_optional!(connection, KEPT, uid)?;
+    let Some(sealed) = row else {
         return Ok(None);
     };
     let context = context(uid);

@@ -12,7 +12,6 @@ mod model;
 pub(crate) mod query;
 
 pub use kept::{KeptFiles, keep_files, kept_files};
-pub(crate) use model::read_reason;
 pub use model::{AgentConfigFacts, AgentConfigRow, Cookie, UserValues, Values};
 pub use query::{
     all, channel_values, cookies, delete_cookies, get, list_cookies, save_facts,

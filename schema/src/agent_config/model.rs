@@ -8,13 +8,13 @@ use serde_json::Value;
 use sqlx::FromRow;
 
 use crate::adapter::Applied;
+use crate::column::Flag;
 use crate::condition::Reason;
-use crate::error::DbError;
 use crate::ids::{Generation, Timestamp, Uid, UserName};
 use crate::secrets::MasterKey;
 
 /// Everything the agent-config reconciler needs from the database about one user, but the user's own values.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct AgentConfigRow {
     /// Identity of the user.
     pub uid: Uid,
@@ -34,6 +34,7 @@ pub struct AgentConfigRow {
     /// Generation of the active adapter at the time of reading.
     pub adapter_generation: i64,
     /// What the reconciler remembers.
+    #[sqlx(flatten)]
     pub facts: AgentConfigFacts,
 }
 
@@ -46,9 +47,10 @@ impl AgentConfigRow {
 }
 
 /// What the agent-config reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, FromRow)]
 pub struct AgentConfigFacts {
     /// The newest generation that the files were brought to, or refused for.
+    #[sqlx(rename = "facts_generation")]
     pub generation: Generation,
     /// Why the files were not brought to it; `None` when they were.
     pub refused: Option<Reason>,
@@ -57,6 +59,7 @@ pub struct AgentConfigFacts {
     /// Digest over what a running agent must be restarted for; `None` before the first time.
     pub restart_digest: Option<String>,
     /// The files from before a migration were put back, and have not been migrated since.
+    #[sqlx(try_from = "Flag")]
     pub put_back: bool,
 }
 
@@ -87,56 +90,4 @@ pub struct Cookie {
     pub updated_at: Timestamp,
     /// As `a=1; b=2`.
     pub value: SecretString,
-}
-
-#[derive(FromRow)]
-pub(super) struct RawConfig {
-    pub uid: String,
-    pub name: String,
-    pub generation: i64,
-    pub deleted_at: Option<i64>,
-    pub image_ref: Option<String>,
-    pub mcp_token_version: i64,
-    pub config_generation: i64,
-    pub adapter_generation: i64,
-    pub facts_generation: Option<i64>,
-    pub refused: Option<String>,
-    pub applied: Option<String>,
-    pub restart_digest: Option<String>,
-    pub put_back: Option<i64>,
-}
-
-/// Reads the stored form of a reason.
-pub(crate) fn read_reason(text: Option<&str>) -> Result<Option<Reason>, DbError> {
-    text.map(|text| {
-        text.parse()
-            .map_err(|_| DbError::Corrupt(format!("reason {text:?}")))
-    })
-    .transpose()
-}
-
-impl TryFrom<RawConfig> for AgentConfigRow {
-    type Error = DbError;
-
-    fn try_from(raw: RawConfig) -> Result<Self, DbError> {
-        let applied = raw.applied.as_deref().map(serde_json::from_str).transpose();
-        let applied = applied.map_err(|e| DbError::Corrupt(format!("applied: {e}")))?;
-        Ok(Self {
-            uid: Uid::from(raw.uid),
-            name: raw.name.parse()?,
-            generation: Generation(raw.generation),
-            deleted_at: raw.deleted_at.map(Timestamp::from_millis),
-            image_ref: raw.image_ref,
-            mcp_token_version: raw.mcp_token_version,
-            config_generation: raw.config_generation,
-            adapter_generation: raw.adapter_generation,
-            facts: AgentConfigFacts {
-                generation: Generation(raw.facts_generation.unwrap_or(0)),
-                refused: read_reason(raw.refused.as_deref())?,
-                applied,
-                restart_digest: raw.restart_digest,
-                put_back: raw.put_back == Some(1),
-            },
-        })
-    }
 }

@@ -8,21 +8,20 @@ use sqlx::AnyConnection;
 use zeroize::Zeroizing;
 
 use super::kept::FORGET_KEPT;
-use super::model::{AgentConfigFacts, AgentConfigRow, Cookie, RawConfig, UserValues, Values};
-use crate::condition::Reason;
+use super::model::{AgentConfigFacts, AgentConfigRow, Cookie, UserValues, Values};
 use crate::db::Tx;
-use crate::error::DbError;
+use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::object;
 use crate::secrets::MasterKey;
-use crate::statement::statements;
+use crate::statement::{execute, fetch_all, fetch_optional, scalar, scalar_optional, statements};
 
 /// Columns of a user's agent configuration.
 macro_rules! select_config {
     ($rest:literal) => {
         concat!(
             "SELECT o.uid, u.name, o.generation, o.deleted_at, c.image_ref, u.mcp_token_version, g.generation AS config_generation, \
-             a.generation AS adapter_generation, f.generation AS facts_generation, f.refused, f.applied, f.restart_digest, f.put_back \
+             a.generation AS adapter_generation, coalesce(f.generation, 0) AS facts_generation, f.refused, f.applied, f.restart_digest, coalesce(f.put_back, 0) AS put_back \
              FROM objects o JOIN users u ON u.uid = o.uid CROSS JOIN config_state g CROSS JOIN adapter_state a \
              LEFT JOIN containers c ON c.uid = o.uid LEFT JOIN agent_config_facts f ON f.uid = o.uid \
              WHERE o.kind = 'agent-config' ",
@@ -106,15 +105,9 @@ pub(crate) async fn create(
 /// Asks for the removal of a user's agent-config object; what the user set is forgotten at once.
 pub(crate) async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<(), DbError> {
     // The object comes first, as wherever what a user has set changes.
-    match object::delete(tx, Kind::AgentConfig, uid, now).await {
-        Ok(_) | Err(DbError::NotFound(_)) => {}
-        Err(error) => return Err(error),
-    }
+    unless_gone(object::delete(tx, Kind::AgentConfig, uid, now).await)?;
     for statement in [FORGET_CHANNELS, FORGET_COOKIES, FORGET_KEPT] {
-        sqlx::query(statement)
-            .bind(uid.as_str())
-            .execute(&mut **tx)
-            .await?;
+        execute!(tx, statement, uid)?;
     }
     Ok(())
 }
@@ -130,17 +123,12 @@ pub async fn get(
     connection: &mut AnyConnection,
     uid: &Uid,
 ) -> Result<Option<AgentConfigRow>, DbError> {
-    let raw: Option<RawConfig> = sqlx::query_as(GET)
-        .bind(uid.as_str())
-        .fetch_optional(connection)
-        .await?;
-    raw.map(AgentConfigRow::try_from).transpose()
+    fetch_optional!(connection, GET, uid)
 }
 
 /// Reads all, in one scan.
 pub async fn all(connection: &mut AnyConnection) -> Result<Vec<AgentConfigRow>, DbError> {
-    let raws: Vec<RawConfig> = sqlx::query_as(ALL).fetch_all(connection).await?;
-    raws.into_iter().map(AgentConfigRow::try_from).collect()
+    fetch_all!(connection, ALL)
 }
 
 fn channel(
@@ -160,10 +148,7 @@ pub async fn values(
     key: &MasterKey,
     uid: &Uid,
 ) -> Result<UserValues, DbError> {
-    let rows: Vec<(String, Vec<u8>)> = sqlx::query_as(CHANNELS)
-        .bind(uid.as_str())
-        .fetch_all(&mut *connection)
-        .await?;
+    let rows: Vec<(String, Vec<u8>)> = fetch_all!(connection, CHANNELS, uid)?;
     let mut channels = Values::new();
     for (name, sealed) in rows {
         let opened = channel(key, uid, &name, &sealed)?;
@@ -185,11 +170,7 @@ pub async fn channel_values(
     uid: &Uid,
     name: &str,
 ) -> Result<BTreeMap<String, Value>, DbError> {
-    let row: Option<(String, Vec<u8>)> = sqlx::query_as(CHANNEL)
-        .bind(uid.as_str())
-        .bind(name)
-        .fetch_optional(connection)
-        .await?;
+    let row: Option<(String, Vec<u8>)> = fetch_optional!(connection, CHANNEL, uid, name)?;
     match row {
         Some((name, sealed)) => channel(key, uid, &name, &sealed),
         None => Ok(BTreeMap::new()),
@@ -207,16 +188,8 @@ pub async fn set_channel_values(
     now: Timestamp,
 ) -> Result<(), DbError> {
     let context = channel_context(uid, name);
-    let text = Zeroizing::new(
-        serde_json::to_vec(values).map_err(|e| DbError::Corrupt(format!("{context}: {e}")))?,
-    );
-    sqlx::query(PUT_CHANNEL)
-        .bind(uid.as_str())
-        .bind(name)
-        .bind(seal(key, &context, &text)?)
-        .bind(now.as_millis())
-        .execute(&mut **tx)
-        .await?;
+    let text = Zeroizing::new(serde_json::to_vec(values)?);
+    execute!(tx, PUT_CHANNEL, uid, name, seal(key, &context, &text)?, now)?;
     Ok(())
 }
 
@@ -226,10 +199,7 @@ pub async fn cookies(
     key: &MasterKey,
     uid: &Uid,
 ) -> Result<Vec<Cookie>, DbError> {
-    let rows: Vec<(String, Vec<u8>, i64)> = sqlx::query_as(COOKIES)
-        .bind(uid.as_str())
-        .fetch_all(connection)
-        .await?;
+    let rows: Vec<(String, Vec<u8>, Timestamp)> = fetch_all!(connection, COOKIES, uid)?;
     let mut cookies = Vec::with_capacity(rows.len());
     for (domain, sealed, updated_at) in rows {
         let context = cookie_context(uid, &domain);
@@ -238,7 +208,7 @@ pub async fn cookies(
             std::str::from_utf8(&text).map_err(|e| DbError::Corrupt(format!("{context}: {e}")))?;
         cookies.push(Cookie {
             domain,
-            updated_at: Timestamp::from_millis(updated_at),
+            updated_at,
             value: SecretString::from(value),
         });
     }
@@ -250,12 +220,7 @@ pub async fn list_cookies(
     connection: &mut AnyConnection,
     uid: &Uid,
 ) -> Result<Vec<(String, Timestamp)>, DbError> {
-    let rows: Vec<(String, i64)> = sqlx::query_as(COOKIE_DOMAINS)
-        .bind(uid.as_str())
-        .fetch_all(connection)
-        .await?;
-    let dated = |(domain, at)| (domain, Timestamp::from_millis(at));
-    Ok(rows.into_iter().map(dated).collect())
+    fetch_all!(connection, COOKIE_DOMAINS, uid)
 }
 
 /// Stores a user's cookies of one domain and bumps the agent-config object. Returns its generation.
@@ -269,13 +234,14 @@ pub async fn set_cookies(
 ) -> Result<Generation, DbError> {
     let generation = object::bump(tx, Kind::AgentConfig, uid, None).await?;
     let context = cookie_context(uid, domain);
-    sqlx::query(PUT_COOKIE)
-        .bind(uid.as_str())
-        .bind(domain)
-        .bind(seal(key, &context, value.expose_secret().as_bytes())?)
-        .bind(now.as_millis())
-        .execute(&mut **tx)
-        .await?;
+    execute!(
+        tx,
+        PUT_COOKIE,
+        uid,
+        domain,
+        seal(key, &context, value.expose_secret().as_bytes())?,
+        now
+    )?;
     Ok(generation)
 }
 
@@ -286,61 +252,41 @@ pub async fn delete_cookies(
     uid: &Uid,
     domain: &str,
 ) -> Result<Option<Generation>, DbError> {
-    let (there,): (i64,) = sqlx::query_as(HAS_COOKIE)
-        .bind(uid.as_str())
-        .bind(domain)
-        .fetch_one(&mut **tx)
-        .await?;
+    let there: i64 = scalar!(tx, HAS_COOKIE, uid, domain)?;
     if there == 0 {
         return Ok(None);
     }
     let generation = object::bump(tx, Kind::AgentConfig, uid, None).await?;
-    let result = sqlx::query(DELETE_COOKIE)
-        .bind(uid.as_str())
-        .bind(domain)
-        .execute(&mut **tx)
-        .await?;
-    Ok((result.rows_affected() > 0).then_some(generation))
+    let deleted = execute!(tx, DELETE_COOKIE, uid, domain)?;
+    Ok((deleted > 0).then_some(generation))
 }
 
 /// Saves what the reconciler remembers, and bumps the container when what a running agent must be restarted
 /// for has changed, in the same transaction. Nothing happens when the account is gone. Returns whether the
 /// container was bumped.
 pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &AgentConfigFacts) -> Result<bool, DbError> {
-    let before: Option<(Option<String>,)> = sqlx::query_as(RESTART_DIGEST)
-        .bind(uid.as_str())
-        .fetch_optional(&mut **tx)
-        .await?;
+    let before: Option<Option<String>> = scalar_optional!(tx, RESTART_DIGEST, uid)?;
     let applied = facts.applied.as_ref().map(serde_json::to_string);
-    let applied = applied
-        .transpose()
-        .map_err(|e| DbError::Corrupt(format!("applied: {e}")))?;
-    let result = sqlx::query(SAVE_FACTS)
-        .bind(uid.as_str())
-        .bind(facts.generation.0)
-        .bind(facts.refused.map(Reason::as_str))
-        .bind(applied)
-        .bind(&facts.restart_digest)
-        .bind(i64::from(facts.put_back))
-        .execute(&mut **tx)
-        .await?;
-    let changed = before.and_then(|(digest,)| digest) != facts.restart_digest;
-    if result.rows_affected() == 0 || !changed {
+    let saved = execute!(
+        tx,
+        SAVE_FACTS,
+        uid,
+        facts.generation,
+        facts.refused,
+        applied.transpose()?,
+        &facts.restart_digest,
+        i64::from(facts.put_back)
+    )?;
+    let changed = before.flatten() != facts.restart_digest;
+    if saved == 0 || !changed {
         return Ok(false);
     }
     // Ten thousand restarts of one change stand behind the one that somebody waits for.
-    let in_bulk: Option<(i64,)> = sqlx::query_as(IN_BULK)
-        .bind(uid.as_str())
-        .fetch_optional(&mut **tx)
-        .await?;
-    let bumped = if in_bulk == Some((1,)) {
+    let in_bulk: Option<i64> = scalar_optional!(tx, IN_BULK, uid)?;
+    let bumped = if in_bulk == Some(1) {
         object::bump_in_bulk(tx, Kind::Container, uid).await
     } else {
         object::bump(tx, Kind::Container, uid, None).await
     };
-    match bumped {
-        Ok(_) => Ok(true),
-        Err(DbError::NotFound(_)) => Ok(false),
-        Err(error) => Err(error),
-    }
+    Ok(unless_gone(bumped)?.is_some())
 }

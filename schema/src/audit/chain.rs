@@ -1,5 +1,8 @@
 //! The hashes that bind entries together. Pure.
 
+use sqlx::FromRow;
+use strum::{Display, EnumString, IntoStaticStr};
+
 use crate::secrets::{MacKey, MasterKey};
 
 use super::model::{Entry, Record};
@@ -60,9 +63,9 @@ impl ChainKey {
 }
 
 /// The ends of the chain, which are kept in rows of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub(super) enum Which {
+pub(crate) enum Which {
     /// The newest entry.
     Head,
     /// What came before the oldest entry that is kept.
@@ -70,8 +73,9 @@ pub(super) enum Which {
 }
 
 /// An end as stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub(super) struct End {
+    #[sqlx(rename = "name")]
     pub(super) which: Which,
     pub(super) seq: i64,
     pub(super) hash: String,

@@ -5,7 +5,7 @@
 //! itself and of the entry before it; two authenticated rows, head and anchor, say where the chain
 //! ends and what came before its oldest entry. So whoever can write to the database, but has not
 //! the master key, can neither change, add, swap nor remove an entry (at the end neither) without
-//! [`verify()`] naming the place. What it cannot see is a database that was set back as a whole to an
+//! [`verify()`] naming the place. What it cannot detect is a database that was set back as a whole to an
 //! earlier state: exports kept elsewhere show that.
 //!
 //! [`Writer`] is the only way for requests to write at all: its transactions cannot be committed
@@ -19,6 +19,7 @@ mod verify;
 mod writer;
 
 pub use chain::ChainKey;
+pub(crate) use chain::Which;
 pub use model::{About, Author, Entry, Filter, Outcome, Record};
 pub use query::{EXPORT_PAGE, append, bounds, first_since, following, found, install, list};
 pub use verify::{Problem, Verdict, verify};

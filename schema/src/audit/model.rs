@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use serde::Serialize;
+use sqlx::FromRow;
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::ids::Timestamp;
@@ -92,7 +93,7 @@ impl About {
         self
     }
 
-    /// What else is worth telling. Never a secret: names of keys, not their values.
+    /// What else is worth recording. Never a secret: names of keys, not their values.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = detail.into();
@@ -101,7 +102,7 @@ impl About {
 }
 
 /// One entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, FromRow, utoipa::ToSchema)]
 #[schema(as = AuditEntryFields)]
 pub struct Entry {
     /// When.
@@ -141,12 +142,13 @@ impl Entry {
 }
 
 /// An entry at its place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, FromRow)]
 pub struct Record {
     /// Rises by one with every entry.
     pub seq: i64,
     /// What it records.
     #[serde(flatten)]
+    #[sqlx(flatten)]
     pub entry: Entry,
     /// Seals it and everything before it.
     pub hash: String,

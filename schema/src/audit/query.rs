@@ -1,6 +1,6 @@
 //! The statements of the trail.
 
-use sqlx::{AnyConnection, FromRow};
+use sqlx::AnyConnection;
 use tracing::error;
 
 use super::chain::{BROKEN, ChainKey, End, Which};
@@ -8,17 +8,42 @@ use super::model::{Entry, Filter, Record};
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::Timestamp;
-use crate::statement::{like_pattern, statements};
+use crate::statement::{
+    execute, fetch_all, fetch_one, fetch_optional, like_pattern, scalar, scalar_optional,
+    statements,
+};
 
 /// Entries of an export that are read at once.
 pub const EXPORT_PAGE: i64 = 500;
+
+/// Columns of an entry.
+macro_rules! select_entry {
+    ($rest:expr) => {
+        concat!(
+            "SELECT seq, at, actor, address, action, object, outcome, detail, request_id, hash FROM audit ",
+            $rest
+        )
+    };
+}
+
+/// The entries of a [`Filter`].
+macro_rules! matching {
+    ($rest:literal) => {
+        concat!(
+            "WHERE ($1 = '' OR lower(actor) = $1) AND ($2 = '' OR action = $2) AND at >= $3 \
+             AND (',' || lower(object) || ',') LIKE $4 ESCAPE '!' \
+             AND lower(actor || ' ' || address || ' ' || action || ' ' || object || ' ' || outcome || ' ' || detail || ' ' || request_id) LIKE $5 ESCAPE '!' ",
+            $rest
+        )
+    };
+}
 
 statements! {
     /// Takes the head for the rest of the transaction, for the next entry: a second writer waits here,
     /// so that numbers have no gap and the chain no fork. Beyond every entry there is, too: a head that was
     /// set back must not keep new entries, and so every change, from being written.
     TAKE_HEAD = "UPDATE audit_ends SET seq = 1 + CASE WHEN seq < (SELECT coalesce(max(seq), 0) FROM audit) \
-                 THEN (SELECT max(seq) FROM audit) ELSE seq END WHERE name = 'head' RETURNING seq, hash, mac";
+                 THEN (SELECT max(seq) FROM audit) ELSE seq END WHERE name = 'head' RETURNING name, seq, hash, mac";
     /// Moves an end.
     MOVE_END = "UPDATE audit_ends SET seq = $2, hash = $3, mac = $4 WHERE name = $1";
     /// Puts an end where there is none.
@@ -29,19 +54,11 @@ statements! {
     INSERT = "INSERT INTO audit (seq, at, actor, address, action, object, outcome, detail, request_id, hash) \
               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     /// One page, newest first; the object is one of those named, and the texts are in lower case.
-    LIST = "SELECT seq, at, actor, address, action, object, outcome, detail, request_id, hash FROM audit \
-            WHERE ($1 = '' OR lower(actor) = $1) AND ($2 = '' OR action = $2) AND at >= $3 \
-            AND (',' || lower(object) || ',') LIKE $4 ESCAPE '!' \
-            AND lower(actor || ' ' || address || ' ' || action || ' ' || object || ' ' || outcome || ' ' || detail || ' ' || request_id) LIKE $5 ESCAPE '!' \
-            ORDER BY seq DESC LIMIT $6 OFFSET $7";
+    LIST = select_entry!(matching!("ORDER BY seq DESC LIMIT $6 OFFSET $7"));
     /// How many `LIST` would give without paging.
-    COUNT = "SELECT count(*) FROM audit \
-             WHERE ($1 = '' OR lower(actor) = $1) AND ($2 = '' OR action = $2) AND at >= $3 \
-             AND (',' || lower(object) || ',') LIKE $4 ESCAPE '!' \
-             AND lower(actor || ' ' || address || ' ' || action || ' ' || object || ' ' || outcome || ' ' || detail || ' ' || request_id) LIKE $5 ESCAPE '!'";
+    COUNT = concat!("SELECT count(*) FROM audit ", matching!(""));
     /// The next entries.
-    FOLLOWING = "SELECT seq, at, actor, address, action, object, outcome, detail, request_id, hash FROM audit \
-                 WHERE seq > $1 ORDER BY seq LIMIT $2";
+    FOLLOWING = select_entry!("WHERE seq > $1 ORDER BY seq LIMIT $2");
     /// The first entry that is not older than a moment.
     FIRST_SINCE = "SELECT seq FROM audit WHERE at >= $1 ORDER BY seq LIMIT 1";
     /// The oldest and the newest entry; 0 without any.
@@ -50,58 +67,11 @@ statements! {
     PRUNE = "DELETE FROM audit WHERE seq <= $1";
 }
 
-#[derive(FromRow)]
-struct RawEnd {
-    name: String,
-    seq: i64,
-    hash: String,
-    mac: String,
-}
-
-#[derive(FromRow)]
-struct RawRecord {
-    seq: i64,
-    at: i64,
-    actor: String,
-    address: String,
-    action: String,
-    object: String,
-    outcome: String,
-    detail: String,
-    request_id: String,
-    hash: String,
-}
-
-impl From<RawRecord> for Record {
-    fn from(raw: RawRecord) -> Self {
-        Self {
-            seq: raw.seq,
-            entry: Entry {
-                at: Timestamp::from_millis(raw.at),
-                actor: raw.actor,
-                address: raw.address,
-                action: raw.action,
-                object: raw.object,
-                outcome: raw.outcome,
-                detail: raw.detail,
-                request_id: raw.request_id,
-            },
-            hash: raw.hash,
-        }
-    }
-}
-
 /// Begins the trail of a new installation. To be called once in its life: ends that are gone later
 /// were removed by somebody, and are not recreated.
 pub async fn install(tx: &mut Tx, key: &ChainKey) -> Result<(), DbError> {
     for which in [Which::Head, Which::Anchor] {
-        sqlx::query(INSERT_END)
-            .bind::<&str>(which.into())
-            .bind(0_i64)
-            .bind("")
-            .bind(key.end(which, 0, ""))
-            .execute(&mut **tx)
-            .await?;
+        execute!(tx, INSERT_END, which, 0_i64, "", key.end(which, 0, ""))?;
     }
     Ok(())
 }
@@ -115,17 +85,12 @@ pub(super) struct Next {
 
 /// Takes the place of the next entry.
 pub(super) async fn take_head(tx: &mut Tx, key: &ChainKey) -> Result<Next, DbError> {
-    let head: Option<(i64, String, String)> =
-        sqlx::query_as(TAKE_HEAD).fetch_optional(&mut **tx).await?;
-    let (seq, hash, mac) = head.ok_or_else(|| {
+    let head: Option<End> = fetch_optional!(tx, TAKE_HEAD)?;
+    let mut head = head.ok_or_else(|| {
         DbError::Corrupt("the head of the audit trail is gone; restore a backup".to_owned())
     })?;
-    let head = End {
-        which: Which::Head,
-        seq: seq - 1,
-        hash,
-        mac,
-    };
+    let seq = head.seq;
+    head.seq -= 1;
     if head.is_authentic(key) {
         return Ok(Next {
             seq,
@@ -152,19 +117,20 @@ impl Next {
         entry: &Entry,
     ) -> Result<(), DbError> {
         let hash = key.entry(&self.previous, self.seq, entry);
-        sqlx::query(INSERT)
-            .bind(self.seq)
-            .bind(entry.at.as_millis())
-            .bind(&entry.actor)
-            .bind(&entry.address)
-            .bind(&entry.action)
-            .bind(&entry.object)
-            .bind(&entry.outcome)
-            .bind(&entry.detail)
-            .bind(&entry.request_id)
-            .bind(&hash)
-            .execute(&mut **tx)
-            .await?;
+        execute!(
+            tx,
+            INSERT,
+            self.seq,
+            entry.at,
+            &entry.actor,
+            &entry.address,
+            &entry.action,
+            &entry.object,
+            &entry.outcome,
+            &entry.detail,
+            &entry.request_id,
+            &hash
+        )?;
         move_end(tx, key, Which::Head, self.seq, &hash).await
     }
 }
@@ -183,13 +149,7 @@ pub(super) async fn move_end(
     seq: i64,
     hash: &str,
 ) -> Result<(), DbError> {
-    sqlx::query(MOVE_END)
-        .bind::<&str>(which.into())
-        .bind(seq)
-        .bind(hash)
-        .bind(key.end(which, seq, hash))
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, MOVE_END, which, seq, hash, key.end(which, seq, hash))?;
     Ok(())
 }
 
@@ -197,22 +157,14 @@ pub(super) async fn move_end(
 pub(super) async fn ends(
     connection: &mut AnyConnection,
 ) -> Result<(Option<End>, Option<End>), DbError> {
-    let raws: Vec<RawEnd> = sqlx::query_as(ENDS).fetch_all(connection).await?;
-    let find = |which: Which| {
-        let name: &str = which.into();
-        raws.iter().find(|raw| raw.name == name).map(|raw| End {
-            which,
-            seq: raw.seq,
-            hash: raw.hash.clone(),
-            mac: raw.mac.clone(),
-        })
-    };
+    let ends: Vec<End> = fetch_all!(connection, ENDS)?;
+    let find = |which: Which| ends.iter().find(|end| end.which == which).cloned();
     Ok((find(Which::Head), find(Which::Anchor)))
 }
 
 /// The oldest and the newest entry; none in an empty trail.
 pub async fn bounds(connection: &mut AnyConnection) -> Result<(Option<i64>, Option<i64>), DbError> {
-    let (first, last): (i64, i64) = sqlx::query_as(BOUNDS).fetch_one(connection).await?;
+    let (first, last): (i64, i64) = fetch_one!(connection, BOUNDS)?;
     let there = |seq: i64| Some(seq).filter(|seq| *seq != 0);
     Ok((there(first), there(last)))
 }
@@ -222,11 +174,7 @@ pub async fn first_since(
     connection: &mut AnyConnection,
     since: Timestamp,
 ) -> Result<Option<i64>, DbError> {
-    let first: Option<(i64,)> = sqlx::query_as(FIRST_SINCE)
-        .bind(since.as_millis())
-        .fetch_optional(connection)
-        .await?;
-    Ok(first.map(|(seq,)| seq))
+    scalar_optional!(connection, FIRST_SINCE, since)
 }
 
 /// The next entries after one, oldest first.
@@ -235,12 +183,7 @@ pub async fn following(
     after: i64,
     limit: i64,
 ) -> Result<Vec<Record>, DbError> {
-    let raws: Vec<RawRecord> = sqlx::query_as(FOLLOWING)
-        .bind(after)
-        .bind(limit)
-        .fetch_all(connection)
-        .await?;
-    Ok(raws.into_iter().map(Record::from).collect())
+    fetch_all!(connection, FOLLOWING, after, limit)
 }
 
 /// One page of the selected entries, newest first.
@@ -250,36 +193,35 @@ pub async fn list(
     limit: i64,
     offset: i64,
 ) -> Result<Vec<Record>, DbError> {
-    let raws: Vec<RawRecord> = sqlx::query_as(LIST)
-        .bind(filter.actor.to_ascii_lowercase())
-        .bind(filter.action.to_ascii_lowercase())
-        .bind(filter.since.as_millis())
-        .bind(object_pattern(&filter.object))
-        .bind(like_pattern(&filter.search))
-        .bind(limit)
-        .bind(offset)
-        .fetch_all(connection)
-        .await?;
-    Ok(raws.into_iter().map(Record::from).collect())
+    fetch_all!(
+        connection,
+        LIST,
+        filter.actor.to_ascii_lowercase(),
+        filter.action.to_ascii_lowercase(),
+        filter.since,
+        object_pattern(&filter.object),
+        like_pattern(&filter.search),
+        limit,
+        offset
+    )
 }
 
 /// How many entries are selected.
 pub async fn found(connection: &mut AnyConnection, filter: &Filter) -> Result<i64, DbError> {
-    let (n,): (i64,) = sqlx::query_as(COUNT)
-        .bind(filter.actor.to_ascii_lowercase())
-        .bind(filter.action.to_ascii_lowercase())
-        .bind(filter.since.as_millis())
-        .bind(object_pattern(&filter.object))
-        .bind(like_pattern(&filter.search))
-        .fetch_one(connection)
-        .await?;
-    Ok(n)
+    scalar!(
+        connection,
+        COUNT,
+        filter.actor.to_ascii_lowercase(),
+        filter.action.to_ascii_lowercase(),
+        filter.since,
+        object_pattern(&filter.object),
+        like_pattern(&filter.search)
+    )
 }
 
 /// Forgets the entries up to one.
 pub(super) async fn prune(tx: &mut Tx, last: i64) -> Result<u64, DbError> {
-    let result = sqlx::query(PRUNE).bind(last).execute(&mut **tx).await?;
-    Ok(result.rows_affected())
+    execute!(tx, PRUNE, last)
 }
 
 fn object_pattern(object: &str) -> String {

@@ -155,7 +155,7 @@ impl Pages {
                     }
                     return Ok(Page::Records(records));
                 }
-                Err(DbError::Sqlx(error)) if is_of_values(&error) => {
+                Err(DbError::Corrupt(_)) => {
                     if self.size == 1 {
                         return Ok(Page::Unreadable);
                     }
@@ -166,12 +166,4 @@ impl Pages {
             }
         }
     }
-}
-
-/// Whether values were read, but not understood. SQLite stores any type in any column.
-fn is_of_values(error: &sqlx::Error) -> bool {
-    matches!(
-        error,
-        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::AnyDriverError(_)
-    )
 }

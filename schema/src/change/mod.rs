@@ -4,7 +4,7 @@
 //! deletion, purge) writes one row for it with a new version. The table holds the newest version
 //! only, so several changes of one object between two reads are one change, and what a watcher reads
 //! is the object's present state. Purged objects keep their row for some time; once such a row is
-//! pruned, a watcher that has not seen it must list again: its position is below the floor.
+//! pruned, a watcher that has not read it must list again: its position is below the floor.
 //!
 //! Versions come from the one row of `change_state`, which the commit takes as its last lock
 //! ([`crate::db::Tx::commit`]). So versions become visible in their order on PostgreSQL, too, and no

@@ -6,19 +6,19 @@ use std::str::FromStr;
 use serde::Serialize;
 use sqlx::FromRow;
 
-use crate::condition::{self, ConditionType};
-use crate::container::{Desired, status_word};
-use crate::error::DbError;
+use crate::column::{Flag, JsonList};
+use crate::condition::{self, Condition, ConditionType};
+use crate::container::status_word;
 use crate::ids::{Generation, Kind, Uid};
 use crate::object::StatusRow;
 
-/// How far a watcher has seen, in the history of one installation. Its text form is
+/// How far a watcher has read, in the history of one installation. Its text form is
 /// `<installation>-<version>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
     /// Whose history: the identity of the installation.
     pub instance: String,
-    /// The newest version that was seen.
+    /// The newest version that was read.
     pub version: i64,
 }
 
@@ -98,7 +98,7 @@ impl Filter {
 /// What has changed since a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
-    /// In the order of their versions; whoever has read them has seen everything up to `through`.
+    /// In the order of their versions; whoever has read them knows everything up to `through`.
     Changes {
         /// The newest version of each object that changed.
         changes: Vec<Change>,
@@ -143,85 +143,75 @@ pub struct Change {
 
 #[derive(FromRow)]
 pub(super) struct RawChange {
-    pub version: i64,
-    pub kind: String,
-    pub uid: String,
-    pub name: String,
-    pub last_generation: Option<i64>,
-    pub generation: Option<i64>,
-    pub deleted_at: Option<i64>,
-    pub observed_generation: Option<i64>,
-    pub conditions: Option<String>,
-    pub disabled: Option<i64>,
-    pub desired: Option<String>,
-    pub container_generation: Option<i64>,
-    pub container_observed_generation: Option<i64>,
-    pub container_conditions: Option<String>,
+    version: i64,
+    kind: String,
+    uid: Uid,
+    name: String,
+    /// That of an object that is gone.
+    last_generation: Generation,
+    /// `None` when it is gone.
+    generation: Option<Generation>,
+    #[sqlx(try_from = "Flag")]
+    deleted: bool,
+    #[sqlx(flatten)]
+    status: StatusRow,
+    #[sqlx(try_from = "Flag")]
+    container_desired: bool,
+    container_generation: Generation,
+    container_observed_generation: Generation,
+    #[sqlx(try_from = "JsonList<Condition>")]
+    container_conditions: Vec<Condition>,
 }
 
-impl TryFrom<RawChange> for Change {
-    type Error = DbError;
-
-    fn try_from(raw: RawChange) -> Result<Self, DbError> {
-        let object = format!("{}/{}", raw.kind, raw.name);
-        let Some(generation) = raw.generation else {
-            let last = Generation(raw.last_generation.unwrap_or(0));
-            return Ok(Self {
-                version: raw.version,
-                kind: raw.kind,
-                name: raw.name,
-                object,
-                uid: Uid::from(raw.uid),
-                generation: last,
-                observed_generation: last,
-                ready: "False".to_owned(),
-                reason: String::new(),
-                status: "deleted".to_owned(),
-            });
-        };
-        let conditions = raw.conditions.as_deref();
-        let status = StatusRow::from_columns(raw.observed_generation, conditions, None, None)?;
-        let ready = condition::find(&status.conditions, ConditionType::Ready);
+impl From<RawChange> for Change {
+    fn from(raw: RawChange) -> Self {
+        let ready = condition::find(&raw.status.conditions, ConditionType::Ready);
         let (ready, reason) = ready.map_or(("Unknown", ""), |condition| {
             (condition.status.into(), condition.reason.as_str())
         });
-        Ok(Self {
-            status: word(&raw, ready)?,
-            version: raw.version,
-            kind: raw.kind,
-            name: raw.name,
-            object,
-            uid: Uid::from(raw.uid),
-            generation: Generation(generation),
-            observed_generation: status.observed_generation,
-            ready: ready.to_owned(),
-            reason: reason.to_owned(),
-        })
-    }
-}
-
-/// One word for the state of an object that is there.
-fn word(raw: &RawChange, ready: &str) -> Result<String, DbError> {
-    if raw.kind != Kind::User.as_str() && raw.kind != Kind::Container.as_str() {
+        let container = StatusRow {
+            observed_generation: raw.container_observed_generation,
+            conditions: raw.container_conditions,
+            ..StatusRow::default()
+        };
         let word = match ready {
+            // A user's word is that of its container, as in the listing.
+            _ if matches!(&*raw.kind, "user" | "container") => status_word(
+                raw.container_desired,
+                raw.deleted,
+                raw.container_generation,
+                &container,
+            )
+            .into(),
             "True" => "ready",
             "False" => "not_ready",
             _ => "unknown",
         };
-        return Ok(word.to_owned());
+        let last = (
+            raw.last_generation,
+            raw.last_generation,
+            "False",
+            "",
+            "deleted",
+        );
+        let observed = raw.status.observed_generation;
+        let (generation, observed_generation, ready, reason, status) =
+            raw.generation.map_or(last, |generation| {
+                (generation, observed, ready, reason, word)
+            });
+        Self {
+            object: format!("{}/{}", raw.kind, raw.name),
+            version: raw.version,
+            kind: raw.kind,
+            name: raw.name,
+            uid: raw.uid,
+            generation,
+            observed_generation,
+            ready: ready.to_owned(),
+            reason: reason.to_owned(),
+            status: status.to_owned(),
+        }
     }
-    // A user's word is that of its container, as in the listing.
-    let container = StatusRow::from_columns(
-        raw.container_observed_generation,
-        raw.container_conditions.as_deref(),
-        None,
-        None,
-    )?;
-    let desired = raw.desired.as_deref().map(Desired::read).transpose()?;
-    let shall_run = desired == Some(Desired::Running) && raw.disabled.unwrap_or(0) == 0;
-    let generation = Generation(raw.container_generation.unwrap_or(0));
-    let word = status_word(shall_run, raw.deleted_at.is_some(), generation, &container);
-    Ok(word.to_string())
 }
 
 #[cfg(test)]

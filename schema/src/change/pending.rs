@@ -7,7 +7,7 @@ use strum::VariantArray;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 
 /// An object that was purged.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub(crate) struct Gone {
     /// Its last name.
     pub name: String,

@@ -7,7 +7,8 @@ use super::pending::Pending;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Kind, Timestamp};
-use crate::statement::statements;
+use crate::object::status_columns;
+use crate::statement::{execute, fetch_all, fetch_one, scalar, statements};
 
 /// Most purged objects that are remembered.
 pub const KEPT: i64 = 10_000;
@@ -34,9 +35,11 @@ statements! {
     /// The newest version.
     NEWEST = "SELECT version FROM change_state WHERE id = 1";
     /// Objects that changed after a version, as they are now; empty `$2` = every kind, empty `$3` = every name.
-    AFTER = "SELECT c.version, c.kind, c.uid, c.name, c.last_generation, o.generation, o.deleted_at, s.observed_generation, s.conditions, \
-             u.disabled, k.desired, ko.generation AS container_generation, \
-             ks.observed_generation AS container_observed_generation, ks.conditions AS container_conditions \
+    AFTER = concat!("SELECT c.version, c.kind, c.uid, c.name, coalesce(c.last_generation, 0) AS last_generation, o.generation, \
+             CASE WHEN o.deleted_at IS NULL THEN 0 ELSE 1 END AS deleted, ", status_columns!(), ", \
+             CASE WHEN k.desired = 'running' AND coalesce(u.disabled, 0) = 0 THEN 1 ELSE 0 END AS container_desired, \
+             coalesce(ko.generation, 0) AS container_generation, \
+             coalesce(ks.observed_generation, 0) AS container_observed_generation, coalesce(ks.conditions, '[]') AS container_conditions \
              FROM changes c \
              LEFT JOIN objects o ON o.kind = c.kind AND o.uid = c.uid \
              LEFT JOIN object_status s ON s.kind = c.kind AND s.uid = c.uid \
@@ -44,7 +47,7 @@ statements! {
              LEFT JOIN containers k ON k.uid = c.uid \
              LEFT JOIN objects ko ON ko.kind = 'container' AND ko.uid = c.uid \
              LEFT JOIN object_status ks ON ks.kind = 'container' AND ks.uid = c.uid \
-             WHERE c.version > $1 AND ($2 = '' OR c.kind = $2) AND ($3 = '' OR lower(c.name) = $3) ORDER BY c.version LIMIT $4";
+             WHERE c.version > $1 AND ($2 = '' OR c.kind = $2) AND ($3 = '' OR lower(c.name) = $3) ORDER BY c.version LIMIT $4");
     /// The newest version to forget: of purged objects beyond the newest `$1`, or deleted before `$2`.
     TO_FORGET = "SELECT coalesce(max(version), 0) FROM changes WHERE last_generation IS NOT NULL AND (deleted_at < $2 OR version <= coalesce( \
                  (SELECT version FROM changes WHERE last_generation IS NOT NULL ORDER BY version DESC LIMIT 1 OFFSET $1), 0))";
@@ -60,11 +63,7 @@ fn shown_with(kind: Kind) -> &'static str {
 }
 
 async fn take(connection: &mut AnyConnection, count: i64) -> Result<i64, DbError> {
-    let (version,): (i64,) = sqlx::query_as(TAKE)
-        .bind(count)
-        .fetch_one(connection)
-        .await?;
-    Ok(version)
+    scalar!(connection, TAKE, count)
 }
 
 /// Writes what a transaction has changed. Called as its last statement but the notification.
@@ -77,35 +76,25 @@ pub(crate) async fn write(
     let mut newest = take(connection, objects * VERSIONS).await?;
     let mut next = newest - objects * VERSIONS;
     for (kind, uid) in single {
-        sqlx::query(RECORD)
-            .bind(kind.as_str())
-            .bind(shown_with(kind))
-            .bind(uid.as_str())
-            .bind(next)
-            .execute(&mut *connection)
-            .await?;
+        execute!(connection, RECORD, kind, shown_with(kind), uid, next)?;
         next += VERSIONS;
     }
     for ((kind, uid), gone) in &pending.gone {
         next += 1;
-        sqlx::query(RECORD_GONE)
-            .bind(kind.as_str())
-            .bind(uid.as_str())
-            .bind(&gone.name)
-            .bind(next)
-            .bind(gone.generation.0)
-            .bind(gone.deleted_at.as_millis())
-            .execute(&mut *connection)
-            .await?;
+        execute!(
+            connection,
+            RECORD_GONE,
+            kind,
+            uid,
+            &gone.name,
+            next,
+            gone.generation,
+            gone.deleted_at
+        )?;
     }
     for kind in &pending.kinds {
-        let written = sqlx::query(RECORD_ALL)
-            .bind(kind.as_str())
-            .bind(shown_with(*kind))
-            .bind(newest)
-            .execute(&mut *connection)
-            .await?;
-        let written = i64::try_from(written.rows_affected()).unwrap_or(i64::MAX);
+        let written = execute!(connection, RECORD_ALL, kind, shown_with(*kind), newest)?;
+        let written = i64::try_from(written).unwrap_or(i64::MAX);
         newest = take(connection, written).await?;
     }
     Ok(())
@@ -119,16 +108,15 @@ struct State {
 }
 
 async fn state(connection: &mut AnyConnection) -> Result<State, DbError> {
-    Ok(sqlx::query_as(STATE).fetch_one(connection).await?)
+    fetch_one!(connection, STATE)
 }
 
 /// The newest version.
 pub(crate) async fn newest(connection: &mut AnyConnection) -> Result<i64, DbError> {
-    let (version,): (i64,) = sqlx::query_as(NEWEST).fetch_one(connection).await?;
-    Ok(version)
+    scalar!(connection, NEWEST)
 }
 
-/// Where the history stands: everything that this connection can see has happened until then.
+/// Where the history stands: everything that this connection can read has happened until then.
 pub async fn position(connection: &mut AnyConnection) -> Result<Position, DbError> {
     let State {
         version, instance, ..
@@ -136,7 +124,7 @@ pub async fn position(connection: &mut AnyConnection) -> Result<Position, DbErro
     Ok(Position { instance, version })
 }
 
-/// What has changed since a position, at most `limit` objects. Needs a connection that sees one
+/// What has changed since a position, at most `limit` objects. Needs a connection that reads one
 /// moment: [`crate::db::Db::snapshot`].
 pub async fn after(
     connection: &mut AnyConnection,
@@ -160,18 +148,16 @@ pub async fn after(
             more: false,
         });
     }
-    let raws: Vec<RawChange> = sqlx::query_as(AFTER)
-        .bind(since.version)
-        .bind(filter.kind.map_or("", Kind::as_str))
-        .bind(filter.name.as_deref().unwrap_or_default())
-        .bind(i64::from(limit))
-        .fetch_all(connection)
-        .await?;
+    let raws: Vec<RawChange> = fetch_all!(
+        connection,
+        AFTER,
+        since.version,
+        filter.kind.map_or("", Kind::as_str),
+        filter.name.as_deref().unwrap_or_default(),
+        i64::from(limit)
+    )?;
     let more = raws.len() >= usize::from(limit);
-    let changes = raws
-        .into_iter()
-        .map(Change::try_from)
-        .collect::<Result<Vec<_>, _>>()?;
+    let changes: Vec<_> = raws.into_iter().map(Change::from).collect();
     let last = changes.last().map(|change| change.version);
     Ok(News::Changes {
         through: last.filter(|_| more).unwrap_or(newest),
@@ -181,22 +167,14 @@ pub async fn after(
 }
 
 /// Forgets purged objects beyond the newest `kept`, and those whose removal was asked for before
-/// `oldest`. Whoever has not seen them yet must list again.
+/// `oldest`. Whoever has not read them yet must list again.
 pub async fn prune(tx: &mut Tx, kept: i64, oldest: Timestamp) -> Result<u64, DbError> {
     // Nobody adds or forgets meanwhile, so the floor is exact.
     take(tx, 0).await?;
-    let (version,): (i64,) = sqlx::query_as(TO_FORGET)
-        .bind(kept)
-        .bind(oldest.as_millis())
-        .fetch_one(&mut **tx)
-        .await?;
+    let version: i64 = scalar!(tx, TO_FORGET, kept, oldest)?;
     if version == 0 {
         return Ok(0);
     }
-    sqlx::query(RAISE_FLOOR)
-        .bind(version)
-        .execute(&mut **tx)
-        .await?;
-    let result = sqlx::query(FORGET).bind(version).execute(&mut **tx).await?;
-    Ok(result.rows_affected())
+    execute!(tx, RAISE_FLOOR, version)?;
+    execute!(tx, FORGET, version)
 }

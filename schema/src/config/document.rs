@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Config;
 use super::keys::KEYS;
 use super::setting::{Availability, KeyDef, Secrets, ValueType};
-use crate::adapter::SecretPaths;
+use crate::adapter::{SecretPaths, escape};
 
 /// What is shown instead of a secret that is set, and what leaves it unchanged when sent back.
 pub const MASK: &str = "********";
@@ -35,7 +35,7 @@ impl Config {
     /// [`MASK`], one that is not as an empty text. What of `agent` is secret says the adapter that
     /// the configuration was [settled](crate::adapter::store::ActiveAdapter::settle) with.
     pub fn to_document(&self, masked: bool) -> Value {
-        let mut document = Map::new();
+        let mut document = json!({});
         for def in KEYS.values() {
             let value = self.value(def);
             let shown = if masked {
@@ -43,9 +43,13 @@ impl Config {
             } else {
                 value
             };
-            insert(&mut document, def.key, shown);
+            let mut place = &mut document;
+            for name in def.key.split('.') {
+                place = &mut place[name];
+            }
+            *place = shown;
         }
-        Value::Object(document)
+        document
     }
 }
 
@@ -121,22 +125,6 @@ fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.iter().any(|secret| name.contains(secret))
 }
 
-fn insert(document: &mut Map<String, Value>, key: &str, value: Value) {
-    match key.split_once('.') {
-        None => {
-            document.insert(key.to_owned(), value);
-        }
-        Some((group, rest)) => {
-            let entry = document
-                .entry(group.to_owned())
-                .or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(inner) = entry {
-                insert(inner, rest, value);
-            }
-        }
-    }
-}
-
 /// Fills every leaf of `new` that equals the mask from `stored`.
 ///
 /// Entries of objects correspond by name. Elements of lists correspond to the one stored element
@@ -159,7 +147,7 @@ fn unmask_at(new: &Value, stored: Option<&Value>, pointer: &mut String) -> Resul
             let mut filled = Map::new();
             for (name, value) in entries {
                 pointer.push('/');
-                pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                pointer.push_str(&escape(name));
                 let counterpart = stored.and_then(|stored| stored.get(name));
                 filled.insert(name.clone(), unmask_at(value, counterpart, pointer)?);
                 pointer.truncate(length);
@@ -189,28 +177,28 @@ fn counterpart<'a>(
     old: &'a [Value],
 ) -> Option<&'a Value> {
     let same_place = (new_length == old.len()).then(|| old.get(at)).flatten();
-    let mut alike = old.iter().filter(|stored| looks_like(item, stored));
+    let mut alike = old.iter().filter(|stored| is_shown_as(stored, item));
     match (alike.next(), alike.next()) {
         (Some(only), None) => Some(only),
-        // Several alike, or a visible leaf was edited: only the position can tell, and only when
+        // Several alike, or a visible leaf was edited: only the position decides, and only when
         // nothing was added or removed.
         _ => same_place,
     }
 }
 
 /// Whether `stored` would be shown as `item`, as far as `item` shows anything.
-fn looks_like(item: &Value, stored: &Value) -> bool {
+fn is_shown_as(stored: &Value, item: &Value) -> bool {
     match (item, stored) {
         (Value::String(text), stored) if text == MASK => !stored.is_object() && !stored.is_array(),
         (Value::Object(new), Value::Object(old)) => {
             new.len() == old.len()
                 && new.iter().all(|(name, value)| {
                     old.get(name)
-                        .is_some_and(|stored| looks_like(value, stored))
+                        .is_some_and(|stored| is_shown_as(stored, value))
                 })
         }
         (Value::Array(new), Value::Array(old)) => {
-            new.len() == old.len() && new.iter().zip(old).all(|(new, old)| looks_like(new, old))
+            new.len() == old.len() && new.iter().zip(old).all(|(new, old)| is_shown_as(old, new))
         }
         (item, stored) => item == stored,
     }
@@ -218,32 +206,20 @@ fn looks_like(item: &Value, stored: &Value) -> bool {
 
 /// The JSON Schema (2020-12) of the document: what forms are rendered from.
 pub fn json_schema() -> Value {
-    let mut properties = Map::new();
+    let group = || json!({"type": "object", "additionalProperties": false, "properties": {}});
+    let mut schema = group();
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     for def in KEYS.values() {
-        insert_schema(&mut properties, def.key, def);
-    }
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": false,
-        "properties": properties,
-    })
-}
-
-fn insert_schema(properties: &mut Map<String, Value>, path: &str, def: &KeyDef) {
-    match path.split_once('.') {
-        None => {
-            properties.insert(path.to_owned(), key_schema(def));
-        }
-        Some((group, rest)) => {
-            let entry = properties.entry(group.to_owned()).or_insert_with(
-                || json!({"type": "object", "additionalProperties": false, "properties": {}}),
-            );
-            if let Some(inner) = entry.get_mut("properties").and_then(Value::as_object_mut) {
-                insert_schema(inner, rest, def);
+        let mut place = &mut schema;
+        for name in def.key.split('.') {
+            if place.is_null() {
+                *place = group();
             }
+            place = &mut place["properties"][name];
         }
+        *place = key_schema(def);
     }
+    schema
 }
 
 fn key_schema(def: &KeyDef) -> Value {
@@ -261,13 +237,10 @@ fn key_schema(def: &KeyDef) -> Value {
         }
         ValueType::Object(_) => json!({"type": "object"}),
     };
-    if let Some(schema) = schema.as_object_mut() {
-        schema.insert("title".to_owned(), json!(def.title));
-        schema.insert("description".to_owned(), json!(def.description));
-        schema.insert("default".to_owned(), def.default_value());
-        schema.insert("secret".to_owned(), json!(def.is_secret()));
-        let available = def.available != Availability::NotYet;
-        schema.insert("x-available".to_owned(), json!(available));
-    }
+    schema["title"] = json!(def.title);
+    schema["description"] = json!(def.description);
+    schema["default"] = def.default_value();
+    schema["secret"] = json!(def.is_secret());
+    schema["x-available"] = json!(def.available != Availability::NotYet);
     schema
 }

@@ -10,10 +10,11 @@ use sqlx::{AnyConnection, FromRow};
 use super::query::{Values, generation};
 use super::{Changes, document, find, keys};
 use crate::adapter::{SecretPaths, store as adapters};
+use crate::column::JsonList;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::Timestamp;
-use crate::statement::{like_pattern, statements};
+use crate::statement::{execute, fetch_all, like_pattern, scalar, statements};
 
 /// Revisions that are kept; each save forgets what is older.
 pub const KEPT: i64 = 1000;
@@ -63,7 +64,7 @@ pub struct Changed {
 }
 
 /// One save.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, FromRow, utoipa::ToSchema)]
 #[schema(as = ConfigRevision)]
 pub struct Revision {
     /// The configuration's generation after it.
@@ -75,30 +76,8 @@ pub struct Revision {
     #[schema(example = "admin")]
     pub actor: String,
     /// The keys it changed.
+    #[sqlx(try_from = "JsonList<Changed>")]
     pub changes: Vec<Changed>,
-}
-
-#[derive(FromRow)]
-struct RawRevision {
-    revision: i64,
-    at: i64,
-    actor: String,
-    changes: String,
-}
-
-impl TryFrom<RawRevision> for Revision {
-    type Error = DbError;
-
-    fn try_from(raw: RawRevision) -> Result<Self, DbError> {
-        let changes = serde_json::from_str(&raw.changes)
-            .map_err(|e| DbError::Corrupt(format!("history {}: {e}", raw.revision)))?;
-        Ok(Self {
-            revision: raw.revision,
-            at: Timestamp::from_millis(raw.at),
-            actor: raw.actor,
-            changes,
-        })
-    }
 }
 
 /// What the active adapter stores as secrets. It is read only for what it matters to.
@@ -139,25 +118,12 @@ pub(super) async fn record(
         });
     }
     let keys: Vec<&str> = list.iter().map(|changed| changed.key.as_str()).collect();
-    let text = serde_json::to_string(&list).map_err(|e| DbError::Corrupt(e.to_string()))?;
-    sqlx::query(INSERT)
-        .bind(revision)
-        .bind(by.at.as_millis())
-        .bind(by.actor)
-        .bind(keys.join(","))
-        // PostgreSQL keeps no NUL in a text; JSON never holds one unescaped.
-        .bind(text)
-        .execute(&mut **tx)
-        .await?;
-    sqlx::query(PRUNE)
-        .bind(revision.saturating_sub(KEPT))
-        .execute(&mut **tx)
-        .await?;
-    sqlx::query(PRUNE_BYTES)
-        .bind(revision)
-        .bind(KEPT_BYTES)
-        .execute(&mut **tx)
-        .await?;
+    // PostgreSQL keeps no NUL in a text; JSON never holds one unescaped.
+    let text = serde_json::to_string(&list)?;
+    let keys = keys.join(",");
+    execute!(tx, INSERT, revision, by.at, by.actor, keys, text)?;
+    execute!(tx, PRUNE, revision.saturating_sub(KEPT))?;
+    execute!(tx, PRUNE_BYTES, revision, KEPT_BYTES)?;
     Ok(())
 }
 
@@ -170,18 +136,9 @@ pub async fn list(
     offset: i64,
 ) -> Result<(Vec<Revision>, i64), DbError> {
     let pattern = like_pattern(search);
-    let (total,): (i64,) = sqlx::query_as(COUNT)
-        .bind(&pattern)
-        .fetch_one(&mut *connection)
-        .await?;
-    let raws: Vec<RawRevision> = sqlx::query_as(LIST)
-        .bind(&pattern)
-        .bind(limit)
-        .bind(offset)
-        .fetch_all(connection)
-        .await?;
-    let revisions = raws.into_iter().map(Revision::try_from);
-    Ok((revisions.collect::<Result<_, _>>()?, total))
+    let total = scalar!(connection, COUNT, &pattern)?;
+    let revisions = fetch_all!(connection, LIST, &pattern, limit, offset)?;
+    Ok((revisions, total))
 }
 
 /// How the configuration was after a save.
@@ -201,10 +158,7 @@ pub async fn at(connection: &mut AnyConnection, revision: i64) -> Result<Past, D
     if revision > newest {
         return Ok(Past::NotYet);
     }
-    let (known,): (i64,) = sqlx::query_as(COUNT_AFTER)
-        .bind(revision)
-        .fetch_one(&mut *connection)
-        .await?;
+    let known: i64 = scalar!(connection, COUNT_AFTER, revision)?;
     if revision < 1 || known < newest - revision {
         return Ok(Past::Forgotten);
     }
@@ -213,15 +167,9 @@ pub async fn at(connection: &mut AnyConnection, revision: i64) -> Result<Past, D
     while upto > revision {
         // A save may hold a megabyte: a few at a time.
         let from = upto.saturating_sub(STEP).max(revision);
-        let raws: Vec<RawRevision> = sqlx::query_as(AFTER)
-            .bind(from)
-            .bind(upto)
-            .fetch_all(&mut *connection)
-            .await?;
-        for raw in raws {
-            for changed in Revision::try_from(raw)?.changes {
-                past.insert(changed.key, changed.old);
-            }
+        let revisions: Vec<Revision> = fetch_all!(connection, AFTER, from, upto)?;
+        for changed in revisions.into_iter().flat_map(|save| save.changes) {
+            past.insert(changed.key, changed.old);
         }
         upto = from;
     }

@@ -22,6 +22,7 @@ pub use document::{MASK, json_schema};
 pub use effective::{AuthMode, Config, IMAGE_CAPABILITIES, PullPolicy};
 pub use keys::{KEYS, find};
 pub use patch::{Change, Changes, Patch, parse_patch};
+pub(crate) use rules::{Rule, text_rules};
 pub use setting::{
     Availability, DefaultValue, Effect, KeyDef, NotYet, Secrets, Setting, ValueType,
 };

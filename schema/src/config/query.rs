@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use sqlx::{AnyConnection, FromRow};
+use sqlx::AnyConnection;
 
 use super::history::{self, SavedBy};
 use super::keys::container::{CPU_LIMIT, MEMORY_LIMIT_MB};
 use super::{Changes, Effect, find};
 use crate::adapter::store as adapters;
 use crate::db::Tx;
-use crate::error::DbError;
+use crate::error::{DbError, unless_gone};
 use crate::ids::{Kind, Uid};
 use crate::meta;
 use crate::object;
 use crate::secrets::MasterKey;
-use crate::statement::statements;
+use crate::statement::{execute, fetch_all, scalar, statements};
 
 statements! {
     /// All keys that have a value.
@@ -39,13 +39,6 @@ statements! {
 /// Keys with a value, secrets opened.
 pub type Values = BTreeMap<String, Value>;
 
-#[derive(FromRow)]
-struct RawValue {
-    key: String,
-    value: Option<String>,
-    sealed: Option<Vec<u8>>,
-}
-
 /// The name of the one engine, and its uid.
 pub const ENGINE_NAME: &str = "local";
 
@@ -64,29 +57,28 @@ pub async fn load(
     master_key: &MasterKey,
 ) -> Result<(Values, i64), DbError> {
     let generation = generation(connection).await?;
-    let raws: Vec<RawValue> = sqlx::query_as(ALL).fetch_all(connection).await?;
+    let rows: Vec<(String, Option<String>, Option<Vec<u8>>)> = fetch_all!(connection, ALL)?;
     let mut values = Values::new();
-    for raw in raws {
-        let corrupt = |e: serde_json::Error| DbError::Corrupt(format!("{}: {e}", raw.key));
-        let value = match (&raw.value, &raw.sealed) {
+    for (key, plain, sealed) in rows {
+        let corrupt = |e: serde_json::Error| DbError::Corrupt(format!("{key}: {e}"));
+        let value = match (plain, sealed) {
             (_, Some(sealed)) => {
                 let text = master_key
-                    .open(&context(&raw.key), sealed)
-                    .map_err(|e| DbError::Sealed(format!("{}: {e}", raw.key)))?;
+                    .open(&context(&key), &sealed)
+                    .map_err(|e| DbError::Sealed(format!("{key}: {e}")))?;
                 serde_json::from_slice(&text).map_err(corrupt)?
             }
-            (Some(text), None) => serde_json::from_str(text).map_err(corrupt)?,
+            (Some(text), None) => serde_json::from_str(&text).map_err(corrupt)?,
             (None, None) => continue,
         };
-        values.insert(raw.key, value);
+        values.insert(key, value);
     }
     Ok((values, generation))
 }
 
 /// How often configuration changed.
 pub async fn generation(connection: &mut AnyConnection) -> Result<i64, DbError> {
-    let (generation,): (i64,) = sqlx::query_as(GENERATION).fetch_one(connection).await?;
-    Ok(generation)
+    scalar!(connection, GENERATION)
 }
 
 /// Takes the configuration for writing: a second writer waits here, so that a change computed from
@@ -116,7 +108,7 @@ pub async fn save(
         let secret = find(key).is_none_or(super::KeyDef::is_secret);
         match value {
             None => {
-                sqlx::query(RESET).bind(*key).execute(&mut **tx).await?;
+                execute!(tx, RESET, *key)?;
             }
             Some(value) => {
                 let text = value.to_string();
@@ -128,16 +120,11 @@ pub async fn save(
                 } else {
                     (Some(text), None)
                 };
-                sqlx::query(PUT)
-                    .bind(*key)
-                    .bind(plain)
-                    .bind(sealed)
-                    .execute(&mut **tx)
-                    .await?;
+                execute!(tx, PUT, *key, plain, sealed)?;
             }
         }
     }
-    let (generation,): (i64,) = sqlx::query_as(BUMP).fetch_one(&mut **tx).await?;
+    let generation: i64 = scalar!(tx, BUMP)?;
     history::record(tx, generation, &stored, changes, by).await?;
     if changes.have(Effect::Containers) {
         object::bump_all(tx, Kind::Container).await?;
@@ -146,17 +133,11 @@ pub async fn save(
         object::bump_all(tx, Kind::AgentConfig).await?;
     }
     if changes.have(Effect::Adapter) {
-        match object::bump(tx, Kind::Adapter, &adapters::object_uid(), None).await {
-            Ok(_) | Err(DbError::NotFound(_)) => {}
-            Err(error) => return Err(error),
-        }
+        unless_gone(object::bump(tx, Kind::Adapter, &adapters::object_uid(), None).await)?;
     }
     if changes.have(Effect::Engine) {
-        match object::bump(tx, Kind::Engine, &engine_uid(), None).await {
-            // Before the first start there is no engine object yet; it begins with what is saved.
-            Ok(_) | Err(DbError::NotFound(_)) => {}
-            Err(error) => return Err(error),
-        }
+        // Before the first start there is no engine object yet; it begins with what is saved.
+        unless_gone(object::bump(tx, Kind::Engine, &engine_uid(), None).await)?;
     }
     tx.ring_on_commit();
     Ok(generation)
@@ -168,11 +149,6 @@ pub async fn restarts(connection: &mut AnyConnection, changes: &Changes) -> Resu
     let (cpu, memory) = (changes.has(&CPU_LIMIT), changes.has(&MEMORY_LIMIT_MB));
     let others = changes.with(Effect::Containers).count() > usize::from(cpu) + usize::from(memory);
     let any = others || changes.have(Effect::Files);
-    let (n,): (i64,) = sqlx::query_as(MADE_WITH)
-        .bind(i64::from(any))
-        .bind(i64::from(cpu))
-        .bind(i64::from(memory))
-        .fetch_one(connection)
-        .await?;
-    Ok(n)
+    let [any, cpu, memory] = [any, cpu, memory].map(i64::from);
+    scalar!(connection, MADE_WITH, any, cpu, memory)
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use cidr::{IpCidr, Ipv4Cidr};
 use url::{Host, Url};
 
-use crate::image::ImageReference;
+use crate::image::{ImageReference, is_tag};
 
 /// A rule for one text.
 pub type Rule = fn(&str) -> Result<String, &'static str>;
@@ -19,52 +19,126 @@ const CAPABILITIES: &str = "AUDIT_CONTROL AUDIT_READ AUDIT_WRITE BLOCK_SUSPEND B
     NET_BIND_SERVICE NET_BROADCAST NET_RAW PERFMON SETFCAP SETGID SETPCAP SETUID SYSLOG SYS_ADMIN SYS_BOOT \
     SYS_CHROOT SYS_MODULE SYS_NICE SYS_PACCT SYS_PTRACE SYS_RAWIO SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG WAKE_ALARM";
 
-fn keep(ok: bool, text: &str, otherwise: &'static str) -> Result<String, &'static str> {
-    if ok {
-        Ok(text.to_owned())
+/// Rules that keep a text as it is: when it fits, or the rest of the sentence when it does not.
+macro_rules! text_rules {
+    ($($(#[doc = $doc:literal])+ $name:ident($text:ident) = $fits:expr, $otherwise:literal;)+) => {$(
+        $(#[doc = $doc])+
+        pub fn $name($text: &str) -> Result<String, &'static str> {
+            if $fits { Ok($text.to_owned()) } else { Err($otherwise) }
+        }
+    )+};
+}
+pub(crate) use text_rules;
+
+text_rules! {
+    /// One line without control characters.
+    line(text) = text.len() <= MAX_LINE && !text.chars().any(char::is_control),
+        "must be one line of at most 1024 bytes without control characters";
+
+    /// Something in one line.
+    name(text) = line(text).is_ok() && !text.trim().is_empty(),
+        "must be one line of 1 to 1024 bytes without control characters";
+
+    /// A secret is taken as it is; only its length is limited.
+    secret(text) = text.len() <= 16 * 1024 && !text.contains('\0'),
+        "must be a text of at most 16384 bytes without NUL";
+
+    /// Nothing, or PEM certificates.
+    certificate(text) = text.is_empty() || (text.len() <= MAX_CERTIFICATE && is_certificate(text)),
+        "must be empty or hold certificates in PEM form (no private key, no NUL), at most 65536 bytes";
+
+    /// Nothing, or any http(s) address; the query may matter to whoever serves it.
+    source_url(text) = text.is_empty() || web_url(text).is_some(),
+        "must be empty or an http or https address without user and fragment";
+
+    /// Nothing, or an issuer: kept byte for byte, since issuers are compared so.
+    issuer_url(text) = text.is_empty() || web_url(text).is_some_and(|url| url.query().is_none()),
+        "must be empty or an http or https address without user, query and fragment";
+
+    /// Nothing, or an address of the sign-in callback.
+    redirect_url(text) = text.is_empty() || web_url(text).is_some_and(|url| is_callback(&url)),
+        "must be empty or an http or https address that ends with /api/login/oidc/callback";
+
+    /// An origin as a browser sends it: `scheme://host[:port]`, exact.
+    origin(text) = is_origin(text),
+        "may only hold exact origins such as https://console.example.com or chrome-extension://<id>";
+
+    /// An address or a network.
+    network(text) = IpCidr::from_str(text).is_ok(),
+        "may only hold IP addresses and networks such as 10.0.0.7 or 10.0.0.0/8, host bits zero";
+
+    /// The network of the agents: private (RFC 1918), canonical, neither too small nor too large.
+    agent_subnet(text) = text.contains('/') && Ipv4Cidr::from_str(text).is_ok_and(|network| is_agent_subnet(&network)),
+        "must be a private IPv4 network such as 10.88.0.0/16 with a prefix of 8 to 28 and host bits zero";
+
+    /// Nothing, or `host:port`, `ldap://…`, `ldaps://…`.
+    ldap_host(text) = text.is_empty() || is_ldap_host(text),
+        "must be host:port, ldap://host[:port] or ldaps://host[:port]";
+
+    /// An LDAP filter (RFC 4515) for one user.
+    user_filter(text) = is_filter(text, "{{username}}"),
+        "must be one LDAP filter in balanced parentheses that contains {{username}}";
+
+    /// An LDAP filter (RFC 4515) for one group.
+    group_filter(text) = is_filter(text, "{{groupname}}"),
+        "must be one LDAP filter in balanced parentheses that contains {{groupname}}";
+
+    /// An LDAP attribute name (RFC 4512 §1.4).
+    attribute(text) = text.len() <= 128
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-;.".contains(&b)),
+        "must be an LDAP attribute name";
+
+    /// OpenID Connect scopes.
+    scopes(text) = line(text).is_ok() && text.split(' ').any(|scope| scope == "openid"),
+        "must be a list of scopes, separated by spaces, with openid among them";
+
+    /// A registry: `host[:port]`.
+    registry(text) = is_registry(text),
+        "may only hold registries as host or host:port, without scheme and path";
+
+    /// An image without tag and digest, as `[registry[:port]/]path`.
+    image_name(text) = text.len() <= 255 && is_image_name(text),
+        "must be an image name such as docker.io/sipeed/picoclaw, in lower case, without tag and digest";
+
+    /// An image tag.
+    image_tag(text) = is_tag(text),
+        "must be an image tag: 1 to 128 characters of A-Z a-z 0-9 _ . - that begin with none of . -";
+
+    /// Nothing, or the name of a time zone.
+    timezone(text) = text.is_empty() || is_timezone(text),
+        "must be empty or the name of a time zone such as Europe/Berlin";
+
+    /// The name of a skill: 1 to 128 characters, safe as a file name.
+    skill(text) = (1..=128).contains(&text.chars().count())
+        && !text.contains(|c: char| c.is_control() || c == '/' || c == '\\')
+        && !matches!(text, "." | ".."),
+        "may only hold skill names of 1 to 128 characters without / and \\";
+}
+
+/// Nothing, or a base address: `http(s)://host[:port][/path]`.
+pub fn base_url(text: &str) -> Result<String, &'static str> {
+    issuer_url(text).map(|text| text.trim_end_matches('/').to_owned())
+}
+
+/// A Linux capability; `CAP_` in front and lower case are accepted.
+pub fn capability(text: &str) -> Result<String, &'static str> {
+    let upper = text.to_ascii_uppercase();
+    let bare = upper.strip_prefix("CAP_").unwrap_or(&upper);
+    if CAPABILITIES.split(' ').any(|name| name == bare) {
+        Ok(bare.to_owned())
     } else {
-        Err(otherwise)
+        Err(
+            "may only hold names of Linux capabilities such as CHOWN (not ALL: name what is needed)",
+        )
     }
 }
 
-/// One line without control characters.
-pub fn line(text: &str) -> Result<String, &'static str> {
-    keep(
-        text.len() <= MAX_LINE && !text.chars().any(char::is_control),
-        text,
-        "must be one line of at most 1024 bytes without control characters",
-    )
-}
-
-/// Something in one line.
-pub fn name(text: &str) -> Result<String, &'static str> {
-    keep(
-        line(text).is_ok() && !text.trim().is_empty(),
-        text,
-        "must be one line of 1 to 1024 bytes without control characters",
-    )
-}
-
-/// A secret is taken as it is; only its length is limited.
-pub fn secret(text: &str) -> Result<String, &'static str> {
-    keep(
-        text.len() <= 16 * 1024 && !text.contains('\0'),
-        text,
-        "must be a text of at most 16384 bytes without NUL",
-    )
-}
-
-/// Nothing, or PEM certificates.
-pub fn certificate(text: &str) -> Result<String, &'static str> {
-    let pem = text.contains("-----BEGIN CERTIFICATE-----")
+fn is_certificate(text: &str) -> bool {
+    text.contains("-----BEGIN CERTIFICATE-----")
         && text.contains("-----END CERTIFICATE-----")
         && !text.contains("PRIVATE KEY")
-        && !text.contains('\0');
-    keep(
-        text.is_empty() || (pem && text.len() <= MAX_CERTIFICATE),
-        text,
-        "must be empty or hold certificates in PEM form (no private key, no NUL), at most 65536 bytes",
-    )
+        && !text.contains('\0')
 }
 
 fn web_url(text: &str) -> Option<Url> {
@@ -78,109 +152,43 @@ fn web_url(text: &str) -> Option<Url> {
     .then_some(url)
 }
 
-/// Nothing, or a base address: `http(s)://host[:port][/path]`.
-pub fn base_url(text: &str) -> Result<String, &'static str> {
-    let fits = text.is_empty() || web_url(text).is_some_and(|url| url.query().is_none());
-    keep(
-        fits,
-        text,
-        "must be empty or an http or https address without user, query and fragment",
-    )
-    .map(|text| text.trim_end_matches('/').to_owned())
+fn is_callback(url: &Url) -> bool {
+    url.query().is_none() && url.path().ends_with("/api/login/oidc/callback")
 }
 
-/// Nothing, or any http(s) address; the query may matter to whoever serves it.
-pub fn source_url(text: &str) -> Result<String, &'static str> {
-    keep(
-        text.is_empty() || web_url(text).is_some(),
-        text,
-        "must be empty or an http or https address without user and fragment",
-    )
-}
-
-/// Nothing, or an issuer: kept byte for byte, since issuers are compared so.
-pub fn issuer_url(text: &str) -> Result<String, &'static str> {
-    keep(
-        text.is_empty() || web_url(text).is_some_and(|url| url.query().is_none()),
-        text,
-        "must be empty or an http or https address without user, query and fragment",
-    )
-}
-
-/// Nothing, or an address of the sign-in callback.
-pub fn redirect_url(text: &str) -> Result<String, &'static str> {
-    let fits = text.is_empty()
-        || web_url(text).is_some_and(|url| {
-            url.query().is_none() && url.path().ends_with("/api/login/oidc/callback")
-        });
-    keep(
-        fits,
-        text,
-        "must be empty or an http or https address that ends with /api/login/oidc/callback",
-    )
-}
-
-/// An origin as a browser sends it: `scheme://host[:port]`, exact.
-pub fn origin(text: &str) -> Result<String, &'static str> {
-    let fits = line(text).is_ok()
-        && Url::parse(text).is_ok_and(|url| {
-            let port = url
-                .port()
-                .map(|port| format!(":{port}"))
-                .unwrap_or_default();
-            url.host_str()
-                .is_some_and(|host| text == format!("{}://{host}{port}", url.scheme()))
-        });
-    keep(
-        fits && !text.contains('*'),
-        text,
-        "may only hold exact origins such as https://console.example.com or chrome-extension://<id>",
-    )
-}
-
-/// An address or a network.
-pub fn network(text: &str) -> Result<String, &'static str> {
-    keep(
-        IpCidr::from_str(text).is_ok(),
-        text,
-        "may only hold IP addresses and networks such as 10.0.0.7 or 10.0.0.0/8, host bits zero",
-    )
-}
-
-/// The network of the agents: private (RFC 1918), canonical, neither too small nor too large.
-pub fn agent_subnet(text: &str) -> Result<String, &'static str> {
-    let fits = |network: &Ipv4Cidr| {
-        (8..=28).contains(&network.network_length())
-            // Both ends: a large network must not reach out of the private range.
-            && network.first_address().is_private()
-            && network.last_address().is_private()
+fn is_origin(text: &str) -> bool {
+    let exact = |url: Url| {
+        let port = url
+            .port()
+            .map(|port| format!(":{port}"))
+            .unwrap_or_default();
+        let host = url.host_str();
+        host.is_some_and(|host| text == format!("{}://{host}{port}", url.scheme()))
     };
-    keep(
-        text.contains('/') && Ipv4Cidr::from_str(text).is_ok_and(|network| fits(&network)),
-        text,
-        "must be a private IPv4 network such as 10.88.0.0/16 with a prefix of 8 to 28 and host bits zero",
-    )
+    line(text).is_ok() && !text.contains('*') && Url::parse(text).is_ok_and(exact)
 }
 
-/// Nothing, or `host:port`, `ldap://…`, `ldaps://…`.
-pub fn ldap_host(text: &str) -> Result<String, &'static str> {
+fn is_agent_subnet(network: &Ipv4Cidr) -> bool {
+    (8..=28).contains(&network.network_length())
+        // Both ends: a large network must not reach out of the private range.
+        && network.first_address().is_private()
+        && network.last_address().is_private()
+}
+
+fn is_ldap_host(text: &str) -> bool {
     let url = match text.split_once("://") {
         None => Url::parse(&format!("ldap://{text}")),
         Some(("ldap" | "ldaps", _)) => Url::parse(text),
-        Some(_) => Err(url::ParseError::RelativeUrlWithoutBase),
+        Some(_) => return false,
     };
-    let fits = url.is_ok_and(|url| {
+    let fits = |url: Url| {
         url.host_str().is_some_and(|host| !host.is_empty())
             && matches!(url.path(), "" | "/")
             && url.query().is_none()
             && url.fragment().is_none()
             && url.username().is_empty()
-    });
-    keep(
-        text.is_empty() || (fits && line(text).is_ok()),
-        text,
-        "must be host:port, ldap://host[:port] or ldaps://host[:port]",
-    )
+    };
+    line(text).is_ok() && url.is_ok_and(fits)
 }
 
 fn is_filter(text: &str, placeholder: &str) -> bool {
@@ -207,43 +215,6 @@ fn is_filter(text: &str, placeholder: &str) -> bool {
         && text.contains(placeholder)
 }
 
-/// An LDAP filter (RFC 4515) for one user.
-pub fn user_filter(text: &str) -> Result<String, &'static str> {
-    keep(
-        is_filter(text, "{{username}}"),
-        text,
-        "must be one LDAP filter in balanced parentheses that contains {{username}}",
-    )
-}
-
-/// An LDAP filter (RFC 4515) for one group.
-pub fn group_filter(text: &str) -> Result<String, &'static str> {
-    keep(
-        is_filter(text, "{{groupname}}"),
-        text,
-        "must be one LDAP filter in balanced parentheses that contains {{groupname}}",
-    )
-}
-
-/// An LDAP attribute name (RFC 4512 §1.4).
-pub fn attribute(text: &str) -> Result<String, &'static str> {
-    let fits = text.len() <= 128
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"-;.".contains(&b));
-    keep(fits, text, "must be an LDAP attribute name")
-}
-
-/// OpenID Connect scopes.
-pub fn scopes(text: &str) -> Result<String, &'static str> {
-    keep(
-        line(text).is_ok() && text.split(' ').any(|scope| scope == "openid"),
-        text,
-        "must be a list of scopes, separated by spaces, with openid among them",
-    )
-}
-
 fn is_registry(text: &str) -> bool {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !text.ends_with(']') => (host, Some(port)),
@@ -255,76 +226,19 @@ fn is_registry(text: &str) -> bool {
         && !host.contains(['/', '@', '%'])
 }
 
-/// A registry: `host[:port]`.
-pub fn registry(text: &str) -> Result<String, &'static str> {
-    keep(
-        is_registry(text),
-        text,
-        "may only hold registries as host or host:port, without scheme and path",
-    )
-}
-
-/// An image without tag and digest, as `[registry[:port]/]path`.
-pub fn image_name(text: &str) -> Result<String, &'static str> {
+fn is_image_name(text: &str) -> bool {
     let is_name = |reference: ImageReference| {
         // A tag is only given when there is none: what was written is a name alone.
         !text.contains('@') && reference.tag() == Some("latest") && !text.ends_with(":latest")
     };
-    keep(
-        text.len() <= 255 && text.parse().is_ok_and(is_name),
-        text,
-        "must be an image name such as docker.io/sipeed/picoclaw, in lower case, without tag and digest",
-    )
+    text.parse().is_ok_and(is_name)
 }
 
-/// An image tag.
-pub fn image_tag(text: &str) -> Result<String, &'static str> {
-    let reads_back =
-        |reference: ImageReference| reference.tag() == Some(text) && reference.digest().is_none();
-    keep(
-        format!("image:{text}").parse().is_ok_and(reads_back),
-        text,
-        "must be an image tag: 1 to 128 characters of A-Z a-z 0-9 _ . - that begin with none of . -",
-    )
-}
-
-/// Nothing, or the name of a time zone.
-pub fn timezone(text: &str) -> Result<String, &'static str> {
-    let fits = text.is_empty()
-        || (text.len() <= 64
-            && text.starts_with(|c: char| c.is_ascii_alphabetic())
-            && !text.contains("..")
-            && text
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"/_+-".contains(&b)));
-    keep(
-        fits,
-        text,
-        "must be empty or the name of a time zone such as Europe/Berlin",
-    )
-}
-
-/// A Linux capability; `CAP_` in front and lower case are accepted.
-pub fn capability(text: &str) -> Result<String, &'static str> {
-    let upper = text.to_ascii_uppercase();
-    let bare = upper.strip_prefix("CAP_").unwrap_or(&upper);
-    keep(
-        CAPABILITIES.split(' ').any(|name| name == bare),
-        bare,
-        "may only hold names of Linux capabilities such as CHOWN (not ALL: name what is needed)",
-    )
-}
-
-/// The name of a skill: 1 to 128 characters, safe as a file name.
-pub fn skill(text: &str) -> Result<String, &'static str> {
-    let fits = (1..=128).contains(&text.chars().count())
-        && !text.contains(['/', '\\'])
-        && !text.chars().any(char::is_control)
-        && text != "."
-        && text != "..";
-    keep(
-        fits,
-        text,
-        "may only hold skill names of 1 to 128 characters without / and \\",
-    )
+fn is_timezone(text: &str) -> bool {
+    text.len() <= 64
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !text.contains("..")
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"/_+-".contains(&b))
 }

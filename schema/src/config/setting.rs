@@ -94,7 +94,7 @@ pub struct KeyDef {
     pub value_type: ValueType,
     /// What it holds until it is set.
     pub default: DefaultValue,
-    /// What follows from it; nothing when its readers read it anew each time.
+    /// What follows from it; nothing when its readers read it each time.
     pub effects: &'static [Effect],
     /// Whether this release obeys it.
     pub available: Availability,

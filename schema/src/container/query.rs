@@ -4,23 +4,24 @@ use std::time::Duration;
 
 use sqlx::AnyConnection;
 
-use super::model::{ContainerFacts, ContainerRow, Desired, RawContainer};
+use super::model::{ContainerFacts, ContainerRow, Desired};
+use crate::column::Millis;
 use crate::db::Tx;
-use crate::error::DbError;
+use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::object;
 use crate::rollout::ImageChoice;
-use crate::statement::statements;
+use crate::statement::{execute, fetch_all, fetch_optional, scalar, statements};
 
 /// Columns of a container with everything its reconciler needs, in one statement.
 macro_rules! select_container {
     ($rest:literal) => {
         concat!(
             "SELECT c.uid, u.name, u.disabled, c.desired, c.restart_token, c.debug, c.image_ref AS spec_image_ref, c.image_id AS spec_image_id, c.image_digest AS spec_image_digest, c.health_timeout_ms, c.cpu_limit, c.memory_limit_mb, \
-             o.generation, o.deleted_at, z.name AS finalizer, g.generation AS config_generation, a.generation AS adapter_generation, \
-             CASE WHEN k.paused = 0 THEN k.generation END AS files_wanted, y.generation AS files_at, y.refused AS files_refused, y.restart_digest AS files_digest, \
-             f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.ready_at, f.crash_count, f.crash_token, f.last_exit_at, f.last_exit_code, \
-             f.failed_digest, f.failed_at, f.failed_count \
+             o.generation, o.deleted_at, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, g.generation AS config_generation, a.generation AS adapter_generation, \
+             CASE WHEN k.paused = 0 AND k.generation > coalesce(y.generation, 0) THEN 1 ELSE 0 END AS files_pending, y.refused AS files_refused, y.restart_digest AS files_digest, \
+             f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.ready_at, coalesce(f.crash_count, 0) AS crash_count, coalesce(f.crash_token, '') AS crash_token, f.last_exit_at, f.last_exit_code, \
+             f.failed_digest, f.failed_at, coalesce(f.failed_count, 0) AS failed_count \
              FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
              CROSS JOIN config_state g CROSS JOIN adapter_state a \
              LEFT JOIN objects k ON k.kind = 'agent-config' AND k.uid = c.uid LEFT JOIN agent_config_facts y ON y.uid = c.uid \
@@ -44,7 +45,7 @@ statements! {
     SET_RESTART_TOKEN = "UPDATE containers SET desired = 'running', debug = $3, restart_token = $2 WHERE uid = $1";
     /// A fresh container, if it is to run at all.
     SET_FRESH_TOKEN = "UPDATE containers SET restart_token = $2, debug = 0 WHERE uid = $1";
-    /// Own limits; NULL = as configured for everybody.
+    /// Its limits; NULL = as configured for everybody.
     SET_LIMITS = "UPDATE containers SET cpu_limit = $2, memory_limit_mb = $3 WHERE uid = $1";
     /// Another image.
     SET_IMAGE = "UPDATE containers SET image_ref = $2, image_id = $3, image_digest = $4, health_timeout_ms = $5 WHERE uid = $1";
@@ -73,12 +74,7 @@ pub(crate) async fn create(
     image_ref: &str,
     now: Timestamp,
 ) -> Result<Generation, DbError> {
-    sqlx::query(INSERT)
-        .bind(uid.as_str())
-        .bind::<&str>(desired.into())
-        .bind(image_ref)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, INSERT, uid, desired, image_ref)?;
     object::insert(tx, Kind::Container, uid, name, now).await
 }
 
@@ -87,17 +83,12 @@ pub async fn get(
     connection: &mut AnyConnection,
     uid: &Uid,
 ) -> Result<Option<ContainerRow>, DbError> {
-    let raw: Option<RawContainer> = sqlx::query_as(GET)
-        .bind(uid.as_str())
-        .fetch_optional(connection)
-        .await?;
-    raw.map(ContainerRow::try_from).transpose()
+    fetch_optional!(connection, GET, uid)
 }
 
 /// Reads all containers, in one scan.
 pub async fn all(connection: &mut AnyConnection) -> Result<Vec<ContainerRow>, DbError> {
-    let raws: Vec<RawContainer> = sqlx::query_as(ALL).fetch_all(connection).await?;
-    raws.into_iter().map(ContainerRow::try_from).collect()
+    fetch_all!(connection, ALL)
 }
 
 /// Records that a container is to run or stop; `debug` runs the adapter's debug command.
@@ -109,12 +100,7 @@ pub async fn set_desired(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let generation = object::bump(tx, Kind::Container, uid, expected).await?;
-    sqlx::query(SET_DESIRED)
-        .bind(uid.as_str())
-        .bind::<&str>(desired.into())
-        .bind(i64::from(debug))
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, SET_DESIRED, uid, desired, i64::from(debug))?;
     Ok(generation)
 }
 
@@ -128,12 +114,7 @@ pub async fn request_restart(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let generation = object::bump(tx, Kind::Container, uid, expected).await?;
-    sqlx::query(SET_RESTART_TOKEN)
-        .bind(uid.as_str())
-        .bind(token)
-        .bind(i64::from(debug))
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, SET_RESTART_TOKEN, uid, token, i64::from(debug))?;
     Ok(generation)
 }
 
@@ -141,15 +122,11 @@ pub async fn request_restart(
 /// stays stopped.
 pub async fn request_fresh(tx: &mut Tx, uid: &Uid, token: &str) -> Result<Generation, DbError> {
     let generation = object::bump(tx, Kind::Container, uid, None).await?;
-    sqlx::query(SET_FRESH_TOKEN)
-        .bind(uid.as_str())
-        .bind(token)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, SET_FRESH_TOKEN, uid, token)?;
     Ok(generation)
 }
 
-/// Records own limits of one container; `None` = as configured for everybody.
+/// Records limits of one container; `None` = as configured for everybody.
 pub async fn set_limits(
     tx: &mut Tx,
     uid: &Uid,
@@ -158,12 +135,7 @@ pub async fn set_limits(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let generation = object::bump(tx, Kind::Container, uid, expected).await?;
-    sqlx::query(SET_LIMITS)
-        .bind(uid.as_str())
-        .bind(cpu_limit)
-        .bind(memory_limit_mb)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, SET_LIMITS, uid, cpu_limit, memory_limit_mb)?;
     Ok(generation)
 }
 
@@ -176,37 +148,28 @@ pub(crate) async fn set_image(
     health_timeout: Option<Duration>,
 ) -> Result<Generation, DbError> {
     let generation = object::bump_in_bulk(tx, Kind::Container, uid).await?;
-    match object::bump_in_bulk(tx, Kind::AgentConfig, uid).await {
-        Ok(_) | Err(DbError::NotFound(_)) => {}
-        Err(error) => return Err(error),
-    }
-    let millis = health_timeout.map(|limit| i64::try_from(limit.as_millis()).unwrap_or(i64::MAX));
-    sqlx::query(SET_IMAGE)
-        .bind(uid.as_str())
-        .bind(&image.reference)
-        .bind(&image.image_id)
-        .bind(&image.digest)
-        .bind(millis)
-        .execute(&mut **tx)
-        .await?;
+    unless_gone(object::bump_in_bulk(tx, Kind::AgentConfig, uid).await)?;
+    execute!(
+        tx,
+        SET_IMAGE,
+        uid,
+        &image.reference,
+        &image.image_id,
+        &image.digest,
+        Millis::from(health_timeout)
+    )?;
     Ok(generation)
 }
 
 /// A rollout no longer waits for this container.
 pub(crate) async fn forget_health_timeout(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
-    sqlx::query(FORGET_HEALTH_TIMEOUT)
-        .bind(uid.as_str())
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, FORGET_HEALTH_TIMEOUT, uid)?;
     Ok(())
 }
 
 /// How many containers the agent network has, or is about to have because they are to run.
 pub async fn count_on_network(connection: &mut AnyConnection) -> Result<i64, DbError> {
-    let (n,): (i64,) = sqlx::query_as(COUNT_ON_NETWORK)
-        .fetch_one(connection)
-        .await?;
-    Ok(n)
+    scalar!(connection, COUNT_ON_NETWORK)
 }
 
 /// Removes a deleted container's rows, if no finalizer is left. Returns whether it did.
@@ -214,10 +177,7 @@ pub async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
     if !object::purge_if_finalized(tx, Kind::Container, uid).await? {
         return Ok(false);
     }
-    sqlx::query(DELETE)
-        .bind(uid.as_str())
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, DELETE, uid)?;
     // Whoever waits for the container to be gone reads again: the user's own removal.
     tx.ring_on_commit();
     Ok(true)
@@ -225,23 +185,24 @@ pub async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
 
 /// Saves what the reconciler remembers; nothing happens when the container is gone.
 pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError> {
-    sqlx::query(SAVE_FACTS)
-        .bind(uid.as_str())
-        .bind(&facts.engine_id)
-        .bind(&facts.image_ref)
-        .bind(&facts.image_id)
-        .bind(&facts.image_digest)
-        .bind(&facts.ip)
-        .bind(facts.started_at.map(Timestamp::as_millis))
-        .bind(facts.ready_at.map(Timestamp::as_millis))
-        .bind(i64::from(facts.crash_count))
-        .bind(&facts.crash_token)
-        .bind(facts.last_exit_at.map(Timestamp::as_millis))
-        .bind(facts.last_exit_code)
-        .bind(&facts.failed_digest)
-        .bind(facts.failed_at.map(Timestamp::as_millis))
-        .bind(i64::from(facts.failed_count))
-        .execute(&mut **tx)
-        .await?;
+    execute!(
+        tx,
+        SAVE_FACTS,
+        uid,
+        &facts.engine_id,
+        &facts.image_ref,
+        &facts.image_id,
+        &facts.image_digest,
+        &facts.ip,
+        facts.started_at,
+        facts.ready_at,
+        i64::from(facts.crash_count),
+        &facts.crash_token,
+        facts.last_exit_at,
+        facts.last_exit_code,
+        &facts.failed_digest,
+        facts.failed_at,
+        i64::from(facts.failed_count)
+    )?;
     Ok(())
 }

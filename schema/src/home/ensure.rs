@@ -13,7 +13,7 @@ use super::{AGENT_DIR, Homes, Owner, WORKSPACE_DIR, beneath, root};
 use crate::fault;
 use crate::ids::{Uid, UserName};
 
-/// What [`Homes::state`] saw.
+/// What [`Homes::state`] observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HomeState {
     /// The directory, a part of it, or its ownership is missing: [`Homes::ensure`] makes it.

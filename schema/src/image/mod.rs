@@ -1,4 +1,4 @@
-//! Images: references, those an administrator wants on the engine or off it, and logs of pulls.
+//! Images: references, those desired on the engine or absent from it, and logs of pulls.
 
 use crate::kind::Descriptor;
 

@@ -2,11 +2,11 @@
 
 use sqlx::AnyConnection;
 
-use super::model::{DesiredImage, ImageFacts, ImageRow, ImageUse, RawImage, RawUse};
+use super::model::{DesiredImage, ImageFacts, ImageRow, ImageUse};
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
-use crate::statement::statements;
+use crate::statement::{execute, fetch_all, fetch_optional, statements};
 use crate::{meta, object};
 
 /// Whoever cleans up after an image: its reconciler.
@@ -63,11 +63,7 @@ statements! {
 
 /// Reads one image.
 pub async fn get(connection: &mut AnyConnection, uid: &Uid) -> Result<Option<ImageRow>, DbError> {
-    let raw: Option<RawImage> = sqlx::query_as(GET)
-        .bind(uid.as_str())
-        .fetch_optional(connection)
-        .await?;
-    raw.map(ImageRow::try_from).transpose()
+    fetch_optional!(connection, GET, uid)
 }
 
 /// Finds an image by its full reference. One that is being removed is found, too.
@@ -75,30 +71,23 @@ pub async fn find(
     connection: &mut AnyConnection,
     reference: &str,
 ) -> Result<Option<ImageRow>, DbError> {
-    let raw: Option<RawImage> = sqlx::query_as(FIND)
-        .bind(reference)
-        .fetch_optional(connection)
-        .await?;
-    raw.map(ImageRow::try_from).transpose()
+    fetch_optional!(connection, FIND, reference)
 }
 
 /// Reads all images, in one scan.
 pub async fn all(connection: &mut AnyConnection) -> Result<Vec<ImageRow>, DbError> {
-    let raws: Vec<RawImage> = sqlx::query_as(ALL).fetch_all(connection).await?;
-    raws.into_iter().map(ImageRow::try_from).collect()
+    fetch_all!(connection, ALL)
 }
 
 /// Which user has which image.
 pub async fn uses(connection: &mut AnyConnection) -> Result<Vec<ImageUse>, DbError> {
-    let raws: Vec<RawUse> = sqlx::query_as(USES).fetch_all(connection).await?;
-    raws.into_iter().map(ImageUse::try_from).collect()
+    fetch_all!(connection, USES)
 }
 
 /// Which user may yet get which image from a rollout that has not ended: the rollout's, or the one of
 /// before.
 pub async fn needs(connection: &mut AnyConnection) -> Result<Vec<ImageUse>, DbError> {
-    let raws: Vec<RawUse> = sqlx::query_as(NEEDS).fetch_all(connection).await?;
-    raws.into_iter().map(ImageUse::try_from).collect()
+    fetch_all!(connection, NEEDS)
 }
 
 async fn insert(
@@ -109,13 +98,7 @@ async fn insert(
     now: Timestamp,
 ) -> Result<(Uid, Generation), DbError> {
     let uid = Uid::random();
-    sqlx::query(INSERT)
-        .bind(uid.as_str())
-        .bind(reference)
-        .bind::<&str>(desired.into())
-        .bind(pull_token)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, INSERT, &uid, reference, desired, pull_token)?;
     let generation = object::insert(tx, Kind::Image, &uid, reference, now).await?;
     Ok((uid, generation))
 }
@@ -140,11 +123,7 @@ pub async fn request_pull(
         Some(row) if row.deleted_at.is_some() => Err(DbError::NameBeingRemoved),
         Some(row) => {
             let generation = object::bump(tx, Kind::Image, &row.uid, expected).await?;
-            sqlx::query(SET_PULL_TOKEN)
-                .bind(row.uid.as_str())
-                .bind(token)
-                .execute(&mut **tx)
-                .await?;
+            execute!(tx, SET_PULL_TOKEN, &row.uid, token)?;
             Ok((row.uid, generation))
         }
     }
@@ -185,11 +164,7 @@ pub async fn request_cancel(
         && let Some(answered) = &row.facts.pull_token
     {
         let generation = object::bump(tx, Kind::Image, &row.uid, None).await?;
-        sqlx::query(SET_PULL_TOKEN)
-            .bind(row.uid.as_str())
-            .bind(answered)
-            .execute(&mut **tx)
-            .await?;
+        execute!(tx, SET_PULL_TOKEN, &row.uid, answered)?;
         return Ok((row.uid, generation));
     }
     remove(tx, reference, DesiredImage::Cancelled, now).await
@@ -219,24 +194,21 @@ async fn remove(
 }
 
 async fn set_desired(tx: &mut Tx, uid: &Uid, desired: DesiredImage) -> Result<(), DbError> {
-    sqlx::query(SET_DESIRED)
-        .bind(uid.as_str())
-        .bind::<&str>(desired.into())
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, SET_DESIRED, uid, desired)?;
     Ok(())
 }
 
 /// Saves what the reconciler remembers; nothing happens when the image is gone.
 pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &ImageFacts) -> Result<(), DbError> {
-    sqlx::query(SAVE_FACTS)
-        .bind(uid.as_str())
-        .bind(&facts.image_id)
-        .bind(&facts.digest)
-        .bind(&facts.pull_token)
-        .bind(facts.pulled_at.map(Timestamp::as_millis))
-        .execute(&mut **tx)
-        .await?;
+    execute!(
+        tx,
+        SAVE_FACTS,
+        uid,
+        &facts.image_id,
+        &facts.digest,
+        &facts.pull_token,
+        facts.pulled_at
+    )?;
     Ok(())
 }
 
@@ -252,9 +224,6 @@ pub async fn purge(tx: &mut Tx, uid: &Uid, desired: DesiredImage) -> Result<bool
     if !object::purge_if_finalized(tx, Kind::Image, uid).await? {
         return Ok(false);
     }
-    sqlx::query(DELETE)
-        .bind(uid.as_str())
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, DELETE, uid)?;
     Ok(true)
 }

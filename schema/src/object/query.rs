@@ -2,22 +2,34 @@
 
 use sqlx::AnyConnection;
 
-use super::model::{ObjectRow, RawObject, ReadyCount, StatusRow};
-use crate::change::{self, pending::Gone};
+use super::model::{Dirty, ObjectRow, ReadyCount, StatusRow};
+use crate::change;
 use crate::condition::{self, Condition, ConditionType};
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Epoch, Generation, Kind, Timestamp, Uid};
 use crate::meta;
-use crate::statement::{like_pattern, statements};
+use crate::statement::{
+    execute, fetch_all, fetch_optional, like_pattern, scalar, scalar_optional, scalars, statements,
+};
+
+/// Columns of a status `s` that need not be there: its defaults stand for the time before the first
+/// reconciliation.
+macro_rules! status_columns {
+    () => {
+        "coalesce(s.observed_generation, 0) AS observed_generation, coalesce(s.conditions, '[]') AS conditions, \
+         coalesce(s.failures, 0) AS failures, s.next_attempt_at"
+    };
+}
+pub(crate) use status_columns;
 
 /// Columns of an object with its status.
 macro_rules! select_object {
     ($rest:literal) => {
         concat!(
-            "SELECT o.kind, o.uid, o.name, o.generation, o.paused, o.created_at, o.deleted_at, \
-             s.observed_generation, s.conditions, s.failures, s.next_attempt_at \
-             FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid ",
+            "SELECT o.kind, o.uid, o.name, o.generation, o.paused, o.created_at, o.deleted_at, ",
+            status_columns!(),
+            " FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid ",
             $rest
         )
     };
@@ -51,11 +63,10 @@ statements! {
                    JOIN objects o ON o.kind = c.kind AND o.uid = c.uid \
                    LEFT JOIN object_status s ON s.kind = c.kind AND s.uid = c.uid \
                    WHERE c.version > $2 AND c.kind || '' = $1 AND o.generation > coalesce(s.observed_generation, 0)";
-    /// One more change of desired state.
-    BUMP = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
-    /// The same, only if the caller saw the newest.
-    BUMP_IF = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL AND generation = $3 RETURNING generation";
-    /// The same, as part of a change of many objects; not so while a change of this one alone waits to be seen.
+    /// One more change of desired state; with `$3`, only if that is still the generation.
+    BUMP = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL \
+            AND generation = coalesce(CAST($3 AS BIGINT), generation) RETURNING generation";
+    /// The same, as part of a change of many objects; not so while a change of this one alone waits to be observed.
     BUMP_IN_BULK = "UPDATE objects SET generation = generation + 1, bulk_generation = CASE WHEN bulk_generation = generation \
                     OR generation <= coalesce((SELECT observed_generation FROM object_status s WHERE s.kind = objects.kind AND s.uid = objects.uid), 0) \
                     THEN generation + 1 ELSE bulk_generation END \
@@ -85,10 +96,9 @@ statements! {
                    ready = excluded.ready, conditions = excluded.conditions, failures = excluded.failures, next_attempt_at = excluded.next_attempt_at, \
                    needs_action = excluded.needs_action, ready_since = excluded.ready_since \
                    WHERE object_status.observed_generation <= excluded.observed_generation AND object_status.epoch <= excluded.epoch";
-    /// Switches passes of one object on or off.
-    SET_PAUSED = "UPDATE objects SET paused = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 RETURNING generation";
-    /// The same, if the generation is still the expected one.
-    SET_PAUSED_IF = "UPDATE objects SET paused = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 AND generation = $4 RETURNING generation";
+    /// Pauses or resumes one object; with `$4`, only if that is still the generation.
+    SET_PAUSED = "UPDATE objects SET paused = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 \
+                  AND generation = coalesce(CAST($4 AS BIGINT), generation) RETURNING generation";
     /// Objects whose passes are switched off.
     PAUSED_UIDS = "SELECT uid FROM objects WHERE kind = $1 AND paused = 1";
     /// Switches a reconciler off.
@@ -111,13 +121,7 @@ pub async fn insert(
     name: &str,
     now: Timestamp,
 ) -> Result<Generation, DbError> {
-    sqlx::query(INSERT)
-        .bind(kind.as_str())
-        .bind(uid.as_str())
-        .bind(name)
-        .bind(now.as_millis())
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, INSERT, kind, uid, name, now)?;
     tx.changed(kind, uid);
     tx.ring_on_commit();
     Ok(Generation(1))
@@ -129,12 +133,7 @@ pub async fn get(
     kind: Kind,
     uid: &Uid,
 ) -> Result<Option<ObjectRow>, DbError> {
-    let raw: Option<RawObject> = sqlx::query_as(GET)
-        .bind(kind.as_str())
-        .bind(uid.as_str())
-        .fetch_optional(connection)
-        .await?;
-    raw.map(ObjectRow::try_from).transpose()
+    fetch_optional!(connection, GET, kind, uid)
 }
 
 /// Finds an object by its name, case-insensitively.
@@ -143,12 +142,7 @@ pub async fn find_by_name(
     kind: Kind,
     name: &str,
 ) -> Result<Option<ObjectRow>, DbError> {
-    let raw: Option<RawObject> = sqlx::query_as(FIND_BY_NAME)
-        .bind(kind.as_str())
-        .bind(name.to_ascii_lowercase())
-        .fetch_optional(connection)
-        .await?;
-    raw.map(ObjectRow::try_from).transpose()
+    fetch_optional!(connection, FIND_BY_NAME, kind, name.to_ascii_lowercase())
 }
 
 /// Lists objects, one page, with the total. `ready` is `True`, `False` or `Unknown`; `search` is a
@@ -164,34 +158,14 @@ pub async fn list(
     let kind = kind.map_or("", Kind::as_str);
     let ready = ready.unwrap_or_default();
     let pattern = like_pattern(search);
-    let (total,): (i64,) = sqlx::query_as(COUNT)
-        .bind(kind)
-        .bind(ready)
-        .bind(&pattern)
-        .fetch_one(&mut *connection)
-        .await?;
-    let raws: Vec<RawObject> = sqlx::query_as(LIST)
-        .bind(kind)
-        .bind(ready)
-        .bind(&pattern)
-        .bind(limit)
-        .bind(offset)
-        .fetch_all(connection)
-        .await?;
-    let rows = raws
-        .into_iter()
-        .map(ObjectRow::try_from)
-        .collect::<Result<_, _>>()?;
+    let total = scalar!(connection, COUNT, kind, ready, &pattern)?;
+    let rows = fetch_all!(connection, LIST, kind, ready, &pattern, limit, offset)?;
     Ok((rows, total))
 }
 
 /// All uids of a kind.
 pub async fn uids(connection: &mut AnyConnection, kind: Kind) -> Result<Vec<Uid>, DbError> {
-    let rows: Vec<(String,)> = sqlx::query_as(UIDS)
-        .bind(kind.as_str())
-        .fetch_all(connection)
-        .await?;
-    Ok(rows.into_iter().map(|(uid,)| Uid::from(uid)).collect())
+    scalars!(connection, UIDS, kind)
 }
 
 /// Everything known of a kind, in one scan.
@@ -199,43 +173,12 @@ pub async fn statuses(
     connection: &mut AnyConnection,
     kind: Kind,
 ) -> Result<Vec<ObjectRow>, DbError> {
-    let raws: Vec<RawObject> = sqlx::query_as(STATUSES)
-        .bind(kind.as_str())
-        .fetch_all(connection)
-        .await?;
-    raws.into_iter().map(ObjectRow::try_from).collect()
-}
-
-/// An object whose newest desired state no pass has observed yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dirty {
-    /// Identity.
-    pub uid: Uid,
-    /// The newest generation.
-    pub generation: Generation,
-    /// It was changed together with many others, and can wait.
-    pub bulk: bool,
-}
-
-type RawDirty = (String, i64, i64);
-
-impl From<RawDirty> for Dirty {
-    fn from((uid, generation, bulk): RawDirty) -> Self {
-        Self {
-            uid: Uid::from(uid),
-            generation: Generation(generation),
-            bulk: bulk != 0,
-        }
-    }
+    fetch_all!(connection, STATUSES, kind)
 }
 
 /// Objects whose newest desired state no pass has observed yet.
 pub async fn dirty(connection: &mut AnyConnection, kind: Kind) -> Result<Vec<Dirty>, DbError> {
-    let rows: Vec<RawDirty> = sqlx::query_as(DIRTY)
-        .bind(kind.as_str())
-        .fetch_all(connection)
-        .await?;
-    Ok(rows.into_iter().map(Dirty::from).collect())
+    fetch_all!(connection, DIRTY, kind)
 }
 
 /// The same, and the version of changes through which it holds. With `since`, of what has changed after that
@@ -250,14 +193,7 @@ pub async fn dirty_since(
     let through = change::query::newest(connection).await?;
     let dirty = match since {
         Some(since) if since == through => Vec::new(),
-        Some(since) if since < through => {
-            let rows: Vec<RawDirty> = sqlx::query_as(DIRTY_SINCE)
-                .bind(kind.as_str())
-                .bind(since)
-                .fetch_all(connection)
-                .await?;
-            rows.into_iter().map(Dirty::from).collect()
-        }
+        Some(since) if since < through => fetch_all!(connection, DIRTY_SINCE, kind, since)?,
         _ => dirty(connection, kind).await?,
     };
     Ok((dirty, through))
@@ -270,51 +206,37 @@ pub async fn bump(
     uid: &Uid,
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
-    let row: Option<(i64,)> = match expected {
-        None => {
-            sqlx::query_as(BUMP)
-                .bind(kind.as_str())
-                .bind(uid.as_str())
-                .fetch_optional(&mut **tx)
-                .await?
-        }
-        Some(Generation(expected)) => {
-            sqlx::query_as(BUMP_IF)
-                .bind(kind.as_str())
-                .bind(uid.as_str())
-                .bind(expected)
-                .fetch_optional(&mut **tx)
-                .await?
-        }
-    };
-    match row {
-        Some((generation,)) => {
-            tx.changed(kind, uid);
-            tx.ring_on_commit();
-            Ok(Generation(generation))
-        }
-        // Distinguish "gone" from "changed by somebody else".
-        None => match get(tx, kind, uid).await? {
-            Some(object) if object.deleted_at.is_none() => Err(DbError::StaleGeneration {
-                actual: object.generation.0,
-            }),
-            _ => Err(DbError::NotFound("object")),
-        },
+    let new = scalar_optional!(tx, BUMP, kind, uid, expected)?;
+    recorded(tx, kind, uid, new, |object| object.deleted_at.is_none()).await
+}
+
+/// A change of desired state, if there is a new generation. Without one, the object is gone, or the caller
+/// expected another generation of one that could be `changed`.
+async fn recorded(
+    tx: &mut Tx,
+    kind: Kind,
+    uid: &Uid,
+    new: Option<Generation>,
+    changed: impl FnOnce(&ObjectRow) -> bool,
+) -> Result<Generation, DbError> {
+    if let Some(generation) = new {
+        tx.changed(kind, uid);
+        tx.ring_on_commit();
+        return Ok(generation);
+    }
+    match get(tx, kind, uid).await?.filter(changed) {
+        Some(object) => Err(DbError::StaleGeneration {
+            actual: object.generation.0,
+        }),
+        None => Err(DbError::NotFound("object")),
     }
 }
 
 /// One more change of desired state, as part of a change of many objects: whoever waits for something
 /// else comes first.
 pub async fn bump_in_bulk(tx: &mut Tx, kind: Kind, uid: &Uid) -> Result<Generation, DbError> {
-    let row: Option<(i64,)> = sqlx::query_as(BUMP_IN_BULK)
-        .bind(kind.as_str())
-        .bind(uid.as_str())
-        .fetch_optional(&mut **tx)
-        .await?;
-    let (generation,) = row.ok_or(DbError::NotFound("object"))?;
-    tx.changed(kind, uid);
-    tx.ring_on_commit();
-    Ok(Generation(generation))
+    let new = scalar_optional!(tx, BUMP_IN_BULK, kind, uid)?;
+    recorded(tx, kind, uid, new, |_| false).await
 }
 
 /// One more change of desired state for all objects of a kind, in one statement: whoever waits for something
@@ -322,13 +244,10 @@ pub async fn bump_in_bulk(tx: &mut Tx, kind: Kind, uid: &Uid) -> Result<Generati
 pub async fn bump_all(tx: &mut Tx, kind: Kind) -> Result<u64, DbError> {
     // PostgreSQL locks the rows in no order of ours: two changes of all would wait for each other.
     meta::take_guard(tx, "bulk").await?;
-    let result = sqlx::query(BUMP_ALL)
-        .bind(kind.as_str())
-        .execute(&mut **tx)
-        .await?;
+    let bumped = execute!(tx, BUMP_ALL, kind)?;
     tx.all_changed(kind);
     tx.ring_on_commit();
-    Ok(result.rows_affected())
+    Ok(bumped)
 }
 
 /// Asks for removal. Returns the new generation; `NotFound` when it is gone or going already.
@@ -338,32 +257,14 @@ pub async fn delete(
     uid: &Uid,
     now: Timestamp,
 ) -> Result<Generation, DbError> {
-    let row: Option<(i64,)> = sqlx::query_as(DELETE)
-        .bind(kind.as_str())
-        .bind(uid.as_str())
-        .bind(now.as_millis())
-        .fetch_optional(&mut **tx)
-        .await?;
-    let (generation,) = row.ok_or(DbError::NotFound("object"))?;
-    tx.changed(kind, uid);
-    tx.ring_on_commit();
-    Ok(Generation(generation))
+    let new = scalar_optional!(tx, DELETE, kind, uid, now)?;
+    recorded(tx, kind, uid, new, |_| false).await
 }
 
 /// Purges a deleted object's header if no finalizer is left. The caller has removed its spec rows.
 pub async fn purge_if_finalized(tx: &mut Tx, kind: Kind, uid: &Uid) -> Result<bool, DbError> {
-    let purged: Option<(String, i64, i64)> = sqlx::query_as(PURGE)
-        .bind(kind.as_str())
-        .bind(uid.as_str())
-        .fetch_optional(&mut **tx)
-        .await?;
-    let Some((name, generation, deleted_at)) = purged else {
+    let Some(gone) = fetch_optional!(tx, PURGE, kind, uid)? else {
         return Ok(false);
-    };
-    let gone = Gone {
-        name,
-        generation: Generation(generation),
-        deleted_at: Timestamp::from_millis(deleted_at),
     };
     tx.gone(kind, uid, gone);
     Ok(true)
@@ -371,12 +272,7 @@ pub async fn purge_if_finalized(tx: &mut Tx, kind: Kind, uid: &Uid) -> Result<bo
 
 /// Adds a finalizer; idempotent. Returns whether the object exists.
 pub async fn add_finalizer(tx: &mut Tx, kind: Kind, uid: &Uid, name: &str) -> Result<(), DbError> {
-    sqlx::query(ADD_FINALIZER)
-        .bind(kind.as_str())
-        .bind(uid.as_str())
-        .bind(name)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, ADD_FINALIZER, kind, uid, name)?;
     Ok(())
 }
 
@@ -387,12 +283,7 @@ pub async fn remove_finalizer(
     uid: &Uid,
     name: &str,
 ) -> Result<(), DbError> {
-    sqlx::query(REMOVE_FINALIZER)
-        .bind(kind.as_str())
-        .bind(uid.as_str())
-        .bind(name)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, REMOVE_FINALIZER, kind, uid, name)?;
     Ok(())
 }
 
@@ -402,12 +293,7 @@ pub async fn finalizers(
     kind: Kind,
     uid: &Uid,
 ) -> Result<Vec<String>, DbError> {
-    let rows: Vec<(String,)> = sqlx::query_as(FINALIZERS)
-        .bind(kind.as_str())
-        .bind(uid.as_str())
-        .fetch_all(connection)
-        .await?;
-    Ok(rows.into_iter().map(|(name,)| name).collect())
+    scalars!(connection, FINALIZERS, kind, uid)
 }
 
 /// Saves a status. False when a newer epoch or generation was written meanwhile, or the object is gone.
@@ -421,27 +307,25 @@ pub async fn save_status(
     let condition = condition::find(&status.conditions, ConditionType::Ready);
     let ready = condition.map_or("Unknown", |c| c.status.into());
     let needs_action = condition.is_some_and(Condition::needs_action);
-    let since = condition.map(|c| c.last_transition_at.as_millis());
-    let conditions = serde_json::to_string(&status.conditions)
-        .map_err(|e| DbError::Corrupt(format!("conditions: {e}")))?;
-    let result = sqlx::query(SAVE_STATUS)
-        .bind(kind.as_str())
-        .bind(uid.as_str())
-        .bind(status.observed_generation.0)
-        .bind(epoch.0)
-        .bind(ready)
-        .bind(conditions)
-        .bind(i64::from(status.failures))
-        .bind(status.next_attempt_at.map(Timestamp::as_millis))
-        .bind(i64::from(needs_action))
-        .bind(since)
-        .execute(&mut **tx)
-        .await?;
-    let saved = result.rows_affected() > 0;
-    if saved {
+    let since = condition.map(|c| c.last_transition_at);
+    let saved = execute!(
+        tx,
+        SAVE_STATUS,
+        kind,
+        uid,
+        status.observed_generation,
+        epoch,
+        ready,
+        serde_json::to_string(&status.conditions)?,
+        i64::from(status.failures),
+        status.next_attempt_at,
+        i64::from(needs_action),
+        since
+    )?;
+    if saved > 0 {
         tx.changed(kind, uid);
     }
-    Ok(saved)
+    Ok(saved > 0)
 }
 
 /// Pauses or resumes one object; bumps its generation so that it is reconciled. With
@@ -453,41 +337,13 @@ pub async fn set_paused(
     paused: bool,
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
-    let statement = match expected {
-        None => SET_PAUSED,
-        Some(_) => SET_PAUSED_IF,
-    };
-    let mut query = sqlx::query_as(statement)
-        .bind(kind.as_str())
-        .bind(uid.as_str())
-        .bind(i64::from(paused));
-    if let Some(Generation(expected)) = expected {
-        query = query.bind(expected);
-    }
-    let row: Option<(i64,)> = query.fetch_optional(&mut **tx).await?;
-    match row {
-        Some((generation,)) => {
-            tx.changed(kind, uid);
-            tx.ring_on_commit();
-            Ok(Generation(generation))
-        }
-        // Distinguish "gone" from "changed by somebody else".
-        None => match get(tx, kind, uid).await? {
-            Some(object) => Err(DbError::StaleGeneration {
-                actual: object.generation.0,
-            }),
-            None => Err(DbError::NotFound("object")),
-        },
-    }
+    let new = scalar_optional!(tx, SET_PAUSED, kind, uid, i64::from(paused), expected)?;
+    recorded(tx, kind, uid, new, |_| true).await
 }
 
 /// Objects whose passes are switched off.
 pub async fn paused_uids(connection: &mut AnyConnection, kind: Kind) -> Result<Vec<Uid>, DbError> {
-    let rows: Vec<(String,)> = sqlx::query_as(PAUSED_UIDS)
-        .bind(kind.as_str())
-        .fetch_all(connection)
-        .await?;
-    Ok(rows.into_iter().map(|(uid,)| Uid::from(uid)).collect())
+    scalars!(connection, PAUSED_UIDS, kind)
 }
 
 /// Switches a whole reconciler (or all: `*`) on or off.
@@ -497,20 +353,17 @@ pub async fn set_reconciler_paused(tx: &mut Tx, name: &str, paused: bool) -> Res
     } else {
         RESUME_RECONCILER
     };
-    sqlx::query(statement).bind(name).execute(&mut **tx).await?;
+    execute!(tx, statement, name)?;
     tx.ring_on_commit();
     Ok(())
 }
 
 /// Names of reconcilers that are switched off; `*` stands for all.
 pub async fn paused_reconcilers(connection: &mut AnyConnection) -> Result<Vec<String>, DbError> {
-    let rows: Vec<(String,)> = sqlx::query_as(PAUSED_RECONCILERS)
-        .fetch_all(connection)
-        .await?;
-    Ok(rows.into_iter().map(|(name,)| name).collect())
+    scalars!(connection, PAUSED_RECONCILERS)
 }
 
 /// Numbers for the operators' summary.
 pub async fn ready_counts(connection: &mut AnyConnection) -> Result<Vec<ReadyCount>, DbError> {
-    Ok(sqlx::query_as(READY_COUNTS).fetch_all(connection).await?)
+    fetch_all!(connection, READY_COUNTS)
 }

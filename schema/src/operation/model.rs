@@ -3,8 +3,8 @@
 use serde::Serialize;
 use sqlx::FromRow;
 
+use crate::column::Flag;
 use crate::condition::{self, ConditionStatus, ConditionType};
-use crate::error::DbError;
 use crate::ids::{Generation, Timestamp};
 use crate::object::StatusRow;
 use crate::rollout;
@@ -14,11 +14,12 @@ pub const CANCELLED: &str =
     "cancelled; the change stays recorded and is applied by regular reconciliation";
 
 /// A request that touches many objects.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Operation {
     /// Identity; later ones sort after earlier ones.
     pub id: String,
     /// What was asked for, such as `batch_create`.
+    #[sqlx(rename = "type")]
     pub kind: String,
     /// Who asked.
     pub actor: String,
@@ -28,36 +29,16 @@ pub struct Operation {
     pub cancelled_at: Option<Timestamp>,
 }
 
-#[derive(FromRow)]
-pub(super) struct RawOperation {
-    id: String,
-    #[sqlx(rename = "type")]
-    kind: String,
-    actor: String,
-    created_at: i64,
-    cancelled_at: Option<i64>,
-}
-
-impl From<RawOperation> for Operation {
-    fn from(raw: RawOperation) -> Self {
-        Self {
-            id: raw.id,
-            kind: raw.kind,
-            actor: raw.actor,
-            created_at: Timestamp::from_millis(raw.created_at),
-            cancelled_at: raw.cancelled_at.map(Timestamp::from_millis),
-        }
-    }
-}
-
 /// The state of one object of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::EnumString, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 #[schema(as = TaskResultState)]
 pub enum TargetState {
     /// Reached, or the object is gone.
     Done,
     /// Needs manual action, or the task was cancelled before it was reached.
+    #[strum(serialize = "failed", serialize = "cancelled")]
     Failed,
     /// Observed by its reconciler, not done yet.
     Running,
@@ -81,60 +62,39 @@ pub struct Target {
 
 #[derive(FromRow)]
 pub(super) struct RawTarget {
-    kind: String,
-    name: String,
-    generation: i64,
-    outcome: Option<String>,
-    uid: Option<String>,
-    observed_generation: Option<i64>,
-    conditions: Option<String>,
-    failures: Option<i64>,
-    next_attempt_at: Option<i64>,
+    object: String,
+    generation: Generation,
+    outcome: Option<TargetState>,
+    #[sqlx(try_from = "Flag")]
+    cancelled: bool,
+    #[sqlx(try_from = "Flag")]
+    gone: bool,
+    #[sqlx(flatten)]
+    status: StatusRow,
 }
 
-impl TryFrom<RawTarget> for Target {
-    type Error = DbError;
-
-    fn try_from(raw: RawTarget) -> Result<Self, DbError> {
-        let status = StatusRow::from_columns(
-            raw.observed_generation,
-            raw.conditions.as_deref(),
-            raw.failures,
-            raw.next_attempt_at,
-        )?;
+impl From<RawTarget> for Target {
+    fn from(raw: RawTarget) -> Self {
+        let status = raw.status;
         let ready = condition::find(&status.conditions, ConditionType::Ready);
-        let seen = status.observed_generation >= Generation(raw.generation);
-        let said = || ready.map(|c| c.message.clone()).unwrap_or_default();
-        let (state, message) = match raw.outcome.as_deref() {
-            Some("cancelled") => (TargetState::Failed, CANCELLED.to_owned()),
-            Some(outcome) => (read_state(outcome)?, said()),
-            None if raw.uid.is_none() => (TargetState::Done, said()),
-            None => match ready {
-                Some(ready) if seen && ready.status == ConditionStatus::True => {
-                    (TargetState::Done, said())
-                }
-                Some(ready) if seen && ready.needs_action() => (TargetState::Failed, said()),
-                Some(_) if seen => (TargetState::Running, said()),
-                _ => (TargetState::Pending, said()),
-            },
+        let observed = ready.filter(|_| status.observed_generation >= raw.generation);
+        let state = raw.outcome.unwrap_or_else(|| match observed {
+            _ if raw.gone => TargetState::Done,
+            Some(ready) if ready.status == ConditionStatus::True => TargetState::Done,
+            Some(ready) if ready.needs_action() => TargetState::Failed,
+            Some(_) => TargetState::Running,
+            None => TargetState::Pending,
+        });
+        let message = match raw.cancelled {
+            true => CANCELLED.to_owned(),
+            false => ready.map(|c| c.message.clone()).unwrap_or_default(),
         };
-        Ok(Self {
-            object: format!("{}/{}", raw.kind, raw.name),
+        Self {
+            object: raw.object,
             state,
             message,
             since: ready.map(|c| c.last_transition_at),
-        })
-    }
-}
-
-/// Reads what the statements call a state.
-pub(super) fn read_state(text: &str) -> Result<TargetState, DbError> {
-    match text {
-        "done" => Ok(TargetState::Done),
-        "failed" | "cancelled" => Ok(TargetState::Failed),
-        "running" => Ok(TargetState::Running),
-        "pending" => Ok(TargetState::Pending),
-        other => Err(DbError::Corrupt(format!("state {other:?} of a target"))),
+        }
     }
 }
 
@@ -190,7 +150,7 @@ impl Progress {
 pub struct Count {
     /// How far.
     pub progress: Progress,
-    /// When the last of its objects got where it is; `None` before the first one was seen.
+    /// When the last of its objects got where it is; `None` before the first one was observed.
     pub since: Option<Timestamp>,
 }
 

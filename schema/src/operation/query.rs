@@ -1,24 +1,26 @@
 //! Statements on operations.
 
-use sqlx::{AnyConnection, FromRow};
+use sqlx::AnyConnection;
 
-use super::model::{Count, Operation, RawOperation, RawTarget, Target, TargetState, read_state};
+use super::model::{Count, Operation, RawTarget, Target, TargetState};
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
+use crate::object::status_columns;
 use crate::rollout::{self, RolloutKind};
-use crate::statement::statements;
+use crate::statement::{execute, fetch_all, fetch_optional, scalar, statements};
 
-/// How far each object of an operation is, with `$rest` around it. `unknown`: an earlier release saved the
+/// How far each object of an operation is, with `$rest` around it. NULL: an earlier release saved the
 /// status, so only its conditions say. Must agree with [`RawTarget`]'s own reading; a test compares them.
 macro_rules! judged {
     ($columns:literal, $rest:literal) => {
         concat!(
             "SELECT ",
             $columns,
-            " FROM (SELECT t.kind, t.name, t.generation, t.outcome, o.uid, s.observed_generation, s.conditions, s.failures, s.next_attempt_at, \
-             s.ready_since, CASE WHEN t.outcome IS NOT NULL THEN t.outcome WHEN o.uid IS NULL THEN 'done' \
-             WHEN coalesce(s.observed_generation, 0) < t.generation THEN 'pending' WHEN s.needs_action IS NULL THEN 'unknown' \
+            " FROM (SELECT t.kind, t.name, t.generation, t.outcome, o.uid, ",
+            status_columns!(),
+            ", s.ready_since, CASE WHEN t.outcome IS NOT NULL THEN t.outcome WHEN o.uid IS NULL THEN 'done' \
+             WHEN coalesce(s.observed_generation, 0) < t.generation THEN 'pending' WHEN s.needs_action IS NULL THEN NULL \
              WHEN s.ready_since IS NULL THEN 'pending' WHEN s.ready = 'True' THEN 'done' WHEN s.needs_action = 1 THEN 'failed' \
              ELSE 'running' END AS state \
              FROM operation_targets t LEFT JOIN objects o ON o.kind = t.kind AND o.uid = t.uid \
@@ -55,13 +57,13 @@ statements! {
     STATES = judged!("state, count(*) AS objects, max(ready_since) AS since", "GROUP BY state");
     /// Objects of an operation with their states, those that need manual action first.
     TARGETS = judged!(
-        "kind, name, generation, outcome, uid, observed_generation, conditions, failures, next_attempt_at",
-        "ORDER BY CASE state WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 1 WHEN 'unknown' THEN 2 WHEN 'running' THEN 2 WHEN 'pending' THEN 3 \
-         ELSE 4 END, name LIMIT $2"
+        "kind || '/' || name AS object, generation, outcome, CASE WHEN outcome = 'cancelled' THEN 1 ELSE 0 END AS cancelled, \
+         CASE WHEN uid IS NULL THEN 1 ELSE 0 END AS gone, observed_generation, conditions, failures, next_attempt_at",
+        "ORDER BY CASE state WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 1 WHEN 'pending' THEN 3 WHEN 'done' THEN 4 ELSE 2 END, name LIMIT $2"
     );
     /// How many users of a rollout are how far, and when the last of them got there.
     ROLLOUT_STATES = "SELECT state, count(*) AS objects, max(coalesce(finished_at, moved_at)) AS since FROM rollout_targets WHERE rollout_uid = $1 GROUP BY state";
-    /// Forgets some of the oldest operations that have ended: whose every object was seen with what was asked for, or is gone.
+    /// Forgets some of the oldest operations that have ended: whose every object was observed with what was asked for, or is gone.
     /// Those that rollouts belong to stay, since one can go back to before them.
     PRUNE = "DELETE FROM operations WHERE id IN (SELECT p.id FROM operations p WHERE p.created_at < $1 \
              AND p.id NOT IN (SELECT id FROM operations ORDER BY created_at DESC, id DESC LIMIT $2) \
@@ -71,7 +73,7 @@ statements! {
              WHERE t.operation_id = p.id AND t.outcome IS NULL AND coalesce(s.observed_generation, 0) < t.generation) \
              ORDER BY p.created_at, p.id LIMIT $3)";
     /// Users of a rollout with their states, those that need manual action first.
-    ROLLOUT_TARGETS = "SELECT name, state, message, moved_at, finished_at FROM rollout_targets WHERE rollout_uid = $1 \
+    ROLLOUT_TARGETS = "SELECT 'container/' || name AS object, state, message, coalesce(finished_at, moved_at) AS since FROM rollout_targets WHERE rollout_uid = $1 \
                        ORDER BY CASE state WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 0 WHEN 'moving' THEN 2 WHEN 'putting_back' THEN 2 \
                        WHEN 'rolling_back' THEN 2 WHEN 'pending' THEN 3 ELSE 4 END, position LIMIT $2";
 }
@@ -86,14 +88,7 @@ pub async fn create(
 ) -> Result<String, DbError> {
     let id = insert(tx, kind, actor, now).await?;
     for (kind, uid, name, generation) in objects {
-        sqlx::query(INSERT_TARGET)
-            .bind(&id)
-            .bind(kind.as_str())
-            .bind(uid.as_str())
-            .bind(name)
-            .bind(generation.0)
-            .execute(&mut **tx)
-            .await?;
+        execute!(tx, INSERT_TARGET, &id, kind, uid, name, generation)?;
     }
     Ok(id)
 }
@@ -108,23 +103,13 @@ pub async fn create_for_all(
     now: Timestamp,
 ) -> Result<(String, u64), DbError> {
     let id = insert(tx, kind, actor, now).await?;
-    let result = sqlx::query(INSERT_ALL_TARGETS)
-        .bind(&id)
-        .bind(objects.as_str())
-        .execute(&mut **tx)
-        .await?;
-    Ok((id, result.rows_affected()))
+    let targets = execute!(tx, INSERT_ALL_TARGETS, &id, objects)?;
+    Ok((id, targets))
 }
 
 async fn insert(tx: &mut Tx, kind: &str, actor: &str, now: Timestamp) -> Result<String, DbError> {
     let id = uuid::Uuid::now_v7().simple().to_string();
-    sqlx::query(INSERT)
-        .bind(&id)
-        .bind(kind)
-        .bind(actor)
-        .bind(now.as_millis())
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, INSERT, &id, kind, actor, now)?;
     Ok(id)
 }
 
@@ -136,28 +121,17 @@ async fn insert(tx: &mut Tx, kind: &str, actor: &str, now: Timestamp) -> Result<
 pub async fn cancel(tx: &mut Tx, operation: &Operation, now: Timestamp) -> Result<Count, DbError> {
     const ENDED: DbError = DbError::WrongState("the task has ended");
     // Takes the row: of two who cancel at once, the second finds it ended.
-    let taken = sqlx::query(CANCEL)
-        .bind(&operation.id)
-        .bind(now.as_millis())
-        .execute(&mut **tx)
-        .await?;
-    if taken.rows_affected() == 0 || !count(tx, operation).await?.progress.is_under_way() {
+    let taken = execute!(tx, CANCEL, &operation.id, now)?;
+    if taken == 0 || !count(tx, operation).await?.progress.is_under_way() {
         return Err(ENDED);
     }
-    sqlx::query(CANCEL_TARGETS)
-        .bind(&operation.id)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, CANCEL_TARGETS, &operation.id)?;
     count(tx, operation).await
 }
 
 /// Reads one operation.
 pub async fn get(connection: &mut AnyConnection, id: &str) -> Result<Option<Operation>, DbError> {
-    let raw: Option<RawOperation> = sqlx::query_as(GET)
-        .bind(id)
-        .fetch_optional(connection)
-        .await?;
-    Ok(raw.map(Operation::from))
+    fetch_optional!(connection, GET, id)
 }
 
 /// Operations, newest first, one page, with the total.
@@ -166,13 +140,8 @@ pub async fn list(
     limit: i64,
     offset: i64,
 ) -> Result<(Vec<Operation>, i64), DbError> {
-    let (total,): (i64,) = sqlx::query_as(COUNT).fetch_one(&mut *connection).await?;
-    let raws: Vec<RawOperation> = sqlx::query_as(LIST)
-        .bind(limit)
-        .bind(offset)
-        .fetch_all(connection)
-        .await?;
-    Ok((raws.into_iter().map(Operation::from).collect(), total))
+    let total = scalar!(connection, COUNT)?;
+    Ok((fetch_all!(connection, LIST, limit, offset)?, total))
 }
 
 /// Operations that are kept however old they are.
@@ -183,38 +152,32 @@ pub const BATCH: u64 = 10;
 /// Forgets a batch of ended operations that were asked for before `oldest` and are not among the newest [`KEPT`].
 /// Returns how many; fewer than [`BATCH`] when there are no more.
 pub async fn prune(tx: &mut Tx, oldest: Timestamp) -> Result<u64, DbError> {
-    let result = sqlx::query(PRUNE)
-        .bind(oldest.as_millis())
-        .bind(KEPT)
-        .bind(i64::try_from(BATCH).unwrap_or(i64::MAX))
-        .execute(&mut **tx)
-        .await?;
-    Ok(result.rows_affected())
+    let batch = i64::try_from(BATCH).unwrap_or(i64::MAX);
+    execute!(tx, PRUNE, oldest, KEPT, batch)
 }
-
-/// A state, how many objects have it, and when the last of them came into it.
-type StateRow = (String, i64, Option<i64>);
 
 /// How far an operation is. The database counts: the cost of the answer does not grow with the objects.
 pub async fn count(
     connection: &mut AnyConnection,
     operation: &Operation,
 ) -> Result<Count, DbError> {
-    let is_rollout = is_rollout(operation);
-    let statement = if is_rollout { ROLLOUT_STATES } else { STATES };
-    let rows: Vec<StateRow> = sqlx::query_as(statement)
-        .bind(&operation.id)
-        .fetch_all(&mut *connection)
-        .await?;
     let mut count = Count::default();
+    if is_rollout(operation) {
+        let rows: Vec<(rollout::TargetState, i64, Option<Timestamp>)> =
+            fetch_all!(connection, ROLLOUT_STATES, &operation.id)?;
+        for (state, users, since) in rows {
+            count.add(state.into(), users, since);
+        }
+        return Ok(count);
+    }
+    let rows: Vec<(Option<TargetState>, i64, Option<Timestamp>)> =
+        fetch_all!(connection, STATES, &operation.id)?;
     for (state, objects, since) in rows {
-        let state = match state.as_str() {
-            state if is_rollout => rollout::TargetState::read(state)?.into(),
+        let Some(state) = state else {
             // Statuses that an earlier release saved: few, since it had no operations over many objects.
-            "unknown" => return count_one_by_one(connection, operation).await,
-            state => read_state(state)?,
+            return count_one_by_one(connection, operation).await;
         };
-        count.add(state, objects, since.map(Timestamp::from_millis));
+        count.add(state, objects, since);
     }
     Ok(count)
 }
@@ -241,49 +204,17 @@ pub async fn targets(
     limit: i64,
 ) -> Result<Vec<Target>, DbError> {
     if is_rollout(operation) {
-        return rollout_targets(connection, &operation.id, limit).await;
+        // What became of each is in its own row.
+        let rows: Vec<(String, rollout::TargetState, String, Option<Timestamp>)> =
+            fetch_all!(connection, ROLLOUT_TARGETS, &operation.id, limit)?;
+        let target = |(object, state, message, since)| Target {
+            object,
+            state: rollout::TargetState::into(state),
+            message,
+            since,
+        };
+        return Ok(rows.into_iter().map(target).collect());
     }
-    let raws: Vec<RawTarget> = sqlx::query_as(TARGETS)
-        .bind(&operation.id)
-        .bind(limit)
-        .fetch_all(connection)
-        .await?;
-    raws.into_iter().map(Target::try_from).collect()
-}
-
-#[derive(FromRow)]
-struct RawRolloutTarget {
-    name: String,
-    state: String,
-    message: String,
-    moved_at: Option<i64>,
-    finished_at: Option<i64>,
-}
-
-impl TryFrom<RawRolloutTarget> for Target {
-    type Error = DbError;
-
-    fn try_from(raw: RawRolloutTarget) -> Result<Self, DbError> {
-        let state: TargetState = rollout::TargetState::read(&raw.state)?.into();
-        Ok(Self {
-            object: format!("{}/{}", Kind::Container, raw.name),
-            state,
-            message: raw.message,
-            since: raw.finished_at.or(raw.moved_at).map(Timestamp::from_millis),
-        })
-    }
-}
-
-/// Users of a rollout: what became of each is in its own row.
-async fn rollout_targets(
-    connection: &mut AnyConnection,
-    id: &str,
-    limit: i64,
-) -> Result<Vec<Target>, DbError> {
-    let raws: Vec<RawRolloutTarget> = sqlx::query_as(ROLLOUT_TARGETS)
-        .bind(id)
-        .bind(limit)
-        .fetch_all(connection)
-        .await?;
-    raws.into_iter().map(Target::try_from).collect()
+    let rows: Vec<RawTarget> = fetch_all!(connection, TARGETS, &operation.id, limit)?;
+    Ok(rows.into_iter().map(Target::from).collect())
 }

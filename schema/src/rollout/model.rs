@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sqlx::FromRow;
-use strum::{EnumString, IntoStaticStr};
+use strum::{Display, EnumString, IntoStaticStr};
 use utoipa::ToSchema;
 
+use crate::column::{Flag, Millis};
 use crate::condition::{self, Condition, ConditionType};
-use crate::container::Desired;
-use crate::error::DbError;
 use crate::ids::{Generation, Timestamp, Uid};
 use crate::object::StatusRow;
 
 /// How it was requested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, EnumString, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RolloutKind {
@@ -25,7 +24,7 @@ pub enum RolloutKind {
 }
 
 /// The desired state of a rollout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, EnumString, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schema(as = DesiredRollout)]
@@ -41,7 +40,7 @@ pub enum DesiredRollout {
 }
 
 /// How far a rollout is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, EnumString, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schema(as = RolloutPhase)]
@@ -68,7 +67,7 @@ pub enum Phase {
 
 /// How far one user of a rollout is.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, EnumString, IntoStaticStr, ToSchema,
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Display, EnumString, IntoStaticStr, ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -95,11 +94,6 @@ pub enum TargetState {
 }
 
 impl TargetState {
-    /// Reads the column.
-    pub(crate) fn read(text: &str) -> Result<Self, DbError> {
-        text.parse().map_err(|_| corrupt("target state", text))
-    }
-
     /// Whether its container may be unavailable because of the rollout.
     pub fn is_under_way(self) -> bool {
         matches!(self, Self::Moving | Self::PuttingBack | Self::RollingBack)
@@ -135,23 +129,27 @@ pub struct NewRollout {
 }
 
 /// Everything the rollout reconciler needs from the database about one rollout.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct RolloutRow {
     /// Identity; the id of its operation.
     pub uid: Uid,
     /// How it was requested.
+    #[sqlx(rename = "type")]
     pub kind: RolloutKind,
     /// The full reference of the new image.
     pub reference: String,
     /// The image that users are moved from, as it was named.
     pub source: Option<String>,
     /// How many users may be under way at once.
+    #[sqlx(try_from = "i64")]
     pub max_unavailable: u32,
     /// Whether a failure ends the move of others until somebody resumes it.
+    #[sqlx(try_from = "Flag")]
     pub pause_on_failure: bool,
     /// How long a user's new container may take to become ready.
+    #[sqlx(rename = "health_timeout_ms", try_from = "Millis")]
     pub health_timeout: Duration,
-    /// What people want of it now.
+    /// What is desired of it now.
     pub desired: DesiredRollout,
     /// Raised by each resume: the image is pulled and resolved once more.
     pub attempt: i64,
@@ -162,6 +160,7 @@ pub struct RolloutRow {
     /// When.
     pub created_at: Timestamp,
     /// What the reconciler remembers.
+    #[sqlx(flatten)]
     pub facts: RolloutFacts,
 }
 
@@ -171,7 +170,7 @@ impl RolloutRow {
         self.facts.paused_attempt == self.attempt
     }
 
-    /// How far it is, all things considered: what people want by now counts before its reconciler has
+    /// How far it is, all things considered: what is desired by now counts before its reconciler has
     /// taken note.
     pub fn phase(&self) -> Phase {
         if self.facts.finished_at.is_some() {
@@ -192,7 +191,7 @@ impl RolloutRow {
 }
 
 /// What the rollout reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct RolloutFacts {
     /// What the reference was resolved to.
     pub image_id: Option<String>,
@@ -211,7 +210,7 @@ pub struct RolloutFacts {
 }
 
 /// One user of a rollout.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct RolloutTarget {
     /// The user.
     pub uid: Uid,
@@ -222,6 +221,7 @@ pub struct RolloutTarget {
     /// The image it was moved to.
     pub image_id: Option<String>,
     /// What it had before it was first moved.
+    #[sqlx(flatten, try_from = "PreviousImage")]
     pub previous: Option<ImageChoice>,
     /// The generation of its container that asks for the present image.
     pub generation: Option<Generation>,
@@ -232,6 +232,7 @@ pub struct RolloutTarget {
     /// In words, for people.
     pub message: String,
     /// Its container; `None` when the user is gone or going.
+    #[sqlx(flatten, try_from = "RawContainer")]
     pub container: Option<TargetContainer>,
 }
 
@@ -239,154 +240,56 @@ pub struct RolloutTarget {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetContainer {
     /// Whether it is to run, all things considered.
-    pub shall_run: bool,
+    pub desired_running: bool,
     /// The reference it has now.
     pub image_ref: String,
     /// What that means, once it is known.
     pub image_id: Option<String>,
     /// Its newest generation.
     pub generation: Generation,
-    /// The newest generation its reconciler has seen.
+    /// The newest generation its reconciler has observed.
     pub observed_generation: Generation,
     /// What is known of it.
     pub ready: Option<Condition>,
 }
 
-fn corrupt(what: &str, value: &str) -> DbError {
-    DbError::Corrupt(format!("{what} {value:?}"))
-}
-
-fn millis(value: i64) -> Duration {
-    Duration::from_millis(u64::try_from(value).unwrap_or(0))
-}
-
 #[derive(FromRow)]
-pub(super) struct RawRollout {
-    pub uid: String,
-    #[sqlx(rename = "type")]
-    pub kind: String,
-    pub reference: String,
-    pub source: Option<String>,
-    pub max_unavailable: i64,
-    pub pause_on_failure: i64,
-    pub health_timeout_ms: i64,
-    pub desired: String,
-    pub attempt: i64,
-    pub generation: i64,
-    pub actor: String,
-    pub created_at: i64,
-    pub image_id: Option<String>,
-    pub image_digest: Option<String>,
-    pub resolved_attempt: i64,
-    pub paused_attempt: i64,
-    pub phase: String,
-    pub message: String,
-    pub finished_at: Option<i64>,
+pub(super) struct PreviousImage {
+    previous_ref: Option<String>,
+    previous_id: Option<String>,
+    previous_digest: Option<String>,
 }
 
-impl TryFrom<RawRollout> for RolloutRow {
-    type Error = DbError;
-
-    fn try_from(raw: RawRollout) -> Result<Self, DbError> {
-        Ok(Self {
-            uid: Uid::from(raw.uid),
-            kind: raw
-                .kind
-                .parse()
-                .map_err(|_| corrupt("rollout", &raw.kind))?,
-            reference: raw.reference,
-            source: raw.source,
-            max_unavailable: u32::try_from(raw.max_unavailable).unwrap_or(1).max(1),
-            pause_on_failure: raw.pause_on_failure != 0,
-            health_timeout: millis(raw.health_timeout_ms),
-            desired: raw
-                .desired
-                .parse()
-                .map_err(|_| corrupt("desired", &raw.desired))?,
-            attempt: raw.attempt,
-            generation: Generation(raw.generation),
-            actor: raw.actor,
-            created_at: Timestamp::from_millis(raw.created_at),
-            facts: RolloutFacts {
-                image_id: raw.image_id,
-                image_digest: raw.image_digest,
-                resolved_attempt: raw.resolved_attempt,
-                paused_attempt: raw.paused_attempt,
-                phase: raw
-                    .phase
-                    .parse()
-                    .map_err(|_| corrupt("phase", &raw.phase))?,
-                message: raw.message,
-                finished_at: raw.finished_at.map(Timestamp::from_millis),
-            },
+impl From<PreviousImage> for Option<ImageChoice> {
+    fn from(previous: PreviousImage) -> Self {
+        previous.previous_ref.map(|reference| ImageChoice {
+            reference,
+            image_id: previous.previous_id,
+            digest: previous.previous_digest,
         })
     }
 }
 
 #[derive(FromRow)]
-pub(super) struct RawTarget {
-    pub uid: String,
-    pub name: String,
-    pub state: String,
-    pub image_id: Option<String>,
-    pub previous_ref: Option<String>,
-    pub previous_id: Option<String>,
-    pub previous_digest: Option<String>,
-    pub generation: Option<i64>,
-    pub moved_at: Option<i64>,
-    pub finished_at: Option<i64>,
-    pub message: String,
-    pub desired: Option<String>,
-    pub disabled: Option<i64>,
-    pub deleted_at: Option<i64>,
-    pub image_ref: Option<String>,
-    pub current_id: Option<String>,
-    pub container_generation: Option<i64>,
-    pub observed_generation: Option<i64>,
-    pub conditions: Option<String>,
-    pub failures: Option<i64>,
-    pub next_attempt_at: Option<i64>,
+pub(super) struct RawContainer {
+    #[sqlx(try_from = "Flag")]
+    desired_running: bool,
+    image_ref: Option<String>,
+    current_id: Option<String>,
+    container_generation: Option<Generation>,
+    #[sqlx(flatten)]
+    status: StatusRow,
 }
 
-impl TryFrom<RawTarget> for RolloutTarget {
-    type Error = DbError;
-
-    fn try_from(raw: RawTarget) -> Result<Self, DbError> {
-        let status = StatusRow::from_columns(
-            raw.observed_generation,
-            raw.conditions.as_deref(),
-            raw.failures,
-            raw.next_attempt_at,
-        )?;
-        let container = match (raw.desired, raw.image_ref, raw.container_generation) {
-            (Some(desired), Some(image_ref), Some(generation)) if raw.deleted_at.is_none() => {
-                Some(TargetContainer {
-                    shall_run: Desired::read(&desired)? == Desired::Running
-                        && raw.disabled == Some(0),
-                    image_ref,
-                    image_id: raw.current_id,
-                    generation: Generation(generation),
-                    observed_generation: status.observed_generation,
-                    ready: condition::find(&status.conditions, ConditionType::Ready).cloned(),
-                })
-            }
-            _ => None,
-        };
-        Ok(Self {
-            uid: Uid::from(raw.uid),
-            name: raw.name,
-            state: TargetState::read(&raw.state)?,
-            image_id: raw.image_id,
-            previous: raw.previous_ref.map(|reference| ImageChoice {
-                reference,
-                image_id: raw.previous_id,
-                digest: raw.previous_digest,
-            }),
-            generation: raw.generation.map(Generation),
-            moved_at: raw.moved_at.map(Timestamp::from_millis),
-            finished_at: raw.finished_at.map(Timestamp::from_millis),
-            message: raw.message,
-            container,
+impl From<RawContainer> for Option<TargetContainer> {
+    fn from(raw: RawContainer) -> Self {
+        Some(TargetContainer {
+            desired_running: raw.desired_running,
+            image_ref: raw.image_ref?,
+            image_id: raw.current_id,
+            generation: raw.container_generation?,
+            observed_generation: raw.status.observed_generation,
+            ready: condition::find(&raw.status.conditions, ConditionType::Ready).cloned(),
         })
     }
 }

@@ -6,18 +6,32 @@ use std::time::Duration;
 use sqlx::AnyConnection;
 
 use super::model::{
-    DesiredRollout, ImageChoice, NewRollout, Phase, RawRollout, RawTarget, RolloutFacts,
-    RolloutRow, RolloutTarget, TargetState,
+    DesiredRollout, ImageChoice, NewRollout, Phase, PreviousImage, RolloutFacts, RolloutRow,
+    RolloutTarget, TargetState,
 };
+use crate::column::Millis;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
+use crate::object::status_columns;
 use crate::operation::Progress;
-use crate::statement::{like_pattern, statements};
+use crate::statement::{
+    execute, fetch_all, fetch_optional, like_pattern, scalar, scalars, statements,
+};
 use crate::{container, meta, object, operation};
 
-macro_rules! select_rollout {
+/// Rollouts found by `$1`, a LIKE pattern on id, reference and actor.
+macro_rules! matching {
     ($rest:literal) => {
+        concat!(
+            "WHERE lower(r.uid) LIKE $1 ESCAPE '!' OR lower(r.reference) LIKE $1 ESCAPE '!' OR lower(p.actor) LIKE $1 ESCAPE '!' ",
+            $rest
+        )
+    };
+}
+
+macro_rules! select_rollout {
+    ($rest:expr) => {
         concat!(
             "SELECT r.uid, r.type, r.reference, r.source, r.max_unavailable, r.pause_on_failure, r.health_timeout_ms, r.desired, r.attempt, \
              o.generation, p.actor, p.created_at, f.image_id, f.image_digest, f.resolved_attempt, f.paused_attempt, f.phase, f.message, f.finished_at \
@@ -32,32 +46,28 @@ statements! {
     /// Reads one rollout.
     GET = select_rollout!("WHERE r.uid = $1");
     /// One page of rollouts, newest first; `$1` is a LIKE pattern on id, reference and actor.
-    LIST = select_rollout!(
-        "WHERE lower(r.uid) LIKE $1 ESCAPE '!' OR lower(r.reference) LIKE $1 ESCAPE '!' OR lower(p.actor) LIKE $1 ESCAPE '!' \
-         ORDER BY p.created_at DESC, r.uid DESC LIMIT $2 OFFSET $3"
-    );
+    LIST = select_rollout!(matching!("ORDER BY p.created_at DESC, r.uid DESC LIMIT $2 OFFSET $3"));
     /// How many there are that fit.
-    COUNT = "SELECT count(*) FROM rollouts r JOIN operations p ON p.id = r.uid \
-             WHERE lower(r.uid) LIKE $1 ESCAPE '!' OR lower(r.reference) LIKE $1 ESCAPE '!' OR lower(p.actor) LIKE $1 ESCAPE '!'";
+    COUNT = concat!("SELECT count(*) FROM rollouts r JOIN operations p ON p.id = r.uid ", matching!(""));
     /// How many users of each rollout of such a page are how far.
-    LIST_STATES = "SELECT t.rollout_uid, t.state, count(*) FROM rollout_targets t JOIN \
-                   (SELECT r.uid FROM rollouts r JOIN operations p ON p.id = r.uid \
-                    WHERE lower(r.uid) LIKE $1 ESCAPE '!' OR lower(r.reference) LIKE $1 ESCAPE '!' OR lower(p.actor) LIKE $1 ESCAPE '!' \
-                    ORDER BY p.created_at DESC, r.uid DESC LIMIT $2 OFFSET $3) page ON page.uid = t.rollout_uid \
-                   GROUP BY t.rollout_uid, t.state";
+    LIST_STATES = concat!(
+        "SELECT t.rollout_uid, t.state, count(*) FROM rollout_targets t JOIN (SELECT r.uid FROM rollouts r JOIN operations p ON p.id = r.uid ",
+        matching!("ORDER BY p.created_at DESC, r.uid DESC LIMIT $2 OFFSET $3"),
+        ") page ON page.uid = t.rollout_uid GROUP BY t.rollout_uid, t.state"
+    );
     /// How many users of one rollout are how far.
     STATES = "SELECT state, count(*) FROM rollout_targets WHERE rollout_uid = $1 GROUP BY state";
     /// Those that have not ended.
     UNFINISHED = "SELECT uid FROM rollout_facts WHERE finished_at IS NULL ORDER BY uid";
     /// Users of a rollout with their containers, in order.
-    TARGETS = "SELECT t.uid, t.name, t.state, t.image_id, t.previous_ref, t.previous_id, t.previous_digest, t.generation, t.moved_at, t.finished_at, t.message, \
-               c.desired, u.disabled, o.deleted_at, c.image_ref, coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS current_id, \
-               o.generation AS container_generation, s.observed_generation, s.conditions, s.failures, s.next_attempt_at \
+    TARGETS = concat!("SELECT t.uid, t.name, t.state, t.image_id, t.previous_ref, t.previous_id, t.previous_digest, t.generation, t.moved_at, t.finished_at, t.message, \
+               CASE WHEN c.desired = 'running' AND u.disabled = 0 THEN 1 ELSE 0 END AS desired_running, c.image_ref, coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS current_id, \
+               o.generation AS container_generation, ", status_columns!(), " \
                FROM rollout_targets t LEFT JOIN containers c ON c.uid = t.uid LEFT JOIN users u ON u.uid = t.uid \
                LEFT JOIN container_facts f ON f.uid = t.uid \
-               LEFT JOIN objects o ON o.kind = 'container' AND o.uid = t.uid \
+               LEFT JOIN objects o ON o.kind = 'container' AND o.uid = t.uid AND o.deleted_at IS NULL \
                LEFT JOIN object_status s ON s.kind = 'container' AND s.uid = t.uid \
-               WHERE t.rollout_uid = $1 ORDER BY t.position";
+               WHERE t.rollout_uid = $1 ORDER BY t.position");
     /// Users of a rollout that are in another one that has not ended.
     CONFLICTS = "SELECT t.name, t.rollout_uid FROM rollout_targets mine \
                  JOIN rollout_targets t ON t.uid = mine.uid AND t.rollout_uid <> mine.rollout_uid \
@@ -71,7 +81,7 @@ statements! {
     /// Records one of its users, in the given order.
     INSERT_TARGET = "INSERT INTO rollout_targets (rollout_uid, uid, name, position, state) \
                      SELECT $1, u.uid, u.name, CAST($3 AS BIGINT), 'pending' FROM users u WHERE u.uid = $2";
-    /// What people want of it now.
+    /// What is desired of it now.
     SET_DESIRED = "UPDATE rollouts SET desired = $2 WHERE uid = $1";
     /// It goes on, with the image resolved once more.
     SET_RESUMED = "UPDATE rollouts SET desired = 'run', attempt = attempt + 1 WHERE uid = $1";
@@ -113,30 +123,22 @@ pub async fn create(
 ) -> Result<Uid, DbError> {
     // The guard orders two rollouts of one user, so that the second finds the first.
     meta::take_guard(tx, "rollouts").await?;
-    let kind: &'static str = new.kind.into();
-    let uid = Uid::from(operation::create(tx, kind, actor, &[], now).await?);
-    let health_timeout = i64::try_from(new.health_timeout.as_millis()).unwrap_or(i64::MAX);
-    sqlx::query(INSERT)
-        .bind(uid.as_str())
-        .bind(kind)
-        .bind(&new.reference)
-        .bind(&new.source)
-        .bind(i64::from(new.max_unavailable))
-        .bind(i64::from(new.pause_on_failure))
-        .bind(health_timeout)
-        .execute(&mut **tx)
-        .await?;
-    sqlx::query(INSERT_FACTS)
-        .bind(uid.as_str())
-        .execute(&mut **tx)
-        .await?;
+    let kind = new.kind.to_string();
+    let uid = Uid::from(operation::create(tx, &kind, actor, &[], now).await?);
+    execute!(
+        tx,
+        INSERT,
+        &uid,
+        kind,
+        &new.reference,
+        &new.source,
+        i64::from(new.max_unavailable),
+        i64::from(new.pause_on_failure),
+        Millis::from(Some(new.health_timeout))
+    )?;
+    execute!(tx, INSERT_FACTS, &uid)?;
     for (position, user) in (0_i64..).zip(users) {
-        sqlx::query(INSERT_TARGET)
-            .bind(uid.as_str())
-            .bind(user.as_str())
-            .bind(position)
-            .execute(&mut **tx)
-            .await?;
+        execute!(tx, INSERT_TARGET, &uid, user, position)?;
     }
     no_conflict(tx, &uid).await?;
     object::insert(tx, Kind::Rollout, &uid, uid.as_str(), now).await?;
@@ -144,10 +146,7 @@ pub async fn create(
 }
 
 async fn no_conflict(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
-    let conflicts: Vec<(String, String)> = sqlx::query_as(CONFLICTS)
-        .bind(uid.as_str())
-        .fetch_all(&mut **tx)
-        .await?;
+    let conflicts: Vec<(String, String)> = fetch_all!(tx, CONFLICTS, uid)?;
     match conflicts.first() {
         None => Ok(()),
         Some((_, rollout)) => Err(DbError::InRollout {
@@ -162,22 +161,10 @@ pub async fn get(
     connection: &mut AnyConnection,
     uid: &Uid,
 ) -> Result<Option<(RolloutRow, Vec<RolloutTarget>)>, DbError> {
-    let raw: Option<RawRollout> = sqlx::query_as(GET)
-        .bind(uid.as_str())
-        .fetch_optional(&mut *connection)
-        .await?;
-    let Some(raw) = raw else {
+    let Some(row) = fetch_optional!(connection, GET, uid)? else {
         return Ok(None);
     };
-    let targets: Vec<RawTarget> = sqlx::query_as(TARGETS)
-        .bind(uid.as_str())
-        .fetch_all(connection)
-        .await?;
-    let targets = targets
-        .into_iter()
-        .map(RolloutTarget::try_from)
-        .collect::<Result<_, _>>()?;
-    Ok(Some((raw.try_into()?, targets)))
+    Ok(Some((row, fetch_all!(connection, TARGETS, uid)?)))
 }
 
 /// Reads one rollout, and how far its users are, without reading each.
@@ -185,22 +172,15 @@ pub async fn head(
     connection: &mut AnyConnection,
     uid: &Uid,
 ) -> Result<Option<(RolloutRow, Progress)>, DbError> {
-    let raw: Option<RawRollout> = sqlx::query_as(GET)
-        .bind(uid.as_str())
-        .fetch_optional(&mut *connection)
-        .await?;
-    let Some(raw) = raw else {
+    let Some(row) = fetch_optional!(connection, GET, uid)? else {
         return Ok(None);
     };
-    let states: Vec<(String, i64)> = sqlx::query_as(STATES)
-        .bind(uid.as_str())
-        .fetch_all(connection)
-        .await?;
+    let states: Vec<(TargetState, i64)> = fetch_all!(connection, STATES, uid)?;
     let mut progress = Progress::default();
     for (state, users) in states {
-        progress.add(TargetState::read(&state)?.into(), users);
+        progress.add(state.into(), users);
     }
-    Ok(Some((raw.try_into()?, progress)))
+    Ok(Some((row, progress)))
 }
 
 /// Rollouts, newest first, one page, with how far their users are, and the total. An empty `search` fits
@@ -212,39 +192,25 @@ pub async fn list(
     offset: i64,
 ) -> Result<(Vec<(RolloutRow, Progress)>, i64), DbError> {
     let pattern = like_pattern(search);
-    let (total,): (i64,) = sqlx::query_as(COUNT)
-        .bind(&pattern)
-        .fetch_one(&mut *connection)
-        .await?;
-    let raws: Vec<RawRollout> = sqlx::query_as(LIST)
-        .bind(&pattern)
-        .bind(limit)
-        .bind(offset)
-        .fetch_all(&mut *connection)
-        .await?;
-    let states: Vec<(String, String, i64)> = sqlx::query_as(LIST_STATES)
-        .bind(&pattern)
-        .bind(limit)
-        .bind(offset)
-        .fetch_all(connection)
-        .await?;
-    let mut progress: HashMap<String, Progress> = HashMap::new();
+    let total = scalar!(connection, COUNT, &pattern)?;
+    let rows: Vec<RolloutRow> = fetch_all!(connection, LIST, &pattern, limit, offset)?;
+    let states: Vec<(Uid, TargetState, i64)> =
+        fetch_all!(connection, LIST_STATES, &pattern, limit, offset)?;
+    let mut progress: HashMap<Uid, Progress> = HashMap::new();
     for (rollout, state, users) in states {
-        let state = TargetState::read(&state)?.into();
-        progress.entry(rollout).or_default().add(state, users);
+        let progress = progress.entry(rollout).or_default();
+        progress.add(state.into(), users);
     }
-    let mut rows = Vec::with_capacity(raws.len());
-    for raw in raws {
-        let progress = progress.remove(&raw.uid).unwrap_or_default();
-        rows.push((raw.try_into()?, progress));
-    }
-    Ok((rows, total))
+    let rows = rows.into_iter().map(|row| {
+        let progress = progress.remove(&row.uid).unwrap_or_default();
+        (row, progress)
+    });
+    Ok((rows.collect(), total))
 }
 
 /// Rollouts that have not ended.
 pub async fn unfinished(connection: &mut AnyConnection) -> Result<Vec<Uid>, DbError> {
-    let rows: Vec<(String,)> = sqlx::query_as(UNFINISHED).fetch_all(connection).await?;
-    Ok(rows.into_iter().map(|(uid,)| Uid::from(uid)).collect())
+    scalars!(connection, UNFINISHED)
 }
 
 /// The rollout, with its row taken for the rest of the transaction.
@@ -254,21 +220,13 @@ async fn change(
     expected: Option<Generation>,
 ) -> Result<(RolloutRow, Generation), DbError> {
     meta::take_guard(tx, "rollouts").await?;
-    let raw: RawRollout = sqlx::query_as(GET)
-        .bind(uid.as_str())
-        .fetch_optional(&mut **tx)
-        .await?
-        .ok_or(DbError::NotFound("rollout"))?;
+    let row = fetch_optional!(tx, GET, uid)?.ok_or(DbError::NotFound("rollout"))?;
     let generation = object::bump(tx, Kind::Rollout, uid, expected).await?;
-    Ok((raw.try_into()?, generation))
+    Ok((row, generation))
 }
 
 async fn set_desired(tx: &mut Tx, uid: &Uid, desired: DesiredRollout) -> Result<(), DbError> {
-    sqlx::query(SET_DESIRED)
-        .bind(uid.as_str())
-        .bind::<&str>(desired.into())
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, SET_DESIRED, uid, desired)?;
     Ok(())
 }
 
@@ -316,10 +274,7 @@ pub async fn resume(
         }
     }
     for statement in [SET_RESUMED, RETRY_FAILED] {
-        sqlx::query(statement)
-            .bind(uid.as_str())
-            .execute(&mut **tx)
-            .await?;
+        execute!(tx, statement, uid)?;
     }
     Ok(generation)
 }
@@ -340,10 +295,7 @@ pub async fn roll_back(
     }
     if row.facts.finished_at.is_some() {
         no_conflict(tx, uid).await?;
-        sqlx::query(REOPEN)
-            .bind(uid.as_str())
-            .execute(&mut **tx)
-            .await?;
+        execute!(tx, REOPEN, uid)?;
     }
     set_desired(tx, uid, DesiredRollout::Rollback).await?;
     Ok(generation)
@@ -374,17 +326,18 @@ const ENDED: DbError = DbError::WrongState("the rollout has ended");
 
 /// Saves what the reconciler remembers.
 pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &RolloutFacts) -> Result<(), DbError> {
-    sqlx::query(SAVE_FACTS)
-        .bind(uid.as_str())
-        .bind(&facts.image_id)
-        .bind(&facts.image_digest)
-        .bind(facts.resolved_attempt)
-        .bind(facts.paused_attempt)
-        .bind::<&str>(facts.phase.into())
-        .bind(&facts.message)
-        .bind(facts.finished_at.map(Timestamp::as_millis))
-        .execute(&mut **tx)
-        .await?;
+    execute!(
+        tx,
+        SAVE_FACTS,
+        uid,
+        &facts.image_id,
+        &facts.image_digest,
+        facts.resolved_attempt,
+        facts.paused_attempt,
+        facts.phase,
+        &facts.message,
+        facts.finished_at
+    )?;
     tx.changed(Kind::Rollout, uid);
     Ok(())
 }
@@ -402,11 +355,7 @@ pub async fn move_target(
     health_timeout: Duration,
     now: Timestamp,
 ) -> Result<(), DbError> {
-    sqlx::query(KEEP_PREVIOUS)
-        .bind(rollout.as_str())
-        .bind(user.as_str())
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, KEEP_PREVIOUS, rollout, user)?;
     let generation = container::set_image(tx, user, image, Some(health_timeout)).await?;
     let state = TargetState::Moving;
     under_way(tx, rollout, user, state, image, generation, "", now).await
@@ -425,20 +374,10 @@ pub async fn put_back(
     message: &str,
     now: Timestamp,
 ) -> Result<(), DbError> {
-    let previous: Option<(Option<String>, Option<String>, Option<String>)> =
-        sqlx::query_as(PREVIOUS)
-            .bind(rollout.as_str())
-            .bind(user.as_str())
-            .fetch_optional(&mut **tx)
-            .await?;
-    let Some((Some(reference), image_id, digest)) = previous else {
-        return Err(DbError::NotFound("previous image"));
-    };
-    let image = ImageChoice {
-        reference,
-        image_id,
-        digest,
-    };
+    let previous: Option<PreviousImage> = fetch_optional!(tx, PREVIOUS, rollout, user)?;
+    let image: ImageChoice = previous
+        .and_then(PreviousImage::into)
+        .ok_or(DbError::NotFound("previous image"))?;
     let generation = container::set_image(tx, user, &image, None).await?;
     under_way(tx, rollout, user, state, &image, generation, message, now).await
 }
@@ -454,16 +393,17 @@ async fn under_way(
     message: &str,
     now: Timestamp,
 ) -> Result<(), DbError> {
-    sqlx::query(SET_TARGET_UNDER_WAY)
-        .bind(rollout.as_str())
-        .bind(user.as_str())
-        .bind::<&str>(state.into())
-        .bind(&image.image_id)
-        .bind(generation.0)
-        .bind(now.as_millis())
-        .bind(message)
-        .execute(&mut **tx)
-        .await?;
+    execute!(
+        tx,
+        SET_TARGET_UNDER_WAY,
+        rollout,
+        user,
+        state,
+        &image.image_id,
+        generation,
+        now,
+        message
+    )?;
     tx.changed(Kind::Rollout, rollout);
     Ok(())
 }
@@ -477,14 +417,7 @@ pub async fn finish_target(
     message: &str,
     now: Timestamp,
 ) -> Result<(), DbError> {
-    sqlx::query(SET_TARGET_FINISHED)
-        .bind(rollout.as_str())
-        .bind(user.as_str())
-        .bind::<&str>(state.into())
-        .bind(now.as_millis())
-        .bind(message)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, SET_TARGET_FINISHED, rollout, user, state, now, message)?;
     container::forget_health_timeout(tx, user).await?;
     tx.changed(Kind::Rollout, rollout);
     Ok(())
@@ -501,14 +434,15 @@ pub async fn finish_targets(
     now: Timestamp,
 ) -> Result<(), DbError> {
     let listed: String = users.iter().map(|user| format!(",{user},")).collect();
-    sqlx::query(SET_TARGETS_FINISHED)
-        .bind(rollout.as_str())
-        .bind(listed)
-        .bind::<&str>(state.into())
-        .bind(now.as_millis())
-        .bind(message)
-        .execute(&mut **tx)
-        .await?;
+    execute!(
+        tx,
+        SET_TARGETS_FINISHED,
+        rollout,
+        listed,
+        state,
+        now,
+        message
+    )?;
     tx.changed(Kind::Rollout, rollout);
     Ok(())
 }

@@ -2,10 +2,11 @@
 
 use sqlx::{AnyConnection, FromRow};
 
+use crate::column::Flag;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{Timestamp, Uid, UserName};
-use crate::statement::statements;
+use crate::statement::{execute, fetch_all, fetch_optional, scalar_optional, statements};
 use crate::user::{Role, Source};
 
 statements! {
@@ -14,11 +15,12 @@ statements! {
     /// Records a session.
     INSERT = "INSERT INTO sessions (uid, issued_at, address, client) VALUES ($1, $2, $3, $4)";
     /// The account behind a live session.
-    FIND_LIVE = "SELECT u.uid, u.name, u.role, u.source, u.disabled, o.deleted_at, c.desired, s.ready FROM sessions x JOIN users u ON u.uid = x.uid \
+    FIND_LIVE = "SELECT u.uid, u.name, u.role, u.source, x.issued_at, \
+                 CASE WHEN c.desired = 'running' AND coalesce(s.ready, '') <> 'True' THEN 1 ELSE 0 END AS initializing FROM sessions x JOIN users u ON u.uid = x.uid \
                  LEFT JOIN objects o ON o.kind = 'user' AND o.uid = u.uid \
                  LEFT JOIN containers c ON c.uid = u.uid \
                  LEFT JOIN object_status s ON s.kind = 'container' AND s.uid = u.uid \
-                 WHERE u.name_key = $1 AND x.issued_at = $2";
+                 WHERE u.name_key = $1 AND x.issued_at = $2 AND u.disabled = 0 AND o.deleted_at IS NULL";
     /// Ends one session.
     REVOKE = "DELETE FROM sessions WHERE uid = $1 AND issued_at = $2";
     /// Ends all sessions of an account but one.
@@ -30,7 +32,7 @@ statements! {
 }
 
 /// The account behind a live session.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, FromRow)]
 pub struct Live {
     /// Identity.
     pub uid: Uid,
@@ -43,19 +45,8 @@ pub struct Live {
     /// The session's own time, in Unix seconds.
     pub issued_at: i64,
     /// The container is to run but is not ready yet.
+    #[sqlx(try_from = "Flag")]
     pub initializing: bool,
-}
-
-#[derive(FromRow)]
-struct RawLive {
-    uid: String,
-    name: String,
-    role: String,
-    source: String,
-    disabled: i64,
-    deleted_at: Option<i64>,
-    desired: Option<String>,
-    ready: Option<String>,
 }
 
 /// One session of an account.
@@ -77,19 +68,9 @@ pub async fn issue(
     address: &str,
     client: &str,
 ) -> Result<i64, DbError> {
-    let row: Option<(i64,)> = sqlx::query_as(NEXT_ISSUED_AT)
-        .bind(uid.as_str())
-        .bind(now.as_secs())
-        .fetch_optional(&mut **tx)
-        .await?;
-    let (issued_at,) = row.ok_or(DbError::NotFound("account"))?;
-    sqlx::query(INSERT)
-        .bind(uid.as_str())
-        .bind(issued_at)
-        .bind(address)
-        .bind(client)
-        .execute(&mut **tx)
-        .await?;
+    let issued_at = scalar_optional!(tx, NEXT_ISSUED_AT, uid, now.as_secs())?;
+    let issued_at = issued_at.ok_or(DbError::NotFound("account"))?;
+    execute!(tx, INSERT, uid, issued_at, address, client)?;
     Ok(issued_at)
 }
 
@@ -99,50 +80,17 @@ pub async fn find_live(
     name: &UserName,
     issued_at: i64,
 ) -> Result<Option<Live>, DbError> {
-    let raw: Option<RawLive> = sqlx::query_as(FIND_LIVE)
-        .bind(name.key())
-        .bind(issued_at)
-        .fetch_optional(connection)
-        .await?;
-    let Some(raw) = raw else { return Ok(None) };
-    if raw.disabled != 0 || raw.deleted_at.is_some() {
-        return Ok(None);
-    }
-    Ok(Some(Live {
-        uid: Uid::from(raw.uid),
-        name: raw.name.parse()?,
-        role: raw
-            .role
-            .parse()
-            .map_err(|_| DbError::Corrupt(format!("role {:?}", raw.role)))?,
-        source: raw
-            .source
-            .parse()
-            .map_err(|_| DbError::Corrupt(format!("source {:?}", raw.source)))?,
-        issued_at,
-        initializing: raw.desired.as_deref() == Some("running")
-            && raw.ready.as_deref() != Some("True"),
-    }))
+    fetch_optional!(connection, FIND_LIVE, name.key(), issued_at)
 }
 
 /// Ends one session; idempotent. Returns whether it was live.
 pub async fn revoke(tx: &mut Tx, uid: &Uid, issued_at: i64) -> Result<bool, DbError> {
-    let result = sqlx::query(REVOKE)
-        .bind(uid.as_str())
-        .bind(issued_at)
-        .execute(&mut **tx)
-        .await?;
-    Ok(result.rows_affected() > 0)
+    Ok(execute!(tx, REVOKE, uid, issued_at)? > 0)
 }
 
 /// Ends all sessions of an account, except `keep`. Returns how many ended.
 pub async fn revoke_all(tx: &mut Tx, uid: &Uid, keep: Option<i64>) -> Result<u64, DbError> {
-    let result = sqlx::query(REVOKE_ALL)
-        .bind(uid.as_str())
-        .bind(keep.unwrap_or(-1))
-        .execute(&mut **tx)
-        .await?;
-    Ok(result.rows_affected())
+    execute!(tx, REVOKE_ALL, uid, keep.unwrap_or(-1))
 }
 
 /// Live sessions of an account, newest first; `oldest` is the oldest time (Unix seconds) still valid.
@@ -151,15 +99,10 @@ pub async fn list(
     uid: &Uid,
     oldest: i64,
 ) -> Result<Vec<SessionRow>, DbError> {
-    Ok(sqlx::query_as(LIST)
-        .bind(uid.as_str())
-        .bind(oldest)
-        .fetch_all(connection)
-        .await?)
+    fetch_all!(connection, LIST, uid, oldest)
 }
 
 /// Forgets sessions older than `oldest` (Unix seconds).
 pub async fn prune(tx: &mut Tx, oldest: i64) -> Result<u64, DbError> {
-    let result = sqlx::query(PRUNE).bind(oldest).execute(&mut **tx).await?;
-    Ok(result.rows_affected())
+    execute!(tx, PRUNE, oldest)
 }

@@ -4,8 +4,8 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use sqlx::FromRow;
 
-use crate::container::{ContainerFacts, Desired};
-use crate::error::DbError;
+use crate::column::Flag;
+use crate::container::Desired;
 use crate::ids::{Generation, Timestamp, Uid, UserName};
 use crate::object::StatusRow;
 
@@ -61,7 +61,7 @@ pub enum Source {
 }
 
 /// An account.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, FromRow)]
 pub struct User {
     /// Identity.
     pub uid: Uid,
@@ -72,8 +72,10 @@ pub struct User {
     /// Where it comes from.
     pub source: Source,
     /// PHC string; `None` for accounts whose password is elsewhere.
+    #[sqlx(try_from = "PasswordHash")]
     pub password_hash: Option<SecretString>,
     /// May not sign in; its container is stopped.
+    #[sqlx(try_from = "Flag")]
     pub disabled: bool,
     /// When it was created.
     pub created_at: Timestamp,
@@ -85,42 +87,14 @@ pub struct User {
     pub deleted_at: Option<Timestamp>,
 }
 
-#[derive(FromRow)]
-pub(super) struct RawUser {
-    pub uid: String,
-    pub name: String,
-    pub role: String,
-    pub source: String,
-    pub password_hash: Option<String>,
-    pub disabled: i64,
-    pub created_at: i64,
-    pub last_login_at: Option<i64>,
-    pub mcp_token_version: i64,
-    pub deleted_at: Option<i64>,
-}
+/// The column of a password.
+#[derive(sqlx::Type)]
+#[sqlx(transparent, no_pg_array)]
+pub(super) struct PasswordHash(Option<String>);
 
-impl TryFrom<RawUser> for User {
-    type Error = DbError;
-
-    fn try_from(raw: RawUser) -> Result<Self, DbError> {
-        Ok(Self {
-            uid: Uid::from(raw.uid),
-            name: raw.name.parse()?,
-            role: raw
-                .role
-                .parse()
-                .map_err(|_| DbError::Corrupt(format!("role {:?}", raw.role)))?,
-            source: raw
-                .source
-                .parse()
-                .map_err(|_| DbError::Corrupt(format!("source {:?}", raw.source)))?,
-            password_hash: raw.password_hash.map(SecretString::from),
-            disabled: raw.disabled != 0,
-            created_at: Timestamp::from_millis(raw.created_at),
-            last_login_at: raw.last_login_at.map(Timestamp::from_millis),
-            mcp_token_version: raw.mcp_token_version,
-            deleted_at: raw.deleted_at.map(Timestamp::from_millis),
-        })
+impl From<PasswordHash> for Option<SecretString> {
+    fn from(hash: PasswordHash) -> Self {
+        hash.0.map(SecretString::from)
     }
 }
 
@@ -142,7 +116,7 @@ pub struct NewUser {
 }
 
 /// A user with its container, as the administrators' listing shows it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, FromRow)]
 pub struct UserListing {
     /// Identity.
     pub uid: Uid,
@@ -151,6 +125,7 @@ pub struct UserListing {
     /// Where it comes from.
     pub source: String,
     /// May not sign in.
+    #[sqlx(try_from = "Flag")]
     pub disabled: bool,
     /// When it was created.
     pub created_at: Timestamp,
@@ -165,63 +140,16 @@ pub struct UserListing {
     /// Generation of the container.
     pub generation: Generation,
     /// What is known of the container.
+    #[sqlx(flatten)]
     pub status: StatusRow,
-    /// What the container reconciler remembers.
-    pub facts: ContainerFacts,
-}
-
-#[derive(FromRow)]
-pub(super) struct RawListing {
-    pub uid: String,
-    pub name: String,
-    pub source: String,
-    pub disabled: i64,
-    pub created_at: i64,
-    pub last_login_at: Option<i64>,
-    pub deleted_at: Option<i64>,
-    pub desired: Option<String>,
-    pub image_ref: Option<String>,
-    pub generation: Option<i64>,
-    pub observed_generation: Option<i64>,
-    pub conditions: Option<String>,
-    pub failures: Option<i64>,
-    pub next_attempt_at: Option<i64>,
+    /// The image that the container is pinned to.
     pub image_id: Option<String>,
+    /// Address of the container in the agent network.
     pub ip: Option<String>,
 }
 
-impl TryFrom<RawListing> for UserListing {
-    type Error = DbError;
-
-    fn try_from(raw: RawListing) -> Result<Self, DbError> {
-        Ok(Self {
-            uid: Uid::from(raw.uid),
-            name: raw.name,
-            source: raw.source,
-            disabled: raw.disabled != 0,
-            created_at: Timestamp::from_millis(raw.created_at),
-            last_login_at: raw.last_login_at.map(Timestamp::from_millis),
-            deleted_at: raw.deleted_at.map(Timestamp::from_millis),
-            desired: raw.desired.as_deref().map(Desired::read).transpose()?,
-            image_ref: raw.image_ref.unwrap_or_default(),
-            generation: Generation(raw.generation.unwrap_or(0)),
-            status: StatusRow::from_columns(
-                raw.observed_generation,
-                raw.conditions.as_deref(),
-                raw.failures,
-                raw.next_attempt_at,
-            )?,
-            facts: ContainerFacts {
-                image_id: raw.image_id,
-                ip: raw.ip,
-                ..ContainerFacts::default()
-            },
-        })
-    }
-}
-
 /// Everything the user reconciler needs from the database about one user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct UserRow {
     /// Identity.
     pub uid: Uid,
@@ -232,32 +160,8 @@ pub struct UserRow {
     /// Its removal was asked for.
     pub deleted_at: Option<Timestamp>,
     /// Whether the reconciler has noted that it must clean up.
+    #[sqlx(try_from = "Flag")]
     pub has_finalizer: bool,
     /// Generation of the active adapter at the time of reading.
     pub adapter_generation: i64,
-}
-
-#[derive(FromRow)]
-pub(super) struct RawUserRow {
-    pub uid: String,
-    pub name: String,
-    pub generation: i64,
-    pub deleted_at: Option<i64>,
-    pub finalizer: Option<String>,
-    pub adapter_generation: i64,
-}
-
-impl TryFrom<RawUserRow> for UserRow {
-    type Error = DbError;
-
-    fn try_from(raw: RawUserRow) -> Result<Self, DbError> {
-        Ok(Self {
-            uid: Uid::from(raw.uid),
-            name: raw.name.parse()?,
-            generation: Generation(raw.generation),
-            deleted_at: raw.deleted_at.map(Timestamp::from_millis),
-            has_finalizer: raw.finalizer.is_some(),
-            adapter_generation: raw.adapter_generation,
-        })
-    }
 }

@@ -3,14 +3,13 @@
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::AnyConnection;
 
-use super::model::{
-    NewUser, RawListing, RawUser, RawUserRow, Role, Source, User, UserListing, UserRow,
-};
+use super::model::{NewUser, Role, Source, User, UserListing, UserRow};
 use crate::container;
 use crate::db::Tx;
-use crate::error::DbError;
+use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid, UserName};
-use crate::statement::{like_pattern, statements};
+use crate::object::status_columns;
+use crate::statement::{execute, fetch_all, fetch_optional, like_pattern, scalar, statements};
 use crate::{agent_config, meta, object, session};
 
 /// Columns of an account.
@@ -28,7 +27,7 @@ macro_rules! select_user {
 macro_rules! select_user_row {
     ($rest:literal) => {
         concat!(
-            "SELECT o.uid, u.name, o.generation, o.deleted_at, z.name AS finalizer, a.generation AS adapter_generation \
+            "SELECT o.uid, u.name, o.generation, o.deleted_at, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, a.generation AS adapter_generation \
              FROM objects o JOIN users u ON u.uid = o.uid CROSS JOIN adapter_state a \
              LEFT JOIN finalizers z ON z.kind = 'user' AND z.uid = o.uid AND z.name = 'user' \
              WHERE o.kind = 'user' ",
@@ -65,15 +64,15 @@ statements! {
     /// Removes an account's row.
     DELETE = "DELETE FROM users WHERE uid = $1";
     /// One page of users with their containers; `$1` is a LIKE pattern on the lower-case name.
-    LIST = "SELECT u.uid, u.name, u.source, u.disabled, u.created_at, u.last_login_at, o.deleted_at, \
-            c.desired, c.image_ref, co.generation, s.observed_generation, s.conditions, s.failures, s.next_attempt_at, f.ip, \
+    LIST = concat!("SELECT u.uid, u.name, u.source, u.disabled, u.created_at, u.last_login_at, o.deleted_at, \
+            c.desired, coalesce(c.image_ref, '') AS image_ref, coalesce(co.generation, 0) AS generation, f.ip, ", status_columns!(), ", \
             coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS image_id \
             FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid \
             LEFT JOIN containers c ON c.uid = u.uid \
             LEFT JOIN objects co ON co.kind = 'container' AND co.uid = u.uid \
             LEFT JOIN object_status s ON s.kind = 'container' AND s.uid = u.uid \
             LEFT JOIN container_facts f ON f.uid = u.uid \
-            WHERE u.role = 'user' AND u.name_key LIKE $1 ESCAPE '!' ORDER BY u.name_key LIMIT $2 OFFSET $3";
+            WHERE u.role = 'user' AND u.name_key LIKE $1 ESCAPE '!' ORDER BY u.name_key LIMIT $2 OFFSET $3");
     /// How many users `LIST` would give without paging.
     COUNT = "SELECT count(*) FROM users WHERE role = 'user' AND name_key LIKE $1 ESCAPE '!'";
 }
@@ -83,11 +82,7 @@ pub async fn find(
     connection: &mut AnyConnection,
     name: &UserName,
 ) -> Result<Option<User>, DbError> {
-    let raw: Option<RawUser> = sqlx::query_as(FIND)
-        .bind(name.key())
-        .fetch_optional(connection)
-        .await?;
-    raw.map(User::try_from).transpose()
+    fetch_optional!(connection, FIND, name.key())
 }
 
 async fn insert(
@@ -108,16 +103,17 @@ async fn insert(
             DbError::NameTaken
         });
     }
-    sqlx::query(INSERT)
-        .bind(uid.as_str())
-        .bind(name.as_str())
-        .bind(name.key())
-        .bind::<&str>(role.into())
-        .bind::<&str>(source.into())
-        .bind(password_hash.map(|hash| hash.expose_secret().to_owned()))
-        .bind(now.as_millis())
-        .execute(&mut **tx)
-        .await?;
+    execute!(
+        tx,
+        INSERT,
+        uid,
+        name,
+        name.key(),
+        role,
+        source,
+        password_hash.map(|hash| hash.expose_secret().to_owned()),
+        now
+    )?;
     Ok(())
 }
 
@@ -183,28 +179,19 @@ pub async fn delete_superadmin(tx: &mut Tx, name: &UserName) -> Result<(), DbErr
 
 /// How many superadmins there are.
 pub async fn superadmin_count(connection: &mut AnyConnection) -> Result<i64, DbError> {
-    let (n,): (i64,) = sqlx::query_as(COUNT_SUPERADMINS)
-        .fetch_one(connection)
-        .await?;
-    Ok(n)
+    scalar!(connection, COUNT_SUPERADMINS)
 }
 
 /// All superadmins.
 pub async fn list_superadmins(connection: &mut AnyConnection) -> Result<Vec<User>, DbError> {
-    let raws: Vec<RawUser> = sqlx::query_as(LIST_SUPERADMINS)
-        .fetch_all(connection)
-        .await?;
-    raws.into_iter().map(User::try_from).collect()
+    fetch_all!(connection, LIST_SUPERADMINS)
 }
 
 /// Asks for the removal of an ordinary user and everything that is theirs. Sessions end at once;
 /// container and directory go when their reconcilers have cleaned up. Returns the user's generation.
 pub async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<Generation, DbError> {
     let generation = object::delete(tx, Kind::User, uid, now).await?;
-    match object::delete(tx, Kind::Container, uid, now).await {
-        Ok(_) | Err(DbError::NotFound(_)) => {}
-        Err(error) => return Err(error),
-    }
+    unless_gone(object::delete(tx, Kind::Container, uid, now).await)?;
     agent_config::delete(tx, uid, now).await?;
     session::revoke_all(tx, uid, None).await?;
     Ok(generation)
@@ -221,14 +208,8 @@ pub async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
 }
 
 async fn remove_row(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
-    sqlx::query(RETIRE_NAME)
-        .bind(uid.as_str())
-        .execute(&mut **tx)
-        .await?;
-    sqlx::query(DELETE)
-        .bind(uid.as_str())
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, RETIRE_NAME, uid)?;
+    execute!(tx, DELETE, uid)?;
     Ok(())
 }
 
@@ -239,11 +220,7 @@ pub async fn set_password(
     hash: &SecretString,
     keep: Option<i64>,
 ) -> Result<(), DbError> {
-    sqlx::query(SET_PASSWORD)
-        .bind(uid.as_str())
-        .bind(hash.expose_secret())
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, SET_PASSWORD, uid, hash.expose_secret())?;
     session::revoke_all(tx, uid, keep).await?;
     Ok(())
 }
@@ -257,13 +234,8 @@ pub async fn replace_password(
     new: &SecretString,
     keep: i64,
 ) -> Result<Option<u64>, DbError> {
-    let result = sqlx::query(REPLACE_PASSWORD)
-        .bind(uid.as_str())
-        .bind(old.expose_secret())
-        .bind(new.expose_secret())
-        .execute(&mut **tx)
-        .await?;
-    if result.rows_affected() == 0 {
+    let (old, new) = (old.expose_secret(), new.expose_secret());
+    if execute!(tx, REPLACE_PASSWORD, uid, old, new)? == 0 {
         return Ok(None);
     }
     session::revoke_all(tx, uid, Some(keep)).await.map(Some)
@@ -276,17 +248,9 @@ pub async fn set_last_login(
     now: Timestamp,
     rehashed: Option<&SecretString>,
 ) -> Result<(), DbError> {
-    sqlx::query(SET_LAST_LOGIN)
-        .bind(uid.as_str())
-        .bind(now.as_millis())
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, SET_LAST_LOGIN, uid, now)?;
     if let Some(hash) = rehashed {
-        sqlx::query(SET_PASSWORD)
-            .bind(uid.as_str())
-            .bind(hash.expose_secret())
-            .execute(&mut **tx)
-            .await?;
+        execute!(tx, SET_PASSWORD, uid, hash.expose_secret())?;
     }
     Ok(())
 }
@@ -300,11 +264,7 @@ pub async fn set_disabled(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let generation = object::bump(tx, Kind::Container, uid, expected).await?;
-    sqlx::query(SET_DISABLED)
-        .bind(uid.as_str())
-        .bind(i64::from(disabled))
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, SET_DISABLED, uid, i64::from(disabled))?;
     if disabled {
         session::revoke_all(tx, uid, None).await?;
     }
@@ -313,17 +273,12 @@ pub async fn set_disabled(
 
 /// One user, for its reconciler.
 pub async fn row(connection: &mut AnyConnection, uid: &Uid) -> Result<Option<UserRow>, DbError> {
-    let raw: Option<RawUserRow> = sqlx::query_as(ROW)
-        .bind(uid.as_str())
-        .fetch_optional(connection)
-        .await?;
-    raw.map(UserRow::try_from).transpose()
+    fetch_optional!(connection, ROW, uid)
 }
 
 /// All users, for their reconciler, in one scan.
 pub async fn rows(connection: &mut AnyConnection) -> Result<Vec<UserRow>, DbError> {
-    let raws: Vec<RawUserRow> = sqlx::query_as(ROWS).fetch_all(connection).await?;
-    raws.into_iter().map(UserRow::try_from).collect()
+    fetch_all!(connection, ROWS)
 }
 
 /// One page of users with their containers, with the total. `search` is a case-insensitive substring.
@@ -334,19 +289,7 @@ pub async fn list(
     offset: i64,
 ) -> Result<(Vec<UserListing>, i64), DbError> {
     let pattern = like_pattern(search);
-    let (total,): (i64,) = sqlx::query_as(COUNT)
-        .bind(&pattern)
-        .fetch_one(&mut *connection)
-        .await?;
-    let raws: Vec<RawListing> = sqlx::query_as(LIST)
-        .bind(&pattern)
-        .bind(limit)
-        .bind(offset)
-        .fetch_all(connection)
-        .await?;
-    let rows = raws
-        .into_iter()
-        .map(UserListing::try_from)
-        .collect::<Result<_, _>>()?;
+    let total = scalar!(connection, COUNT, &pattern)?;
+    let rows = fetch_all!(connection, LIST, &pattern, limit, offset)?;
     Ok((rows, total))
 }

@@ -53,13 +53,13 @@ pub struct Item {
 
 impl From<UserListing> for Item {
     fn from(user: UserListing) -> Self {
-        let shall_run = user.desired == Some(Desired::Running) && !user.disabled;
+        let desired_running = user.desired == Some(Desired::Running) && !user.disabled;
         let deleted = user.deleted_at.is_some();
         Self {
-            status: status_word(shall_run, deleted, user.generation, &user.status),
+            status: status_word(desired_running, deleted, user.generation, &user.status),
             username: user.name,
             image: user.image_ref,
-            image_id: user.facts.image_id,
+            image_id: user.image_id,
             groups: String::new(),
         }
     }
@@ -127,8 +127,7 @@ async fn candidates(
 
 /// Whether a user has something else than the target, as far as is known.
 fn differs(user: &UserListing, target: &str, pulled: Option<&str>) -> bool {
-    let older =
-        matches!((user.facts.image_id.as_deref(), pulled), (Some(has), Some(new)) if has != new);
+    let older = matches!((user.image_id.as_deref(), pulled), (Some(has), Some(new)) if has != new);
     older || full(&user.image_ref) != target
 }
 
@@ -173,11 +172,7 @@ async fn of_image(
 
 /// Whether a user has the image that a client named.
 pub(super) fn has(user: &UserListing, named: &Named) -> bool {
-    let by_id = user
-        .facts
-        .image_id
-        .as_deref()
-        .is_some_and(|id| named.is_id(id));
+    let by_id = user.image_id.as_deref().is_some_and(|id| named.is_id(id));
     let by_reference = named.reference().map(ToString::to_string);
     by_id || by_reference.is_some_and(|meant| meant == full(&user.image_ref))
 }

@@ -292,7 +292,7 @@ async fn forgive_crashes(
     let Some(container) = container::get(tx, &row.uid).await? else {
         return Ok(None);
     };
-    if !container.shall_run() {
+    if !container.desired_running() {
         return Ok(None);
     }
     let token = Uuid::new_v4().to_string();

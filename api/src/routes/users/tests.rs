@@ -396,7 +396,7 @@ async fn l7_a_disabled_user_has_no_session_and_no_container() {
         (&json!("container/alice"), &json!(2))
     );
     assert!(!is_live(&fleet, "alice", issued_at).await);
-    assert!(!fleet.container(&uid).await.shall_run());
+    assert!(!fleet.container(&uid).await.desired_running());
     assert_eq!(
         fleet.get(LIST).await.is(200)["users"][0]["status"],
         "stopping"
@@ -412,7 +412,7 @@ async fn l7_a_disabled_user_has_no_session_and_no_container() {
         .post("/api/admin/users/enable", "username=alice&wait=0")
         .await
         .is(202);
-    assert!(fleet.container(&uid).await.shall_run());
+    assert!(fleet.container(&uid).await.desired_running());
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ async fn wanted(yard: &mut Yard, uid: &Uid) -> ContainerSettings {
     settings
 }
 
-async fn run(leftovers: Vec<Leftover>, shall_run: bool, remembered: bool) {
+async fn run(leftovers: Vec<Leftover>, desired_running: bool, remembered: bool) {
     let mut yard = Yard::new().await;
     let uid = yard.create_user("alice").await;
     let wanted = wanted(&mut yard, &uid).await;
@@ -89,7 +89,7 @@ async fn run(leftovers: Vec<Leftover>, shall_run: bool, remembered: bool) {
             foreign.insert(left.name, id);
         }
     }
-    if !shall_run {
+    if !desired_running {
         yard.set_desired(&uid, Desired::Stopped, false).await;
     }
     if !remembered {
@@ -108,7 +108,7 @@ async fn run(leftovers: Vec<Leftover>, shall_run: bool, remembered: bool) {
         );
     }
     let blocked = foreign.keys().any(|name| *name == "agentyard-alice");
-    if !shall_run {
+    if !desired_running {
         assert_eq!(condition.reason, Reason::Stopped);
     } else if blocked {
         assert_eq!(condition.reason, Reason::NameConflict);
@@ -134,10 +134,10 @@ proptest! {
     #[test]
     fn any_leftovers_converge(
         leftovers in prop::collection::vec(leftover(), 0..5),
-        shall_run in prop::bool::weighted(0.8),
+        desired_running in prop::bool::weighted(0.8),
         remembered in any::<bool>(),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(run(leftovers, shall_run, remembered));
+        runtime.block_on(run(leftovers, desired_running, remembered));
     }
 }

@@ -188,7 +188,7 @@ impl Fleet {
             }
             let image = row.pinned_image().unwrap_or_default();
             let condition = match self.answer(number, image) {
-                _ if !row.shall_run() => Condition::ready(Reason::Stopped, ""),
+                _ if !row.desired_running() => Condition::ready(Reason::Stopped, ""),
                 Answer::Ready => Condition::ready(Reason::Running, ""),
                 Answer::Fails => Condition::not_ready(Reason::ReplacementFailed, "it ended"),
                 Answer::Hangs => Condition::not_ready(Reason::NotReady, "not ready yet"),

@@ -51,7 +51,7 @@ pub struct Found<'a> {
     pub security: Option<&'a [u8]>,
 }
 
-/// What is kept of a rendering that was written: enough to see drift and to take back later what
+/// What is kept of a rendering that was written: enough to detect drift and to take back later what
 /// is not set any more. Holds places and a digest, no values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {

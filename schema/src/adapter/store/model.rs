@@ -2,14 +2,16 @@
 
 use serde::Serialize;
 use sqlx::FromRow;
-use strum::{EnumString, IntoStaticStr};
+use strum::{Display, EnumString, IntoStaticStr};
 use utoipa::ToSchema;
 
-use crate::error::DbError;
+use crate::column::Flag;
 use crate::ids::Timestamp;
 
 /// Where a package came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, EnumString, IntoStaticStr, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schema(as = AdapterSource)]
@@ -30,7 +32,7 @@ impl Source {
 }
 
 /// Which package is in effect, and what was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct AdapterState {
     /// How often that changed.
     pub generation: i64,
@@ -45,7 +47,7 @@ pub struct AdapterState {
 }
 
 /// A package that is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct KnownAdapter {
     /// Its digest.
     pub digest: String,
@@ -56,13 +58,15 @@ pub struct KnownAdapter {
     /// When.
     pub added_at: Timestamp,
     /// It is active.
+    #[sqlx(try_from = "Flag")]
     pub active: bool,
     /// It was in effect before.
+    #[sqlx(try_from = "Flag")]
     pub previous: bool,
 }
 
 /// What the adapter reconciler remembers of the source.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, FromRow)]
 pub struct AdapterFacts {
     /// Where it is.
     pub source_url: String,
@@ -80,79 +84,4 @@ pub struct AdapterFacts {
     pub checked_at: Option<Timestamp>,
     /// The request that was answered last.
     pub refresh_token: String,
-}
-
-#[derive(FromRow)]
-pub(super) struct RawState {
-    generation: i64,
-    active: Option<String>,
-    previous: Option<String>,
-    activated_at: Option<i64>,
-    refresh_token: String,
-}
-
-impl From<RawState> for AdapterState {
-    fn from(raw: RawState) -> Self {
-        Self {
-            generation: raw.generation,
-            active: raw.active,
-            previous: raw.previous,
-            activated_at: raw.activated_at.map(Timestamp::from_millis),
-            refresh_token: raw.refresh_token,
-        }
-    }
-}
-
-#[derive(FromRow)]
-pub(super) struct RawKnown {
-    digest: String,
-    version: String,
-    source: String,
-    added_at: i64,
-    active: i64,
-    previous: i64,
-}
-
-impl TryFrom<RawKnown> for KnownAdapter {
-    type Error = DbError;
-
-    fn try_from(raw: RawKnown) -> Result<Self, DbError> {
-        let source = raw.source.parse();
-        Ok(Self {
-            source: source
-                .map_err(|_| DbError::Corrupt(format!("adapter source {:?}", raw.source)))?,
-            digest: raw.digest,
-            version: raw.version,
-            added_at: Timestamp::from_millis(raw.added_at),
-            active: raw.active != 0,
-            previous: raw.previous != 0,
-        })
-    }
-}
-
-#[derive(FromRow)]
-pub(super) struct RawFacts {
-    source_url: String,
-    etag: Option<String>,
-    last_modified: Option<String>,
-    seen_generation: Option<i64>,
-    offered: Option<String>,
-    invalid: Option<String>,
-    checked_at: Option<i64>,
-    refresh_token: String,
-}
-
-impl From<RawFacts> for AdapterFacts {
-    fn from(raw: RawFacts) -> Self {
-        Self {
-            source_url: raw.source_url,
-            etag: raw.etag,
-            last_modified: raw.last_modified,
-            seen_generation: raw.seen_generation,
-            offered: raw.offered,
-            invalid: raw.invalid,
-            checked_at: raw.checked_at.map(Timestamp::from_millis),
-            refresh_token: raw.refresh_token,
-        }
-    }
 }

@@ -49,7 +49,7 @@ impl Desired {
         let nanos = i64::try_from(nanos).unwrap_or(i64::MAX);
         let memory = i64::try_from(config.memory_limit_bytes()).unwrap_or(i64::MAX);
         Self {
-            running: row.shall_run(),
+            running: row.desired_running(),
             desired: row.desired,
             disabled: row.disabled,
             debug: row.debug,

@@ -36,7 +36,7 @@ async fn a_stopped_container_stays_stopped() {
     let uid = desk.uid("alice").await;
     let mut connection = desk.house.world.deps.db.read().await.unwrap();
     let row = container::get(&mut connection, &uid).await.unwrap();
-    assert!(!row.unwrap().shall_run());
+    assert!(!row.unwrap().desired_running());
 }
 
 #[tokio::test]

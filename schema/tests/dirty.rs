@@ -1,4 +1,4 @@
-//! What reconcilers find when they look what has changed, on SQLite and on PostgreSQL.
+//! What reconcilers find when they ask what has changed, on SQLite and on PostgreSQL.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -12,16 +12,16 @@ mod support;
 use support::{Fixture, on_both_databases, user};
 
 on_both_databases!(
-    a_look_finds_what_has_changed_since_the_one_before,
+    a_read_finds_what_has_changed_since_the_one_before,
     a_change_that_is_committed_late_is_found,
-    a_history_that_was_put_back_is_looked_at_from_its_beginning,
-    looking_reads_what_has_changed_and_not_what_exists,
+    a_history_that_was_put_back_is_read_from_its_beginning,
+    reading_costs_what_has_changed_and_not_what_exists,
 );
 
-async fn look(fixture: &Fixture, since: Option<i64>) -> (Vec<Uid>, i64) {
+async fn read(fixture: &Fixture, since: Option<i64>) -> (Vec<Uid>, i64) {
     let mut connection = fixture.db.read().await.unwrap();
-    let look = object::dirty_since(&mut connection, Kind::Container, since).await;
-    let (dirty, through) = look.unwrap();
+    let read = object::dirty_since(&mut connection, Kind::Container, since).await;
+    let (dirty, through) = read.unwrap();
     let mut uids: Vec<Uid> = dirty.into_iter().map(|dirty| dirty.uid).collect();
     uids.sort();
     (uids, through)
@@ -35,7 +35,7 @@ async fn bump(fixture: &Fixture, uid: &Uid) {
     tx.commit().await.unwrap();
 }
 
-async fn saw(fixture: &Fixture, uid: &Uid, generation: i64) {
+async fn observed(fixture: &Fixture, uid: &Uid, generation: i64) {
     let status = StatusRow {
         observed_generation: Generation(generation),
         conditions: vec![Condition::ready(Reason::Running, "")],
@@ -48,32 +48,32 @@ async fn saw(fixture: &Fixture, uid: &Uid, generation: i64) {
     tx.commit().await.unwrap();
 }
 
-async fn a_look_finds_what_has_changed_since_the_one_before(fixture: Fixture) {
+async fn a_read_finds_what_has_changed_since_the_one_before(fixture: Fixture) {
     let (ada, bob) = (user(&fixture, "ada").await, user(&fixture, "bob").await);
     let mut both = vec![ada.clone(), bob.clone()];
     both.sort();
-    let (found, first) = look(&fixture, None).await;
+    let (found, first) = read(&fixture, None).await;
     assert_eq!(found, both);
-    assert_eq!(look(&fixture, Some(first)).await, (vec![], first));
+    assert_eq!(read(&fixture, Some(first)).await, (vec![], first));
     bump(&fixture, &ada).await;
-    let (found, second) = look(&fixture, Some(first)).await;
+    let (found, second) = read(&fixture, Some(first)).await;
     assert_eq!(found, std::slice::from_ref(&ada), "only what has changed");
     assert_eq!(
-        look(&fixture, None).await.0,
+        read(&fixture, None).await.0,
         both,
-        "nothing is lost by a look"
+        "nothing is lost by a read"
     );
-    saw(&fixture, &ada, 2).await;
-    assert_eq!(look(&fixture, Some(first)).await.0, [], "it was seen");
+    observed(&fixture, &ada, 2).await;
+    assert_eq!(read(&fixture, Some(first)).await.0, [], "it was observed");
     let mut tx = fixture.db.begin().await.unwrap();
     object::bump_all(&mut tx, Kind::Container).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(look(&fixture, Some(second)).await.0, both);
+    assert_eq!(read(&fixture, Some(second)).await.0, both);
 }
 
 async fn a_change_that_is_committed_late_is_found(fixture: Fixture) {
     let (ada, bob) = (user(&fixture, "ada").await, user(&fixture, "bob").await);
-    let (_, since) = look(&fixture, None).await;
+    let (_, since) = read(&fixture, None).await;
     let mut late = fixture.db.begin().await.unwrap();
     object::bump(&mut late, Kind::Container, &ada, None)
         .await
@@ -81,26 +81,26 @@ async fn a_change_that_is_committed_late_is_found(fixture: Fixture) {
     // On SQLite one transaction writes at a time.
     let through = if matches!(fixture.backend, Backend::Postgres(_)) {
         bump(&fixture, &bob).await;
-        let (found, through) = look(&fixture, Some(since)).await;
+        let (found, through) = read(&fixture, Some(since)).await;
         assert_eq!(found, [bob]);
         through
     } else {
-        look(&fixture, Some(since)).await.1
+        read(&fixture, Some(since)).await.1
     };
     late.commit().await.unwrap();
-    assert_eq!(look(&fixture, Some(through)).await.0, [ada]);
+    assert_eq!(read(&fixture, Some(through)).await.0, [ada]);
 }
 
-async fn a_history_that_was_put_back_is_looked_at_from_its_beginning(fixture: Fixture) {
+async fn a_history_that_was_put_back_is_read_from_its_beginning(fixture: Fixture) {
     let ada = user(&fixture, "ada").await;
-    let (_, through) = look(&fixture, None).await;
+    let (_, through) = read(&fixture, None).await;
     assert_eq!(
-        look(&fixture, Some(through + 9)).await,
+        read(&fixture, Some(through + 9)).await,
         (vec![ada], through)
     );
 }
 
-/// The plan of a statement, as the database tells it.
+/// The plan of a statement, as the database explains it.
 async fn explain(fixture: &Fixture, name: &str) -> String {
     let all = schema::statement::all();
     let (_, text) = all.iter().find(|(of, _)| *of == name).unwrap();
@@ -129,7 +129,7 @@ async fn explain(fixture: &Fixture, name: &str) -> String {
     lines.join("\n")
 }
 
-async fn looking_reads_what_has_changed_and_not_what_exists(fixture: Fixture) {
+async fn reading_costs_what_has_changed_and_not_what_exists(fixture: Fixture) {
     let mut tx = fixture.db.begin().await.unwrap();
     for number in 0..1000 {
         let uid = Uid::from(format!("{number:032x}"));
