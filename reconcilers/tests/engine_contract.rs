@@ -70,7 +70,7 @@ mod engine_confinement {
         stage.strike().await;
     }
 
-    /// Runs what takes more memory than it may until it is killed; says whether the engine tells why
+    /// Runs what takes more memory than it may until it is killed; says whether the engine reports why
     /// within a few seconds.
     async fn eats_memory(stage: &RealStage, name: &str) -> bool {
         let mut settings = stage.settings("u1");

@@ -9,7 +9,7 @@ use schema::ids::{Kind, Timestamp, Uid};
 use schema::object;
 
 mod support;
-use support::{Fixture, on_both_databases};
+use support::{Yard, on_both_databases};
 
 on_both_databases!(
     what_is_stored_reads_back_as_it_was,
@@ -41,15 +41,15 @@ fn version(version: &str) -> Adapter {
     Adapter::from_stored(&serde_json::to_string(&files).unwrap()).unwrap()
 }
 
-async fn start(fixture: &Fixture, base: &Adapter) -> bool {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn start(yard: &Yard, base: &Adapter) -> bool {
+    let mut tx = yard.db.begin().await.unwrap();
     let changed = store::ensure_base(&mut tx, base, NOW).await.unwrap();
     tx.commit().await.unwrap();
     changed
 }
 
-async fn bring(fixture: &Fixture, adapter: &Adapter, source: Source) -> store::Activated {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn bring(yard: &Yard, adapter: &Adapter, source: Source) -> store::Activated {
+    let mut tx = yard.db.begin().await.unwrap();
     let activated = store::activate(&mut tx, adapter, source, NOW)
         .await
         .unwrap();
@@ -57,15 +57,15 @@ async fn bring(fixture: &Fixture, adapter: &Adapter, source: Source) -> store::A
     activated
 }
 
-async fn roll_back(fixture: &Fixture) -> Result<i64, DbError> {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn roll_back(yard: &Yard) -> Result<i64, DbError> {
+    let mut tx = yard.db.begin().await.unwrap();
     let generation = store::roll_back(&mut tx, NOW).await?;
     tx.commit().await.unwrap();
     Ok(generation)
 }
 
-async fn active(fixture: &Fixture) -> (i64, String) {
-    let mut connection = fixture.db.read().await.unwrap();
+async fn active(yard: &Yard) -> (i64, String) {
+    let mut connection = yard.db.read().await.unwrap();
     let (generation, adapter) = store::active(&mut connection).await.unwrap();
     (
         generation,
@@ -73,8 +73,8 @@ async fn active(fixture: &Fixture) -> (i64, String) {
     )
 }
 
-async fn known(fixture: &Fixture) -> Vec<(String, Source, bool, bool)> {
-    let mut connection = fixture.db.read().await.unwrap();
+async fn known(yard: &Yard) -> Vec<(String, Source, bool, bool)> {
+    let mut connection = yard.db.read().await.unwrap();
     let mut known: Vec<_> = store::known(&mut connection)
         .await
         .unwrap()
@@ -85,14 +85,14 @@ async fn known(fixture: &Fixture) -> Vec<(String, Source, bool, bool)> {
     known
 }
 
-async fn what_is_stored_reads_back_as_it_was(fixture: Fixture) {
-    let mut connection = fixture.db.read().await.unwrap();
+async fn what_is_stored_reads_back_as_it_was(yard: Yard) {
+    let mut connection = yard.db.read().await.unwrap();
     let none = store::active(&mut connection).await.unwrap_err();
     assert!(matches!(none, DbError::NotFound(_)), "{none:?}");
     drop(connection);
     let adapter = builtin("picoclaw");
-    assert!(start(&fixture, &adapter).await);
-    let mut connection = fixture.db.read().await.unwrap();
+    assert!(start(&yard, &adapter).await);
+    let mut connection = yard.db.read().await.unwrap();
     let (generation, read) = store::active(&mut connection).await.unwrap();
     assert_eq!(read, adapter);
     assert_eq!(
@@ -101,63 +101,53 @@ async fn what_is_stored_reads_back_as_it_was(fixture: Fixture) {
     );
 }
 
-async fn the_base_is_in_effect_until_somebody_brings_another(fixture: Fixture) {
-    assert!(start(&fixture, &version("1.0")).await);
-    assert!(!start(&fixture, &version("1.0")).await);
-    assert_eq!(active(&fixture).await, (2, "1.0".to_owned()));
-    let mut connection = fixture.db.read().await.unwrap();
+async fn the_base_is_in_effect_until_somebody_brings_another(yard: Yard) {
+    assert!(start(&yard, &version("1.0")).await);
+    assert!(!start(&yard, &version("1.0")).await);
+    assert_eq!(active(&yard).await, (2, "1.0".to_owned()));
+    let mut connection = yard.db.read().await.unwrap();
     let object = object::get(&mut connection, Kind::Adapter, &store::object_uid()).await;
     assert_eq!(object.unwrap().unwrap().name, "active");
     drop(connection);
-    assert!(
-        bring(&fixture, &version("0.5"), Source::Upload)
-            .await
-            .changed
-    );
-    assert_eq!(active(&fixture).await, (3, "0.5".to_owned()));
+    assert!(bring(&yard, &version("0.5"), Source::Upload).await.changed);
+    assert_eq!(active(&yard).await, (3, "0.5".to_owned()));
 }
 
-async fn l47_an_uploaded_adapter_outlives_a_start_with_another_base(fixture: Fixture) {
-    start(&fixture, &version("1.0")).await;
-    bring(&fixture, &version("0.5"), Source::Upload).await;
-    assert!(!start(&fixture, &version("1.0")).await);
-    assert!(!start(&fixture, &version("9.0")).await);
-    assert_eq!(active(&fixture).await, (3, "0.5".to_owned()));
-    bring(&fixture, &version("2.0"), Source::Refresh).await;
-    assert!(!start(&fixture, &version("9.1")).await);
-    assert_eq!(active(&fixture).await, (4, "2.0".to_owned()));
+async fn l47_an_uploaded_adapter_outlives_a_start_with_another_base(yard: Yard) {
+    start(&yard, &version("1.0")).await;
+    bring(&yard, &version("0.5"), Source::Upload).await;
+    assert!(!start(&yard, &version("1.0")).await);
+    assert!(!start(&yard, &version("9.0")).await);
+    assert_eq!(active(&yard).await, (3, "0.5".to_owned()));
+    bring(&yard, &version("2.0"), Source::Refresh).await;
+    assert!(!start(&yard, &version("9.1")).await);
+    assert_eq!(active(&yard).await, (4, "2.0".to_owned()));
 }
 
-async fn an_uploaded_adapter_that_equals_the_base_is_not_replaced_by_the_next_base(
-    fixture: Fixture,
-) {
-    start(&fixture, &version("1.0")).await;
-    assert!(
-        !bring(&fixture, &version("1.0"), Source::Upload)
-            .await
-            .changed
-    );
-    assert!(!start(&fixture, &version("2.0")).await);
-    assert_eq!(active(&fixture).await, (2, "1.0".to_owned()));
+async fn an_uploaded_adapter_that_equals_the_base_is_not_replaced_by_the_next_base(yard: Yard) {
+    start(&yard, &version("1.0")).await;
+    assert!(!bring(&yard, &version("1.0"), Source::Upload).await.changed);
+    assert!(!start(&yard, &version("2.0")).await);
+    assert_eq!(active(&yard).await, (2, "1.0".to_owned()));
 }
 
-async fn a_new_base_replaces_the_old_one_and_leaves_what_was_before_alone(fixture: Fixture) {
-    start(&fixture, &version("1.0")).await;
-    bring(&fixture, &version("5.0"), Source::Upload).await;
-    roll_back(&fixture).await.unwrap();
-    assert_eq!(active(&fixture).await.1, "1.0");
-    assert!(start(&fixture, &version("1.1")).await);
+async fn a_new_base_replaces_the_old_one_and_leaves_what_was_before_alone(yard: Yard) {
+    start(&yard, &version("1.0")).await;
+    bring(&yard, &version("5.0"), Source::Upload).await;
+    roll_back(&yard).await.unwrap();
+    assert_eq!(active(&yard).await.1, "1.0");
+    assert!(start(&yard, &version("1.1")).await);
     assert_eq!(
-        known(&fixture).await,
+        known(&yard).await,
         [
             ("1.1".to_owned(), Source::Base, true, false),
             ("5.0".to_owned(), Source::Upload, false, true),
         ]
     );
     // A start with what was there before swaps the two.
-    assert!(start(&fixture, &version("5.0")).await);
+    assert!(start(&yard, &version("5.0")).await);
     assert_eq!(
-        known(&fixture).await,
+        known(&yard).await,
         [
             ("1.1".to_owned(), Source::Base, false, true),
             ("5.0".to_owned(), Source::Upload, true, false),
@@ -165,50 +155,50 @@ async fn a_new_base_replaces_the_old_one_and_leaves_what_was_before_alone(fixtur
     );
 }
 
-async fn what_is_in_effect_already_changes_nothing(fixture: Fixture) {
-    start(&fixture, &version("1.0")).await;
-    let first = bring(&fixture, &version("2.0"), Source::Upload).await;
-    let second = bring(&fixture, &version("2.0"), Source::Upload).await;
+async fn what_is_in_effect_already_changes_nothing(yard: Yard) {
+    start(&yard, &version("1.0")).await;
+    let first = bring(&yard, &version("2.0"), Source::Upload).await;
+    let second = bring(&yard, &version("2.0"), Source::Upload).await;
     assert!(first.changed && !second.changed);
     assert_eq!(first.generation, second.generation);
-    roll_back(&fixture).await.unwrap();
-    assert_eq!(active(&fixture).await.1, "1.0");
+    roll_back(&yard).await.unwrap();
+    assert_eq!(active(&yard).await.1, "1.0");
 }
 
-async fn rolling_back_twice_goes_back_and_forth(fixture: Fixture) {
-    start(&fixture, &version("1.0")).await;
-    let refused = roll_back(&fixture).await.unwrap_err();
+async fn rolling_back_twice_goes_back_and_forth(yard: Yard) {
+    start(&yard, &version("1.0")).await;
+    let refused = roll_back(&yard).await.unwrap_err();
     assert!(matches!(refused, DbError::WrongState(_)), "{refused:?}");
-    bring(&fixture, &version("2.0"), Source::Upload).await;
+    bring(&yard, &version("2.0"), Source::Upload).await;
     for (generation, expected) in [(4, "1.0"), (5, "2.0"), (6, "1.0")] {
-        assert_eq!(roll_back(&fixture).await.unwrap(), generation);
-        assert_eq!(active(&fixture).await, (generation, expected.to_owned()));
+        assert_eq!(roll_back(&yard).await.unwrap(), generation);
+        assert_eq!(active(&yard).await, (generation, expected.to_owned()));
     }
 }
 
-async fn only_the_active_the_previous_and_the_base_are_kept(fixture: Fixture) {
-    start(&fixture, &version("1.0")).await;
+async fn only_the_active_the_previous_and_the_base_are_kept(yard: Yard) {
+    start(&yard, &version("1.0")).await;
     for next in ["2.0", "3.0", "4.0"] {
-        bring(&fixture, &version(next), Source::Upload).await;
+        bring(&yard, &version(next), Source::Upload).await;
     }
     assert_eq!(
-        known(&fixture).await,
+        known(&yard).await,
         [
             ("1.0".to_owned(), Source::Base, false, false),
             ("3.0".to_owned(), Source::Upload, false, true),
             ("4.0".to_owned(), Source::Upload, true, false),
         ]
     );
-    start(&fixture, &version("1.1")).await;
-    assert_eq!(known(&fixture).await[0].0, "1.1");
-    assert_eq!(known(&fixture).await.len(), 3);
+    start(&yard, &version("1.1")).await;
+    assert_eq!(known(&yard).await[0].0, "1.1");
+    assert_eq!(known(&yard).await.len(), 3);
 }
 
-async fn another_adapter_bumps_all_that_is_made_by_it(fixture: Fixture) {
-    start(&fixture, &version("1.0")).await;
-    let uid = support::user(&fixture, "alice").await;
+async fn another_adapter_bumps_all_that_is_made_by_it(yard: Yard) {
+    start(&yard, &version("1.0")).await;
+    let uid = support::user(&yard, "alice").await;
     let of = async |kind: Kind, uid: &Uid| {
-        let mut connection = fixture.db.read().await.unwrap();
+        let mut connection = yard.db.read().await.unwrap();
         let object = object::get(&mut connection, kind, uid).await.unwrap();
         object.unwrap().generation.0
     };
@@ -222,24 +212,24 @@ async fn another_adapter_bumps_all_that_is_made_by_it(fixture: Fixture) {
     for (kind, uid) in kinds {
         assert_eq!(of(kind, uid).await, 1, "{kind}");
     }
-    let mut bell = fixture.db.bell();
-    bring(&fixture, &version("2.0"), Source::Upload).await;
+    let mut bell = yard.db.bell();
+    bring(&yard, &version("2.0"), Source::Upload).await;
     bell.rung().await.unwrap();
     for (kind, uid) in kinds {
         assert_eq!(of(kind, uid).await, 2, "{kind}");
     }
     // Many at once: whoever waits for something else comes first.
-    let mut connection = fixture.db.read().await.unwrap();
+    let mut connection = yard.db.read().await.unwrap();
     let dirty = object::dirty(&mut connection, Kind::Container).await;
     assert!(dirty.unwrap().iter().all(|dirty| dirty.generation.0 == 2));
     drop(connection);
-    bring(&fixture, &version("2.0"), Source::Upload).await;
+    bring(&yard, &version("2.0"), Source::Upload).await;
     assert_eq!(of(Kind::Container, &uid).await, 2);
 }
 
-async fn what_is_remembered_of_the_source_is_read_back(fixture: Fixture) {
-    start(&fixture, &version("1.0")).await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn what_is_remembered_of_the_source_is_read_back(yard: Yard) {
+    start(&yard, &version("1.0")).await;
+    let mut tx = yard.db.begin().await.unwrap();
     assert_eq!(
         store::facts(&mut tx).await.unwrap(),
         AdapterFacts::default()
@@ -266,10 +256,10 @@ async fn what_is_remembered_of_the_source_is_read_back(fixture: Fixture) {
     assert_eq!(store::state(&mut tx).await.unwrap().refresh_token, "token");
 }
 
-async fn the_source_brings_only_what_is_newer_and_not_left(fixture: Fixture) {
-    start(&fixture, &version("1.10")).await;
+async fn the_source_brings_only_what_is_newer_and_not_left(yard: Yard) {
+    start(&yard, &version("1.10")).await;
     let install = async |adapter: &Adapter, asked_for: bool| {
-        let mut tx = fixture.db.begin().await.unwrap();
+        let mut tx = yard.db.begin().await.unwrap();
         let installed = store::install(&mut tx, adapter, asked_for, NOW).await;
         tx.commit().await.unwrap();
         installed.unwrap()
@@ -286,14 +276,14 @@ async fn the_source_brings_only_what_is_newer_and_not_left(fixture: Fixture) {
             "{offered}"
         );
     }
-    roll_back(&fixture).await.unwrap();
+    roll_back(&yard).await.unwrap();
     assert_eq!(
         install(&version("1.11"), false).await,
         Installed::LeftBefore
     );
-    assert_eq!(active(&fixture).await.1, "1.10");
+    assert_eq!(active(&yard).await.1, "1.10");
     assert_eq!(install(&version("1.12"), false).await, Installed::Newer);
-    roll_back(&fixture).await.unwrap();
+    roll_back(&yard).await.unwrap();
     assert_eq!(install(&version("1.12"), true).await, Installed::Newer);
-    assert_eq!(active(&fixture).await.1, "1.12");
+    assert_eq!(active(&yard).await.1, "1.12");
 }

@@ -16,7 +16,7 @@ use sqlx::AssertSqlSafe;
 // Each test binary uses its own part of it.
 #[allow(dead_code)]
 mod support;
-use support::{Fixture, on_both_databases};
+use support::{Yard, on_both_databases};
 
 on_both_databases!(
     a_change_and_its_entry_are_there_together_or_not_at_all,
@@ -42,29 +42,29 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// A trail, with somebody who has the database but not the key.
 struct Trail {
-    fixture: Fixture,
+    yard: Yard,
     writer: Writer,
     clock: Arc<ManualClock>,
 }
 
 impl Trail {
-    async fn begun(fixture: Fixture) -> Self {
+    async fn begun(yard: Yard) -> Self {
         let clock = Arc::new(ManualClock::new(NOW));
-        let mut tx = fixture.db.begin().await.unwrap();
-        let key = ChainKey::of(&fixture.key);
+        let mut tx = yard.db.begin().await.unwrap();
+        let key = ChainKey::of(&yard.key);
         audit::install(&mut tx, &key).await.unwrap();
         tx.commit().await.unwrap();
-        let writer = Writer::new(fixture.db.clone(), &fixture.key, clock.clone());
+        let writer = Writer::new(yard.db.clone(), &yard.key, clock.clone());
         Self {
-            fixture,
+            yard,
             writer,
             clock,
         }
     }
 
     /// With entries 1 to `count`, an hour apart.
-    async fn with(fixture: Fixture, count: usize) -> Self {
-        let trail = Self::begun(fixture).await;
+    async fn with(yard: Yard, count: usize) -> Self {
+        let trail = Self::begun(yard).await;
         for n in 1..=count {
             trail.write(&format!("user{n}")).await;
             trail.clock.advance(HOUR);
@@ -79,7 +79,7 @@ impl Trail {
 
     /// Runs a statement behind the service's back.
     async fn tamper(&self, sql: &str) {
-        let mut tx = self.fixture.db.begin().await.unwrap();
+        let mut tx = self.yard.db.begin().await.unwrap();
         sqlx::query(AssertSqlSafe(sql.to_owned()))
             .execute(&mut *tx)
             .await
@@ -88,7 +88,7 @@ impl Trail {
     }
 
     async fn verify(&self) -> Verdict {
-        let mut snapshot = self.fixture.db.snapshot().await.unwrap();
+        let mut snapshot = self.yard.db.snapshot().await.unwrap();
         audit::verify(&mut snapshot, self.writer.key())
             .await
             .unwrap()
@@ -121,8 +121,8 @@ fn author(actor: &str) -> Author {
     }
 }
 
-async fn a_change_and_its_entry_are_there_together_or_not_at_all(fixture: Fixture) {
-    let trail = Trail::begun(fixture).await;
+async fn a_change_and_its_entry_are_there_together_or_not_at_all(yard: Yard) {
+    let trail = Trail::begun(yard).await;
     let name = "root".parse().unwrap();
     let create = async |commit: bool| {
         let mut tx = trail.writer.begin(author("init")).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_change_and_its_entry_are_there_together_or_not_at_all(fixture: Fixtur
         }
     };
     let there = async || {
-        let mut connection = trail.fixture.db.read().await.unwrap();
+        let mut connection = trail.yard.db.read().await.unwrap();
         let account = user::find(&mut connection, &name).await.unwrap();
         let entries = audit::following(&mut connection, 0, 10).await.unwrap();
         (account.is_some(), entries)
@@ -177,23 +177,23 @@ async fn a_change_and_its_entry_are_there_together_or_not_at_all(fixture: Fixtur
         .unwrap();
     let refused = tx.commit(About::object("superadmin", "other")).await;
     assert!(matches!(refused, Err(DbError::Corrupt(_))), "{refused:?}");
-    let mut connection = trail.fixture.db.read().await.unwrap();
+    let mut connection = trail.yard.db.read().await.unwrap();
     assert!(user::find(&mut connection, &other).await.unwrap().is_none());
 }
 
-async fn what_was_refused_is_an_entry_without_a_change(fixture: Fixture) {
-    let trail = Trail::begun(fixture).await;
+async fn what_was_refused_is_an_entry_without_a_change(yard: Yard) {
+    let trail = Trail::begun(yard).await;
     let about = About::object("user", "alice").detail("bad_credentials");
     trail.writer.refused(author("-"), about).await.unwrap();
-    let mut connection = trail.fixture.db.read().await.unwrap();
+    let mut connection = trail.yard.db.read().await.unwrap();
     let entries = audit::following(&mut connection, 0, 10).await.unwrap();
     assert_eq!(entries[0].entry.outcome, "refused");
     drop(connection);
     Trail::is_whole(&trail.verify().await, 1, 1, 1);
 }
 
-async fn writers_at_the_same_time_leave_no_gap_and_no_fork(fixture: Fixture) {
-    let trail = Arc::new(Trail::begun(fixture).await);
+async fn writers_at_the_same_time_leave_no_gap_and_no_fork(yard: Yard) {
+    let trail = Arc::new(Trail::begun(yard).await);
     let mut tasks = tokio::task::JoinSet::new();
     for writer in 0..8 {
         let trail = Arc::clone(&trail);
@@ -215,9 +215,9 @@ async fn writers_at_the_same_time_leave_no_gap_and_no_fork(fixture: Fixture) {
     Trail::is_whole(&trail.verify().await, 96, 1, 96);
 }
 
-async fn a_changed_entry_is_found(fixture: Fixture) {
-    let sqlite = matches!(fixture.backend, schema::db::Backend::Sqlite(_));
-    let trail = Trail::with(fixture, 5).await;
+async fn a_changed_entry_is_found(yard: Yard) {
+    let sqlite = matches!(yard.backend, schema::db::Backend::Sqlite(_));
+    let trail = Trail::with(yard, 5).await;
     for column in [
         "actor",
         "address",
@@ -267,8 +267,8 @@ async fn a_changed_entry_is_found(fixture: Fixture) {
     Trail::is_whole(&trail.verify().await, 5, 1, 5);
 }
 
-async fn a_removed_entry_is_found(fixture: Fixture) {
-    let trail = Trail::with(fixture, 6).await;
+async fn a_removed_entry_is_found(yard: Yard) {
+    let trail = Trail::with(yard, 6).await;
     trail.tamper("DELETE FROM audit WHERE seq IN (3, 4)").await;
     let problem = trail.problem().await;
     assert_eq!(problem.seq, 3);
@@ -283,10 +283,10 @@ async fn a_removed_entry_is_found(fixture: Fixture) {
     assert_eq!(trail.problem().await.seq, 1);
 }
 
-async fn an_entry_put_in_is_found(fixture: Fixture) {
+async fn an_entry_put_in_is_found(yard: Yard) {
     let copy =
         "address, action, object, outcome, detail, request_id, hash FROM audit WHERE seq = 2";
-    let trail = Trail::with(fixture, 3).await;
+    let trail = Trail::with(yard, 3).await;
     for (seq, found) in [(4, 4), (9, 4), (0, 0), (-5, -5)] {
         let sql = format!("INSERT INTO audit SELECT {seq}, at, 'mallory', {copy}");
         trail.tamper(&sql).await;
@@ -306,8 +306,8 @@ async fn an_entry_put_in_is_found(fixture: Fixture) {
     assert_eq!(trail.problem().await.seq, 3);
 }
 
-async fn swapped_entries_are_found(fixture: Fixture) {
-    let trail = Trail::with(fixture, 5).await;
+async fn swapped_entries_are_found(yard: Yard) {
+    let trail = Trail::with(yard, 5).await;
     for (from, to) in [(2, 99), (4, 2), (99, 4)] {
         let sql = format!("UPDATE audit SET seq = {to} WHERE seq = {from}");
         trail.tamper(&sql).await;
@@ -315,8 +315,8 @@ async fn swapped_entries_are_found(fixture: Fixture) {
     assert_eq!(trail.problem().await.seq, 2);
 }
 
-async fn an_end_that_was_cut_off_is_found(fixture: Fixture) {
-    let trail = Trail::with(fixture, 5).await;
+async fn an_end_that_was_cut_off_is_found(yard: Yard) {
+    let trail = Trail::with(yard, 5).await;
     trail.tamper("DELETE FROM audit WHERE seq > 3").await;
     let problem = trail.problem().await;
     assert_eq!(problem.seq, 4);
@@ -326,8 +326,8 @@ async fn an_end_that_was_cut_off_is_found(fixture: Fixture) {
     assert_eq!(trail.problem().await.seq, 4);
 }
 
-async fn a_changed_head_is_found_even_after_more_entries(fixture: Fixture) {
-    let trail = Trail::with(fixture, 5).await;
+async fn a_changed_head_is_found_even_after_more_entries(yard: Yard) {
+    let trail = Trail::with(yard, 5).await;
     trail.tamper("DELETE FROM audit WHERE seq > 3").await;
     trail
         .tamper(
@@ -344,8 +344,8 @@ async fn a_changed_head_is_found_even_after_more_entries(fixture: Fixture) {
     assert_eq!(trail.problem().await.seq, 4);
 }
 
-async fn a_head_that_was_set_back_is_found_and_stops_no_change(fixture: Fixture) {
-    let trail = Trail::with(fixture, 3).await;
+async fn a_head_that_was_set_back_is_found_and_stops_no_change(yard: Yard) {
+    let trail = Trail::with(yard, 3).await;
     let old = "CREATE TABLE old AS SELECT * FROM audit_ends WHERE name = 'head'";
     trail.tamper(old).await;
     trail.write("then").await;
@@ -362,8 +362,8 @@ async fn a_head_that_was_set_back_is_found_and_stops_no_change(fixture: Fixture)
     assert_eq!(trail.problem().await.seq, 6);
 }
 
-async fn an_anchor_that_was_changed_is_found(fixture: Fixture) {
-    let trail = Trail::with(fixture, 3).await;
+async fn an_anchor_that_was_changed_is_found(yard: Yard) {
+    let trail = Trail::with(yard, 3).await;
     trail.tamper("DELETE FROM audit WHERE seq = 1").await;
     trail
         .tamper("UPDATE audit_ends SET seq = 1 WHERE name = 'anchor'")
@@ -377,8 +377,8 @@ async fn an_anchor_that_was_changed_is_found(fixture: Fixture) {
     assert!(trail.problem().await.message.contains("begins"));
 }
 
-async fn a_trail_that_was_wiped_is_found_and_not_begun_anew(fixture: Fixture) {
-    let trail = Trail::with(fixture, 3).await;
+async fn a_trail_that_was_wiped_is_found_and_not_begun_anew(yard: Yard) {
+    let trail = Trail::with(yard, 3).await;
     trail.tamper("DELETE FROM audit").await;
     assert_eq!(trail.problem().await.seq, 1);
     trail.tamper("DELETE FROM audit_ends").await;
@@ -387,8 +387,8 @@ async fn a_trail_that_was_wiped_is_found_and_not_begun_anew(fixture: Fixture) {
     assert!(tx.commit(About::whole("x")).await.is_err());
 }
 
-async fn the_oldest_entries_are_forgotten_and_the_rest_still_verifies(fixture: Fixture) {
-    let trail = Trail::with(fixture, 6).await;
+async fn the_oldest_entries_are_forgotten_and_the_rest_still_verifies(yard: Yard) {
+    let trail = Trail::with(yard, 6).await;
     assert_eq!(trail.writer.prune(NOW).await.unwrap(), 0, "not older");
     Trail::is_whole(&trail.verify().await, 6, 1, 6);
 
@@ -396,7 +396,7 @@ async fn the_oldest_entries_are_forgotten_and_the_rest_still_verifies(fixture: F
     assert_eq!(pruned, 2);
     // Entry 7 tells of it.
     Trail::is_whole(&trail.verify().await, 5, 3, 7);
-    let mut connection = trail.fixture.db.read().await.unwrap();
+    let mut connection = trail.yard.db.read().await.unwrap();
     let last = audit::following(&mut connection, 6, 1).await.unwrap();
     drop(connection);
     let entry = &last[0].entry;
@@ -411,8 +411,8 @@ async fn the_oldest_entries_are_forgotten_and_the_rest_still_verifies(fixture: F
     assert_eq!(trail.problem().await.seq, 3);
 }
 
-async fn what_was_tampered_with_is_not_forgotten(fixture: Fixture) {
-    let trail = Trail::with(fixture, 6).await;
+async fn what_was_tampered_with_is_not_forgotten(yard: Yard) {
+    let trail = Trail::with(yard, 6).await;
     trail
         .tamper("UPDATE audit SET actor = 'nobody' WHERE seq = 2")
         .await;
@@ -428,8 +428,8 @@ async fn what_was_tampered_with_is_not_forgotten(fixture: Fixture) {
     assert!(trail.writer.prune(all).await.is_err(), "the end is missing");
 }
 
-async fn two_that_forget_at_the_same_time_do_it_once(fixture: Fixture) {
-    let trail = Trail::with(fixture, 6).await;
+async fn two_that_forget_at_the_same_time_do_it_once(yard: Yard) {
+    let trail = Trail::with(yard, 6).await;
     let oldest = NOW.plus(3 * HOUR);
     let (one, other) = tokio::join!(trail.writer.prune(oldest), trail.writer.prune(oldest));
     assert_eq!(one.unwrap() + other.unwrap(), 3);
@@ -440,8 +440,8 @@ async fn two_that_forget_at_the_same_time_do_it_once(fixture: Fixture) {
     Trail::is_whole(&trail.verify().await, 2, 7, 8);
 }
 
-async fn entries_are_found_by_what_they_tell(fixture: Fixture) {
-    let trail = Trail::begun(fixture).await;
+async fn entries_are_found_by_what_they_tell(yard: Yard) {
+    let trail = Trail::begun(yard).await;
     let write = async |actor: &str, about: About| {
         let tx = trail.writer.begin(author(actor)).await.unwrap();
         tx.commit(about).await.unwrap();
@@ -454,7 +454,7 @@ async fn entries_are_found_by_what_they_tell(fixture: Fixture) {
         .and("user", "al");
     write("root", several.detail("50%_done")).await;
     let seqs = async |filter: Filter| {
-        let mut connection = trail.fixture.db.read().await.unwrap();
+        let mut connection = trail.yard.db.read().await.unwrap();
         let found = audit::found(&mut connection, &filter).await.unwrap();
         let records = audit::list(&mut connection, &filter, 10, 0).await.unwrap();
         assert_eq!(found, i64::try_from(records.len()).unwrap());
@@ -545,7 +545,7 @@ async fn entries_are_found_by_what_they_tell(fixture: Fixture) {
     ] {
         assert_eq!(seqs(wanted.clone()).await, expected, "{wanted:?}");
     }
-    let mut connection = trail.fixture.db.read().await.unwrap();
+    let mut connection = trail.yard.db.read().await.unwrap();
     let second = audit::list(&mut connection, &filter(), 1, 1).await.unwrap();
     assert_eq!(second[0].seq, 2);
     let first = async |connection: &mut sqlx::AnyConnection, since| {

@@ -16,7 +16,7 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::{Layer, Registry};
 
 mod support;
-use support::{Fixture, on_both_databases};
+use support::{Yard, on_both_databases};
 
 on_both_databases!(
     l41_everybody_is_asked_for_in_two_statements,
@@ -48,8 +48,8 @@ fn count_statements() -> Arc<AtomicUsize> {
 }
 
 /// As many users' config objects, without the rest of the users.
-async fn populate(fixture: &Fixture, prefix: &str, users: usize) {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn populate(yard: &Yard, prefix: &str, users: usize) {
+    let mut tx = yard.db.begin().await.unwrap();
     for n in 0..users {
         let name = format!("{prefix}{n:05}");
         let uid = Uid::from(name.clone());
@@ -91,20 +91,20 @@ fn refused() -> Condition {
     Condition::not_ready(Reason::InvalidUserConfig, "config.json is no JSON")
 }
 
-async fn l41_everybody_is_asked_for_in_two_statements(fixture: Fixture) {
+async fn l41_everybody_is_asked_for_in_two_statements(yard: Yard) {
     let counter = count_statements();
     let mut costs = Vec::new();
     let mut users = 0;
     for (prefix, more) in [("a", 500), ("b", 9500)] {
-        populate(&fixture, prefix, more).await;
+        populate(&yard, prefix, more).await;
         users += more;
-        let mut tx = fixture.db.begin().await.unwrap();
+        let mut tx = yard.db.begin().await.unwrap();
         let before = counter.load(Ordering::SeqCst);
         let (operation, total) = apply(&mut tx).await;
         tx.commit().await.unwrap();
         let written = counter.load(Ordering::SeqCst);
         assert_eq!(total, users as u64);
-        let mut connection = fixture.db.read().await.unwrap();
+        let mut connection = yard.db.read().await.unwrap();
         let count = operation::count(&mut connection, &operation).await.unwrap();
         let targets = operation::targets(&mut connection, &operation, 200).await;
         assert_eq!(
@@ -121,9 +121,9 @@ async fn l41_everybody_is_asked_for_in_two_statements(fixture: Fixture) {
     assert!((2..=4).contains(&read), "{read} statements");
 }
 
-async fn l41_progress_is_counted_and_only_the_most_urgent_are_read(fixture: Fixture) {
-    populate(&fixture, "u", 5).await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn l41_progress_is_counted_and_only_the_most_urgent_are_read(yard: Yard) {
+    populate(&yard, "u", 5).await;
+    let mut tx = yard.db.begin().await.unwrap();
     let (operation, total) = apply(&mut tx).await;
     assert_eq!(total, 5);
     saw(&mut tx, "u00000", 2, ready(20)).await;
@@ -158,9 +158,9 @@ async fn l41_progress_is_counted_and_only_the_most_urgent_are_read(fixture: Fixt
     assert_eq!(urgent[0].message, "config.json is no JSON");
 }
 
-async fn l41_two_operations_over_the_same_objects_are_two(fixture: Fixture) {
-    populate(&fixture, "u", 3).await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn l41_two_operations_over_the_same_objects_are_two(yard: Yard) {
+    populate(&yard, "u", 3).await;
+    let mut tx = yard.db.begin().await.unwrap();
     let (first, _) = apply(&mut tx).await;
     let (second, total) = apply(&mut tx).await;
     assert!(first.id < second.id, "within a millisecond, too");
@@ -174,9 +174,9 @@ async fn l41_two_operations_over_the_same_objects_are_two(fixture: Fixture) {
     assert_eq!(done(count), (3, 1));
 }
 
-async fn statements_and_rows_tell_the_same_of_a_target(fixture: Fixture) {
-    populate(&fixture, "u", 30).await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn statements_and_rows_tell_the_same_of_a_target(yard: Yard) {
+    populate(&yard, "u", 30).await;
+    let mut tx = yard.db.begin().await.unwrap();
     let (operation, _) = apply(&mut tx).await;
     let conditions = [
         ready(1),
@@ -231,9 +231,9 @@ async fn statements_and_rows_tell_the_same_of_a_target(fixture: Fixture) {
     assert_eq!(agree(&mut tx, &operation).await, now);
 }
 
-async fn a_cancelled_operation_keeps_what_became_of_its_objects(fixture: Fixture) {
-    populate(&fixture, "u", 4).await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn a_cancelled_operation_keeps_what_became_of_its_objects(yard: Yard) {
+    populate(&yard, "u", 4).await;
+    let mut tx = yard.db.begin().await.unwrap();
     let (operation, _) = apply(&mut tx).await;
     saw(&mut tx, "u00000", 2, ready(1)).await;
     saw(&mut tx, "u00001", 2, refused()).await;
@@ -269,9 +269,9 @@ async fn a_cancelled_operation_keeps_what_became_of_its_objects(fixture: Fixture
     assert_eq!(dirty.len(), 1, "what is not seen yet is still wanted");
 }
 
-async fn a_bulk_change_waits_behind_one_of_a_single_object(fixture: Fixture) {
-    populate(&fixture, "u", 2).await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn a_bulk_change_waits_behind_one_of_a_single_object(yard: Yard) {
+    populate(&yard, "u", 2).await;
+    let mut tx = yard.db.begin().await.unwrap();
     for uid in ["u00000", "u00001"] {
         saw(&mut tx, uid, 1, ready(1)).await;
     }
@@ -286,10 +286,10 @@ async fn a_bulk_change_waits_behind_one_of_a_single_object(fixture: Fixture) {
     assert_eq!(lanes, [false, true], "whoever waits comes first");
 }
 
-async fn only_old_operations_that_have_ended_are_forgotten(fixture: Fixture) {
+async fn only_old_operations_that_have_ended_are_forgotten(yard: Yard) {
     const DAY: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
-    populate(&fixture, "u", 2).await;
-    let mut tx = fixture.db.begin().await.unwrap();
+    populate(&yard, "u", 2).await;
+    let mut tx = yard.db.begin().await.unwrap();
     let target = |name: &str, generation| {
         let uid = Uid::from(name.to_owned());
         vec![(

@@ -16,7 +16,7 @@ use schema::object::{self, StatusRow};
 use schema::user;
 
 mod support;
-use support::{Fixture, on_both_databases};
+use support::{Yard, on_both_databases};
 
 on_both_databases!(
     each_write_that_watchers_are_told_of_is_one_change,
@@ -33,19 +33,19 @@ on_both_databases!(
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
 const LIMIT: u16 = 1000;
 
-async fn position(fixture: &Fixture) -> Position {
-    let mut connection = fixture.db.snapshot().await.unwrap();
+async fn position(yard: &Yard) -> Position {
+    let mut connection = yard.db.snapshot().await.unwrap();
     change::position(&mut connection).await.unwrap()
 }
 
-async fn news(fixture: &Fixture, since: &Position, filter: &Filter, limit: u16) -> News {
-    let mut connection = fixture.db.snapshot().await.unwrap();
+async fn news(yard: &Yard, since: &Position, filter: &Filter, limit: u16) -> News {
+    let mut connection = yard.db.snapshot().await.unwrap();
     let news = change::after(&mut connection, since, filter, limit).await;
     news.unwrap()
 }
 
-async fn changes(fixture: &Fixture, since: &Position) -> Vec<Change> {
-    match news(fixture, since, &Filter::default(), LIMIT).await {
+async fn changes(yard: &Yard, since: &Position) -> Vec<Change> {
+    match news(yard, since, &Filter::default(), LIMIT).await {
         News::Changes { changes, .. } => changes,
         News::Resync(position) => panic!("history is gone; present: {position}"),
     }
@@ -74,16 +74,16 @@ async fn saw(tx: &mut Tx, kind: Kind, uid: &Uid, generation: i64, said: Conditio
     assert!(saved.unwrap());
 }
 
-async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
-    let mut since = position(&fixture).await;
-    let uid = support::user(&fixture, "alice").await;
+async fn each_write_that_watchers_are_told_of_is_one_change(yard: Yard) {
+    let mut since = position(&yard).await;
+    let uid = support::user(&yard, "alice").await;
     let mut expect = async |what: &str, expected: &[(&str, i64, &str)]| {
-        let changes = changes(&fixture, &since).await;
+        let changes = changes(&yard, &since).await;
         assert_eq!(told(&changes), expected, "{what}");
         let versions: Vec<i64> = changes.iter().map(|change| change.version).collect();
         assert!(versions.is_sorted_by(|a, b| a < b), "{versions:?}");
         since = since.at(*versions.last().unwrap());
-        assert_eq!(self::changes(&fixture, &since).await, [], "told once");
+        assert_eq!(self::changes(&yard, &since).await, [], "told once");
     };
     let both = |generation, word| {
         [
@@ -97,10 +97,10 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
         ("agent-config/alice", 1, "unknown"),
     ];
     expect("created", &created).await;
-    let mut bell = fixture.db.changes();
+    let mut bell = yard.db.changes();
     bell.listen();
 
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     container::set_desired(&mut tx, &uid, Desired::Stopped, false, None)
         .await
         .unwrap();
@@ -108,7 +108,7 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
     bell.rung().await.unwrap();
     expect("stopped", &both(2, "stopping")).await;
 
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     saw(
         &mut tx,
         Kind::Container,
@@ -120,7 +120,7 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
     tx.commit().await.unwrap();
     expect("status", &both(2, "stopped")).await;
 
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     saw(
         &mut tx,
         Kind::User,
@@ -132,14 +132,14 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
     tx.commit().await.unwrap();
     expect("status of the user", &[("user/alice", 1, "stopped")]).await;
 
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     object::set_paused(&mut tx, Kind::Container, &uid, true, None)
         .await
         .unwrap();
     tx.commit().await.unwrap();
     expect("paused", &both(3, "stopping")).await;
 
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     user::set_disabled(&mut tx, &uid, true, None).await.unwrap();
     container::set_limits(&mut tx, &uid, Some(1.0), None, None)
         .await
@@ -147,7 +147,7 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
     tx.commit().await.unwrap();
     expect("two changes in one transaction", &both(5, "stopping")).await;
 
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     user::delete(&mut tx, &uid, NOW).await.unwrap();
     tx.commit().await.unwrap();
     expect(
@@ -160,11 +160,11 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
     )
     .await;
 
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     assert!(container::purge(&mut tx, &uid).await.unwrap());
     tx.commit().await.unwrap();
     expect("container purged", &[("container/alice", 6, "deleted")]).await;
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     assert!(user::purge(&mut tx, &uid).await.unwrap());
     tx.commit().await.unwrap();
     let purged = [
@@ -174,15 +174,15 @@ async fn each_write_that_watchers_are_told_of_is_one_change(fixture: Fixture) {
     expect("user purged", &purged).await;
 }
 
-async fn what_is_rolled_back_or_says_nothing_new_is_no_change(fixture: Fixture) {
-    let uid = support::user(&fixture, "alice").await;
-    let since = position(&fixture).await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn what_is_rolled_back_or_says_nothing_new_is_no_change(yard: Yard) {
+    let uid = support::user(&yard, "alice").await;
+    let since = position(&yard).await;
+    let mut tx = yard.db.begin().await.unwrap();
     container::set_desired(&mut tx, &uid, Desired::Stopped, false, None)
         .await
         .unwrap();
     drop(tx);
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     object::add_finalizer(&mut tx, Kind::Container, &uid, "container")
         .await
         .unwrap();
@@ -191,14 +191,14 @@ async fn what_is_rolled_back_or_says_nothing_new_is_no_change(fixture: Fixture) 
     let saved = object::save_status(&mut tx, Kind::Container, &nobody, &stale, Epoch(1)).await;
     assert!(!saved.unwrap());
     tx.commit().await.unwrap();
-    assert_eq!(position(&fixture).await, since);
-    assert!(fixture.dir.path().exists());
+    assert_eq!(position(&yard).await, since);
+    assert!(yard.dir.path().exists());
 }
 
-async fn a_change_is_the_present_state_of_its_object(fixture: Fixture) {
-    let since = position(&fixture).await;
-    let uid = support::user(&fixture, "alice").await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn a_change_is_the_present_state_of_its_object(yard: Yard) {
+    let since = position(&yard).await;
+    let uid = support::user(&yard, "alice").await;
+    let mut tx = yard.db.begin().await.unwrap();
     object::insert(&mut tx, Kind::Engine, &config::engine_uid(), "local", NOW)
         .await
         .unwrap();
@@ -229,7 +229,7 @@ async fn a_change_is_the_present_state_of_its_object(fixture: Fixture) {
             "unknown",
         ),
     ] {
-        let mut tx = fixture.db.begin().await.unwrap();
+        let mut tx = yard.db.begin().await.unwrap();
         saw(&mut tx, Kind::Container, &uid, 1, condition.clone()).await;
         saw(
             &mut tx,
@@ -241,7 +241,7 @@ async fn a_change_is_the_present_state_of_its_object(fixture: Fixture) {
         .await;
         tx.commit().await.unwrap();
         // Read from before the creation: everything in between is one change.
-        let changes = changes(&fixture, &since).await;
+        let changes = changes(&yard, &since).await;
         let mut words: Vec<_> = told(&changes);
         words.sort_unstable();
         assert_eq!(
@@ -264,12 +264,12 @@ async fn a_change_is_the_present_state_of_its_object(fixture: Fixture) {
         );
         assert_eq!(container.observed_generation, Generation(1));
         // The listing of users has the same word.
-        let mut connection = fixture.db.read().await.unwrap();
+        let mut connection = yard.db.read().await.unwrap();
         let (users, _) = user::list(&mut connection, "", 10, 0).await.unwrap();
         let listed = container::status_word(true, false, users[0].generation, &users[0].status);
         assert_eq!(listed.to_string(), word);
     }
-    let told = serde_json::to_value(&changes(&fixture, &since).await[0]).unwrap();
+    let told = serde_json::to_value(&changes(&yard, &since).await[0]).unwrap();
     let fields: Vec<&str> = told
         .as_object()
         .unwrap()
@@ -295,23 +295,23 @@ const BY: SavedBy<'static> = SavedBy {
     at: NOW,
 };
 
-async fn one_statement_changes_all_of_a_kind(fixture: Fixture) {
-    let alice = support::user(&fixture, "alice").await;
-    support::user(&fixture, "bob").await;
-    let gone = support::user(&fixture, "carol").await;
-    let since = position(&fixture).await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn one_statement_changes_all_of_a_kind(yard: Yard) {
+    let alice = support::user(&yard, "alice").await;
+    support::user(&yard, "bob").await;
+    let gone = support::user(&yard, "carol").await;
+    let since = position(&yard).await;
+    let mut tx = yard.db.begin().await.unwrap();
     user::delete(&mut tx, &gone, NOW).await.unwrap();
     let value = Some(serde_json::json!(512));
     let changed = Changes([("container.pids_limit", value)].into());
-    config::save(&mut tx, &fixture.key, &changed, None, BY)
+    config::save(&mut tx, &yard.key, &changed, None, BY)
         .await
         .unwrap();
     container::set_desired(&mut tx, &alice, Desired::Stopped, false, None)
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let changes = changes(&fixture, &since).await;
+    let changes = changes(&yard, &since).await;
     let mut told = told(&changes);
     told.sort_unstable();
     assert_eq!(
@@ -327,13 +327,13 @@ async fn one_statement_changes_all_of_a_kind(fixture: Fixture) {
         ]
     );
     let newest = changes.iter().map(|change| change.version).max().unwrap();
-    assert_eq!(position(&fixture).await.version, newest);
+    assert_eq!(position(&yard).await.version, newest);
 }
 
-async fn changes_come_in_pages_and_by_object(fixture: Fixture) {
-    let since = position(&fixture).await;
+async fn changes_come_in_pages_and_by_object(yard: Yard) {
+    let since = position(&yard).await;
     for name in ["Alice", "bob", "carol"] {
-        support::user(&fixture, name).await;
+        support::user(&yard, name).await;
     }
     let (mut at, mut seen, mut pages) = (since.clone(), Vec::new(), 0);
     loop {
@@ -341,7 +341,7 @@ async fn changes_come_in_pages_and_by_object(fixture: Fixture) {
             changes,
             through,
             more,
-        } = news(&fixture, &at, &Filter::default(), 4).await
+        } = news(&yard, &at, &Filter::default(), 4).await
         else {
             panic!("history is gone");
         };
@@ -353,7 +353,7 @@ async fn changes_come_in_pages_and_by_object(fixture: Fixture) {
         }
     }
     assert_eq!((seen.len(), pages), (9, 3));
-    assert_eq!(at, position(&fixture).await);
+    assert_eq!(at, position(&yard).await);
     for (filter, expected) in [
         (
             Filter::object(Kind::Container, "aLICE"),
@@ -372,7 +372,7 @@ async fn changes_come_in_pages_and_by_object(fixture: Fixture) {
             changes,
             through,
             more,
-        } = news(&fixture, &since, &filter, LIMIT).await
+        } = news(&yard, &since, &filter, LIMIT).await
         else {
             panic!("history is gone");
         };
@@ -381,7 +381,7 @@ async fn changes_come_in_pages_and_by_object(fixture: Fixture) {
         // Whoever reads a part of it has seen that there is nothing else of that part.
         assert_eq!((through, more), (at.version, false));
         assert!(changes.iter().all(|change| filter.takes(change)));
-        let all = self::changes(&fixture, &since).await;
+        let all = self::changes(&yard, &since).await;
         assert_eq!(
             all.iter().filter(|c| filter.takes(c)).count(),
             expected.len()
@@ -389,99 +389,99 @@ async fn changes_come_in_pages_and_by_object(fixture: Fixture) {
     }
 }
 
-async fn purge(fixture: &Fixture, uid: &Uid, asked_at: Timestamp) {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn purge(yard: &Yard, uid: &Uid, asked_at: Timestamp) {
+    let mut tx = yard.db.begin().await.unwrap();
     user::delete(&mut tx, uid, asked_at).await.unwrap();
     assert!(container::purge(&mut tx, uid).await.unwrap());
     assert!(user::purge(&mut tx, uid).await.unwrap());
     tx.commit().await.unwrap();
 }
 
-async fn prune(fixture: &Fixture, kept: i64, oldest: Timestamp) -> u64 {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn prune(yard: &Yard, kept: i64, oldest: Timestamp) -> u64 {
+    let mut tx = yard.db.begin().await.unwrap();
     let forgotten = change::prune(&mut tx, kept, oldest).await.unwrap();
     tx.commit().await.unwrap();
     forgotten
 }
 
-async fn purged_objects_are_told_until_they_are_forgotten(fixture: Fixture) {
-    let begin = position(&fixture).await;
+async fn purged_objects_are_told_until_they_are_forgotten(yard: Yard) {
+    let begin = position(&yard).await;
     for (name, day) in [("alice", 0), ("bob", 1), ("carol", 2)] {
-        let uid = support::user(&fixture, name).await;
-        purge(&fixture, &uid, NOW.plus(Duration::from_secs(day * 86_400))).await;
+        let uid = support::user(&yard, name).await;
+        purge(&yard, &uid, NOW.plus(Duration::from_secs(day * 86_400))).await;
     }
-    let all = changes(&fixture, &begin).await;
+    let all = changes(&yard, &begin).await;
     assert_eq!(all.len(), 9);
     assert!(all.iter().all(|change| change.status == "deleted"));
     assert_eq!(
         (all[0].ready.as_str(), all[0].reason.as_str()),
         ("False", "")
     );
-    support::user(&fixture, "dave").await;
+    support::user(&yard, "dave").await;
     assert_eq!(
-        prune(&fixture, 9, NOW).await,
+        prune(&yard, 9, NOW).await,
         0,
         "neither too many nor too old"
     );
-    assert_eq!(changes(&fixture, &begin).await.len(), 12);
+    assert_eq!(changes(&yard, &begin).await.len(), 12);
 
-    assert_eq!(prune(&fixture, 8, NOW).await, 1, "one too many");
-    let present = position(&fixture).await;
+    assert_eq!(prune(&yard, 8, NOW).await, 1, "one too many");
+    let present = position(&yard).await;
     assert_eq!(
-        news(&fixture, &begin, &Filter::default(), LIMIT).await,
+        news(&yard, &begin, &Filter::default(), LIMIT).await,
         News::Resync(present.clone())
     );
     let seen = begin.at(all[0].version);
     assert_eq!(
-        changes(&fixture, &seen).await.len(),
+        changes(&yard, &seen).await.len(),
         11,
         "who has seen it goes on"
     );
 
     let oldest = NOW.plus(Duration::from_secs(2 * 86_400));
-    assert_eq!(prune(&fixture, 100, oldest).await, 5, "too old");
+    assert_eq!(prune(&yard, 100, oldest).await, 5, "too old");
     assert_eq!(
-        news(&fixture, &seen, &Filter::default(), LIMIT).await,
+        news(&yard, &seen, &Filter::default(), LIMIT).await,
         News::Resync(present)
     );
     let seen = begin.at(all[5].version);
-    assert_eq!(changes(&fixture, &seen).await.len(), 6);
+    assert_eq!(changes(&yard, &seen).await.len(), 6);
     // Objects that are there are never forgotten.
-    assert_eq!(prune(&fixture, 0, oldest).await, 3);
-    assert_eq!(prune(&fixture, 0, oldest).await, 0);
+    assert_eq!(prune(&yard, 0, oldest).await, 3);
+    assert_eq!(prune(&yard, 0, oldest).await, 0);
     let seen = begin.at(all[8].version);
-    assert_eq!(changes(&fixture, &seen).await.len(), 3);
+    assert_eq!(changes(&yard, &seen).await.len(), 3);
 }
 
-async fn a_position_of_elsewhere_or_of_the_future_has_no_history(fixture: Fixture) {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn a_position_of_elsewhere_or_of_the_future_has_no_history(yard: Yard) {
+    let mut tx = yard.db.begin().await.unwrap();
     let (instance, _) = meta::ensure_instance_id(&mut tx).await.unwrap();
     tx.commit().await.unwrap();
-    support::user(&fixture, "alice").await;
-    let present = position(&fixture).await;
+    support::user(&yard, "alice").await;
+    let present = position(&yard).await;
     assert_eq!(present.instance, instance);
     let elsewhere = Position {
         instance: "other".to_owned(),
         ..present.clone()
     };
     for unknown in [elsewhere, present.at(present.version + 1)] {
-        let news = news(&fixture, &unknown, &Filter::default(), LIMIT).await;
+        let news = news(&yard, &unknown, &Filter::default(), LIMIT).await;
         assert_eq!(news, News::Resync(present.clone()));
     }
-    assert_eq!(changes(&fixture, &present).await, []);
+    assert_eq!(changes(&yard, &present).await, []);
 }
 
-async fn versions_become_visible_in_their_order(fixture: Fixture) {
+async fn versions_become_visible_in_their_order(yard: Yard) {
     let mut uids = Vec::new();
     for n in 0..4 {
-        uids.push(support::user(&fixture, &format!("user{n}")).await);
+        uids.push(support::user(&yard, &format!("user{n}")).await);
     }
-    let begin = position(&fixture).await;
+    let begin = position(&yard).await;
     const ROUNDS: usize = 25;
     // Another server of this database writes, where there can be one.
-    let writer = match fixture.backend {
-        Backend::Sqlite(_) => fixture.db.clone(),
-        Backend::Postgres(_) => Db::open(fixture.backend.clone()).await.unwrap(),
+    let writer = match yard.backend {
+        Backend::Sqlite(_) => yard.db.clone(),
+        Backend::Postgres(_) => Db::open(yard.backend.clone()).await.unwrap(),
     };
     let write = async |uid: &Uid| {
         for round in 0..ROUNDS {
@@ -504,7 +504,7 @@ async fn versions_become_visible_in_their_order(fixture: Fixture) {
         loop {
             let News::Changes {
                 changes, through, ..
-            } = news(&fixture, &at, &Filter::default(), LIMIT).await
+            } = news(&yard, &at, &Filter::default(), LIMIT).await
             else {
                 panic!("history is gone");
             };
@@ -536,16 +536,14 @@ async fn versions_become_visible_in_their_order(fixture: Fixture) {
         .expect("the reader missed a change");
 }
 
-async fn transactions_that_change_the_same_objects_do_not_block_each_other_for_ever(
-    fixture: Fixture,
-) {
+async fn transactions_that_change_the_same_objects_do_not_block_each_other_for_ever(yard: Yard) {
     let mut uids = Vec::new();
     for n in 0..3 {
-        uids.push(support::user(&fixture, &format!("user{n}")).await);
+        uids.push(support::user(&yard, &format!("user{n}")).await);
     }
     let write = async |n: usize| {
         for round in 0..10 {
-            let mut tx = fixture.db.begin().await.unwrap();
+            let mut tx = yard.db.begin().await.unwrap();
             // Each transaction changes several objects, always in one order, as handlers do; the
             // shared row must not add a second order.
             if n == 0 {
@@ -564,7 +562,7 @@ async fn transactions_that_change_the_same_objects_do_not_block_each_other_for_e
     tokio::time::timeout(Duration::from_secs(60), writers)
         .await
         .expect("they wait for each other");
-    let mut connection = fixture.db.snapshot().await.unwrap();
+    let mut connection = yard.db.snapshot().await.unwrap();
     let rows = object::statuses(&mut connection, Kind::User).await.unwrap();
     assert!(rows.iter().map(|row| row.generation.0).sum::<i64>() > 3);
 }

@@ -9,7 +9,7 @@ use schema::ids::Timestamp;
 use serde_json::{Value, json};
 
 mod support;
-use support::{Fixture, on_both_databases};
+use support::{Yard, on_both_databases};
 
 on_both_databases!(
     l21_history_tells_who_changed_what_but_no_secret,
@@ -21,24 +21,24 @@ on_both_databases!(
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
 
-async fn save(fixture: &Fixture, list: &[(&'static str, Option<Value>)]) -> i64 {
+async fn save(yard: &Yard, list: &[(&'static str, Option<Value>)]) -> i64 {
     let changes = Changes(list.iter().cloned().collect());
     let by = SavedBy {
         actor: "Root",
         at: NOW,
     };
-    let mut tx = fixture.db.begin().await.unwrap();
-    let generation = config::save(&mut tx, &fixture.key, &changes, None, by).await;
+    let mut tx = yard.db.begin().await.unwrap();
+    let generation = config::save(&mut tx, &yard.key, &changes, None, by).await;
     tx.commit().await.unwrap();
     generation.unwrap()
 }
 
-async fn at(fixture: &Fixture, revision: i64) -> Past {
-    let mut connection = fixture.db.read().await.unwrap();
+async fn at(yard: &Yard, revision: i64) -> Past {
+    let mut connection = yard.db.read().await.unwrap();
     history::at(&mut connection, revision).await.unwrap()
 }
 
-async fn l21_history_tells_who_changed_what_but_no_secret(fixture: Fixture) {
+async fn l21_history_tells_who_changed_what_but_no_secret(yard: Yard) {
     let secrets = [
         ("ldap.bind_password", Some(json!("hunter2"))),
         ("security", Some(json!({"channels": {"token": "hunter3"}}))),
@@ -48,9 +48,9 @@ async fn l21_history_tells_who_changed_what_but_no_secret(fixture: Fixture) {
         ),
         ("image.tag", Some(json!("2"))),
     ];
-    assert_eq!(save(&fixture, &secrets).await, 2);
-    save(&fixture, &[("image.tag", None), ("security", None)]).await;
-    let mut connection = fixture.db.read().await.unwrap();
+    assert_eq!(save(&yard, &secrets).await, 2);
+    save(&yard, &[("image.tag", None), ("security", None)]).await;
+    let mut connection = yard.db.read().await.unwrap();
     let (revisions, total) = history::list(&mut connection, "", 10, 0).await.unwrap();
     assert_eq!(total, 2);
     let text = serde_json::to_string(&revisions).unwrap();
@@ -86,78 +86,78 @@ async fn l21_history_tells_who_changed_what_but_no_secret(fixture: Fixture) {
     }
 }
 
-async fn l21_history_hides_what_the_adapter_in_effect_stores_as_secret(fixture: Fixture) {
+async fn l21_history_hides_what_the_adapter_in_effect_stores_as_secret(yard: Yard) {
     let adapter = Adapter::builtin("picoclaw").unwrap().unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     adapters::ensure_base(&mut tx, &adapter, NOW).await.unwrap();
     tx.commit().await.unwrap();
     let mqtt = |user: &str| {
         let settings = json!({"username": user, "broker": "visible"});
         Some(json!({"channel_list": {"mqtt": {"settings": settings}}}))
     };
-    save(&fixture, &[("agent", mqtt("hunter2"))]).await;
-    save(&fixture, &[("agent", mqtt("hunter3"))]).await;
-    let mut connection = fixture.db.read().await.unwrap();
+    save(&yard, &[("agent", mqtt("hunter2"))]).await;
+    save(&yard, &[("agent", mqtt("hunter3"))]).await;
+    let mut connection = yard.db.read().await.unwrap();
     let (revisions, _) = history::list(&mut connection, "", 10, 0).await.unwrap();
     let text = serde_json::to_string(&revisions).unwrap();
     assert!(!text.contains("hunter"), "{text}");
     assert!(text.contains("visible"), "{text}");
 }
 
-async fn the_past_is_known_as_long_as_the_history_reaches(fixture: Fixture) {
+async fn the_past_is_known_as_long_as_the_history_reaches(yard: Yard) {
     for n in 0..50 {
-        save(&fixture, &[("image.tag", Some(json!(format!("t{n}"))))]).await;
+        save(&yard, &[("image.tag", Some(json!(format!("t{n}"))))]).await;
     }
-    save(&fixture, &[("log.level", Some(json!("debug")))]).await;
+    save(&yard, &[("log.level", Some(json!("debug")))]).await;
     // The first save made generation 2.
-    let Past::Known(past) = at(&fixture, 2).await else {
+    let Past::Known(past) = at(&yard, 2).await else {
         panic!("it is known")
     };
     assert_eq!(json!(past), json!({"image.tag": "t0", "log.level": null}));
-    let Past::Known(past) = at(&fixture, 1).await else {
+    let Past::Known(past) = at(&yard, 1).await else {
         panic!("the beginning is known")
     };
     assert_eq!(json!(past), json!({"image.tag": null, "log.level": null}));
-    assert_eq!(at(&fixture, 52).await, Past::Known(Default::default()));
-    assert_eq!(at(&fixture, 53).await, Past::NotYet);
+    assert_eq!(at(&yard, 52).await, Past::Known(Default::default()));
+    assert_eq!(at(&yard, 53).await, Past::NotYet);
     for unknown in [0, -1, i64::MIN] {
-        assert_eq!(at(&fixture, unknown).await, Past::Forgotten);
+        assert_eq!(at(&yard, unknown).await, Past::Forgotten);
     }
 }
 
-async fn history_is_bounded(fixture: Fixture) {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn history_is_bounded(yard: Yard) {
+    let mut tx = yard.db.begin().await.unwrap();
     let by = SavedBy {
         actor: "root",
         at: NOW,
     };
     for n in 0..KEPT + 5 {
         let changes = Changes([("image.tag", Some(json!(format!("t{n}"))))].into());
-        config::save(&mut tx, &fixture.key, &changes, None, by)
+        config::save(&mut tx, &yard.key, &changes, None, by)
             .await
             .unwrap();
     }
     tx.commit().await.unwrap();
-    let mut connection = fixture.db.read().await.unwrap();
+    let mut connection = yard.db.read().await.unwrap();
     let (page, total) = history::list(&mut connection, "", 1, KEPT - 1)
         .await
         .unwrap();
     assert_eq!((total, page[0].revision), (KEPT, 7));
-    assert!(matches!(at(&fixture, 6).await, Past::Known(_)));
-    assert_eq!(at(&fixture, 5).await, Past::Forgotten);
+    assert!(matches!(at(&yard, 6).await, Past::Known(_)));
+    assert_eq!(at(&yard, 5).await, Past::Forgotten);
 }
 
-async fn history_is_bounded_by_bytes(fixture: Fixture) {
+async fn history_is_bounded_by_bytes(yard: Yard) {
     // Old and new value: each save but the first has twice this.
     let large = usize::try_from(KEPT_BYTES / 8).unwrap();
     for n in 0..6 {
         let text = n.to_string().repeat(large);
-        save(&fixture, &[("agent", Some(json!({ "text": text })))]).await;
+        save(&yard, &[("agent", Some(json!({ "text": text })))]).await;
     }
-    let mut connection = fixture.db.read().await.unwrap();
+    let mut connection = yard.db.read().await.unwrap();
     let (_, total) = history::list(&mut connection, "", 1, 0).await.unwrap();
     // Four of them are just more than fits.
     assert_eq!(total, 3);
-    assert!(matches!(at(&fixture, 4).await, Past::Known(_)));
-    assert_eq!(at(&fixture, 3).await, Past::Forgotten);
+    assert!(matches!(at(&yard, 4).await, Past::Known(_)));
+    assert_eq!(at(&yard, 3).await, Past::Forgotten);
 }

@@ -19,7 +19,7 @@ use serde_json::json;
 use sqlx::Executor;
 
 mod support;
-use support::{Fixture, on_both_databases};
+use support::{Yard, on_both_databases};
 
 on_both_databases!(
     every_statement_can_be_prepared,
@@ -58,9 +58,9 @@ fn name(text: &str) -> UserName {
     text.parse().unwrap()
 }
 
-async fn create(fixture: &Fixture, text: &str) -> Result<Uid, DbError> {
+async fn create(yard: &Yard, text: &str) -> Result<Uid, DbError> {
     let uid = Uid::random();
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let new = NewUser {
         uid: uid.clone(),
         name: name(text),
@@ -74,10 +74,10 @@ async fn create(fixture: &Fixture, text: &str) -> Result<Uid, DbError> {
     Ok(uid)
 }
 
-async fn every_statement_can_be_prepared(fixture: Fixture) {
-    let mut connection = fixture.db.read().await.unwrap();
+async fn every_statement_can_be_prepared(yard: Yard) {
+    let mut connection = yard.db.read().await.unwrap();
     let mut statements = schema::statement::all();
-    if matches!(fixture.backend, schema::db::Backend::Postgres(_)) {
+    if matches!(yard.backend, schema::db::Backend::Postgres(_)) {
         statements.extend(schema::statement::postgres_only());
     }
     assert!(statements.len() > 50);
@@ -91,26 +91,26 @@ async fn every_statement_can_be_prepared(fixture: Fixture) {
     }
 }
 
-async fn l10_names_differing_in_case_are_one_name(fixture: Fixture) {
-    create(&fixture, "Alice").await.unwrap();
+async fn l10_names_differing_in_case_are_one_name(yard: Yard) {
+    create(&yard, "Alice").await.unwrap();
     assert!(matches!(
-        create(&fixture, "aLICE").await,
+        create(&yard, "aLICE").await,
         Err(DbError::NameTaken)
     ));
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let admin =
         user::create_superadmin(&mut tx, &name("ALICE"), &SecretString::from("h"), NOW).await;
     assert!(matches!(admin, Err(DbError::NameTaken)));
     drop(tx);
     // Two creations at the same moment: one wins, the other is told so, none fails otherwise.
-    let (a, b) = tokio::join!(create(&fixture, "bob"), create(&fixture, "BOB"));
+    let (a, b) = tokio::join!(create(&yard, "bob"), create(&yard, "BOB"));
     assert!(a.is_ok() != b.is_ok());
     assert!(matches!(a.and(b), Err(DbError::NameTaken)));
 }
 
-async fn a_name_stays_taken_until_its_predecessor_is_purged(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn a_name_stays_taken_until_its_predecessor_is_purged(yard: Yard) {
+    let uid = create(&yard, "alice").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     object::add_finalizer(&mut tx, Kind::Container, &uid, "container")
         .await
         .unwrap();
@@ -118,15 +118,15 @@ async fn a_name_stays_taken_until_its_predecessor_is_purged(fixture: Fixture) {
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     user::delete(&mut tx, &uid, NOW).await.unwrap();
     tx.commit().await.unwrap();
     assert!(matches!(
-        create(&fixture, "alice").await,
+        create(&yard, "alice").await,
         Err(DbError::NameBeingRemoved)
     ));
 
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     assert!(!container::purge(&mut tx, &uid).await.unwrap());
     object::remove_finalizer(&mut tx, Kind::Container, &uid, "container")
         .await
@@ -138,16 +138,16 @@ async fn a_name_stays_taken_until_its_predecessor_is_purged(fixture: Fixture) {
         .unwrap();
     assert!(user::purge(&mut tx, &uid).await.unwrap());
     tx.commit().await.unwrap();
-    let again = create(&fixture, "alice").await.unwrap();
+    let again = create(&yard, "alice").await.unwrap();
     assert_ne!(again, uid);
 }
 
-async fn l12_deletion_is_one_transaction_and_ends_with_no_row(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn l12_deletion_is_one_transaction_and_ends_with_no_row(yard: Yard) {
+    let uid = create(&yard, "alice").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     user::delete(&mut tx, &uid, NOW).await.unwrap();
     drop(tx);
-    let mut connection = fixture.db.read().await.unwrap();
+    let mut connection = yard.db.read().await.unwrap();
     let row = container::get(&mut connection, &uid)
         .await
         .unwrap()
@@ -155,7 +155,7 @@ async fn l12_deletion_is_one_transaction_and_ends_with_no_row(fixture: Fixture) 
     assert_eq!(row.deleted_at, None);
     drop(connection);
 
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     user::delete(&mut tx, &uid, NOW).await.unwrap();
     assert!(matches!(
         user::delete(&mut tx, &uid, NOW).await,
@@ -167,7 +167,7 @@ async fn l12_deletion_is_one_transaction_and_ends_with_no_row(fixture: Fixture) 
     assert!(container::purge(&mut tx, &uid).await.unwrap());
     assert!(user::purge(&mut tx, &uid).await.unwrap());
     tx.commit().await.unwrap();
-    let mut connection = fixture.db.read().await.unwrap();
+    let mut connection = yard.db.read().await.unwrap();
     assert!(
         user::find(&mut connection, &name("alice"))
             .await
@@ -188,15 +188,15 @@ async fn l12_deletion_is_one_transaction_and_ends_with_no_row(fixture: Fixture) 
     );
 }
 
-async fn l9_two_superadmins_cannot_remove_each_other(fixture: Fixture) {
+async fn l9_two_superadmins_cannot_remove_each_other(yard: Yard) {
     let hash = SecretString::from("h");
     let remove = async |who: &str| -> Result<(), DbError> {
-        let mut tx = fixture.db.begin().await?;
+        let mut tx = yard.db.begin().await?;
         user::delete_superadmin(&mut tx, &name(who)).await?;
         tx.commit().await
     };
     for _ in 0..10 {
-        let mut tx = fixture.db.begin().await.unwrap();
+        let mut tx = yard.db.begin().await.unwrap();
         for who in ["a", "b"] {
             if user::find(&mut tx, &name(who)).await.unwrap().is_none() {
                 user::create_superadmin(&mut tx, &name(who), &hash, NOW)
@@ -208,17 +208,17 @@ async fn l9_two_superadmins_cannot_remove_each_other(fixture: Fixture) {
         let (a, b) = tokio::join!(remove("a"), remove("b"));
         assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
         assert!(matches!(a.and(b), Err(DbError::LastSuperadmin)));
-        let mut connection = fixture.db.read().await.unwrap();
+        let mut connection = yard.db.read().await.unwrap();
         assert_eq!(user::superadmin_count(&mut connection).await.unwrap(), 1);
     }
 }
 
-async fn l6_cookies_of_a_former_bearer_of_a_name_never_live_again(fixture: Fixture) {
+async fn l6_cookies_of_a_former_bearer_of_a_name_never_live_again(yard: Yard) {
     let mut seen = Vec::new();
     for _ in 0..3 {
-        let uid = create(&fixture, "alice").await.unwrap();
+        let uid = create(&yard, "alice").await.unwrap();
         for _ in 0..3 {
-            let mut tx = fixture.db.begin().await.unwrap();
+            let mut tx = yard.db.begin().await.unwrap();
             seen.push(
                 session::issue(&mut tx, &uid, NOW, "127.0.0.1", "web")
                     .await
@@ -226,20 +226,20 @@ async fn l6_cookies_of_a_former_bearer_of_a_name_never_live_again(fixture: Fixtu
             );
             tx.commit().await.unwrap();
         }
-        let mut tx = fixture.db.begin().await.unwrap();
+        let mut tx = yard.db.begin().await.unwrap();
         user::delete(&mut tx, &uid, NOW).await.unwrap();
         assert!(container::purge(&mut tx, &uid).await.unwrap());
         assert!(user::purge(&mut tx, &uid).await.unwrap());
         tx.commit().await.unwrap();
     }
-    let uid = create(&fixture, "ALICE").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+    let uid = create(&yard, "ALICE").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let newest = session::issue(&mut tx, &uid, NOW, "127.0.0.1", "web")
         .await
         .unwrap();
     tx.commit().await.unwrap();
     assert!(!seen.contains(&newest));
-    let mut connection = fixture.db.read().await.unwrap();
+    let mut connection = yard.db.read().await.unwrap();
     for old in seen {
         let live = session::find_live(&mut connection, &name("alice"), old)
             .await
@@ -248,10 +248,10 @@ async fn l6_cookies_of_a_former_bearer_of_a_name_never_live_again(fixture: Fixtu
     }
 }
 
-async fn sessions_end_by_logout_password_and_disabling(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await.unwrap();
+async fn sessions_end_by_logout_password_and_disabling(yard: Yard) {
+    let uid = create(&yard, "alice").await.unwrap();
     let alice = name("alice");
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let mut issued = Vec::new();
     for _ in 0..4 {
         issued.push(
@@ -278,7 +278,7 @@ async fn sessions_end_by_logout_password_and_disabling(fixture: Fixture) {
         .unwrap();
     tx.commit().await.unwrap();
 
-    let mut connection = fixture.db.read().await.unwrap();
+    let mut connection = yard.db.read().await.unwrap();
     let live = session::find_live(&mut connection, &alice, issued[1])
         .await
         .unwrap()
@@ -294,13 +294,13 @@ async fn sessions_end_by_logout_password_and_disabling(fixture: Fixture) {
         );
     }
     drop(connection);
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     user::set_disabled(&mut tx, &uid, true, None).await.unwrap();
     user::set_disabled(&mut tx, &uid, false, None)
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let mut connection = fixture.db.read().await.unwrap();
+    let mut connection = yard.db.read().await.unwrap();
     assert!(
         session::find_live(&mut connection, &alice, issued[1])
             .await
@@ -309,9 +309,9 @@ async fn sessions_end_by_logout_password_and_disabling(fixture: Fixture) {
     );
 }
 
-async fn a_password_is_replaced_only_if_it_is_the_one_that_was_verified(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn a_password_is_replaced_only_if_it_is_the_one_that_was_verified(yard: Yard) {
+    let uid = create(&yard, "alice").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     for _ in 0..3 {
         session::issue(&mut tx, &uid, NOW, "", "web").await.unwrap();
     }
@@ -327,12 +327,12 @@ async fn a_password_is_replaced_only_if_it_is_the_one_that_was_verified(fixture:
     assert_eq!(replace(&new, &old).await, Some(0));
 }
 
-async fn changes_tell_how_many_containers_they_restart(fixture: Fixture) {
-    let limited = create(&fixture, "alice").await.unwrap();
-    let stopped = create(&fixture, "bob").await.unwrap();
-    let leaving = create(&fixture, "carol").await.unwrap();
-    create(&fixture, "dave").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn changes_tell_how_many_containers_they_restart(yard: Yard) {
+    let limited = create(&yard, "alice").await.unwrap();
+    let stopped = create(&yard, "bob").await.unwrap();
+    let leaving = create(&yard, "carol").await.unwrap();
+    create(&yard, "dave").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     container::set_limits(&mut tx, &limited, None, Some(64), None)
         .await
         .unwrap();
@@ -358,9 +358,9 @@ async fn changes_tell_how_many_containers_they_restart(fixture: Fixture) {
     }
 }
 
-async fn the_network_is_in_use_while_a_container_is_or_shall_be(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn the_network_is_in_use_while_a_container_is_or_shall_be(yard: Yard) {
+    let uid = create(&yard, "alice").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     assert_eq!(container::count_on_network(&mut tx).await.unwrap(), 1);
     container::set_desired(&mut tx, &uid, Desired::Stopped, false, None)
         .await
@@ -374,14 +374,14 @@ async fn the_network_is_in_use_while_a_container_is_or_shall_be(fixture: Fixture
     assert_eq!(container::count_on_network(&mut tx).await.unwrap(), 1);
     // The engine object comes with the first start; saving does not depend on it.
     let subnet = changes(&[("container.network_subnet", json!("10.99.0.0/16"))]);
-    config::save(&mut tx, &fixture.key, &subnet, None, BY)
+    config::save(&mut tx, &yard.key, &subnet, None, BY)
         .await
         .unwrap();
 }
 
-async fn guarded_update_tells_stale_from_gone(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn guarded_update_tells_stale_from_gone(yard: Yard) {
+    let uid = create(&yard, "alice").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let two = container::set_desired(&mut tx, &uid, Desired::Stopped, false, Some(Generation(1)))
         .await
         .unwrap();
@@ -393,15 +393,15 @@ async fn guarded_update_tells_stale_from_gone(fixture: Fixture) {
     assert!(matches!(gone, Err(DbError::NotFound(_))));
 }
 
-async fn status_never_moves_back(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await.unwrap();
+async fn status_never_moves_back(yard: Yard) {
+    let uid = create(&yard, "alice").await.unwrap();
     let status = |generation, reason| StatusRow {
         observed_generation: Generation(generation),
         conditions: vec![Condition::not_ready(reason, "because")],
         failures: 2,
         next_attempt_at: Some(NOW),
     };
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let save = async |tx: &mut schema::db::Tx, generation, epoch, reason| {
         object::save_status(
             tx,
@@ -432,10 +432,10 @@ async fn status_never_moves_back(fixture: Fixture) {
     assert!(!saved, "no status without its object");
 }
 
-async fn dirty_lists_what_no_pass_has_seen(fixture: Fixture) {
-    let alice = create(&fixture, "alice").await.unwrap();
-    let bob = create(&fixture, "bob").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn dirty_lists_what_no_pass_has_seen(yard: Yard) {
+    let alice = create(&yard, "alice").await.unwrap();
+    let bob = create(&yard, "bob").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let dirty = object::dirty(&mut tx, Kind::Container).await.unwrap();
     let mut dirty: Vec<Uid> = dirty.into_iter().map(|object| object.uid).collect();
     dirty.sort();
@@ -480,24 +480,24 @@ fn changes(list: &[(&'static str, serde_json::Value)]) -> Changes {
     )
 }
 
-async fn secrets_are_sealed_and_come_back(fixture: Fixture) {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn secrets_are_sealed_and_come_back(yard: Yard) {
+    let mut tx = yard.db.begin().await.unwrap();
     config::lock(&mut tx).await.unwrap();
     let before = config::generation(&mut tx).await.unwrap();
     let both = changes(&[
         ("image.registry_password", json!("0123456")),
         ("image.name", json!("echo")),
     ]);
-    let after = config::save(&mut tx, &fixture.key, &both, Some(before), BY)
+    let after = config::save(&mut tx, &yard.key, &both, Some(before), BY)
         .await
         .unwrap();
     assert_eq!(after, before + 1);
-    let stale = config::save(&mut tx, &fixture.key, &both, Some(before), BY).await;
+    let stale = config::save(&mut tx, &yard.key, &both, Some(before), BY).await;
     assert!(matches!(stale, Err(DbError::StaleGeneration { .. })));
-    let secret = meta::ensure_session_secret(&mut tx, &fixture.key)
+    let secret = meta::ensure_session_secret(&mut tx, &yard.key)
         .await
         .unwrap();
-    let again = meta::ensure_session_secret(&mut tx, &fixture.key)
+    let again = meta::ensure_session_secret(&mut tx, &yard.key)
         .await
         .unwrap();
     assert_eq!(*secret, *again);
@@ -512,20 +512,18 @@ async fn secrets_are_sealed_and_come_back(fixture: Fixture) {
     let sealed = stored[0].1.clone().unwrap();
     assert!(!sealed.windows(7).any(|w| w == b"0123456"));
     tx.commit().await.unwrap();
-    let mut connection = fixture.db.read().await.unwrap();
-    let (values, _) = config::load(&mut connection, &fixture.key).await.unwrap();
+    let mut connection = yard.db.read().await.unwrap();
+    let (values, _) = config::load(&mut connection, &yard.key).await.unwrap();
     assert_eq!(values["image.registry_password"], json!("0123456"));
     assert_eq!(values["image.name"], json!("echo"));
 }
 
-async fn configuration_bumps_what_it_is_part_of(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn configuration_bumps_what_it_is_part_of(yard: Yard) {
+    let uid = create(&yard, "alice").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let save = async |tx: &mut schema::db::Tx, key| {
         let one = changes(&[(key, json!(512))]);
-        config::save(tx, &fixture.key, &one, None, BY)
-            .await
-            .unwrap()
+        config::save(tx, &yard.key, &one, None, BY).await.unwrap()
     };
     save(&mut tx, "files.quota_mb").await;
     let row = container::get(&mut tx, &uid).await.unwrap().unwrap();
@@ -536,17 +534,17 @@ async fn configuration_bumps_what_it_is_part_of(fixture: Fixture) {
     assert_eq!(row.config_generation, generation);
 }
 
-async fn two_writers_of_configuration_lose_nothing(fixture: Fixture) {
+async fn two_writers_of_configuration_lose_nothing(yard: Yard) {
     let add = async |key: &'static str| -> Result<(), DbError> {
-        let mut tx = fixture.db.begin().await?;
+        let mut tx = yard.db.begin().await?;
         config::lock(&mut tx).await?;
-        let (values, _) = config::load(&mut tx, &fixture.key).await?;
+        let (values, _) = config::load(&mut tx, &yard.key).await?;
         let count = values
             .get("files.quota_mb")
             .and_then(serde_json::Value::as_i64)
             .unwrap_or(0);
         let both = changes(&[("files.quota_mb", json!(count + 1)), (key, json!(1))]);
-        config::save(&mut tx, &fixture.key, &both, None, BY).await?;
+        config::save(&mut tx, &yard.key, &both, None, BY).await?;
         tx.commit().await
     };
     let (a, b, c) = tokio::join!(
@@ -555,15 +553,15 @@ async fn two_writers_of_configuration_lose_nothing(fixture: Fixture) {
         add("container.memory_limit_mb")
     );
     a.and(b).and(c).unwrap();
-    let mut connection = fixture.db.read().await.unwrap();
-    let (values, _) = config::load(&mut connection, &fixture.key).await.unwrap();
+    let mut connection = yard.db.read().await.unwrap();
+    let (values, _) = config::load(&mut connection, &yard.key).await.unwrap();
     assert_eq!(values["files.quota_mb"], json!(3));
     assert_eq!(values.len(), 4);
 }
 
-async fn repeated_events_are_one_event(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn repeated_events_are_one_event(yard: Yard) {
+    let uid = create(&yard, "alice").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let record = async |tx: &mut schema::db::Tx, message: &str, at| {
         event::record(
             tx,
@@ -606,14 +604,14 @@ async fn repeated_events_are_one_event(fixture: Fixture) {
     assert_eq!(event::prune(&mut tx, seconds(62)).await.unwrap(), 1);
 }
 
-async fn events_are_found_by_what_they_say_even_when_their_object_is_gone(fixture: Fixture) {
-    let uid = create(&fixture, "Alice").await.unwrap();
-    create(&fixture, "bob").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn events_are_found_by_what_they_say_even_when_their_object_is_gone(yard: Yard) {
+    let uid = create(&yard, "Alice").await.unwrap();
+    create(&yard, "bob").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     user::delete(&mut tx, &uid, NOW).await.unwrap();
     container::purge(&mut tx, &uid).await.unwrap();
     tx.commit().await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     // The step that purges an object is told after it.
     for (kind, reason, message) in [
         (Kind::Container, Reason::Progressing, "removed 100%"),
@@ -660,10 +658,10 @@ async fn events_are_found_by_what_they_say_even_when_their_object_is_gone(fixtur
 /// PostgreSQL only: on SQLite a file lock decides.
 #[tokio::test]
 async fn engine_postgres_one_holder_of_the_lease_at_a_time() {
-    let fixture = support::postgres().await;
+    let yard = support::postgres().await;
     let ttl = Duration::from_secs(15);
     let nothing = Duration::ZERO;
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let one = lease::try_acquire(&mut tx, "a", ttl)
         .await
         .unwrap()
@@ -686,11 +684,11 @@ async fn engine_postgres_one_holder_of_the_lease_at_a_time() {
     assert!(three > two);
 }
 
-async fn progress_is_computed_from_the_objects(fixture: Fixture) {
-    let alice = create(&fixture, "alice").await.unwrap();
-    let bob = create(&fixture, "bob").await.unwrap();
-    let carol = create(&fixture, "carol").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn progress_is_computed_from_the_objects(yard: Yard) {
+    let alice = create(&yard, "alice").await.unwrap();
+    let bob = create(&yard, "bob").await.unwrap();
+    let carol = create(&yard, "carol").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let target = |uid: &Uid, n: &str| (Kind::Container, uid.clone(), n.to_owned(), Generation(1));
     let targets = [
         target(&alice, "alice"),
@@ -735,11 +733,11 @@ async fn progress_is_computed_from_the_objects(fixture: Fixture) {
     assert!(operation::get(&mut tx, "nothing").await.unwrap().is_none());
 }
 
-async fn search_treats_wildcards_as_text(fixture: Fixture) {
+async fn search_treats_wildcards_as_text(yard: Yard) {
     for n in ["a_b", "axb", "Alpha", "beta"] {
-        create(&fixture, n).await.unwrap();
+        create(&yard, n).await.unwrap();
     }
-    let mut connection = fixture.db.read().await.unwrap();
+    let mut connection = yard.db.read().await.unwrap();
     let names = async |connection: &mut sqlx::AnyConnection, search: &str| {
         let (rows, total) = user::list(connection, search, 10, 0).await.unwrap();
         assert_eq!(rows.len() as i64, total);
@@ -756,8 +754,8 @@ async fn search_treats_wildcards_as_text(fixture: Fixture) {
     assert_eq!((page[0].name.as_str(), total), ("axb", 4));
 }
 
-async fn facts_come_back_as_saved(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await.unwrap();
+async fn facts_come_back_as_saved(yard: Yard) {
+    let uid = create(&yard, "alice").await.unwrap();
     let facts = ContainerFacts {
         engine_id: Some("abc".to_owned()),
         image_ref: Some("echo:1".to_owned()),
@@ -774,7 +772,7 @@ async fn facts_come_back_as_saved(fixture: Fixture) {
         failed_count: 2,
         image_digest: None,
     };
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     container::save_facts(&mut tx, &uid, &facts).await.unwrap();
     assert_eq!(
         container::get(&mut tx, &uid).await.unwrap().unwrap().facts,
@@ -803,9 +801,9 @@ async fn facts_come_back_as_saved(fixture: Fixture) {
         .unwrap();
 }
 
-async fn pausing_is_one_change_of_the_generation_that_was_looked_at(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn pausing_is_one_change_of_the_generation_that_was_looked_at(yard: Yard) {
+    let uid = create(&yard, "alice").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let kind = Kind::Container;
     let paused = object::set_paused(&mut tx, kind, &uid, true, Some(Generation(1))).await;
     assert_eq!(paused.unwrap(), Generation(2));
@@ -820,9 +818,9 @@ async fn pausing_is_one_change_of_the_generation_that_was_looked_at(fixture: Fix
     assert!(matches!(gone, Err(DbError::NotFound(_))), "{gone:?}");
 }
 
-async fn pausing_is_listed(fixture: Fixture) {
-    let uid = create(&fixture, "alice").await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn pausing_is_listed(yard: Yard) {
+    let uid = create(&yard, "alice").await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     object::set_paused(&mut tx, Kind::Container, &uid, true, None)
         .await
         .unwrap();
@@ -860,12 +858,12 @@ async fn pausing_is_listed(fixture: Fixture) {
     );
 }
 
-async fn commit_rings_the_bell_and_rollback_does_not(fixture: Fixture) {
-    let mut bell = fixture.db.bell();
-    let uid = create(&fixture, "alice").await.unwrap();
+async fn commit_rings_the_bell_and_rollback_does_not(yard: Yard) {
+    let mut bell = yard.db.bell();
+    let uid = create(&yard, "alice").await.unwrap();
     bell.rung().await.unwrap();
     bell.listen();
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     container::set_desired(&mut tx, &uid, Desired::Stopped, false, None)
         .await
         .unwrap();
@@ -873,8 +871,8 @@ async fn commit_rings_the_bell_and_rollback_does_not(fixture: Fixture) {
     let silence = tokio::time::timeout(Duration::from_millis(50), bell.rung()).await;
     assert!(silence.is_err());
     // A second process on the same database hears it too, where there can be one.
-    if matches!(fixture.backend, schema::db::Backend::Postgres(_)) {
-        let other = schema::db::Db::open(fixture.backend.clone()).await.unwrap();
+    if matches!(yard.backend, schema::db::Backend::Postgres(_)) {
+        let other = schema::db::Db::open(yard.backend.clone()).await.unwrap();
         let mut heard = other.bell();
         #[allow(clippy::disallowed_methods)]
         let listener = tokio::spawn(async move { other.listen().await });
@@ -883,7 +881,7 @@ async fn commit_rings_the_bell_and_rollback_does_not(fixture: Fixture) {
             .unwrap()
             .unwrap();
         heard.listen();
-        let mut tx = fixture.db.begin().await.unwrap();
+        let mut tx = yard.db.begin().await.unwrap();
         container::set_desired(&mut tx, &uid, Desired::Stopped, false, None)
             .await
             .unwrap();
@@ -894,5 +892,5 @@ async fn commit_rings_the_bell_and_rollback_does_not(fixture: Fixture) {
             .unwrap();
         listener.abort();
     }
-    assert!(fixture.dir.path().exists());
+    assert!(yard.dir.path().exists());
 }

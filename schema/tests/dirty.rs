@@ -9,7 +9,7 @@ use schema::object::{self, StatusRow};
 use sqlx::{AssertSqlSafe, Row};
 
 mod support;
-use support::{Fixture, on_both_databases, user};
+use support::{Yard, on_both_databases, user};
 
 on_both_databases!(
     a_read_finds_what_has_changed_since_the_one_before,
@@ -18,8 +18,8 @@ on_both_databases!(
     reading_costs_what_has_changed_and_not_what_exists,
 );
 
-async fn read(fixture: &Fixture, since: Option<i64>) -> (Vec<Uid>, i64) {
-    let mut connection = fixture.db.read().await.unwrap();
+async fn read(yard: &Yard, since: Option<i64>) -> (Vec<Uid>, i64) {
+    let mut connection = yard.db.read().await.unwrap();
     let read = object::dirty_since(&mut connection, Kind::Container, since).await;
     let (dirty, through) = read.unwrap();
     let mut uids: Vec<Uid> = dirty.into_iter().map(|dirty| dirty.uid).collect();
@@ -27,90 +27,83 @@ async fn read(fixture: &Fixture, since: Option<i64>) -> (Vec<Uid>, i64) {
     (uids, through)
 }
 
-async fn bump(fixture: &Fixture, uid: &Uid) {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn bump(yard: &Yard, uid: &Uid) {
+    let mut tx = yard.db.begin().await.unwrap();
     object::bump(&mut tx, Kind::Container, uid, None)
         .await
         .unwrap();
     tx.commit().await.unwrap();
 }
 
-async fn observed(fixture: &Fixture, uid: &Uid, generation: i64) {
+async fn observed(yard: &Yard, uid: &Uid, generation: i64) {
     let status = StatusRow {
         observed_generation: Generation(generation),
         conditions: vec![Condition::ready(Reason::Running, "")],
         ..StatusRow::default()
     };
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     object::save_status(&mut tx, Kind::Container, uid, &status, Epoch(1))
         .await
         .unwrap();
     tx.commit().await.unwrap();
 }
 
-async fn a_read_finds_what_has_changed_since_the_one_before(fixture: Fixture) {
-    let (ada, bob) = (user(&fixture, "ada").await, user(&fixture, "bob").await);
+async fn a_read_finds_what_has_changed_since_the_one_before(yard: Yard) {
+    let (ada, bob) = (user(&yard, "ada").await, user(&yard, "bob").await);
     let mut both = vec![ada.clone(), bob.clone()];
     both.sort();
-    let (found, first) = read(&fixture, None).await;
+    let (found, first) = read(&yard, None).await;
     assert_eq!(found, both);
-    assert_eq!(read(&fixture, Some(first)).await, (vec![], first));
-    bump(&fixture, &ada).await;
-    let (found, second) = read(&fixture, Some(first)).await;
+    assert_eq!(read(&yard, Some(first)).await, (vec![], first));
+    bump(&yard, &ada).await;
+    let (found, second) = read(&yard, Some(first)).await;
     assert_eq!(found, std::slice::from_ref(&ada), "only what has changed");
-    assert_eq!(
-        read(&fixture, None).await.0,
-        both,
-        "nothing is lost by a read"
-    );
-    observed(&fixture, &ada, 2).await;
-    assert_eq!(read(&fixture, Some(first)).await.0, [], "it was observed");
-    let mut tx = fixture.db.begin().await.unwrap();
+    assert_eq!(read(&yard, None).await.0, both, "nothing is lost by a read");
+    observed(&yard, &ada, 2).await;
+    assert_eq!(read(&yard, Some(first)).await.0, [], "it was observed");
+    let mut tx = yard.db.begin().await.unwrap();
     object::bump_all(&mut tx, Kind::Container).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(read(&fixture, Some(second)).await.0, both);
+    assert_eq!(read(&yard, Some(second)).await.0, both);
 }
 
-async fn a_change_that_is_committed_late_is_found(fixture: Fixture) {
-    let (ada, bob) = (user(&fixture, "ada").await, user(&fixture, "bob").await);
-    let (_, since) = read(&fixture, None).await;
-    let mut late = fixture.db.begin().await.unwrap();
+async fn a_change_that_is_committed_late_is_found(yard: Yard) {
+    let (ada, bob) = (user(&yard, "ada").await, user(&yard, "bob").await);
+    let (_, since) = read(&yard, None).await;
+    let mut late = yard.db.begin().await.unwrap();
     object::bump(&mut late, Kind::Container, &ada, None)
         .await
         .unwrap();
     // On SQLite one transaction writes at a time.
-    let through = if matches!(fixture.backend, Backend::Postgres(_)) {
-        bump(&fixture, &bob).await;
-        let (found, through) = read(&fixture, Some(since)).await;
+    let through = if matches!(yard.backend, Backend::Postgres(_)) {
+        bump(&yard, &bob).await;
+        let (found, through) = read(&yard, Some(since)).await;
         assert_eq!(found, [bob]);
         through
     } else {
-        read(&fixture, Some(since)).await.1
+        read(&yard, Some(since)).await.1
     };
     late.commit().await.unwrap();
-    assert_eq!(read(&fixture, Some(through)).await.0, [ada]);
+    assert_eq!(read(&yard, Some(through)).await.0, [ada]);
 }
 
-async fn a_history_that_was_put_back_is_read_from_its_beginning(fixture: Fixture) {
-    let ada = user(&fixture, "ada").await;
-    let (_, through) = read(&fixture, None).await;
-    assert_eq!(
-        read(&fixture, Some(through + 9)).await,
-        (vec![ada], through)
-    );
+async fn a_history_that_was_put_back_is_read_from_its_beginning(yard: Yard) {
+    let ada = user(&yard, "ada").await;
+    let (_, through) = read(&yard, None).await;
+    assert_eq!(read(&yard, Some(through + 9)).await, (vec![ada], through));
 }
 
 /// The plan of a statement, as the database explains it.
-async fn explain(fixture: &Fixture, name: &str) -> String {
+async fn explain(yard: &Yard, name: &str) -> String {
     let all = schema::statement::all();
     let (_, text) = all.iter().find(|(of, _)| *of == name).unwrap();
-    let explain = match fixture.backend {
+    let explain = match yard.backend {
         Backend::Sqlite(_) => "EXPLAIN QUERY PLAN",
         Backend::Postgres(_) => "EXPLAIN",
     };
     let text = text.replace("$1", "'container'").replace("$2", "990");
-    let mut tx = fixture.db.begin().await.unwrap();
-    if matches!(fixture.backend, Backend::Postgres(_)) {
+    let mut tx = yard.db.begin().await.unwrap();
+    if matches!(yard.backend, Backend::Postgres(_)) {
         // It would rather read all of a small table: asked is whether it could do without.
         sqlx::query("SET LOCAL enable_seqscan = off")
             .execute(&mut *tx)
@@ -121,7 +114,7 @@ async fn explain(fixture: &Fixture, name: &str) -> String {
         .fetch_all(&mut *tx)
         .await
         .unwrap();
-    let column = match fixture.backend {
+    let column = match yard.backend {
         Backend::Sqlite(_) => "detail",
         Backend::Postgres(_) => "QUERY PLAN",
     };
@@ -129,8 +122,8 @@ async fn explain(fixture: &Fixture, name: &str) -> String {
     lines.join("\n")
 }
 
-async fn reading_costs_what_has_changed_and_not_what_exists(fixture: Fixture) {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn reading_costs_what_has_changed_and_not_what_exists(yard: Yard) {
+    let mut tx = yard.db.begin().await.unwrap();
     for number in 0..1000 {
         let uid = Uid::from(format!("{number:032x}"));
         let now = schema::ids::Timestamp::from_secs(1_778_500_000);
@@ -143,7 +136,7 @@ async fn reading_costs_what_has_changed_and_not_what_exists(fixture: Fixture) {
         ("DIRTY_SINCE", "changes_version"),
         ("PAUSED_UIDS", "objects_paused"),
     ] {
-        let plan = explain(&fixture, name).await;
+        let plan = explain(&yard, name).await;
         assert!(plan.contains(index), "{name}:\n{plan}");
         let scans = plan
             .lines()

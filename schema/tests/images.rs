@@ -18,7 +18,7 @@ use schema::rollout::{
 use schema::user::{self, NewUser, Source};
 
 mod support;
-use support::{Fixture, on_both_databases};
+use support::{Yard, on_both_databases};
 
 on_both_databases!(
     a_pull_is_asked_for_again_by_another_token,
@@ -38,9 +38,9 @@ const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
 const OLD: &str = "docker.io/library/agent:1";
 const NEW: &str = "docker.io/library/agent:2";
 
-async fn create(fixture: &Fixture, name: &str) -> Uid {
+async fn create(yard: &Yard, name: &str) -> Uid {
     let uid = Uid::random();
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let new = NewUser {
         uid: uid.clone(),
         name: name.parse().unwrap(),
@@ -83,8 +83,8 @@ fn new_image() -> ImageChoice {
     }
 }
 
-async fn a_pull_is_asked_for_again_by_another_token(fixture: Fixture) {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn a_pull_is_asked_for_again_by_another_token(yard: Yard) {
+    let mut tx = yard.db.begin().await.unwrap();
     let (uid, generation) = image::request_pull(&mut tx, NEW, "a", None, NOW)
         .await
         .unwrap();
@@ -114,8 +114,8 @@ async fn a_pull_is_asked_for_again_by_another_token(fixture: Fixture) {
     assert!(image::get(&mut tx, &uid).await.unwrap().is_some());
 }
 
-async fn calling_a_pull_off_keeps_what_was_pulled_before(fixture: Fixture) {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn calling_a_pull_off_keeps_what_was_pulled_before(yard: Yard) {
+    let mut tx = yard.db.begin().await.unwrap();
     let (uid, _) = image::request_pull(&mut tx, NEW, "a", None, NOW)
         .await
         .unwrap();
@@ -146,8 +146,8 @@ async fn calling_a_pull_off_keeps_what_was_pulled_before(fixture: Fixture) {
     assert!(matches!(again, Err(DbError::NameBeingRemoved)));
 }
 
-async fn an_image_that_shall_be_absent_goes_when_its_reconciler_says_so(fixture: Fixture) {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn an_image_that_shall_be_absent_goes_when_its_reconciler_says_so(yard: Yard) {
+    let mut tx = yard.db.begin().await.unwrap();
     let (uid, generation) = image::request_absent(&mut tx, OLD, NOW).await.unwrap();
     let twice = image::request_absent(&mut tx, OLD, NOW).await.unwrap();
     assert_eq!(twice, (uid.clone(), generation));
@@ -182,8 +182,8 @@ async fn an_image_that_shall_be_absent_goes_when_its_reconciler_says_so(fixture:
     assert!(image::get(&mut tx, &row.uid).await.unwrap().is_some());
 }
 
-async fn a_removal_is_taken_back_until_it_is_done(fixture: Fixture) {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn a_removal_is_taken_back_until_it_is_done(yard: Yard) {
+    let mut tx = yard.db.begin().await.unwrap();
     let (uid, generation) = image::request_absent(&mut tx, OLD, NOW).await.unwrap();
     let pulled = image::request_pull(&mut tx, OLD, "a", None, NOW).await;
     assert!(matches!(pulled, Err(DbError::NameBeingRemoved)));
@@ -201,10 +201,10 @@ async fn a_removal_is_taken_back_until_it_is_done(fixture: Fixture) {
         .unwrap();
 }
 
-async fn what_an_unfinished_rollout_may_yet_give_is_needed(fixture: Fixture) {
-    let alice = create(&fixture, "alice").await;
-    let bob = create(&fixture, "Bob").await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn what_an_unfinished_rollout_may_yet_give_is_needed(yard: Yard) {
+    let alice = create(&yard, "alice").await;
+    let bob = create(&yard, "Bob").await;
+    let mut tx = yard.db.begin().await.unwrap();
     pinned(&mut tx, &alice).await;
     let users = [bob, alice.clone()];
     let uid = rollout::create(&mut tx, &upgrade(), &users, "admin", NOW)
@@ -239,10 +239,10 @@ async fn what_an_unfinished_rollout_may_yet_give_is_needed(fixture: Fixture) {
     assert_eq!(image::needs(&mut tx).await.unwrap(), []);
 }
 
-async fn who_has_which_image_is_one_scan(fixture: Fixture) {
-    let alice = create(&fixture, "alice").await;
-    create(&fixture, "Bob").await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn who_has_which_image_is_one_scan(yard: Yard) {
+    let alice = create(&yard, "alice").await;
+    create(&yard, "Bob").await;
+    let mut tx = yard.db.begin().await.unwrap();
     pinned(&mut tx, &alice).await;
     let uses = image::uses(&mut tx).await.unwrap();
     let seen: Vec<_> = uses
@@ -261,11 +261,11 @@ async fn who_has_which_image_is_one_scan(fixture: Fixture) {
     );
 }
 
-async fn l35_a_user_is_in_one_unfinished_rollout(fixture: Fixture) {
-    let alice = create(&fixture, "alice").await;
-    let bob = create(&fixture, "bob").await;
+async fn l35_a_user_is_in_one_unfinished_rollout(yard: Yard) {
+    let alice = create(&yard, "alice").await;
+    let bob = create(&yard, "bob").await;
     let begin = async |users: &[Uid]| {
-        let mut tx = fixture.db.begin().await.unwrap();
+        let mut tx = yard.db.begin().await.unwrap();
         let uid = rollout::create(&mut tx, &upgrade(), users, "admin", NOW).await?;
         tx.commit().await.unwrap();
         Ok::<_, DbError>(uid)
@@ -285,7 +285,7 @@ async fn l35_a_user_is_in_one_unfinished_rollout(fixture: Fixture) {
         begin(std::slice::from_ref(&bob))
     );
     assert!(a.is_ok() != b.is_ok());
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let (row, targets) = rollout::get(&mut tx, &first).await.unwrap().unwrap();
     assert_eq!(
         (row.desired, row.attempt, row.max_unavailable),
@@ -317,9 +317,9 @@ async fn l35_a_user_is_in_one_unfinished_rollout(fixture: Fixture) {
     }
 }
 
-async fn l36_the_previous_image_is_remembered_once_and_comes_back(fixture: Fixture) {
-    let alice = create(&fixture, "alice").await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn l36_the_previous_image_is_remembered_once_and_comes_back(yard: Yard) {
+    let alice = create(&yard, "alice").await;
+    let mut tx = yard.db.begin().await.unwrap();
     pinned(&mut tx, &alice).await;
     let users = [alice.clone()];
     let uid = rollout::create(&mut tx, &upgrade(), &users, "admin", NOW)
@@ -387,12 +387,12 @@ async fn l36_the_previous_image_is_remembered_once_and_comes_back(fixture: Fixtu
     assert!(matches!(gone, Err(DbError::NotFound(_))));
 }
 
-async fn many_users_of_a_rollout_end_at_once_and_the_others_do_not(fixture: Fixture) {
+async fn many_users_of_a_rollout_end_at_once_and_the_others_do_not(yard: Yard) {
     let mut users = Vec::new();
     for name in ["alice", "bob", "carol"] {
-        users.push(create(&fixture, name).await);
+        users.push(create(&yard, name).await);
     }
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let uid = rollout::create(&mut tx, &upgrade(), &users, "admin", NOW)
         .await
         .unwrap();
@@ -414,9 +414,9 @@ async fn many_users_of_a_rollout_end_at_once_and_the_others_do_not(fixture: Fixt
     assert_eq!(seen.collect::<Vec<_>>(), [ended, left, ended]);
 }
 
-async fn a_rollout_obeys_only_what_fits_its_state(fixture: Fixture) {
-    let alice = create(&fixture, "alice").await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn a_rollout_obeys_only_what_fits_its_state(yard: Yard) {
+    let alice = create(&yard, "alice").await;
+    let mut tx = yard.db.begin().await.unwrap();
     let users = [alice.clone()];
     let uid = rollout::create(&mut tx, &upgrade(), &users, "admin", NOW)
         .await
@@ -493,9 +493,9 @@ async fn a_rollout_obeys_only_what_fits_its_state(fixture: Fixture) {
     assert!(matches!(missing, Err(DbError::NotFound("rollout"))));
 }
 
-async fn a_change_of_many_never_hides_one_that_somebody_waits_for(fixture: Fixture) {
-    let alice = create(&fixture, "alice").await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn a_change_of_many_never_hides_one_that_somebody_waits_for(yard: Yard) {
+    let alice = create(&yard, "alice").await;
+    let mut tx = yard.db.begin().await.unwrap();
     let users = [alice.clone()];
     let uid = rollout::create(&mut tx, &upgrade(), &users, "admin", NOW)
         .await

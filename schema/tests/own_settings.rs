@@ -17,7 +17,7 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 
 mod support;
-use support::{Fixture, on_both_databases};
+use support::{Yard, on_both_databases};
 
 on_both_databases!(
     saves_of_one_channel_at_once_lose_nothing,
@@ -30,35 +30,35 @@ on_both_databases!(
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
 
 /// What a save does: container and files first, so that another one waits, then what was there.
-async fn save(fixture: &Fixture, uid: &Uid, field: &str) {
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn save(yard: &Yard, uid: &Uid, field: &str) {
+    let mut tx = yard.db.begin().await.unwrap();
     container::request_fresh(&mut tx, uid, field).await.unwrap();
     object::bump(&mut tx, Kind::AgentConfig, uid, None)
         .await
         .unwrap();
-    let mut values = agent_config::channel_values(&mut tx, &fixture.key, uid, "chat")
+    let mut values = agent_config::channel_values(&mut tx, &yard.key, uid, "chat")
         .await
         .unwrap();
     values.insert(field.to_owned(), json!(field));
-    agent_config::set_channel_values(&mut tx, &fixture.key, uid, "chat", &values, NOW)
+    agent_config::set_channel_values(&mut tx, &yard.key, uid, "chat", &values, NOW)
         .await
         .unwrap();
     tx.commit().await.unwrap();
 }
 
-async fn stored(fixture: &Fixture, uid: &Uid) -> UserValues {
-    let mut connection = fixture.db.read().await.unwrap();
-    agent_config::values(&mut connection, &fixture.key, uid)
+async fn stored(yard: &Yard, uid: &Uid) -> UserValues {
+    let mut connection = yard.db.read().await.unwrap();
+    agent_config::values(&mut connection, &yard.key, uid)
         .await
         .unwrap()
 }
 
-async fn saves_of_one_channel_at_once_lose_nothing(fixture: Fixture) {
-    let uid = support::user(&fixture, "alice").await;
+async fn saves_of_one_channel_at_once_lose_nothing(yard: Yard) {
+    let uid = support::user(&yard, "alice").await;
     let fields: Vec<String> = (0..20).map(|at| format!("f{at}")).collect();
     let saves = async |fields: &[String]| {
         for field in fields {
-            save(&fixture, &uid, field).await;
+            save(&yard, &uid, field).await;
         }
     };
     let (some, others) = fields.split_at(10);
@@ -69,8 +69,8 @@ async fn saves_of_one_channel_at_once_lose_nothing(fixture: Fixture) {
         .iter()
         .map(|field| (field.clone(), json!(field)))
         .collect();
-    assert_eq!(stored(&fixture, &uid).await.channels["chat"], expected);
-    let mut connection = fixture.db.read().await.unwrap();
+    assert_eq!(stored(&yard, &uid).await.channels["chat"], expected);
+    let mut connection = yard.db.read().await.unwrap();
     for kind in [Kind::AgentConfig, Kind::Container] {
         let object = object::get(&mut connection, kind, &uid).await.unwrap();
         assert_eq!(object.unwrap().generation.0, 21, "{kind}");
@@ -78,19 +78,19 @@ async fn saves_of_one_channel_at_once_lose_nothing(fixture: Fixture) {
 }
 
 /// Whoever changes containers and files takes the container first.
-async fn a_save_and_changes_for_everybody_do_not_wait_in_a_circle(fixture: Fixture) {
-    let uid = support::user(&fixture, "alice").await;
+async fn a_save_and_changes_for_everybody_do_not_wait_in_a_circle(yard: Yard) {
+    let uid = support::user(&yard, "alice").await;
     for at in 0..20 {
-        support::user(&fixture, &format!("u{at}")).await;
+        support::user(&yard, &format!("u{at}")).await;
     }
     let saving = async {
         for at in 0..60 {
-            save(&fixture, &uid, &format!("f{at}")).await;
+            save(&yard, &uid, &format!("f{at}")).await;
         }
     };
     let configuring = async {
         for at in 0..30 {
-            let mut tx = fixture.db.begin().await.unwrap();
+            let mut tx = yard.db.begin().await.unwrap();
             config::query::lock(&mut tx).await.unwrap();
             let agent = json!({"n": at});
             let limit = json!(1000 + at);
@@ -102,7 +102,7 @@ async fn a_save_and_changes_for_everybody_do_not_wait_in_a_circle(fixture: Fixtu
                 actor: "admin",
                 at: NOW,
             };
-            config::query::save(&mut tx, &fixture.key, &changes, None, by)
+            config::query::save(&mut tx, &yard.key, &changes, None, by)
                 .await
                 .unwrap();
             tx.commit().await.unwrap();
@@ -111,7 +111,7 @@ async fn a_save_and_changes_for_everybody_do_not_wait_in_a_circle(fixture: Fixtu
     let activating = async {
         let adapters = ["echo", "picoclaw"].map(|name| Adapter::builtin(name).unwrap().unwrap());
         for at in 0..30 {
-            let mut tx = fixture.db.begin().await.unwrap();
+            let mut tx = yard.db.begin().await.unwrap();
             store::activate(&mut tx, &adapters[at % 2], Origin::Upload, NOW)
                 .await
                 .unwrap();
@@ -119,13 +119,13 @@ async fn a_save_and_changes_for_everybody_do_not_wait_in_a_circle(fixture: Fixtu
         }
     };
     tokio::join!(saving, configuring, activating);
-    assert_eq!(stored(&fixture, &uid).await.channels["chat"].len(), 60);
+    assert_eq!(stored(&yard, &uid).await.channels["chat"].len(), 60);
 }
 
-async fn cookies_are_stored_by_domain(fixture: Fixture) {
-    let uid = support::user(&fixture, "alice").await;
-    let other = support::user(&fixture, "bob").await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn cookies_are_stored_by_domain(yard: Yard) {
+    let uid = support::user(&yard, "alice").await;
+    let other = support::user(&yard, "bob").await;
+    let mut tx = yard.db.begin().await.unwrap();
     for (uid, domain, value) in [
         (&uid, "example.com", "a=1"),
         (&uid, ".example.com", "a=2"),
@@ -133,15 +133,15 @@ async fn cookies_are_stored_by_domain(fixture: Fixture) {
         (&other, "example.com", "b=1"),
     ] {
         let value = value.into();
-        agent_config::set_cookies(&mut tx, &fixture.key, uid, domain, &value, NOW)
+        agent_config::set_cookies(&mut tx, &yard.key, uid, domain, &value, NOW)
             .await
             .unwrap();
     }
     let none = agent_config::delete_cookies(&mut tx, &uid, "nowhere.example").await;
     assert_eq!(none.unwrap(), None);
     tx.commit().await.unwrap();
-    let mut connection = fixture.db.read().await.unwrap();
-    let cookies = agent_config::cookies(&mut connection, &fixture.key, &uid).await;
+    let mut connection = yard.db.read().await.unwrap();
+    let cookies = agent_config::cookies(&mut connection, &yard.key, &uid).await;
     let cookies = cookies.unwrap();
     let told: BTreeMap<_, _> = cookies
         .iter()
@@ -155,17 +155,17 @@ async fn cookies_are_stored_by_domain(fixture: Fixture) {
     assert!(listed.unwrap().iter().all(|(_, at)| *at == NOW));
 }
 
-async fn kept(fixture: &Fixture, uid: &Uid) -> Option<KeptFiles> {
-    let mut connection = fixture.db.read().await.unwrap();
-    agent_config::kept_files(&mut connection, &fixture.key, uid)
+async fn kept(yard: &Yard, uid: &Uid) -> Option<KeptFiles> {
+    let mut connection = yard.db.read().await.unwrap();
+    agent_config::kept_files(&mut connection, &yard.key, uid)
         .await
         .unwrap()
 }
 
-async fn files_of_before_a_migration_are_kept_sealed_until_the_account_goes(fixture: Fixture) {
-    let uid = support::user(&fixture, "alice").await;
-    let other = support::user(&fixture, "bob").await;
-    assert_eq!(kept(&fixture, &uid).await, None);
+async fn files_of_before_a_migration_are_kept_sealed_until_the_account_goes(yard: Yard) {
+    let uid = support::user(&yard, "alice").await;
+    let other = support::user(&yard, "bob").await;
+    assert_eq!(kept(&yard, &uid).await, None);
     // As long as files may be, and in no particular encoding.
     let long = vec![0xfe; 4 << 20];
     let files = |config_version| KeptFiles {
@@ -176,43 +176,43 @@ async fn files_of_before_a_migration_are_kept_sealed_until_the_account_goes(fixt
         security: Some(b"hunter2".to_vec()),
     };
     let keep = async |uid: &Uid, files: &KeptFiles| {
-        let mut tx = fixture.db.begin().await.unwrap();
-        agent_config::keep_files(&mut tx, &fixture.key, uid, files)
+        let mut tx = yard.db.begin().await.unwrap();
+        agent_config::keep_files(&mut tx, &yard.key, uid, files)
             .await
             .unwrap();
         tx.commit().await.unwrap();
     };
     keep(&uid, &files(1)).await;
     keep(&uid, &files(2)).await;
-    assert_eq!(kept(&fixture, &uid).await, Some(files(2)));
-    assert_eq!(kept(&fixture, &other).await, None);
-    let mut tx = fixture.db.begin().await.unwrap();
+    assert_eq!(kept(&yard, &uid).await, Some(files(2)));
+    assert_eq!(kept(&yard, &other).await, None);
+    let mut tx = yard.db.begin().await.unwrap();
     user::delete(&mut tx, &uid, NOW).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(kept(&fixture, &uid).await, None);
+    assert_eq!(kept(&yard, &uid).await, None);
     // A pass that was under way comes too late.
     keep(&uid, &files(2)).await;
     keep(&Uid::random(), &files(2)).await;
-    assert_eq!(kept(&fixture, &uid).await, None);
+    assert_eq!(kept(&yard, &uid).await, None);
 }
 
-async fn l6_the_next_bearer_of_a_name_has_nothing_of_the_last(fixture: Fixture) {
-    let uid = support::user(&fixture, "alice").await;
-    save(&fixture, &uid, "client_id").await;
-    let mut tx = fixture.db.begin().await.unwrap();
+async fn l6_the_next_bearer_of_a_name_has_nothing_of_the_last(yard: Yard) {
+    let uid = support::user(&yard, "alice").await;
+    save(&yard, &uid, "client_id").await;
+    let mut tx = yard.db.begin().await.unwrap();
     let value = "a=1".into();
-    agent_config::set_cookies(&mut tx, &fixture.key, &uid, "a.example", &value, NOW)
+    agent_config::set_cookies(&mut tx, &yard.key, &uid, "a.example", &value, NOW)
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     user::delete(&mut tx, &uid, NOW).await.unwrap();
     tx.commit().await.unwrap();
-    assert!(stored(&fixture, &uid).await == UserValues::default());
-    let mut tx = fixture.db.begin().await.unwrap();
+    assert!(stored(&yard, &uid).await == UserValues::default());
+    let mut tx = yard.db.begin().await.unwrap();
     assert!(container::purge(&mut tx, &uid).await.unwrap());
     assert!(user::purge(&mut tx, &uid).await.unwrap());
     tx.commit().await.unwrap();
-    let next = support::user(&fixture, "alice").await;
-    assert!(stored(&fixture, &next).await == UserValues::default());
+    let next = support::user(&yard, "alice").await;
+    assert!(stored(&yard, &next).await == UserValues::default());
 }

@@ -23,7 +23,7 @@ impl World {
         (monitor.changes, monitor.writes, files)
     }
 
-    /// Looks at everything, and says what is not as it should be.
+    /// Reads everything, and says what is not as it should be.
     pub fn check_end(&self) {
         let accounts = self.monitor().model.accounts.clone();
         let mut problems = Vec::new();

@@ -277,7 +277,7 @@ impl World {
         }
     }
 
-    /// Ends former leaders, and begins anew if the present one has not for ever.
+    /// Ends former leaders, and begins again if the present one has not for ever.
     pub async fn settle_leadership(&mut self) {
         if let Some(former) = self.former.take() {
             former.kill().await;

@@ -49,7 +49,7 @@ impl std::fmt::Debug for AdapterReconciler {
     }
 }
 
-/// What looking for a newer adapter can fail with.
+/// What the search for a newer adapter can fail with.
 #[derive(Debug, thiserror::Error)]
 pub enum AdapterError {
     /// The database failed.

@@ -100,7 +100,7 @@ impl AgentConfigReconciler {
         let config = self.shared.config.at(row.config_generation).await?;
         let base_url = match self.base_url(&config) {
             Ok(base_url) => base_url,
-            // That is told of the engine already, and for these files nothing follows from it.
+            // That is said of the engine already, and for these files nothing follows from it.
             Err(_) if !has_news(row) => {
                 return Ok(World::Unchanged(self.verified.last_said(&row.uid)));
             }
@@ -175,7 +175,7 @@ fn has_news(row: &AgentConfigRow) -> bool {
     facts.generation < row.generation
         || row.deleted_at.is_some()
         || row.image_ref.is_none()
-        // Nobody tells when a file has been mended.
+        // Nothing reports when a file has been mended.
         || facts.refused == Some(Reason::InvalidUserConfig)
 }
 

@@ -403,7 +403,7 @@ fn document() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Whatever is found and whatever is wished: two passes, and nothing is left to do; what is the agent's
+    /// Whatever is found and whatever is desired: two passes, and nothing is left to do; what is the agent's
     /// own stays, and who is refused keeps every byte.
     #[test]
     fn every_way_ends_after_one_write(

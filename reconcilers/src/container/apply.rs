@@ -28,7 +28,7 @@ pub enum ContainerError {
     #[error("{0}")]
     Engine(#[source] EngineError),
     /// A container that was listed a moment ago is gone.
-    #[error("the container vanished while it was looked at")]
+    #[error("the container vanished while it was observed")]
     Vanished,
     /// A replacement could not be started; the previous container waits to be put back.
     #[error("the replacement cannot be started: {0}")]
@@ -39,7 +39,7 @@ pub enum ContainerError {
         /// The name.
         name: String,
     },
-    /// The user's directory cannot be looked at.
+    /// The user's directory cannot be observed.
     #[error("the user's directory cannot be read")]
     Home(#[from] HomeError),
     /// The proof that engine and service see the same data directory failed.
@@ -121,7 +121,7 @@ impl ContainerReconciler {
     }
 
     /// A name is in use: by a container of this user that the last listing did not show yet, which is
-    /// looked at again, or by a foreign one, which is left alone.
+    /// observed again, or by a foreign one, which is left alone.
     async fn name_taken(&self, uid: &Uid, name: &str) -> Result<(), ContainerError> {
         match self.shared.view.engine().inspect(name).await? {
             None => Err(ContainerError::Vanished),
@@ -154,7 +154,7 @@ impl ContainerReconciler {
             Some(found) => found.id,
         };
         match engine.start(&id).await {
-            // Something it was made with is gone, such as the network: it can only be made anew.
+            // Something it was made with is gone, such as the network: it can only be recreated.
             Err(EngineError::NotFound(what)) => {
                 engine.remove(&id).await?;
                 Err(EngineError::NotFound(what).into())

@@ -9,7 +9,7 @@
 //! - a container without our owner label and the user's uid is never touched, whatever its name;
 //! - a user who shall not run has no container; only the directory stays;
 //! - a failed replacement puts the old container back;
-//! - what the engine did not tell is not assumed: no listing, no action.
+//! - what the engine did not report is not assumed: no listing, no action.
 //!
 //! Layout: [`settings`] says what a container is made of, [`observe`] reads, [`plan`] decides,
 //! `apply` does, [`readiness`] and [`pulls`](crate::shared::pulls) watch what takes time.

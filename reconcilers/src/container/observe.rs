@@ -66,7 +66,7 @@ pub struct Seen {
     pub pull_policy: PullPolicy,
     /// What became of pulling the user's image.
     pub pull: PullState,
-    /// The agents' network; looked at only before a container is made.
+    /// The agents' network; observed only before a container is made.
     pub network: NetworkState,
     /// The user's directory; `None` when it does not matter now.
     pub home: Option<HomeState>,
@@ -210,7 +210,7 @@ impl ContainerReconciler {
     /// Desired keys and owned keys: one scan of the database, one listing of the engine.
     pub(super) async fn observe_keys(&self) -> Result<Vec<Uid>, ContainerError> {
         let mut keys: BTreeSet<Uid> = self.desired.keys().await?.into_iter().collect();
-        // With an engine that cannot be read, desired keys are still looked at: their conditions
+        // With an engine that cannot be read, desired keys are still observed: their conditions
         // say so. Nothing is removed for what was not listed.
         if self.shared.view.refresh().await.is_ok() {
             keys.extend(self.shared.view.uids());
@@ -224,11 +224,11 @@ impl ContainerReconciler {
         purpose: Purpose,
     ) -> Result<Option<Snapshot>, ContainerError> {
         let row = self.desired.row(uid).await?;
-        let sight = match purpose {
+        let observed = match purpose {
             Purpose::Pass => self.shared.view.observe(uid).await?,
             Purpose::DryRun => self.shared.view.peek(uid).await?,
         };
-        let (containers, changed) = match sight {
+        let (containers, changed) = match observed {
             Observed::Unavailable(reason, why) => {
                 return Ok(row.map(|row| Snapshot {
                     row: Some(row),
@@ -248,7 +248,7 @@ impl ContainerReconciler {
         }
         let seen = self.see(uid, row.as_deref(), containers, changed).await;
         let seen = match seen {
-            // Something vanished between the listing and the question: look again.
+            // Something vanished between the listing and the question: observe again.
             Err(ContainerError::Vanished) => {
                 self.shared.view.mark_stale(uid);
                 return Err(ContainerError::Vanished);
@@ -335,7 +335,7 @@ impl ContainerReconciler {
                 .await?
                 .ok_or(ContainerError::Vanished)?;
             if details.container.state != container.state {
-                // The engine tells of an end before its listing shows it; what was listed is not to
+                // The engine reports of an end before its listing shows it; what was listed is not to
                 // be remembered.
                 container.clone_from(&details.container);
                 self.shared.view.mark_stale(&row.uid);

@@ -4,7 +4,7 @@
 //! Owns: the network `agentyard`. Key: the one engine. Nobody else creates or removes networks.
 //!
 //! Invariants: a network of that name without our owner label is never touched; the network is made
-//! anew for another subnet only while no container is on it.
+//! again for another subnet only while no container is on it.
 
 pub mod plan;
 mod store;

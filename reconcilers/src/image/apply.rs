@@ -59,8 +59,8 @@ impl ImageReconciler {
                     }
                 }
             }
-            Action::Purge { wished } => {
-                let purged = self.store.purge_image(uid, *wished).await;
+            Action::Purge { desired } => {
+                let purged = self.store.purge_image(uid, *desired).await;
                 self.desired.mark(uid);
                 Ok(purged?)
             }

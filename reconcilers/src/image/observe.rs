@@ -34,7 +34,7 @@ pub enum World {
     Seen {
         /// The image that the reference or id means on the engine.
         image: Option<Image>,
-        /// Names of the users who have it, or may get it from a rollout; looked for only when it shall go.
+        /// Names of the users who have it, or may get it from a rollout; searched for only when it shall go.
         users: Vec<String>,
     },
 }

@@ -42,10 +42,10 @@ pub enum Action {
         /// The reference or id.
         reference: String,
     },
-    /// Removes the last trace of the request, if it is still what is wished.
+    /// Removes the last trace of the request, if it is still what is desired.
     Purge {
         /// What was done.
-        wished: DesiredImage,
+        desired: DesiredImage,
     },
 }
 
@@ -208,7 +208,7 @@ fn absent(
     let message = format!("removing {}", row.reference);
     let mut actions = Vec::new();
     if let PullReport::Running { .. } = pull {
-        // What it may have brought since the engine was asked is looked for once it has ended.
+        // What it may have brought since the engine was asked is searched for once it has ended.
         actions.push(Action::CancelPull {
             reference: row.reference.clone(),
         });
@@ -225,7 +225,7 @@ fn absent(
         actions.push(remove(&row.reference));
     }
     actions.push(Action::Purge {
-        wished: DesiredImage::Absent,
+        desired: DesiredImage::Absent,
     });
     act(actions, Reason::Terminating, message)
 }
@@ -239,7 +239,7 @@ fn forget(snapshot: &Snapshot) -> Plan<Action> {
         });
     }
     actions.push(Action::Purge {
-        wished: DesiredImage::Cancelled,
+        desired: DesiredImage::Cancelled,
     });
     act(actions, Reason::Terminating, "cancelling the pull")
 }

@@ -17,7 +17,7 @@ pub enum RolloutError {
     #[error("the rollout cannot be read or written")]
     Db(#[source] DbError),
     /// Somebody wants something else by now, or a user is gone.
-    #[error("the rollout changed while it was looked at")]
+    #[error("the rollout changed while it was observed")]
     Changed(#[source] DbError),
     /// The engine failed.
     #[error("{0}")]

@@ -1,7 +1,7 @@
 //! The rollout reconciler: users move from their images to another one, a few at a time, and back.
 //!
 //! Owns: `rollout_facts`, the states in `rollout_targets`, and, while a rollout has not ended, the image of
-//! its users' containers. Who else writes: the API (what is wished, and attempts).
+//! its users' containers. Who else writes: the API (what is desired, and attempts).
 //!
 //! It never touches the engine's containers: a move is another image in the container's desired state, and
 //! what becomes of it is read from that container's status.

@@ -21,9 +21,9 @@ pub struct Snapshot {
     pub row: RolloutRow,
     /// Its users, in order.
     pub targets: Vec<RolloutTarget>,
-    /// What its image is; looked at only while it has to be resolved.
+    /// What its image is; observed only while it has to be resolved.
     pub image: Option<ObservedImage>,
-    /// Images that users shall get back and that are gone from the engine for good; looked at only while
+    /// Images that users shall get back and that are gone from the engine for good; observed only while
     /// the whole is rolled back. `Err`: the engine could not be asked.
     pub lost: Result<BTreeSet<String>, String>,
     /// How often rollouts had changed before it was read.
@@ -160,7 +160,7 @@ impl RolloutReconciler {
 
     async fn see_image(&self, row: &RolloutRow) -> Result<ObservedImage, RolloutError> {
         let reference = &row.reference;
-        // The pull is looked at first: what it brought is then seen on the engine.
+        // The pull is observed first: what it brought is then seen on the engine.
         let pull = self.shared.pulls.state(reference);
         let there = match self.shared.view.engine().image(reference).await {
             Ok(image) => Ok(image.map(|image| Found::of(image, reference))),

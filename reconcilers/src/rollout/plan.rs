@@ -1,6 +1,6 @@
 //! Decides what to do next for one rollout. Pure: no IO, clock, randomness or logging.
 //!
-//! In this order: who is under way is judged, whatever is wished; then the wish decides who is next. Nobody
+//! In this order: who is under way is judged, whatever is desired; then the desired state decides who is next. Nobody
 //! new is touched while anybody is under way, so there are never more under way than one batch.
 
 mod action;
@@ -168,14 +168,14 @@ impl View<'_> {
     }
 
     fn pause_itself(&self, why: String) -> Plan<Action> {
-        let told = format!("paused: {why}");
+        let note = format!("paused: {why}");
         let facts = RolloutFacts {
             paused_attempt: self.row.attempt,
             phase: Phase::Paused,
             message: self.beside(&why),
             ..self.row.facts.clone()
         };
-        self.act(vec![self.remember(facts, Some(told))])
+        self.act(vec![self.remember(facts, Some(note))])
     }
 
     fn pause(&self) -> Plan<Action> {
@@ -351,11 +351,11 @@ impl View<'_> {
         }
     }
 
-    fn remember(&self, facts: RolloutFacts, told: Option<String>) -> Action {
+    fn remember(&self, facts: RolloutFacts, note: Option<String>) -> Action {
         Action::Remember {
             step: self.step(),
             facts: Box::new(facts),
-            told,
+            note,
         }
     }
 

@@ -71,7 +71,7 @@ impl Jitter {
     }
 }
 
-/// The delays of one thing that keeps failing. A success is told by dropping it.
+/// The delays of one thing that keeps failing. A success is reported by dropping it.
 #[derive(Debug)]
 pub struct Backoff {
     intervals: ExponentialBackoff,

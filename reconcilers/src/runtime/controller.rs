@@ -83,11 +83,11 @@ pub enum WorldEvent<K> {
     Key(K),
     /// Another reconciler has done its part for this object: a hint, which says nothing of the connection.
     Hint(K),
-    /// To something that many objects share: look at everything.
+    /// To something that many objects share: queue all keys.
     Shared,
     /// The connection broke, or is not believed any more: events may be missing.
     Lost,
-    /// Events are heard again: some are missing.
+    /// Events arrive again: some are missing.
     Reconnected,
 }
 
@@ -102,7 +102,7 @@ pub struct Context {
     pub leadership: Leadership,
     /// Wall-clock time.
     pub clock: SharedClock,
-    /// Told of every status save.
+    /// Called with every status save.
     pub tick: StatusTick,
     /// Who waits for what.
     pub waits: Waits,
@@ -236,7 +236,7 @@ impl<R: Reconciler> Controller<R> {
     }
 }
 
-/// A loop that never ends by itself, until it is told to.
+/// A loop that never ends by itself, until it is asked to.
 async fn until(
     shutdown: CancellationToken,
     forever: impl Future<Output = ()>,

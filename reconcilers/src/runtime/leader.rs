@@ -1,6 +1,6 @@
 //! Leadership: who may change the world.
 //!
-//! Every pass and every action asks [`Leadership::epoch`], which looks at the clock, not only at the
+//! Every pass and every action asks [`Leadership::epoch`], which observes the clock, not only at the
 //! last news: a process that was stopped for a minute finds its lease expired when it wakes up, before
 //! it does anything. Two clocks are asked, because each has a blind spot: the monotonic one does not
 //! count the time that a machine was suspended, the wall clock can be set back.
@@ -97,7 +97,7 @@ struct Held {
     _term: watch::Sender<Option<Term>>,
 }
 
-/// Whether this process leads. Cheap to clone; all clones tell the same.
+/// Whether this process leads. Cheap to clone; all clones say the same.
 #[derive(Clone)]
 pub struct Leadership {
     term: watch::Receiver<Option<Term>>,

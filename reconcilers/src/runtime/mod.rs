@@ -5,7 +5,7 @@
 //! turned around:
 //!
 //! - **Level-triggered.** Whatever wakes a key (a bell, an event of the world, the resync, a timer)
-//!   only says *look*. Wakeups of one key collapse into one pass, and a lost wakeup costs time, never
+//!   only says *observe*. Wakeups of one key collapse into one pass, and a lost wakeup costs time, never
 //!   correctness, because the resync comes anyway.
 //! - **One pass at a time per key** ([`queue`]), under a lease that is checked by the clock before
 //!   the pass and before every action ([`leader`]).
@@ -125,7 +125,7 @@ pub enum Purpose {
     DryRun,
 }
 
-/// What a pass would do, what it says of the object, and when to look again.
+/// What a pass would do, what it says of the object, and when to observe again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan<A> {
     /// Steps in order; removals first. Empty when the world is as desired.
@@ -187,7 +187,7 @@ impl<A> Plan<A> {
     }
 }
 
-/// When to look again.
+/// When to observe again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requeue {
     /// At the next resync or event.
@@ -207,7 +207,7 @@ pub enum Outcome {
     Progressed,
     /// The pass failed.
     Failed(ErrorClass),
-    /// Somebody paused the object: nothing was looked at.
+    /// Somebody paused the object: nothing was observed.
     Paused,
     /// The lease was lost or the process is ending: the pass stopped before its next step.
     Interrupted,
@@ -218,7 +218,7 @@ pub enum Outcome {
 pub enum ErrorClass {
     /// Try again with growing delay.
     Transient,
-    /// Somebody else was faster: look again at once, not a failure.
+    /// Somebody else was faster: observe again at once, not a failure.
     Conflict,
     /// Trying again changes nothing: wait for a new generation or the resync.
     Terminal,
@@ -258,7 +258,7 @@ pub struct ObjectStatus {
     pub observed_generation: Generation,
     /// What is known.
     pub conditions: Vec<Condition>,
-    /// Failed passes in a row; repeats of a terminal failure are not counted anew.
+    /// Failed passes in a row; repeats of a terminal failure are not counted again.
     pub failures: u32,
     /// When the next attempt is due, if the object is in back-off.
     pub next_attempt_at: Option<Timestamp>,
@@ -295,28 +295,28 @@ pub struct Dirty<K> {
     pub bulk: bool,
 }
 
-/// What a look at the store has found.
+/// What a observe the store has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Look<K> {
+pub struct DirtyKeys<K> {
     /// The dirty keys.
     pub dirty: Vec<Dirty<K>>,
-    /// The version of changes through which that holds: where the next look may begin.
+    /// The version of changes through which that holds: where the next read may begin.
     pub through: i64,
 }
 
 /// Where the runtime keeps statuses and events of one reconciler's objects.
 ///
 /// The runtime reads in bulk only: [`load_all`](Self::load_all) once per leadership,
-/// [`look`](Self::look) and [`paused`](Self::paused) at each bell or poll. It asks for a
+/// [`dirty`](Self::dirty) and [`paused`](Self::paused) at each bell or poll. It asks for a
 /// single key only after a save of that key was refused.
 #[async_trait]
 pub trait StatusStore<K: Eq + Hash>: Send + Sync + 'static {
     /// Keys with `generation > observed_generation`: all of them, or those of what has changed since the version
-    /// that an earlier look ended with. A key that was found is not found again before it changes again.
+    /// that an earlier read ended with. A key that was found is not found again before it changes again.
     ///
     /// The generation is what lets the queue tell a new change, which cuts a back-off short, from
     /// one that it has already tried and failed at.
-    async fn look(&self, since: Option<i64>) -> Result<Look<K>, StoreError>;
+    async fn dirty(&self, since: Option<i64>) -> Result<DirtyKeys<K>, StoreError>;
     /// Every stored status of this reconciler's objects, in one query.
     async fn load_all(&self) -> Result<Vec<(K, ObjectStatus)>, StoreError>;
     /// The stored status; the default when there is none yet.

@@ -27,7 +27,7 @@ const BUSY_PASSES: u32 = 5;
 /// Conflicts in a row before they count as failures.
 const CONFLICTS: u32 = 10;
 
-/// How far a pass got. It outlives the pass, so that a panic or a timeout can be told.
+/// How far a pass got. It outlives the pass, so that a panic or a timeout can be reported.
 struct Progress {
     generation: Option<Generation>,
     /// See [`Reconciler::progress`].
@@ -58,7 +58,7 @@ struct Judgement {
     status: Option<ObjectStatus>,
 }
 
-/// How long a step that runs when the process is told to end may still take.
+/// How long a step that runs when the process is asked to end may still take.
 const STEP_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
 
 impl<R: Reconciler> Core<R> {
@@ -177,7 +177,7 @@ impl<R: Reconciler> Core<R> {
         Ok(Outcome::Converged(requeue))
     }
 
-    /// Some time after the process was told to end.
+    /// Some time after the process was asked to end.
     async fn shutting_down(&self) {
         self.shutdown.cancelled().await;
         tokio::time::sleep(STEP_GRACE).await;
@@ -309,7 +309,7 @@ impl<R: Reconciler> Core<R> {
                 }
                 (Verdict::Progressed, Some(said(conditions, (0, None))))
             }
-            // A failure is told by `Err`; this arm only completes the match.
+            // A failure is reported by `Err`; this arm only completes the match.
             Outcome::Failed(_) => (Verdict::Again, None),
         };
         Judgement {
@@ -369,7 +369,7 @@ impl<R: Reconciler> Core<R> {
         let now = self.clock.now();
         let (verdict, retry) = match failure.class {
             ErrorClass::Conflict if memory.conflicts <= CONFLICTS => {
-                tracing::debug!(error = %failure.chain, "conflict; looking again");
+                tracing::debug!(error = %failure.chain, "conflict; observing again");
                 return Judgement {
                     outcome,
                     verdict: Verdict::Again,

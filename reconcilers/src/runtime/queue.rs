@@ -31,12 +31,12 @@ use super::backoff::{Backoff, Jitter, Policy};
 
 /// With two lanes waiting, every eighth pass is one of the lower.
 const FAIR_SHARE: u32 = 8;
-/// The shortest time after which a settled key can ask to be looked at again; a zero would spin.
+/// The shortest time after which a settled key can ask to be observed again; a zero would spin.
 const SHORTEST_AFTER: Duration = Duration::from_millis(100);
 /// The longest such time; anything longer is the resync's business.
 const LONGEST_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Why a key should be looked at. It decides priority and what it may interrupt, and goes to logs;
+/// Why a key should be observed. It decides priority and what it may interrupt, and goes to logs;
 /// the pass never sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
@@ -77,11 +77,11 @@ pub struct Job<K> {
 pub enum Verdict {
     /// Settled until something wakes it. Resets the back-off.
     Settled,
-    /// Settled, but look again after this time. Resets the back-off.
+    /// Settled, but observe again after this time. Resets the back-off.
     After(Duration),
-    /// Something was done: look again at once. Resets the back-off.
+    /// Something was done: observe again at once. Resets the back-off.
     Progressed,
-    /// Look again at once; the back-off stays as it is.
+    /// Observe again at once; the back-off stays as it is.
     Again,
     /// Failed for a passing reason: see [`Queue::fail`].
     BackOff(Attempt),

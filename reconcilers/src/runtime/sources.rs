@@ -26,8 +26,8 @@ use schema::bell::Bell;
 const RESYNC_JITTER: f64 = 0.1;
 /// The longest wait between tries to list the keys.
 const LISTING_CAP: Duration = Duration::from_secs(60);
-/// After so many failed listings in a row the known keys are looked at one by one, so that their
-/// conditions tell what is wrong instead of what was once right.
+/// After so many failed listings in a row the known keys are observed one by one, so that their
+/// conditions say what is wrong instead of what was once right.
 const LISTINGS_BEFORE_DOUBT: u32 = 2;
 
 impl<R: Reconciler> Core<R> {
@@ -143,12 +143,12 @@ impl<R: Reconciler> Core<R> {
                 seen = None;
                 tracing::info!(
                     reconciler = R::NAME,
-                    "the bell was interrupted; looking at everything"
+                    "the bell was interrupted; queueing all keys"
                 );
                 self.wake_resync.notify_one();
             }
             let since = seen.filter(|(by, _)| *by == epoch);
-            let result = self.look(since.map(|(_, version)| version)).await;
+            let result = self.queue_dirty(since.map(|(_, version)| version)).await;
             self.note_store(&result);
             if let Ok(through) = result {
                 seen = Some((epoch, through));
@@ -168,12 +168,12 @@ impl<R: Reconciler> Core<R> {
         }
     }
 
-    /// Queues what is dirty of what has changed since; tells how far it has seen.
-    async fn look(&self, since: Option<i64>) -> Result<i64, StoreError> {
+    /// Queues what is dirty of what has changed since; returns how far it has read.
+    async fn queue_dirty(&self, since: Option<i64>) -> Result<i64, StoreError> {
         let pauses = self.in_store(self.store.paused()).await?;
         self.change_pauses(pauses);
-        let look = self.in_store(self.store.look(since)).await?;
-        for dirty in look.dirty {
+        let found = self.in_store(self.store.dirty(since)).await?;
+        for dirty in found.dirty {
             let wake = Wake::Generation {
                 generation: dirty.generation,
                 bulk: dirty.bulk,
@@ -181,10 +181,10 @@ impl<R: Reconciler> Core<R> {
             self.reconciler.changed(&dirty.key);
             self.queue.add(&dirty.key, wake);
         }
-        Ok(look.through)
+        Ok(found.through)
     }
 
-    /// Takes over what is paused; an object that was paused or resumed is looked at, and so is
+    /// Takes over what is paused; an object that was paused or resumed is observed, and so is
     /// everything when the whole reconciler is resumed.
     fn change_pauses(&self, new: PauseState<R::Key>) {
         let old = self.pauses.borrow().clone();
@@ -209,7 +209,7 @@ impl<R: Reconciler> Core<R> {
         }
     }
 
-    /// Follows the events of the world. After any gap everything is looked at.
+    /// Follows the events of the world. After any gap everything is observed.
     pub(super) async fn events_loop(self: Arc<Self>, mut events: WorldEvents<R::Key>) {
         while let Some(event) = events.next().await {
             if !matches!(event, WorldEvent::Shared | WorldEvent::Hint(_)) {
@@ -228,7 +228,7 @@ impl<R: Reconciler> Core<R> {
                     tracing::info!(
                         reconciler = R::NAME,
                         ?event,
-                        "events may be missing; looking at everything"
+                        "events may be missing; queueing all keys"
                     );
                     self.wake_resync.notify_one();
                 }

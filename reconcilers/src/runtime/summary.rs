@@ -35,11 +35,11 @@ pub struct DryRun {
     pub actions: Vec<String>,
     /// What the pass would say of the object.
     pub conditions: Vec<Condition>,
-    /// After how many milliseconds it would look again; `None`: at the resync.
+    /// After how many milliseconds it would observe again; `None`: at the resync.
     pub requeue_after_ms: Option<u64>,
 }
 
-/// The object could not be looked at.
+/// The object could not be observed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct DryRunError {
@@ -67,9 +67,9 @@ pub trait ReconcilerHandle: Send + Sync {
     fn retry(&self, key: &str);
     /// When a failing key is tried again; `None` when it is not in back-off.
     fn next_attempt(&self, key: &str) -> Option<Timestamp>;
-    /// When an object is looked at next; `None` on a standby, which does not know.
+    /// When an object is observed next; `None` on a standby, which does not know.
     fn next_look(&self, key: &str) -> Option<NextLook>;
-    /// Looks at once for changes of desired state, and begins a full pass.
+    /// Reads once for changes of desired state, and begins a full pass.
     fn wake(&self);
 }
 

@@ -66,7 +66,7 @@ impl Supervisor {
         }
     }
 
-    /// The token that tells tasks to end. A task must return soon after it is cancelled.
+    /// The token that asks tasks to end. A task must return soon after it is cancelled.
     pub fn shutdown(&self) -> CancellationToken {
         self.shutdown.clone()
     }
@@ -178,7 +178,7 @@ mod tests {
         supervisor.spawn("fragile", async { panic!("a defect") });
         let result = supervisor.wait(GRACE).await;
         assert!(matches!(result, Err(SupervisorError::Panicked(name)) if name == "fragile"));
-        assert!(shutdown.is_cancelled(), "the others are told to end");
+        assert!(shutdown.is_cancelled(), "the others are asked to end");
     }
 
     #[tokio::test(start_paused = true)]

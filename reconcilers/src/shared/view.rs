@@ -289,7 +289,7 @@ impl EngineView {
                     }
                 }
                 self.compare(|monitor| monitor.listed_all(turn, &by_uid));
-                // A mark asks for details too, which a listing does not tell.
+                // A mark asks for details too, which a listing does not show.
                 self.containers.replace(ticket, Marks::Keep, by_uid);
                 self.set_network(network);
                 self.set_connection(Connection::Up);
@@ -337,7 +337,7 @@ impl EngineView {
         Ok((containers, network))
     }
 
-    /// Reads the network anew: one engine call.
+    /// Reads the network again: one engine call.
     ///
     /// # Errors
     /// Whatever the engine answers.

@@ -4,7 +4,7 @@
 //! and single reads run beside each other and may end in any order: each takes a ticket when it
 //! begins and one when it ends. What began after another had ended is the newer knowledge. Of two that
 //! ran beside each other nobody can say which looked later, neither by their beginnings nor by their
-//! ends: where they differ, the object is marked, and the next look reads it anew. So nobody who has
+//! ends: where they differ, the object is marked, and the next observation reads it again. So nobody who has
 //! seen an object is ever shown an older state of it.
 
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub struct Ticket(u64);
 pub enum Marks {
     /// The scan answers them.
     Answered,
-    /// They ask for more than a scan tells.
+    /// They ask for more than a scan shows.
     Keep,
 }
 
@@ -29,7 +29,7 @@ pub enum Marks {
 struct Entry<T> {
     found: Option<Arc<T>>,
     begun: Ticket,
-    /// When the last look that has told this ended.
+    /// When the last read that has shown this ended.
     ended: Ticket,
 }
 
@@ -94,7 +94,7 @@ impl<T> Cache<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next look at this object must read it.
+    /// The next observe this object must read it.
     pub fn mark(&self, uid: &Uid) {
         self.state().mark(uid);
     }

@@ -24,7 +24,7 @@ const PROBE_FILE: &str = "probe";
 pub trait DataDir: Send + Sync + 'static {
     /// Where it is, for people.
     fn place(&self) -> String;
-    /// Looks at a user's directory without changing anything.
+    /// Reads a user's directory without changing anything.
     async fn state(
         &self,
         name: &UserName,

@@ -9,7 +9,7 @@ use schema::event;
 use schema::ids::{Epoch, Kind, Uid};
 use schema::object::{self, StatusRow};
 
-use crate::runtime::{Dirty, Look, ObjectStatus, PauseState, StatusStore, StoreError};
+use crate::runtime::{Dirty, DirtyKeys, ObjectStatus, PauseState, StatusStore, StoreError};
 
 /// The status store of one kind of object.
 pub struct DbStatusStore {
@@ -56,7 +56,7 @@ fn status(row: object::ObjectRow) -> (Uid, ObjectStatus) {
 
 #[async_trait]
 impl StatusStore<Uid> for DbStatusStore {
-    async fn look(&self, since: Option<i64>) -> Result<Look<Uid>, StoreError> {
+    async fn dirty(&self, since: Option<i64>) -> Result<DirtyKeys<Uid>, StoreError> {
         let mut connection = self.db.read().await.map_err(failed)?;
         let (dirty, through) = object::dirty_since(&mut connection, self.kind, since)
             .await
@@ -66,7 +66,7 @@ impl StatusStore<Uid> for DbStatusStore {
             generation: object.generation,
             bulk: object.bulk,
         });
-        Ok(Look {
+        Ok(DirtyKeys {
             dirty: dirty.collect(),
             through,
         })

@@ -280,7 +280,7 @@ async fn what_is_no_valid_package_is_told_and_the_active_one_stays() {
         assert_eq!(requeue, Requeue::After(DAY));
     }
     assert_eq!(yard.active().await, "1.5");
-    // The same again is known to be bad; another one is looked at.
+    // The same again is known to be bad; another one is observed.
     yard.ask("d").await;
     yard.source.then(Ok(Answer::NotModified));
     assert_eq!(yard.settle().await.0.reason, Reason::AdapterInvalid);
@@ -352,7 +352,7 @@ async fn what_somebody_left_comes_back_only_when_it_is_asked_for() {
     yard.source.then(gives(zip("2.0"), Some("\"two\"")));
     yard.settle().await;
     assert_eq!(yard.active().await, "2.0");
-    // Who asks gets it anew after somebody left it, so it must not be skipped.
+    // Who asks gets it again after somebody left it, so it must not be skipped.
     assert_eq!(yard.source.asked()[3].1, Validators::default());
 }
 

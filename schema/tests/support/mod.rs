@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Connection};
 
 /// What a test of the schema works with.
 #[allow(dead_code)] // Not every file of tests needs every part.
-pub struct Fixture {
+pub struct Yard {
     pub db: Db,
     pub key: MasterKey,
     pub dir: tempfile::TempDir,
@@ -17,10 +17,10 @@ fn key(dir: &tempfile::TempDir) -> MasterKey {
     MasterKey::load_or_create(dir.path()).unwrap()
 }
 
-pub async fn sqlite() -> Fixture {
+pub async fn sqlite() -> Yard {
     let dir = tempfile::tempdir().unwrap();
     let backend = Backend::Sqlite(dir.path().join("agentyard.db"));
-    Fixture {
+    Yard {
         db: Db::open(backend.clone()).await.unwrap(),
         key: key(&dir),
         dir,
@@ -28,7 +28,7 @@ pub async fn sqlite() -> Fixture {
     }
 }
 
-pub async fn postgres() -> Fixture {
+pub async fn postgres() -> Yard {
     let url = std::env::var("AGENTYARD_TEST_POSTGRES_URL").expect(
         "no PostgreSQL for this test: start it with `make services-up` and run under `tests/services/in-netns`",
     );
@@ -43,7 +43,7 @@ pub async fn postgres() -> Fixture {
     url.set_path(&name);
     let dir = tempfile::tempdir().unwrap();
     let backend = Backend::Postgres(url.to_string());
-    Fixture {
+    Yard {
         db: Db::open(backend.clone()).await.unwrap(),
         key: key(&dir),
         dir,
@@ -80,7 +80,7 @@ pub fn repack(files: &mut std::collections::BTreeMap<String, String>) {
 
 /// Creates a user with everything that belongs to one.
 #[allow(dead_code)]
-pub async fn user(fixture: &Fixture, name: &str) -> schema::ids::Uid {
+pub async fn user(yard: &Yard, name: &str) -> schema::ids::Uid {
     use schema::user::{self, NewUser, Source};
     let uid = schema::ids::Uid::random();
     let new = NewUser {
@@ -91,7 +91,7 @@ pub async fn user(fixture: &Fixture, name: &str) -> schema::ids::Uid {
         image_ref: "docker.io/library/agent:1".to_owned(),
         desired: schema::container::Desired::Running,
     };
-    let mut tx = fixture.db.begin().await.unwrap();
+    let mut tx = yard.db.begin().await.unwrap();
     let now = schema::ids::Timestamp::from_secs(1_778_500_000);
     user::create(&mut tx, &new, now).await.unwrap();
     tx.commit().await.unwrap();

@@ -226,7 +226,7 @@ impl DataDir for MemoryDataDir {
         uid: &Uid,
         _owner: Option<Owner>,
     ) -> Result<HomeState, HomeError> {
-        self.call("looking at", |disk| {
+        self.call("reading", |disk| {
             Ok(match disk.users.get(name.as_str()) {
                 None => HomeState::Missing,
                 Some(home) if home.uid == *uid => HomeState::Ready,
@@ -296,7 +296,7 @@ impl DataDir for MemoryDataDir {
         uid: &Uid,
         relative: &str,
     ) -> Result<Option<Timestamp>, HomeError> {
-        self.call("looking at", |disk| match disk.users.get(name.as_str()) {
+        self.call("reading", |disk| match disk.users.get(name.as_str()) {
             None => Ok(None),
             Some(home) if home.uid == *uid => {
                 let made = self

@@ -98,7 +98,7 @@ pub enum Change {
 /// Decides how each call goes.
 pub(super) type PaceHook = Arc<dyn Fn() -> Pace + Send + Sync>;
 
-/// Told of each change.
+/// Called with each change.
 pub(super) type ChangeHook = Arc<dyn Fn(&Change) + Send + Sync>;
 
 #[derive(Default)]

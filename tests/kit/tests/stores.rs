@@ -15,7 +15,7 @@ use reconcilers::engine::EngineStore;
 use reconcilers::image::ImageStore;
 use reconcilers::rollout::{RolloutStep, RolloutStore};
 use reconcilers::runtime::Objects;
-use reconcilers::runtime::{Look, ObjectStatus, StatusStore};
+use reconcilers::runtime::{DirtyKeys, ObjectStatus, StatusStore};
 use reconcilers::stores::{ConfigStore, DataDir, Database, LocalDataDir, Rows};
 use reconcilers::user::UserStore;
 use schema::agent_config::{self, AgentConfigFacts, AgentConfigRow, KeptFiles};
@@ -46,8 +46,8 @@ const NAMES: [&str; 3] = ["ada", "Bob", "bob"];
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
 type Statuses = Arc<dyn StatusStore<Uid>>;
-/// What a look at memory has found, and one at the database.
-type Looks = (Look<Uid>, Look<Uid>);
+/// What a observe memory has found, and one at the database.
+type Reads = (DirtyKeys<Uid>, DirtyKeys<Uid>);
 
 /// The same in memory and in a database.
 struct Both {
@@ -57,8 +57,8 @@ struct Both {
     key: Arc<MasterKey>,
     statuses: [(Kind, Statuses, Statuses); 6],
     rollouts: std::sync::Mutex<Vec<Uid>>,
-    /// What was found when both were last looked at.
-    looks: std::sync::Mutex<BTreeMap<Kind, Looks>>,
+    /// What was found when both were last observed.
+    reads: std::sync::Mutex<BTreeMap<Kind, Reads>>,
     _dir: tempfile::TempDir,
 }
 
@@ -130,7 +130,7 @@ impl Both {
             key,
             statuses,
             rollouts: std::sync::Mutex::default(),
-            looks: std::sync::Mutex::default(),
+            reads: std::sync::Mutex::default(),
             _dir: dir,
         };
         both.memory.create_engine();
@@ -465,7 +465,7 @@ impl Both {
         same("configure", &self.memory.configure(&changes), &real);
     }
 
-    /// Somebody begins a rollout, wishes something of one, or it takes a step.
+    /// Somebody begins a rollout, desired changes something of one, or it takes a step.
     async fn rollout(&self, rng: &mut StdRng, uids: &[Uid], now: Timestamp) {
         let rollouts = self.rollouts.lock().unwrap().clone();
         let some: Vec<Uid> = uids
@@ -609,11 +609,11 @@ impl Both {
     }
 
     /// Both find the same at first, and later whatever has a new generation since.
-    async fn compare_looks(&self, kind: Kind, memory: &Statuses, real: &Statuses) {
-        let before = self.looks.lock().unwrap().remove(&kind);
+    async fn compare_dirty(&self, kind: Kind, memory: &Statuses, real: &Statuses) {
+        let before = self.reads.lock().unwrap().remove(&kind);
         let [mut one, mut other] = [
-            memory.look(None).await.unwrap(),
-            real.look(None).await.unwrap(),
+            memory.dirty(None).await.unwrap(),
+            real.dirty(None).await.unwrap(),
         ];
         one.dirty.sort();
         other.dirty.sort();
@@ -622,13 +622,13 @@ impl Both {
             let known: BTreeSet<_> = first.dirty.into_iter().collect();
             let new: BTreeSet<_> = one.dirty.iter().filter(|d| !known.contains(d)).collect();
             for (store, since) in [(memory, first.through), (real, second.through)] {
-                let later = store.look(Some(since)).await.unwrap().dirty;
+                let later = store.dirty(Some(since)).await.unwrap().dirty;
                 let later: BTreeSet<_> = later.iter().collect();
                 assert!(later.is_superset(&new), "{kind}: {later:?}, not {new:?}");
                 assert!(later.iter().all(|dirty| one.dirty.contains(dirty)));
             }
         }
-        self.looks.lock().unwrap().insert(kind, (one, other));
+        self.reads.lock().unwrap().insert(kind, (one, other));
     }
 
     /// All rows of one kind, and each by itself, are the same; their uids.
@@ -689,7 +689,7 @@ impl Both {
             &real.config_generation().await,
         );
         for (kind, memory, real) in &self.statuses {
-            self.compare_looks(*kind, memory, real).await;
+            self.compare_dirty(*kind, memory, real).await;
             let [mut one, mut other] = [
                 memory.load_all().await.unwrap(),
                 real.load_all().await.unwrap(),

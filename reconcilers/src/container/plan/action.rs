@@ -56,7 +56,7 @@ pub enum Action {
 
 impl std::fmt::Display for Action {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Ids are long; names are told in full.
+        // Ids are long; names are shown in full.
         let short = |id: &str| {
             let digits = id.strip_prefix("sha256:").unwrap_or(id);
             let is_id = digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit());

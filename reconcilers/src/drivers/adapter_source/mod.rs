@@ -36,7 +36,7 @@ pub enum Answer {
 /// Gives adapter packages.
 #[async_trait]
 pub trait PackageSource: Send + Sync + 'static {
-    /// Asks for the package at `url`, unless it is still what `known` tells of.
+    /// Asks for the package at `url`, unless it is still what `known` says.
     ///
     /// # Errors
     /// [`SourceError`], with a sentence for people.

@@ -52,7 +52,7 @@ impl HttpSource {
         let client = Client::builder()
             .connect_timeout(limits.whole)
             .timeout(limits.whole)
-            // Where a redirect leads to is not told the query.
+            // Where a redirect leads to is not given the query.
             .referer(false)
             .redirect(Policy::custom(|attempt| {
                 let previous = attempt.previous().last();

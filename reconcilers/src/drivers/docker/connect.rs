@@ -86,7 +86,7 @@ pub struct TlsFiles {
 ///
 /// The engine may be missing when the service starts and come later, so nothing is decided here
 /// at construction. What is kept holds no socket by itself: after an engine's restart the next
-/// call connects anew.
+/// call connects again.
 #[derive(Debug)]
 pub(super) struct Connection {
     host: DockerHost,

@@ -108,7 +108,7 @@ pub(super) fn network_body(
         ipam: Some(Ipam {
             config: Some(vec![IpamConfig {
                 subnet: Some(subnet.to_string()),
-                // Named, because 20.10 does not tell the gateway of a subnet given without one.
+                // Named, because 20.10 does not report the gateway of a subnet given without one.
                 gateway: Some(gateway.to_string()),
                 ..Default::default()
             }]),
@@ -376,7 +376,7 @@ pub(super) fn image(answer: ImageInspect) -> Result<Image, EngineError> {
     })
 }
 
-/// An image as a listing tells it.
+/// An image as a listing shows it.
 pub(super) fn listed_image(summary: ImageSummary) -> Image {
     Image {
         id: summary.id,
@@ -398,7 +398,7 @@ fn bytes(count: Option<i64>) -> Option<u64> {
     count.and_then(|count| u64::try_from(count).ok())
 }
 
-/// What the engine tells of a pull, its texts cut to a bearable length.
+/// What the engine reports of a pull, its texts cut to a bearable length.
 pub(super) fn pull_event(info: CreateImageInfo) -> Result<PullEvent, EngineError> {
     if let Some(error) = info.error_detail {
         let words = error
@@ -411,7 +411,7 @@ pub(super) fn pull_event(info: CreateImageInfo) -> Result<PullEvent, EngineError
         status: shorten(&info.status.unwrap_or_default(), TEXT_LIMIT),
         id: info.id.map(|id| shorten(&id, ID_LIMIT)),
         current: bytes(detail.current),
-        // Where the registry does not tell it, the engine says -1 or 0.
+        // Where the registry does not report it, the engine says -1 or 0.
         total: bytes(detail.total).filter(|total| *total > 0),
     })
 }

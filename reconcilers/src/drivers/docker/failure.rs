@@ -1,6 +1,6 @@
 //! What an engine's refusal means.
 //!
-//! The engine tells failures apart by status code and, where one code stands for several, by its
+//! The engine reports failures apart by status code and, where one code stands for several, by its
 //! words. The words here are those of Docker Engine 20.10 to 29; a sentence that is not recognised
 //! falls back to what its status code says.
 

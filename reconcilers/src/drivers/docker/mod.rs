@@ -137,7 +137,7 @@ pub trait ContainerEngine: Send + Sync + 'static {
     /// Nothing that happens after this call has returned is missed by a reader that begins to read
     /// soon: the engine keeps its last 256 events (of all kinds and owners) for one that begins late.
     /// The stream ends or fails when the connection is lost, and on network
-    /// connections from time to time by itself; whoever reads it then lists anew before trusting
+    /// connections from time to time by itself; whoever reads it then lists again before trusting
     /// anything. Changes of a container's networks cause no event.
     async fn events(&self, owner: &str) -> Result<EngineStream<EngineEvent>, EngineError>;
 }
@@ -382,7 +382,7 @@ pub struct LogChunk {
     pub bytes: bytes::Bytes,
 }
 
-/// Something happened to an owned container: look at it.
+/// Something happened to an owned container: observe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineEvent {
     /// The uid label of the container.

@@ -126,7 +126,7 @@ impl ContainerEngine for DockerEngine {
             .as_deref()
             .and_then(|text| text.split_once('.'))
             .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
-            .ok_or_else(|| EngineError::Internal("the engine tells no API version".to_owned()))?;
+            .ok_or_else(|| EngineError::Internal("the engine reports no API version".to_owned()))?;
         Ok(EngineInfo {
             version: version.version.unwrap_or_default(),
             api_version,
@@ -316,10 +316,10 @@ impl ContainerEngine for DockerEngine {
         });
         let docker = within(self.call_timeout, self.connection.docker()).await?;
         let docker = request::with_url_safe_credentials(docker);
-        let told = docker
+        let reported = docker
             .create_image(Some(options), None, credentials)
             .boxed();
-        Ok(pull_events(told, self.pull_idle_timeout).boxed())
+        Ok(pull_events(reported, self.pull_idle_timeout).boxed())
     }
 
     async fn read_file(
@@ -350,7 +350,7 @@ impl ContainerEngine for DockerEngine {
         options: &LogOptions,
     ) -> Result<EngineStream<LogChunk>, EngineError> {
         let id = request::word(id)?;
-        // A stream fails late, with its first item; a missing container is told at once.
+        // A stream fails late, with its first item; a missing container is reported at once.
         self.no_such_file(id).await?;
         let docker = within(self.call_timeout, self.connection.docker()).await?;
         let bytes = request::raw(docker, id, &request::log_query(id, options));
@@ -384,7 +384,7 @@ impl ContainerEngine for DockerEngine {
             .system_time
             .as_deref()
             .and_then(Timestamp::parse_rfc3339)
-            .ok_or_else(|| EngineError::Internal("the engine tells no time".to_owned()))?;
+            .ok_or_else(|| EngineError::Internal("the engine reports no time".to_owned()))?;
         let options = EventsOptionsBuilder::default()
             .since(&request::seconds(since))
             .filters(&HashMap::from([
@@ -417,20 +417,23 @@ fn event(
     }))
 }
 
-/// What a pull tells; ends after the first error, or when nothing came for `idle`.
+/// What a pull reports; ends after the first error, or when nothing came for `idle`.
 fn pull_events(
-    told: impl Stream<Item = Result<CreateImageInfo, bollard::errors::Error>> + Unpin + Send + 'static,
+    reported: impl Stream<Item = Result<CreateImageInfo, bollard::errors::Error>>
+    + Unpin
+    + Send
+    + 'static,
     idle: Duration,
 ) -> impl Stream<Item = Result<PullEvent, EngineError>> + Send {
-    futures::stream::unfold(Some(told), move |told| async move {
-        let mut told = told?;
-        let event = match tokio::time::timeout(idle, told.next()).await {
+    futures::stream::unfold(Some(reported), move |reported| async move {
+        let mut reported = reported?;
+        let event = match tokio::time::timeout(idle, reported.next()).await {
             Err(_) => Err(EngineError::Timeout(idle)),
             Ok(None) => return None,
             Ok(Some(Err(error))) => Err(from_pull(error)),
             Ok(Some(Ok(info))) => convert::pull_event(info),
         };
-        let more = event.is_ok().then_some(told);
+        let more = event.is_ok().then_some(reported);
         Some((event, more))
     })
 }

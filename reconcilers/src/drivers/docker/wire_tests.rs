@@ -152,10 +152,10 @@ async fn a_socket_that_nobody_serves_is_unavailable() {
     );
 }
 
-/// Everything a pull tells.
+/// Everything a pull reports.
 async fn pulled(engine: &DockerEngine, reference: &str) -> Vec<Result<PullEvent, EngineError>> {
     match engine.pull(reference, None).await {
-        Ok(told) => told.collect().await,
+        Ok(reported) => reported.collect().await,
         Err(error) => vec![Err(error)],
     }
 }
@@ -180,12 +180,12 @@ async fn l37_an_error_inside_a_pulls_stream_is_its_last_item(
         r#"{"status":"Pulling from agent","id":"1"}"#, r#"{"status":"Pull complete","id":"aa"}"#
     );
     let (engine, _server) = engine(move |_| answer(200, stream.clone()));
-    let told = pulled(&engine, "agent:1").await;
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(told[0].as_ref().unwrap().status, "Pulling from agent");
-    match &told[1] {
-        Err(EngineError::PullRefused(_)) => assert!(refused, "{told:?}"),
-        Err(EngineError::PullFailed(_)) => assert!(!refused, "{told:?}"),
+    let reported = pulled(&engine, "agent:1").await;
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    assert_eq!(reported[0].as_ref().unwrap().status, "Pulling from agent");
+    match &reported[1] {
+        Err(EngineError::PullRefused(_)) => assert!(refused, "{reported:?}"),
+        Err(EngineError::PullFailed(_)) => assert!(!refused, "{reported:?}"),
         other => panic!("{other:?}"),
     }
 }
@@ -194,10 +194,10 @@ async fn l37_an_error_inside_a_pulls_stream_is_its_last_item(
 async fn a_pull_that_is_refused_at_once_says_so() {
     let words = r#"{"message":"manifest for r:5000/a:1 not found: manifest unknown"}"#;
     let (engine, _server) = engine(move |_| answer(404, words));
-    let told = pulled(&engine, "r:5000/a:1").await;
+    let reported = pulled(&engine, "r:5000/a:1").await;
     assert!(
-        matches!(told.as_slice(), [Err(EngineError::PullRefused(_))]),
-        "{told:?}"
+        matches!(reported.as_slice(), [Err(EngineError::PullRefused(_))]),
+        "{reported:?}"
     );
 }
 
@@ -214,21 +214,24 @@ async fn l37_a_pull_tells_each_event_whole_and_bounded() {
     ]
     .join("\r\n");
     let (engine, _server) = engine(move |_| answer(200, stream.clone()));
-    let told: Vec<PullEvent> = pulled(&engine, "agent:1")
+    let reported: Vec<PullEvent> = pulled(&engine, "agent:1")
         .await
         .into_iter()
         .map(Result::unwrap)
         .collect();
-    assert_eq!(told.len(), 6);
+    assert_eq!(reported.len(), 6);
     let progress = |event: &PullEvent| (event.id.clone(), event.current, event.total);
-    assert_eq!(progress(&told[1]), (Some("aa".to_owned()), None, None));
+    assert_eq!(progress(&reported[1]), (Some("aa".to_owned()), None, None));
     assert_eq!(
-        progress(&told[2]),
+        progress(&reported[2]),
         (Some("aa".to_owned()), Some(512), Some(4096))
     );
-    assert_eq!(progress(&told[3]), (Some("bb".to_owned()), Some(512), None));
-    assert!(told[4].status.len() <= 256 && told[4].id.as_ref().unwrap().len() <= 128);
-    assert_eq!(told[5].id, None);
+    assert_eq!(
+        progress(&reported[3]),
+        (Some("bb".to_owned()), Some(512), None)
+    );
+    assert!(reported[4].status.len() <= 256 && reported[4].id.as_ref().unwrap().len() <= 128);
+    assert_eq!(reported[5].id, None);
 }
 
 #[tokio::test]
@@ -274,8 +277,8 @@ async fn a_pull_whose_connection_breaks_is_an_error() {
         response.headers_mut().insert("content-length", promised);
         response
     });
-    let told = pulled(&engine, "agent:1").await;
-    assert!(matches!(told.last(), Some(Err(_))), "{told:?}");
+    let reported = pulled(&engine, "agent:1").await;
+    assert!(matches!(reported.last(), Some(Err(_))), "{reported:?}");
 }
 
 #[tokio::test]
@@ -318,9 +321,10 @@ async fn credentials_arrive_whatever_the_password() {
             username: "alice".to_owned(),
             password: password.to_owned().into(),
         };
-        let told = engine.pull("registry:5000/agent", Some(&credentials)).await;
+        let reported = engine.pull("registry:5000/agent", Some(&credentials)).await;
         assert!(
-            told.unwrap()
+            reported
+                .unwrap()
                 .all(|event| async move { event.is_ok() })
                 .await
         );

@@ -29,7 +29,7 @@ pub trait Registry: Send + Sync + 'static {
     ) -> Result<Vec<String>, RegistryError>;
 }
 
-/// Why a registry did not tell its tags, and what to do.
+/// Why a registry did not list its tags, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("the registry {registry} {problem}")]
 pub struct RegistryError {
@@ -55,16 +55,16 @@ pub enum Problem {
         "refuses to list the tags; check image.registry_username and image.registry_password, which are sent to the registry of image.name only"
     )]
     Unauthorized,
-    /// It has no such repository, or does not tell strangers.
+    /// It has no such repository, or does not show it to strangers.
     #[error(
-        "has no such repository, or does not tell who asks; check image.name and image.registry_username"
+        "has no such repository, or does not show it to this account; check image.name and image.registry_username"
     )]
     NotFound,
     /// It was asked too often.
     #[error("was asked too often; try again later")]
     TooOften,
     /// Another status.
-    #[error("answered with status {0}; try again, and look into its log")]
+    #[error("answered with status {0}; try again, and check its log")]
     Status(u16),
     /// Something else than the protocol says.
     #[error("answered with {0}; check that image.name names an OCI registry")]

@@ -13,7 +13,7 @@ pub(super) struct Page {
     /// What is a tag; the rest can be neither pulled nor shown.
     pub(super) tags: Vec<String>,
     /// How many there were, tags or not.
-    pub(super) told: usize,
+    pub(super) listed: usize,
 }
 
 /// Reads a page. After `most` entries it only counts.
@@ -80,16 +80,16 @@ impl<'de> Visitor<'de> for Tags {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Page, A::Error> {
         let mut page = Page::default();
-        while page.told < self.0
+        while page.listed < self.0
             && let Some(tag) = all.next_element::<Cow<'de, str>>()?
         {
-            page.told += 1;
+            page.listed += 1;
             if is_tag(&tag) {
                 page.tags.push(tag.into_owned());
             }
         }
         while all.next_element::<IgnoredAny>()?.is_some() {
-            page.told += 1;
+            page.listed += 1;
         }
         Ok(page)
     }
@@ -103,9 +103,9 @@ mod tests {
     fn no_more_is_kept_than_may_be() {
         let body = br#"{"x":[1],"tags":["a","b c","d","e"],"name":"n"}"#;
         let page = read(body, 4).unwrap();
-        assert_eq!((page.tags.len(), page.told), (3, 4));
+        assert_eq!((page.tags.len(), page.listed), (3, 4));
         let page = read(body, 1).unwrap();
-        assert_eq!((page.tags.len(), page.told), (1, 4));
+        assert_eq!((page.tags.len(), page.listed), (1, 4));
         assert!(read(br#"{"tags":[]}x"#, 1).is_err());
     }
 }

@@ -120,15 +120,15 @@ impl Asking<'_> {
         limits: Limits,
     ) -> Result<Vec<String>, Problem> {
         let mut url = self.first(image)?;
-        let (mut seen, mut tags, mut told) = (HashSet::new(), BTreeSet::new(), 0_usize);
+        let (mut seen, mut tags, mut listed) = (HashSet::new(), BTreeSet::new(), 0_usize);
         while seen.insert(url.clone()) {
             if seen.len() > limits.pages {
                 return Err(Problem::TooMuch("too many pages"));
             }
-            let (page, next) = self.page(image, &url, limits.tags - told).await?;
+            let (page, next) = self.page(image, &url, limits.tags - listed).await?;
             // Also the same one again, and what is none, is work.
-            told += page.told;
-            if told > limits.tags {
+            listed += page.listed;
+            if listed > limits.tags {
                 return Err(Problem::TooMuch("too many tags"));
             }
             tags.extend(page.tags);

@@ -29,7 +29,7 @@ pub enum Action {
         /// What is remembered from now on.
         facts: Box<RolloutFacts>,
         /// In words; `None`: not worth telling.
-        told: Option<String>,
+        note: Option<String>,
     },
     /// Gives a batch of users the new image, all or none: a service that is killed in between makes no
     /// other batches of what is left.
@@ -90,7 +90,7 @@ impl Action {
     /// Whether it is worth an event.
     pub fn is_event(&self) -> bool {
         match self {
-            Self::Remember { told, .. } => told.is_some(),
+            Self::Remember { note, .. } => note.is_some(),
             Self::StartPull { .. }
             | Self::Move { .. }
             | Self::PutBack { .. }
@@ -126,7 +126,7 @@ impl std::fmt::Display for Action {
         };
         match self {
             Self::StartPull { reference, .. } => write!(f, "pull {reference}"),
-            Self::Remember { told, .. } => f.write_str(told.as_deref().unwrap_or("remember")),
+            Self::Remember { note, .. } => f.write_str(note.as_deref().unwrap_or("remember")),
             Self::Move { names, image, .. } => {
                 write!(f, "move {} to {}", names.join(", "), image.reference)
             }

@@ -1,4 +1,4 @@
-//! What became of the users under way, as far as their containers' statuses tell.
+//! What became of the users under way, as far as their containers' statuses show.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ impl View<'_> {
             (TargetState::Moving, Verdict::Bad(why)) => {
                 Some(self.put_back(target, TargetState::PuttingBack, &why))
             }
-            // What is told is why it failed; that it is back does not mend it.
+            // What is shown is why it failed; that it is back does not mend it.
             (TargetState::PuttingBack, Verdict::Good | Verdict::Bad(_)) => {
                 Some(self.finish(target, TargetState::Failed, &target.message))
             }
@@ -100,7 +100,7 @@ impl View<'_> {
             return Verdict::Wait;
         };
         match ready.status {
-            // Nobody could look: that says nothing about the image.
+            // Nobody could observe: that says nothing about the image.
             ConditionStatus::Unknown => Verdict::Wait,
             ConditionStatus::True => Verdict::Good,
             ConditionStatus::False if ready.reason == Reason::PausedByOperator => Verdict::Wait,
@@ -108,7 +108,7 @@ impl View<'_> {
                 Verdict::Bad(format!("{}: {}", ready.reason, ready.message))
             }
             ConditionStatus::False => {
-                // Time during which nobody could look does not count.
+                // Time during which nobody could observe does not count.
                 let since = moved_at.max(ready.last_transition_at);
                 let limit = self.row.health_timeout + GRACE;
                 if self.now.since(since) <= limit {

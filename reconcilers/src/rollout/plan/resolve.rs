@@ -12,19 +12,19 @@ use crate::runtime::Plan;
 use crate::shared::pulls::{self, PullState};
 
 impl View<'_> {
-    pub(super) fn resolve(&self, sight: Option<&ObservedImage>) -> Plan<Action> {
+    pub(super) fn resolve(&self, observed: Option<&ObservedImage>) -> Plan<Action> {
         let reference = &self.row.reference;
-        let Some(sight) = sight else {
+        let Some(observed) = observed else {
             return self.wait();
         };
-        let there = match &sight.there {
+        let there = match &observed.there {
             Ok(there) => there.as_ref(),
             Err(why) => {
                 let condition = Condition::unknown(Reason::EngineUnavailable, why);
                 return Plan::say(condition).waiting_for(Kind::Engine, &engine_uid(), ENGINE_NAME);
             }
         };
-        if sight.policy == PullPolicy::Never {
+        if observed.policy == PullPolicy::Never {
             return match there {
                 Some(found) => self.resolved(found, ""),
                 None => Plan::say(Condition::not_ready(
@@ -35,17 +35,17 @@ impl View<'_> {
             };
         }
         // A digest that is there is as new as it ever gets.
-        let newest = sight.fixed && there.is_some();
+        let newest = observed.fixed && there.is_some();
         let pull_wanted = match self.row.kind {
             RolloutKind::Upgrade => !newest,
             RolloutKind::Migrate => {
-                there.is_none() || (sight.policy == PullPolicy::Always && !newest)
+                there.is_none() || (observed.policy == PullPolicy::Always && !newest)
             }
         };
-        match (there, &sight.pull) {
+        match (there, &observed.pull) {
             (Some(found), _) if !pull_wanted => self.resolved(found, ""),
             // One that somebody else asked for is joined, so that its end, whichever, is this one's.
-            _ if !sight.asked => self.pull(),
+            _ if !observed.asked => self.pull(),
             (_, PullState::Running) => Plan::say(Condition::not_ready(
                 Reason::ImagePulling,
                 format!("pulling {reference}"),
@@ -72,7 +72,7 @@ impl View<'_> {
                     refused: false,
                     ..
                 },
-            ) if sight.policy == PullPolicy::Missing => {
+            ) if observed.policy == PullPolicy::Missing => {
                 let note = format!(
                     "{reference} could not be pulled: {message}, the engine's own copy was used"
                 );
@@ -127,10 +127,10 @@ impl View<'_> {
             message: note.to_owned(),
             ..self.row.facts.clone()
         };
-        let told = match note {
+        let said = match note {
             "" => format!("{} is {}", self.row.reference, found.id),
             note => format!("{note}: {}", found.id),
         };
-        self.act(vec![self.remember(facts, Some(told))])
+        self.act(vec![self.remember(facts, Some(said))])
     }
 }

@@ -7,7 +7,7 @@ use schema::condition::{ConditionStatus, Reason};
 use schema::ids::Generation;
 use tokio::time::Instant;
 
-use super::support::{Fault, Rig, Thing, World, key, pass_time, quick_backoff, settings};
+use super::support::{Fault, Thing, World, Yard, key, pass_time, quick_backoff, settings};
 use crate::runtime::ErrorClass::{Conflict, Terminal, Transient};
 use crate::runtime::controller::{Settings, WorldEvent};
 
@@ -19,29 +19,29 @@ fn one(desired: i64, actual: i64) -> World {
 async fn a_passing_failure_is_told_and_retried_until_it_passes() {
     let world = one(1, 0);
     world.apply_fault("a", Fault::Fail(Transient), 3);
-    let rig = Rig::new(world);
-    rig.until("failed", |rig| rig.store.status("a").failures == 1)
+    let yard = Yard::new(world);
+    yard.until("failed", |yard| yard.store.status("a").failures == 1)
         .await;
-    let status = rig.store.status("a");
+    let status = yard.store.status("a");
     assert_eq!(
         status.observed_generation,
         Generation(1),
         "seen, and failed"
     );
-    assert_eq!(status.next_attempt_at, rig.handle.next_attempt("a"));
+    assert_eq!(status.next_attempt_at, yard.handle.next_attempt("a"));
     assert!(status.next_attempt_at.is_some());
-    let ready = rig.store.ready("a").unwrap();
+    let ready = yard.store.ready("a").unwrap();
     assert_eq!(
         (ready.status, ready.reason),
         (ConditionStatus::False, Reason::EngineUnavailable)
     );
     assert_eq!(ready.message, "as scripted");
-    assert_eq!((rig.summary().failing, rig.summary().not_ready), (1, 1));
-    rig.until_ready("a").await;
-    assert_eq!(rig.world.passes("a"), 5);
-    let status = rig.store.status("a");
+    assert_eq!((yard.summary().failing, yard.summary().not_ready), (1, 1));
+    yard.until_ready("a").await;
+    assert_eq!(yard.world.passes("a"), 5);
+    let status = yard.store.status("a");
     assert_eq!((status.failures, status.next_attempt_at), (0, None));
-    let failed: Vec<_> = rig
+    let failed: Vec<_> = yard
         .store
         .state()
         .events
@@ -56,16 +56,16 @@ async fn a_passing_failure_is_told_and_retried_until_it_passes() {
 async fn a_failed_observation_makes_ready_unknown_and_counts_as_seen() {
     let world = one(1, 1);
     world.observe_fault("a", Fault::Fail(Transient), 200);
-    let rig = Rig::new(world);
-    rig.until("failed", |rig| rig.store.status("a").failures == 1)
+    let yard = Yard::new(world);
+    yard.until("failed", |yard| yard.store.status("a").failures == 1)
         .await;
-    let ready = rig.store.ready("a").unwrap();
+    let ready = yard.store.ready("a").unwrap();
     assert_eq!(
         (ready.status, ready.reason),
         (ConditionStatus::Unknown, Reason::EngineUnavailable)
     );
-    rig.until("seen", |rig| {
-        rig.store.status("a").observed_generation == Generation(1)
+    yard.until("seen", |yard| {
+        yard.store.status("a").observed_generation == Generation(1)
     })
     .await;
 }
@@ -74,42 +74,42 @@ async fn a_failed_observation_makes_ready_unknown_and_counts_as_seen() {
 async fn events_poll_and_resync_do_not_defeat_the_backoff() {
     let world = one(1, 1);
     world.observe_fault("a", Fault::Fail(Transient), 10_000);
-    let rig = Rig::new(world);
+    let yard = Yard::new(world);
     // The status cannot be saved at first, so the key stays dirty and every poll reports it.
-    rig.store.saves_broken.store(true, SeqCst);
+    yard.store.saves_broken.store(true, SeqCst);
     for round in 0..3600 {
-        rig.event(WorldEvent::Key(key("a")));
-        rig.ringer.as_ref().unwrap().ring();
+        yard.event(WorldEvent::Key(key("a")));
+        yard.ringer.as_ref().unwrap().ring();
         pass_time(1.0).await;
         if round == 1800 {
-            rig.store.saves_broken.store(false, SeqCst);
+            yard.store.saves_broken.store(false, SeqCst);
         }
     }
     // Full jitter halves the delays: about 20 attempts to reach the cap and 24 more in the hour.
-    assert!(rig.world.passes("a") < 60, "{}", rig.world.passes("a"));
-    assert!(rig.world.passes("a") > 10);
+    assert!(yard.world.passes("a") < 60, "{}", yard.world.passes("a"));
+    assert!(yard.world.passes("a") > 10);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_generation_or_a_retry_cuts_the_backoff_short() {
     let world = one(1, 1);
     world.observe_fault("a", Fault::Fail(Transient), 1_000);
-    let rig = Rig::with(world, quick_backoff(3000, 3000));
-    rig.until("failed", |rig| rig.store.status("a").failures == 1)
+    let yard = Yard::with(world, quick_backoff(3000, 3000));
+    yard.until("failed", |yard| yard.store.status("a").failures == 1)
         .await;
     pass_time(100.0).await;
-    assert_eq!(rig.world.passes("a"), 1);
-    rig.change("a", 2);
-    rig.until("tried again", |rig| rig.store.status("a").failures == 2)
+    assert_eq!(yard.world.passes("a"), 1);
+    yard.change("a", 2);
+    yard.until("tried again", |yard| yard.store.status("a").failures == 2)
         .await;
-    assert_eq!(rig.store.status("a").observed_generation, Generation(2));
-    rig.handle.retry("a");
-    rig.until("tried again", |rig| rig.store.status("a").failures == 3)
+    assert_eq!(yard.store.status("a").observed_generation, Generation(2));
+    yard.handle.retry("a");
+    yard.until("tried again", |yard| yard.store.status("a").failures == 3)
         .await;
-    rig.world.state().observe_faults.clear();
+    yard.world.state().observe_faults.clear();
     let started = Instant::now();
-    rig.handle.retry("a");
-    rig.until_ready("a").await;
+    yard.handle.retry("a");
+    yard.until_ready("a").await;
     assert!(started.elapsed() < Duration::from_secs(1));
 }
 
@@ -121,24 +121,24 @@ async fn l55_a_panic_in_a_pass_is_a_failure_of_that_object_only() {
             "observe" => world.observe_fault("a", Fault::Panic, 1),
             _ => world.apply_fault("a", Fault::Panic, 1),
         }
-        let rig = Rig::with(
+        let yard = Yard::with(
             world,
             Settings {
                 workers: 1,
                 ..settings()
             },
         );
-        rig.until("told", |rig| {
-            rig.store.ready_reason("a") == Some(Reason::Panicked)
+        yard.until("told", |yard| {
+            yard.store.ready_reason("a") == Some(Reason::Panicked)
         })
         .await;
-        let message = rig.store.ready("a").unwrap().message;
+        let message = yard.store.ready("a").unwrap().message;
         assert!(
             !message.contains("as scripted"),
             "the text of a panic stays in the log: {message}"
         );
-        rig.until_ready("b").await;
-        rig.until_ready("a").await;
+        yard.until_ready("b").await;
+        yard.until_ready("a").await;
     }
 }
 
@@ -146,13 +146,13 @@ async fn l55_a_panic_in_a_pass_is_a_failure_of_that_object_only() {
 async fn a_conflict_is_looked_at_again_at_once_and_is_no_failure() {
     let world = one(1, 0);
     world.apply_fault("a", Fault::Fail(Conflict), 10);
-    let rig = Rig::new(world);
+    let yard = Yard::new(world);
     let started = Instant::now();
-    rig.until_ready("a").await;
+    yard.until_ready("a").await;
     assert!(started.elapsed() < Duration::from_secs(1));
-    assert_eq!(rig.world.passes("a"), 12);
+    assert_eq!(yard.world.passes("a"), 12);
     assert!(
-        rig.store
+        yard.store
             .state()
             .events
             .iter()
@@ -164,83 +164,89 @@ async fn a_conflict_is_looked_at_again_at_once_and_is_no_failure() {
 async fn endless_conflicts_are_a_failure() {
     let world = one(1, 0);
     world.apply_fault("a", Fault::Fail(Conflict), 1_000);
-    let rig = Rig::with(world, quick_backoff(100, 300));
-    rig.until("failed", |rig| rig.store.status("a").failures == 1)
+    let yard = Yard::with(world, quick_backoff(100, 300));
+    yard.until("failed", |yard| yard.store.status("a").failures == 1)
         .await;
-    assert_eq!(rig.world.passes("a"), 11);
+    assert_eq!(yard.world.passes("a"), 11);
     pass_time(600.0).await;
-    assert!(rig.world.passes("a") < 40);
+    assert!(yard.world.passes("a") < 40);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_terminal_failure_waits_for_the_resync_or_a_new_generation() {
     let world = one(1, 0);
     world.apply_fault("a", Fault::Fail(Terminal), 3);
-    let rig = Rig::new(world);
-    rig.until("failed", |rig| rig.store.status("a").failures == 1)
+    let yard = Yard::new(world);
+    yard.until("failed", |yard| yard.store.status("a").failures == 1)
         .await;
-    let status = rig.store.status("a");
+    let status = yard.store.status("a");
     assert_eq!(status.next_attempt_at, None);
-    assert_eq!(rig.store.ready_reason("a"), Some(Reason::InvalidSettings));
+    assert_eq!(yard.store.ready_reason("a"), Some(Reason::InvalidSettings));
     for _ in 0..40 {
-        rig.event(WorldEvent::Key(key("a")));
-        rig.ringer.as_ref().unwrap().ring();
+        yard.event(WorldEvent::Key(key("a")));
+        yard.ringer.as_ref().unwrap().ring();
         pass_time(1.0).await;
     }
-    assert_eq!(rig.world.passes("a"), 1);
-    let writes = (rig.store.saves.load(SeqCst), rig.store.state().events.len());
-    rig.until("the resync tries", |rig| rig.world.passes("a") == 2)
+    assert_eq!(yard.world.passes("a"), 1);
+    let writes = (
+        yard.store.saves.load(SeqCst),
+        yard.store.state().events.len(),
+    );
+    yard.until("the resync tries", |yard| yard.world.passes("a") == 2)
         .await;
     pass_time(1.0).await;
     assert_eq!(
         writes,
-        (rig.store.saves.load(SeqCst), rig.store.state().events.len()),
+        (
+            yard.store.saves.load(SeqCst),
+            yard.store.state().events.len()
+        ),
         "no news"
     );
-    rig.change("a", 1);
-    rig.until("the change tries", |rig| rig.world.passes("a") == 3)
+    yard.change("a", 1);
+    yard.until("the change tries", |yard| yard.world.passes("a") == 3)
         .await;
-    rig.until("seen", |rig| {
-        rig.store.status("a").observed_generation == Generation(2)
+    yard.until("seen", |yard| {
+        yard.store.status("a").observed_generation == Generation(2)
     })
     .await;
-    assert_eq!(rig.store.status("a").failures, 1);
-    rig.until_ready("a").await;
+    assert_eq!(yard.store.status("a").failures, 1);
+    yard.until_ready("a").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_hangs_is_cancelled_and_retried() {
     let world = one(1, 0);
     world.apply_fault("a", Fault::Hang, 1);
-    let rig = Rig::new(world);
+    let yard = Yard::new(world);
     let started = Instant::now();
-    rig.until("failed", |rig| rig.store.status("a").failures == 1)
+    yard.until("failed", |yard| yard.store.status("a").failures == 1)
         .await;
     assert_eq!(started.elapsed().as_secs(), 20);
     assert_eq!(
-        rig.store.ready("a").unwrap().message,
+        yard.store.ready("a").unwrap().message,
         "Advance took longer than 20 s"
     );
-    rig.until_ready("a").await;
+    yard.until_ready("a").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_observation_that_hangs_is_cancelled_and_retried() {
     let world = one(1, 1);
     world.observe_fault("a", Fault::Hang, 1);
-    let rig = Rig::new(world);
+    let yard = Yard::new(world);
     let started = Instant::now();
-    rig.until("failed", |rig| rig.store.status("a").failures == 1)
+    yard.until("failed", |yard| yard.store.status("a").failures == 1)
         .await;
     assert_eq!(started.elapsed().as_secs(), 60);
-    rig.until_ready("a").await;
+    yard.until_ready("a").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pass_has_a_deadline_over_all_its_steps() {
     let world = one(100, 0);
     world.apply_fault("a", Fault::Slow(Duration::from_secs(15)), 100);
-    let rig = Rig::with(
+    let yard = Yard::with(
         world,
         Settings {
             pass_deadline: Duration::from_secs(100),
@@ -248,28 +254,30 @@ async fn a_pass_has_a_deadline_over_all_its_steps() {
         },
     );
     let started = Instant::now();
-    rig.until("failed", |rig| rig.store.status("a").failures == 1)
+    yard.until("failed", |yard| yard.store.status("a").failures == 1)
         .await;
     assert_eq!(started.elapsed().as_secs(), 100);
     assert_eq!(
-        rig.store.ready("a").unwrap().message,
+        yard.store.ready("a").unwrap().message,
         "the pass took longer than 100 s"
     );
-    assert_eq!(rig.world.actual("a"), 6, "what was done stays done");
-    rig.until("it goes on from there", |rig| rig.world.actual("a") > 6)
+    assert_eq!(yard.world.actual("a"), 6, "what was done stays done");
+    yard.until("it goes on from there", |yard| yard.world.actual("a") > 6)
         .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_delays_but_loses_nothing() {
-    let rig = Rig::new(one(1, 0));
-    rig.store.saves_broken.store(true, SeqCst);
-    rig.until("healed although unsaved", |rig| rig.world.actual("a") == 1)
-        .await;
+    let yard = Yard::new(one(1, 0));
+    yard.store.saves_broken.store(true, SeqCst);
+    yard.until("healed although unsaved", |yard| {
+        yard.world.actual("a") == 1
+    })
+    .await;
     pass_time(30.0).await;
-    assert!(rig.world.passes("a") < 20, "backs off");
-    rig.store.saves_broken.store(false, SeqCst);
-    rig.until_ready("a").await;
+    assert!(yard.world.passes("a") < 20, "backs off");
+    yard.store.saves_broken.store(false, SeqCst);
+    yard.until_ready("a").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,7 +290,7 @@ async fn one_failing_object_does_not_hold_up_the_others() {
         .collect();
     let world = World::with(&named);
     world.apply_fault("bad", Fault::Hang, 1_000);
-    let rig = Rig::with(
+    let yard = Yard::with(
         world,
         Settings {
             workers: 2,
@@ -290,8 +298,8 @@ async fn one_failing_object_does_not_hold_up_the_others() {
         },
     );
     let started = Instant::now();
-    rig.until("the others are ready", |rig| rig.summary().ready == 50)
+    yard.until("the others are ready", |yard| yard.summary().ready == 50)
         .await;
     assert!(started.elapsed() < Duration::from_secs(1));
-    assert_eq!(rig.world.state().overlaps, 0);
+    assert_eq!(yard.world.state().overlaps, 0);
 }

@@ -1,4 +1,4 @@
-//! L55, L57: what is dead, deaf or has panicked shows in the summary.
+//! L55, L57: what is dead, degraded or has panicked shows in the summary.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::runtime::controller::{Settings, WorldEvent};
 async fn l55_panics_are_counted_and_told_until_a_pass_succeeds() {
     let world = World::with(&[("a", Thing::new(1, 1))]);
     world.observe_fault("a", Fault::Panic, 2);
-    let rig = Rig::new(world);
-    rig.until("panicked", |rig| {
-        rig.store.ready_reason("a") == Some(Reason::Panicked)
+    let yard = Yard::new(world);
+    yard.until("panicked", |yard| {
+        yard.store.ready_reason("a") == Some(Reason::Panicked)
     })
     .await;
-    let summary = rig.summary();
+    let summary = yard.summary();
     assert_eq!((summary.live.panicked, summary.live.panics), (1, 1));
     assert!(summary.live.last_panic_at.is_some());
-    assert_eq!(rig.handle.next_look("a").unwrap().by, LookBy::Timer);
-    rig.until_ready("a").await;
-    let summary = rig.summary();
+    assert_eq!(yard.handle.next_look("a").unwrap().by, LookBy::Timer);
+    yard.until_ready("a").await;
+    let summary = yard.summary();
     assert_eq!((summary.live.panicked, summary.live.panics), (0, 2));
-    assert_eq!(rig.handle.next_look("a").unwrap().by, LookBy::Resync);
+    assert_eq!(yard.handle.next_look("a").unwrap().by, LookBy::Resync);
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,60 +40,60 @@ async fn l55_hung_workers_are_a_stuck_reconciler_while_keys_wait() {
         pass_deadline: day,
         ..settings()
     };
-    let rig = Rig::with(world, settings);
+    let yard = Yard::with(world, settings);
     pass_time(100.0).await;
-    assert_eq!(rig.summary().live.stuck_since, None, "slow is not stuck");
+    assert_eq!(yard.summary().live.stuck_since, None, "slow is not stuck");
     pass_time(100.0).await;
-    let summary = rig.summary();
+    let summary = yard.summary();
     assert!(summary.live.stuck_since.is_some(), "{summary:?}");
     assert!(summary.live.stuck.unwrap().contains("keys wait"));
-    rig.store.state().pauses.all = true;
+    yard.store.state().pauses.all = true;
     pass_time(3.0).await;
-    assert_eq!(rig.summary().live.stuck_since, None, "paused is not stuck");
-    assert_eq!(rig.handle.next_look("b").unwrap().by, LookBy::Resume);
+    assert_eq!(yard.summary().live.stuck_since, None, "paused is not stuck");
+    assert_eq!(yard.handle.next_look("b").unwrap().by, LookBy::Resume);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_of_the_store_is_no_stuck_reconciler() {
     for from_the_start in [true, false] {
         let world = World::with(&[("a", Thing::new(1, 1))]);
-        let rig = Rig::new(world);
+        let yard = Yard::new(world);
         if !from_the_start {
-            rig.until_ready("a").await;
+            yard.until_ready("a").await;
         }
-        rig.store.broken.store(true, SeqCst);
-        rig.world.state().keys_faults.extend(std::iter::repeat_n(
+        yard.store.broken.store(true, SeqCst);
+        yard.world.state().keys_faults.extend(std::iter::repeat_n(
             Fault::Fail(ErrorClass::Transient),
             10_000,
         ));
-        rig.event(WorldEvent::Key(key("a")));
+        yard.event(WorldEvent::Key(key("a")));
         for minute in 0..30 {
             pass_time(60.0).await;
-            let summary = rig.summary();
+            let summary = yard.summary();
             assert!(summary.live.store_error.is_some());
             assert_eq!(summary.live.stuck, None, "after {minute} minutes");
         }
         // The store is back; the listing fails for some reason of its own.
-        rig.store.broken.store(false, SeqCst);
+        yard.store.broken.store(false, SeqCst);
         pass_time(10.0).await;
-        assert_eq!(rig.summary().live.stuck, None);
+        assert_eq!(yard.summary().live.stuck, None);
         pass_time(600.0).await;
-        assert!(rig.summary().live.stuck.unwrap().contains("listed"));
+        assert!(yard.summary().live.stuck.unwrap().contains("listed"));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn l57_lost_events_show_until_they_are_heard_again() {
-    let rig = Rig::new(World::with(&[("a", Thing::new(1, 1))]));
-    rig.until_ready("a").await;
+    let yard = Yard::new(World::with(&[("a", Thing::new(1, 1))]));
+    yard.until_ready("a").await;
     for (event, lost) in [
         (WorldEvent::Lost, true),
         (WorldEvent::Reconnected, false),
         (WorldEvent::Lost, true),
         (WorldEvent::Key(key("a")), false),
     ] {
-        rig.event(event);
+        yard.event(event);
         pass_time(0.1).await;
-        assert_eq!(rig.summary().live.events_lost, lost);
+        assert_eq!(yard.summary().live.events_lost, lost);
     }
 }

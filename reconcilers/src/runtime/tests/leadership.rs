@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use schema::ids::{Epoch, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use super::support::{Fault, MemoryStore, Rig, Thing, TokioClock, World, key, pass_time, settings};
+use super::support::{
+    Fault, MemoryStore, Thing, TokioClock, World, Yard, key, pass_time, settings,
+};
 use crate::runtime::StoreError;
 use crate::runtime::clock::{ManualClock, SharedClock};
 use crate::runtime::controller::WorldEvent;
@@ -104,24 +106,24 @@ fn replica(
     store: &Arc<MemoryStore>,
     row: &Arc<MemoryLease>,
     clock: &SharedClock,
-) -> Rig {
+) -> Yard {
     let (leadership, keeper) = lease(
         row.clone(),
         name.to_owned(),
         LeaseTiming::default(),
         clock.clone(),
     );
-    let mut rig = Rig::led(
+    let mut yard = Yard::led(
         world.clone(),
         store.clone(),
         settings(),
         leadership,
         clock.clone(),
     );
-    let shutdown = rig.supervisor.shutdown();
-    rig.supervisor
+    let shutdown = yard.supervisor.shutdown();
+    yard.supervisor
         .spawn("lease", async move { Ok(keeper.run(shutdown).await?) });
-    rig
+    yard
 }
 
 struct Setting {
@@ -142,7 +144,7 @@ fn setting(thing: Thing) -> Setting {
 }
 
 impl Setting {
-    fn replica(&self, name: &str) -> Rig {
+    fn replica(&self, name: &str) -> Yard {
         replica(name, &self.world, &self.store, &self.row, &self.clock)
     }
 }
@@ -169,7 +171,7 @@ async fn a_standby_does_nothing_and_takes_over_when_the_leader_leaves() {
         .unwrap();
     assert_eq!(set.row.holder(), None, "given back");
     second
-        .until("took over", |rig| rig.summary().live.leader)
+        .until("took over", |yard| yard.summary().live.leader)
         .await;
     set.world.change("a", 2);
     second.until_ready("a").await;
@@ -189,7 +191,7 @@ async fn a_leader_that_died_is_replaced_within_its_lease() {
     drop(first);
     let started = tokio::time::Instant::now();
     second
-        .until("took over", |rig| rig.summary().live.leader)
+        .until("took over", |yard| yard.summary().live.leader)
         .await;
     let elapsed = started.elapsed().as_secs();
     assert!((10..=20).contains(&elapsed), "{elapsed}");
@@ -200,13 +202,13 @@ async fn l56_a_lease_lost_in_the_middle_of_a_pass_stops_it_before_the_next_step(
     let set = setting(Thing::new(10, 0));
     set.world
         .apply_fault("a", Fault::Slow(Duration::from_secs(7)), 10);
-    let rig = set.replica("first");
-    rig.until("under way", |rig| rig.world.actual("a") == 1)
+    let yard = set.replica("first");
+    yard.until("under way", |yard| yard.world.actual("a") == 1)
         .await;
     // Renewed at 5 s for the last time, so over at 20 s, in the middle of the third step.
     set.row.hanging.store(true, SeqCst);
     let saves = set.store.saves.load(SeqCst);
-    let error = rig
+    let error = yard
         .supervisor
         .wait(Duration::from_secs(10))
         .await
@@ -231,10 +233,10 @@ async fn l56_what_was_observed_under_a_lost_lease_is_not_saved() {
     let set = setting(Thing::new(1, 1));
     set.world
         .observe_fault("a", Fault::Slow(Duration::from_secs(20)), 1);
-    let rig = set.replica("first");
+    let yard = set.replica("first");
     pass_time(1.0).await;
     set.row.hanging.store(true, SeqCst);
-    assert!(rig.supervisor.wait(Duration::from_secs(10)).await.is_err());
+    assert!(yard.supervisor.wait(Duration::from_secs(10)).await.is_err());
     assert_eq!(set.world.passes("a"), 1);
     assert_eq!(set.store.saves.load(SeqCst), 0);
 }
@@ -264,11 +266,11 @@ async fn l56_a_lease_that_nobody_renews_ends_at_its_time() {
 #[tokio::test(start_paused = true)]
 async fn a_stolen_lease_ends_the_process() {
     let set = setting(Thing::new(1, 1));
-    let rig = set.replica("first");
-    rig.until_ready("a").await;
+    let yard = set.replica("first");
+    yard.until_ready("a").await;
     set.row.steal();
     let started = tokio::time::Instant::now();
-    let error = rig
+    let error = yard
         .supervisor
         .wait(Duration::from_secs(10))
         .await
@@ -285,13 +287,13 @@ async fn a_stolen_lease_ends_the_process() {
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_fails_for_a_while_costs_nothing() {
     let set = setting(Thing::new(1, 1));
-    let rig = set.replica("first");
-    rig.until_ready("a").await;
+    let yard = set.replica("first");
+    yard.until_ready("a").await;
     set.row.broken.store(true, SeqCst);
     pass_time(8.0).await;
     set.row.broken.store(false, SeqCst);
     pass_time(60.0).await;
-    assert!(rig.summary().live.leader);
+    assert!(yard.summary().live.leader);
     assert_eq!(set.row.row.lock().unwrap().epoch, 1);
 }
 
@@ -329,15 +331,15 @@ async fn the_lease_is_kept_until_the_last_pass_has_ended() {
     let set = setting(Thing::new(2, 0));
     set.world
         .apply_fault("a", Fault::Slow(Duration::from_secs(6)), 2);
-    let rig = set.replica("first");
+    let yard = set.replica("first");
     pass_time(1.0).await;
-    rig.supervisor.shutdown().cancel();
+    yard.supervisor.shutdown().cancel();
     let row = set.row.clone();
     let watch = async {
         pass_time(4.0).await;
         assert_eq!(row.holder().as_deref(), Some("first"));
     };
-    let (ended, ()) = tokio::join!(rig.supervisor.wait(Duration::from_secs(10)), watch);
+    let (ended, ()) = tokio::join!(yard.supervisor.wait(Duration::from_secs(10)), watch);
     ended.unwrap();
     assert_eq!(set.row.holder(), None);
     assert_eq!(
@@ -360,10 +362,10 @@ async fn l55_a_worker_that_dies_ends_the_process() {
     let set = setting(Thing::new(1, 1));
     let broken = Arc::new(Broken(AtomicBool::new(false), TokioClock::shared()));
     let clock: SharedClock = broken.clone();
-    let rig = replica("first", &set.world, &set.store, &set.row, &clock);
-    rig.until_ready("a").await;
+    let yard = replica("first", &set.world, &set.store, &set.row, &clock);
+    yard.until_ready("a").await;
     broken.0.store(true, SeqCst);
-    let error = rig
+    let error = yard
         .supervisor
         .wait(Duration::from_secs(10))
         .await

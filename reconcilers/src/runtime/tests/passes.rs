@@ -6,20 +6,20 @@ use std::time::Duration;
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason, find};
 use schema::ids::Generation;
 
-use super::support::{Fault, MemoryStore, Rig, Thing, World, key, pass_time, settings};
+use super::support::{Fault, MemoryStore, Thing, World, Yard, key, pass_time, settings};
 use crate::runtime::controller::{Settings, WorldEvent};
 use crate::runtime::{ErrorClass, Requeue};
 
 #[tokio::test(start_paused = true)]
 async fn progress_is_verified_by_an_empty_plan_before_it_is_ready() {
-    let rig = Rig::new(World::with(&[("a", Thing::new(3, 0))]));
-    rig.until_ready("a").await;
-    assert_eq!(rig.world.actual("a"), 3);
-    assert_eq!(rig.world.passes("a"), 2, "one that did, one that verified");
-    let status = rig.store.status("a");
+    let yard = Yard::new(World::with(&[("a", Thing::new(3, 0))]));
+    yard.until_ready("a").await;
+    assert_eq!(yard.world.actual("a"), 3);
+    assert_eq!(yard.world.passes("a"), 2, "one that did, one that verified");
+    let status = yard.store.status("a");
     assert_eq!(status.observed_generation, Generation(1));
     assert_eq!(status.conditions[0].observed_generation, Generation(1));
-    let actions: Vec<String> = rig
+    let actions: Vec<String> = yard
         .store
         .state()
         .events
@@ -33,9 +33,9 @@ async fn progress_is_verified_by_an_empty_plan_before_it_is_ready() {
 async fn l59_ready_is_not_believed_while_something_is_to_do() {
     let mut thing = Thing::new(1, 0);
     thing.claims = vec![Condition::ready(Reason::Running, "so I say")];
-    let rig = Rig::new(World::with(&[("a", thing)]));
-    rig.until_ready("a").await;
-    let said: Vec<(ConditionStatus, Reason)> = rig
+    let yard = Yard::new(World::with(&[("a", thing)]));
+    yard.until_ready("a").await;
+    let said: Vec<(ConditionStatus, Reason)> = yard
         .store
         .state()
         .history
@@ -53,31 +53,31 @@ async fn l59_ready_is_not_believed_while_something_is_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn l58_a_hundred_passes_over_what_is_as_desired_write_nothing() {
-    let rig = Rig::new(World::with(&[
+    let yard = Yard::new(World::with(&[
         ("a", Thing::new(3, 0)),
         ("b", Thing::new(1, 1)),
     ]));
-    rig.until_ready("a").await;
-    rig.until_ready("b").await;
+    yard.until_ready("a").await;
+    yard.until_ready("b").await;
     let before = (
-        rig.store.saves.load(SeqCst),
-        rig.store.state().events.len(),
-        rig.world.state().applied.len(),
+        yard.store.saves.load(SeqCst),
+        yard.store.state().events.len(),
+        yard.world.state().applied.len(),
     );
-    let passes = rig.world.passes("a");
-    while rig.world.passes("a") < passes + 100 {
-        rig.event(WorldEvent::Key(key("a")));
-        rig.event(WorldEvent::Key(key("b")));
+    let passes = yard.world.passes("a");
+    while yard.world.passes("a") < passes + 100 {
+        yard.event(WorldEvent::Key(key("a")));
+        yard.event(WorldEvent::Key(key("b")));
         pass_time(1.0).await;
     }
     let after = (
-        rig.store.saves.load(SeqCst),
-        rig.store.state().events.len(),
-        rig.world.state().applied.len(),
+        yard.store.saves.load(SeqCst),
+        yard.store.state().events.len(),
+        yard.world.state().applied.len(),
     );
     assert_eq!(before, after);
-    assert_eq!(rig.store.loads.load(SeqCst), 0, "and ask nothing");
-    assert_eq!(rig.store.bulk_loads.load(SeqCst), 1);
+    assert_eq!(yard.store.loads.load(SeqCst), 0, "and ask nothing");
+    assert_eq!(yard.store.bulk_loads.load(SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,17 +91,17 @@ async fn l60_a_full_pass_over_ten_thousand_objects_asks_the_store_nothing_per_ob
     }
     let store = MemoryStore::new(&world);
     // A first leader brings everything to rest; a second one takes over and finds nothing to do.
-    let first = Rig::on(world.clone(), store.clone(), settings());
+    let first = Yard::on(world.clone(), store.clone(), settings());
     first
-        .until("all ready", |rig| rig.summary().ready == 10_000)
+        .until("all ready", |yard| yard.summary().ready == 10_000)
         .await;
     drop(first);
     let saves = store.saves.load(SeqCst);
     let observed = world.state().observed.len();
-    let second = Rig::on(world, store, settings());
+    let second = Yard::on(world, store, settings());
     second
-        .until("a full pass", |rig| {
-            rig.world.state().observed.len() >= observed + 10_000
+        .until("a full pass", |yard| {
+            yard.world.state().observed.len() >= observed + 10_000
         })
         .await;
     pass_time(1.0).await;
@@ -131,36 +131,36 @@ async fn l60_a_full_pass_over_ten_thousand_objects_asks_the_store_nothing_per_ob
 async fn l58_steps_that_never_last_stall_the_object() {
     let mut thing = Thing::new(1, 0);
     thing.contested = true;
-    let rig = Rig::new(World::with(&[("a", thing)]));
-    rig.until("stalled", |rig| {
-        find(&rig.store.status("a").conditions, ConditionType::Stalled).is_some()
+    let yard = Yard::new(World::with(&[("a", thing)]));
+    yard.until("stalled", |yard| {
+        find(&yard.store.status("a").conditions, ConditionType::Stalled).is_some()
     })
     .await;
-    assert_eq!(rig.world.state().applied.len(), 6);
-    let status = rig.store.status("a");
+    assert_eq!(yard.world.state().applied.len(), 6);
+    let status = yard.store.status("a");
     let stalled = find(&status.conditions, ConditionType::Stalled).unwrap();
     assert_eq!(
         (stalled.status, stalled.reason),
         (ConditionStatus::True, Reason::NoProgress)
     );
-    assert_eq!(rig.store.ready_reason("a"), Some(Reason::NoProgress));
+    assert_eq!(yard.store.ready_reason("a"), Some(Reason::NoProgress));
     assert_eq!(status.failures, 1);
     assert!(status.next_attempt_at.is_some());
     // From now on with growing delays, whatever happens in the world meanwhile.
     for _ in 0..600 {
-        rig.event(WorldEvent::Key(key("a")));
+        yard.event(WorldEvent::Key(key("a")));
         pass_time(1.0).await;
     }
-    assert!(rig.world.state().applied.len() < 20);
+    assert!(yard.world.state().applied.len() < 20);
     // Once the other party gives up, it recovers by itself.
-    rig.world
+    yard.world
         .state()
         .things
         .get_mut(&key("a"))
         .unwrap()
         .contested = false;
-    rig.until_ready("a").await;
-    let status = rig.store.status("a");
+    yard.until_ready("a").await;
+    let status = yard.store.status("a");
     assert!(find(&status.conditions, ConditionType::Stalled).is_none());
     assert_eq!((status.failures, status.next_attempt_at), (0, None));
 }
@@ -168,11 +168,11 @@ async fn l58_steps_that_never_last_stall_the_object() {
 #[tokio::test(start_paused = true)]
 async fn a_change_is_seen_at_once_and_passes_by_the_resync() {
     let world = World::with(&[("a", Thing::new(1, 1))]);
-    let rig = Rig::new(world);
-    rig.until_ready("a").await;
+    let yard = Yard::new(world);
+    yard.until_ready("a").await;
     let started = tokio::time::Instant::now();
-    rig.change("a", 2);
-    rig.until_ready("a").await;
+    yard.change("a", 2);
+    yard.until_ready("a").await;
     assert!(started.elapsed() < Duration::from_millis(100));
 }
 
@@ -180,7 +180,7 @@ async fn a_change_is_seen_at_once_and_passes_by_the_resync() {
 async fn a_planned_second_look_comes_without_any_event() {
     let mut thing = Thing::new(1, 1);
     thing.requeue = Requeue::After(Duration::from_secs(5));
-    let rig = Rig::with(
+    let yard = Yard::with(
         World::with(&[("a", thing)]),
         Settings {
             resync: Some(Duration::from_secs(3600)),
@@ -188,108 +188,108 @@ async fn a_planned_second_look_comes_without_any_event() {
         },
     );
     pass_time(51.0).await;
-    assert_eq!(rig.world.passes("a"), 11);
-    assert_eq!(rig.summary().live.delayed, 1);
+    assert_eq!(yard.world.passes("a"), 11);
+    assert_eq!(yard.summary().live.delayed, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_gone_is_forgotten() {
-    let rig = Rig::new(World::with(&[
+    let yard = Yard::new(World::with(&[
         ("a", Thing::new(1, 1)),
         ("b", Thing::new(1, 1)),
     ]));
-    rig.until_ready("a").await;
-    rig.until_ready("b").await;
-    assert_eq!(rig.summary().objects, 2);
-    rig.world.state().things.remove(&key("a"));
-    rig.until("forgotten", |rig| rig.summary().objects == 1)
+    yard.until_ready("a").await;
+    yard.until_ready("b").await;
+    assert_eq!(yard.summary().objects, 2);
+    yard.world.state().things.remove(&key("a"));
+    yard.until("forgotten", |yard| yard.summary().objects == 1)
         .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_status_that_was_not_accepted_is_asked_for_before_the_next_save() {
-    let rig = Rig::new(World::with(&[("a", Thing::new(1, 1))]));
-    rig.store.refusing.store(true, SeqCst);
-    rig.until("refused", |rig| rig.store.saves.load(SeqCst) > 0)
+    let yard = Yard::new(World::with(&[("a", Thing::new(1, 1))]));
+    yard.store.refusing.store(true, SeqCst);
+    yard.until("refused", |yard| yard.store.saves.load(SeqCst) > 0)
         .await;
-    rig.store.refusing.store(false, SeqCst);
-    rig.until_ready("a").await;
-    assert!(rig.store.loads.load(SeqCst) > 0);
-    assert_eq!(rig.store.status("a").failures, 0, "not a failure");
+    yard.store.refusing.store(false, SeqCst);
+    yard.until_ready("a").await;
+    assert!(yard.store.loads.load(SeqCst) > 0);
+    assert_eq!(yard.store.status("a").failures, 0, "not a failure");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_object_is_left_alone_until_it_is_resumed() {
-    let rig = Rig::new(World::with(&[
+    let yard = Yard::new(World::with(&[
         ("a", Thing::new(1, 1)),
         ("b", Thing::new(1, 1)),
     ]));
-    rig.until_ready("a").await;
-    rig.store.state().pauses.keys.insert(key("a"));
-    rig.ringer.as_ref().unwrap().ring();
-    rig.until("told", |rig| {
-        find(&rig.store.status("a").conditions, ConditionType::Paused).is_some()
+    yard.until_ready("a").await;
+    yard.store.state().pauses.keys.insert(key("a"));
+    yard.ringer.as_ref().unwrap().ring();
+    yard.until("told", |yard| {
+        find(&yard.store.status("a").conditions, ConditionType::Paused).is_some()
     })
     .await;
-    let paused = rig.store.status("a");
+    let paused = yard.store.status("a");
     assert_eq!(paused.conditions.len(), 2, "what was known stays");
-    let passes = rig.world.passes("a");
-    let saves = rig.store.saves.load(SeqCst);
-    rig.change("a", 5);
-    rig.change("b", 5);
-    rig.until_ready("b").await;
+    let passes = yard.world.passes("a");
+    let saves = yard.store.saves.load(SeqCst);
+    yard.change("a", 5);
+    yard.change("b", 5);
+    yard.until_ready("b").await;
     pass_time(600.0).await;
-    rig.event(WorldEvent::Key(key("a")));
+    yard.event(WorldEvent::Key(key("a")));
     pass_time(1.0).await;
-    assert_eq!(rig.world.passes("a"), passes);
+    assert_eq!(yard.world.passes("a"), passes);
     assert_eq!(
-        rig.store.status("a").observed_generation,
+        yard.store.status("a").observed_generation,
         Generation(1),
         "not seen"
     );
-    assert_eq!(rig.summary().live.paused_objects, 1);
+    assert_eq!(yard.summary().live.paused_objects, 1);
     assert!(
-        rig.store.saves.load(SeqCst) <= saves + 2,
+        yard.store.saves.load(SeqCst) <= saves + 2,
         "only what b said"
     );
-    rig.store.state().pauses.keys.clear();
-    rig.ringer.as_ref().unwrap().ring();
+    yard.store.state().pauses.keys.clear();
+    yard.ringer.as_ref().unwrap().ring();
     let started = tokio::time::Instant::now();
-    rig.until_ready("a").await;
+    yard.until_ready("a").await;
     assert!(started.elapsed() < Duration::from_secs(1));
-    assert_eq!(rig.store.status("a").conditions.len(), 1);
+    assert_eq!(yard.store.status("a").conditions.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_reconciler_does_nothing_until_it_is_resumed() {
-    let rig = Rig::new(World::with(&[("a", Thing::new(1, 1))]));
-    rig.until_ready("a").await;
-    rig.store.state().pauses.all = true;
+    let yard = Yard::new(World::with(&[("a", Thing::new(1, 1))]));
+    yard.until_ready("a").await;
+    yard.store.state().pauses.all = true;
     pass_time(3.0).await;
-    assert!(rig.summary().paused);
-    let passes = rig.world.passes("a");
-    rig.change("a", 2);
-    rig.event(WorldEvent::Key(key("a")));
+    assert!(yard.summary().paused);
+    let passes = yard.world.passes("a");
+    yard.change("a", 2);
+    yard.event(WorldEvent::Key(key("a")));
     pass_time(1000.0).await;
-    assert_eq!(rig.world.passes("a"), passes);
-    rig.store.state().pauses.all = false;
-    rig.until_ready("a").await;
-    assert_eq!(rig.world.actual("a"), 2);
+    assert_eq!(yard.world.passes("a"), passes);
+    yard.store.state().pauses.all = false;
+    yard.until_ready("a").await;
+    assert_eq!(yard.world.actual("a"), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_tells_the_plan_and_does_nothing() {
     let world = World::with(&[("a", Thing::new(2, 0))]);
     world.observe_fault("a", Fault::Fail(ErrorClass::Terminal), 1);
-    let rig = Rig::new(world);
-    rig.until("parked", |rig| rig.store.status("a").failures == 1)
+    let yard = Yard::new(world);
+    yard.until("parked", |yard| yard.store.status("a").failures == 1)
         .await;
-    let dry_run = rig.handle.dry_run("a").await.unwrap().unwrap();
+    let dry_run = yard.handle.dry_run("a").await.unwrap().unwrap();
     assert_eq!(dry_run.actions, ["Advance { to: 1 }", "Advance { to: 2 }"]);
     assert_eq!(dry_run.generation, Generation(1));
     assert_eq!(dry_run.conditions[0].reason, Reason::Progressing);
-    assert_eq!(rig.world.actual("a"), 0);
-    assert_eq!(rig.handle.dry_run("nobody").await, Ok(None));
+    assert_eq!(yard.world.actual("a"), 0);
+    assert_eq!(yard.handle.dry_run("nobody").await, Ok(None));
     for (fault, reason) in [
         (
             Fault::Fail(ErrorClass::Transient),
@@ -298,36 +298,36 @@ async fn a_dry_run_tells_the_plan_and_does_nothing() {
         (Fault::Panic, Reason::Panicked),
         (Fault::Hang, Reason::Retrying),
     ] {
-        rig.world.observe_fault("a", fault, 1);
-        let error = rig.handle.dry_run("a").await.unwrap_err();
+        yard.world.observe_fault("a", fault, 1);
+        let error = yard.handle.dry_run("a").await.unwrap_err();
         assert_eq!(error.reason, reason);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_save_is_told_to_those_who_wait() {
-    let rig = Rig::new(World::with(&[("a", Thing::new(1, 1))]));
-    let mut tick = rig.tick.subscribe();
+    let yard = Yard::new(World::with(&[("a", Thing::new(1, 1))]));
+    let mut tick = yard.tick.subscribe();
     tick.changed().await.unwrap();
-    assert_eq!(rig.store.status("a").observed_generation, Generation(1));
+    assert_eq!(yard.store.status("a").observed_generation, Generation(1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn observed_generation_never_moves_back() {
-    let rig = Rig::new(World::with(&[("a", Thing::new(1, 1))]));
-    rig.change("a", 2);
-    rig.change("a", 3);
-    rig.until_ready("a").await;
+    let yard = Yard::new(World::with(&[("a", Thing::new(1, 1))]));
+    yard.change("a", 2);
+    yard.change("a", 3);
+    yard.until_ready("a").await;
     // A stale read of the desired state; the store asserts that it is not written.
-    rig.world
+    yard.world
         .state()
         .things
         .get_mut(&key("a"))
         .unwrap()
         .generation = 1;
-    rig.event(WorldEvent::Key(key("a")));
+    yard.event(WorldEvent::Key(key("a")));
     pass_time(5.0).await;
-    assert_eq!(rig.store.status("a").observed_generation, Generation(3));
+    assert_eq!(yard.store.status("a").observed_generation, Generation(3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -338,28 +338,28 @@ async fn a_change_somebody_waits_for_never_waits_for_a_change_of_many() {
         .map(|name| (&**name, Thing::new(1, 1)))
         .chain([("user", Thing::new(1, 1))])
         .collect();
-    let rig = Rig::new(World::with(&things));
+    let yard = Yard::new(World::with(&things));
     for (name, _) in &things {
-        rig.until_ready(name).await;
+        yard.until_ready(name).await;
     }
     for name in &names {
-        rig.world.state().things.get_mut(&key(name)).unwrap().bulk = true;
+        yard.world.state().things.get_mut(&key(name)).unwrap().bulk = true;
         let slow = Fault::Slow(Duration::from_secs(60));
-        rig.world.apply_fault(name, slow, 1);
-        rig.change(name, 2);
+        yard.world.apply_fault(name, slow, 1);
+        yard.change(name, 2);
     }
     pass_time(5.0).await;
-    assert_eq!(rig.summary().live.in_flight, settings().workers - 1);
-    rig.change("user", 2);
+    assert_eq!(yard.summary().live.in_flight, settings().workers - 1);
+    yard.change("user", 2);
     pass_time(0.1).await;
-    rig.until_ready("user").await;
-    assert_eq!(rig.summary().live.in_flight, settings().workers - 1);
+    yard.until_ready("user").await;
+    assert_eq!(yard.summary().live.in_flight, settings().workers - 1);
     assert_eq!(
-        rig.world.actual("many-0"),
+        yard.world.actual("many-0"),
         1,
         "its step still takes its time"
     );
     for name in &names {
-        rig.until_ready(name).await;
+        yard.until_ready(name).await;
     }
 }

@@ -19,7 +19,7 @@ use crate::runtime::leader::Leadership;
 use crate::runtime::summary::{ReconcilerHandle, StatusTick, Summary};
 use crate::runtime::supervise::Supervisor;
 use crate::runtime::{
-    Classify, Dirty, ErrorClass, Look, ObjectStatus, PauseState, Plan, Purpose, Reconciler,
+    Classify, Dirty, DirtyKeys, ErrorClass, ObjectStatus, PauseState, Plan, Purpose, Reconciler,
     Requeue, StatusStore, StoreError, Waits, file_lock,
 };
 use schema::bell::{Ringer, bell};
@@ -286,10 +286,10 @@ pub struct StoreState {
     pub events: Vec<(Uid, Reason, String, String)>,
     /// Each save, in order.
     pub history: Vec<ObjectStatus>,
-    /// Since when each look was asked for.
+    /// Since when each read was asked for.
     pub looks: Vec<Option<i64>>,
     version: i64,
-    /// The generations that looks have found, and the versions of their changes.
+    /// The generations that reads have found, and the versions of their changes.
     versions: HashMap<Uid, (i64, i64)>,
 }
 
@@ -351,12 +351,12 @@ impl MemoryStore {
 
 #[async_trait]
 impl StatusStore<Uid> for MemoryStore {
-    /// What changed between two looks has the version of the second.
-    async fn look(&self, since: Option<i64>) -> Result<Look<Uid>, StoreError> {
+    /// What changed between two reads has the version of the second.
+    async fn dirty(&self, since: Option<i64>) -> Result<DirtyKeys<Uid>, StoreError> {
         self.state().looks.push(since);
         self.check()?;
         if self.looks_broken.load(SeqCst) {
-            return Err(StoreError("looks are scripted to fail".into()));
+            return Err(StoreError("reads are scripted to fail".into()));
         }
         let world = self.world.state();
         let mut state = self.state();
@@ -387,7 +387,7 @@ impl StatusStore<Uid> for MemoryStore {
             })
             .collect();
         let through = state.version;
-        Ok(Look { dirty, through })
+        Ok(DirtyKeys { dirty, through })
     }
 
     async fn load_all(&self) -> Result<Vec<(Uid, ObjectStatus)>, StoreError> {
@@ -444,7 +444,7 @@ impl StatusStore<Uid> for MemoryStore {
 }
 
 /// A controller at work.
-pub struct Rig {
+pub struct Yard {
     pub world: World,
     pub store: Arc<MemoryStore>,
     pub handle: Arc<dyn ReconcilerHandle>,
@@ -473,7 +473,7 @@ pub fn quick_backoff(initial: u64, cap: u64) -> Settings {
     }
 }
 
-impl Rig {
+impl Yard {
     pub fn new(world: World) -> Self {
         Self::with(world, settings())
     }
@@ -487,9 +487,9 @@ impl Rig {
         let directory = tempfile::tempdir().unwrap();
         let clock = TokioClock::shared();
         let leadership = file_lock::acquire(directory.path(), clock.clone()).unwrap();
-        let mut rig = Self::led(world, store, settings, leadership, clock);
-        rig._directory = Some(directory);
-        rig
+        let mut yard = Self::led(world, store, settings, leadership, clock);
+        yard._directory = Some(directory);
+        yard
     }
 
     pub fn led(
@@ -558,11 +558,11 @@ impl Rig {
     }
 
     pub async fn until_ready(&self, name: &str) {
-        self.until("ready", |rig| {
-            rig.store.ready(name).is_some_and(|ready| {
+        self.until("ready", |yard| {
+            yard.store.ready(name).is_some_and(|ready| {
                 ready.status == schema::condition::ConditionStatus::True
-                    && rig.store.status(name).observed_generation.0
-                        == rig.world.state().things[&key(name)].generation
+                    && yard.store.status(name).observed_generation.0
+                        == yard.world.state().things[&key(name)].generation
             })
         })
         .await;

@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn downloading_is_four_fifths_of_the_way_and_unpacking_the_rest() {
-        let told = percents(&[
+        let reported = percents(&[
             ("latest", "Pulling from library/agent", None),
             ("a", "Pulling fs layer", None),
             ("b", "Pulling fs layer", None),
@@ -187,29 +187,29 @@ mod tests {
             ("b", "Extracting", Some((150, 300))),
             ("b", "Pull complete", None),
         ]);
-        assert_eq!(told, [0, 0, 0, 20, 40, 80, 80, 85, 85, 92, 99]);
+        assert_eq!(reported, [0, 0, 0, 20, 40, 80, 80, 85, 85, 92, 99]);
     }
 
     #[test]
     fn a_layer_that_is_there_already_counts_as_done() {
-        let told = percents(&[
+        let reported = percents(&[
             ("a", "Already exists", None),
             ("b", "Pulling fs layer", None),
             ("b", "Downloading", Some((50, 100))),
         ]);
-        assert_eq!(told, [0, 0, 70]);
+        assert_eq!(reported, [0, 0, 70]);
     }
 
     #[test]
     fn bytes_are_those_of_the_layers_whose_size_is_known() {
         let mut progress = Progress::default();
-        for told in [
+        for reported in [
             event("a", "Already exists", None),
             event("b", "Downloading", Some((50, 100))),
             event("c", "Downloading", Some((300, 300))),
             event("c", "Extracting", Some((1, 300))),
         ] {
-            progress.take(&told);
+            progress.take(&reported);
         }
         let sum = progress.sum();
         assert_eq!((sum.bytes, sum.bytes_total), (350, 400));
@@ -241,11 +241,11 @@ mod tests {
     proptest! {
         #[test]
         fn l37_the_percentage_never_falls_and_stays_below_100(
-            told in prop::collection::vec((0..6u8, 0..STATES.len(), any::<Option<(u64, u64)>>()), 0..200)
+            reported in prop::collection::vec((0..6u8, 0..STATES.len(), any::<Option<(u64, u64)>>()), 0..200)
         ) {
             let mut progress = Progress::default();
             let mut before = 0;
-            for (layer, state, bytes) in told {
+            for (layer, state, bytes) in reported {
                 progress.take(&event(&layer.to_string(), STATES[state], bytes));
                 let now = progress.sum().percent;
                 prop_assert!(before <= now && now < 100, "{before} {now}");

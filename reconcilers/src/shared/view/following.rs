@@ -24,7 +24,7 @@ const QUIET_FIRST: Duration = Duration::from_secs(2 * 60);
 /// Each time that this was a mistake, it takes twice as long, up to this.
 const QUIET_MOST: Duration = Duration::from_secs(60 * 60);
 
-/// When a newly opened stream is believed to tell everything.
+/// When a newly opened stream is believed to report everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trust {
     /// As soon as it is open.

@@ -54,7 +54,7 @@ impl Monitor {
         Turn(self.turns)
     }
 
-    /// A stream is opened. To be called before the listing that shows from where on it tells.
+    /// A stream is opened. To be called before the listing that shows from where on it reports.
     pub fn opened(&mut self) {
         self.opened = Some(self.turn());
         self.received.clear();

@@ -158,7 +158,7 @@ async fn what_runs_runs_on_until_the_files_are_there() {
     }
     assert_eq!(made(&yard), before);
     assert_eq!(yard.fake.running().len(), 1);
-    // Files that are settled, and nobody hears of it: the row is read anew after a while.
+    // Files that are settled, and nobody hears of it: the row is read again after a while.
     yard.settle_files(&uid).await;
     assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
     assert_ne!(made(&yard), before);
@@ -233,7 +233,7 @@ async fn what_somebody_changed_is_set_right_and_what_the_agent_wrote_stays() {
     let pass = yard.config_pass(&uid).await.unwrap().unwrap();
     assert_eq!((pass.acted, reason(pass.condition)), (0, Reason::Converged));
     assert_eq!(text(&yard, "config.json"), own);
-    // What is the service's is, once it is looked at.
+    // What is the service's is, once it is observed.
     let other = own.replace("/api/mcp/sse/browser", "/elsewhere");
     std::fs::write(path(&yard, "config.json"), other).unwrap();
     let pass = yard.config_pass(&uid).await.unwrap().unwrap();

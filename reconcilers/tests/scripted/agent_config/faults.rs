@@ -165,7 +165,7 @@ async fn every_call_may_fail_or_lose_its_answer_the_end_is_the_same() {
             let calls = memory.break_call(number, loses_answer);
             memory.settle(&reconciler).await;
             let last = calls.load(Ordering::Relaxed) <= number;
-            // The service may be started anew at any time, too.
+            // The service may be started again at any time, too.
             memory.settle(&memory.boot()).await;
             let (row, _) = memory.store.peek_agent_config(&memory.uid).unwrap();
             assert_eq!(row.facts.generation, row.generation);

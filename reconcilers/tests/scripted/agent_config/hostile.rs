@@ -13,7 +13,7 @@ use reconcilers::agent_config::plan;
 use reconcilers::runtime::Purpose;
 use reconcilers::runtime::{Classify, ErrorClass, Reconciler};
 
-/// The planted thing is looked at, and this is said of it; nothing else happens.
+/// The planted thing is observed, and this is said of it; nothing else happens.
 async fn says(yard: &mut Yard, uid: &Uid, expected: Reason) -> String {
     yard.service.config.refresh(uid);
     for _ in 0..3 {

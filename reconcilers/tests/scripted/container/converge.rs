@@ -430,7 +430,7 @@ async fn l30_a_foreign_container_of_the_same_name_is_left_alone() {
             let calls = yard.fake.calls();
             assert_eq!(calls.of(Verb::Stop), 0, "{foreign}");
             assert_eq!(calls.writes(), 1, "{foreign}");
-            // One that ends meanwhile needs no name to be put aside under: it is made anew at once.
+            // One that ends meanwhile needs no name to be put aside under: it is recreated at once.
             yard.fake.hand_exit("agentyard-alice", 1).unwrap();
             yard.event(&uid);
             assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
@@ -573,7 +573,7 @@ async fn changes_by_hand_are_undone() {
         .container
         .state;
     assert_eq!(state, ContainerState::Running);
-    // Seen when it is looked at closely: after an event, or at the full verification.
+    // Seen when it is inspected: after an event, or at the full verification.
     yard.fake
         .hand_update("agentyard-alice", |settings| settings.memory_bytes = 1)
         .unwrap();
@@ -635,13 +635,14 @@ async fn a_disabled_account_has_no_running_container() {
 
 #[tokio::test]
 async fn an_adapter_that_needs_root_says_so() {
-    let mut profile = Agent::default();
-    profile.run_as = RunAs::Image;
-    assert!(profile.needs_root((1000, 1000)));
-    assert!(!profile.needs_root((0, 0)));
-    profile.run_as = RunAs::Ids(1000, 1000);
-    assert!(!profile.needs_root((1000, 1000)));
-    assert!(profile.needs_root((1001, 1000)));
+    let agent = |run_as| Agent {
+        run_as,
+        ..Agent::default()
+    };
+    assert!(agent(RunAs::Image).needs_root((1000, 1000)));
+    assert!(!agent(RunAs::Image).needs_root((0, 0)));
+    assert!(!agent(RunAs::Ids(1000, 1000)).needs_root((1000, 1000)));
+    assert!(agent(RunAs::Ids(1000, 1000)).needs_root((1001, 1000)));
     let mut yard = Yard::with_agent(|agent| agent["run_as"] = json!("1000:1000")).await;
     yard.service_user = (1001, 1001);
     yard.reboot();

@@ -269,7 +269,7 @@ impl Yard {
         container::get(&mut connection, uid).await.unwrap()
     }
 
-    /// What the bell does: the next pass reads desired rows anew.
+    /// What the bell does: the next pass reads desired rows again.
     pub fn bell(&self, uid: &Uid) {
         self.service.container.changed(uid);
         self.service.user.changed(uid);

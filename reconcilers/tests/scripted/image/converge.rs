@@ -270,7 +270,7 @@ async fn a_removal_asked_for_while_a_cancel_is_carried_out_is_not_lost() {
     yard.fake.add_image("agent:1");
     let uid = yard.cancel(AGENT);
     let late = Action::Purge {
-        wished: DesiredImage::Cancelled,
+        desired: DesiredImage::Cancelled,
     };
     yard.absent(AGENT);
     yard.service.images.apply(&uid, &late).await.unwrap();

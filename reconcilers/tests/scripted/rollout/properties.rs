@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use schema::container::Desired;
 use schema::rollout::{DesiredRollout, Phase, TargetState};
 
-use super::support::{Answer, Fleet, NEW, OLD_ID, START, upgrade};
+use super::support::{Answer, NEW, OLD_ID, START, Yard, upgrade};
 
 #[derive(Debug, Clone)]
 enum Happening {
@@ -46,70 +46,70 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-async fn happens(fleet: &mut Fleet, happening: &Happening, newest: &mut String) {
-    let rollout = fleet.rollout.clone();
+async fn happens(yard: &mut Yard, happening: &Happening, newest: &mut String) {
+    let rollout = yard.rollout.clone();
     match happening {
         Happening::Passes(count) => {
             for _ in 0..*count {
-                pass(fleet).await;
+                pass(yard).await;
             }
         }
         Happening::Containers => {
-            fleet.containers().await;
+            yard.containers().await;
         }
         Happening::Breaks(user, how) => {
             let answer = [Answer::Fails, Answer::Hangs, Answer::Silent][usize::from(*how)];
             let image = newest.clone();
-            fleet.breaks(*user, &image, answer);
+            yard.breaks(*user, &image, answer);
         }
-        Happening::Mends => fleet.broken.clear(),
+        Happening::Mends => yard.broken.clear(),
         // Whether a wish is accepted is the database's business.
-        Happening::Pause => drop(fleet.store.pause_rollout(&rollout)),
-        Happening::Resume => drop(fleet.store.resume_rollout(&rollout)),
-        Happening::Cancel => drop(fleet.store.cancel_rollout(&rollout)),
-        Happening::RollBack => drop(fleet.store.roll_back_rollout(&rollout)),
+        Happening::Pause => drop(yard.store.pause_rollout(&rollout)),
+        Happening::Resume => drop(yard.store.resume_rollout(&rollout)),
+        Happening::Cancel => drop(yard.store.cancel_rollout(&rollout)),
+        Happening::RollBack => drop(yard.store.roll_back_rollout(&rollout)),
         Happening::Stops(user, run) => {
             let desired = if *run {
                 Desired::Running
             } else {
                 Desired::Stopped
             };
-            let uid = fleet.users[*user].clone();
-            drop(fleet.store.set_desired(&uid, desired, false));
+            let uid = yard.users[*user].clone();
+            drop(yard.store.set_desired(&uid, desired, false));
         }
         Happening::Deletes(user) => {
-            let uid = fleet.users[*user].clone();
-            drop(fleet.store.delete_user(&uid, START));
+            let uid = yard.users[*user].clone();
+            drop(yard.store.delete_user(&uid, START));
         }
-        Happening::OtherTag => *newest = fleet.fake.publish_image(NEW),
+        Happening::OtherTag => *newest = yard.fake.publish_image(NEW),
         Happening::Kill(budget) => {
-            fleet.budget = Some(*budget);
+            yard.budget = Some(*budget);
             for _ in 0..4 {
-                if fleet.pass().await.is_err() {
+                if yard.pass().await.is_err() {
                     break;
                 }
             }
-            fleet.reboot();
+            yard.reboot();
         }
-        Happening::Time(seconds) => fleet.clock.advance(Duration::from_secs(*seconds)),
+        Happening::Time(seconds) => yard.clock.advance(Duration::from_secs(*seconds)),
     }
-    fleet.wanted_again();
+    yard.wanted_again();
 }
 
 /// A pass, and that it kept off whom it must not touch.
-async fn pass(fleet: &mut Fleet) {
-    let row = |fleet: &Fleet, number: usize| fleet.store.peek_container(&fleet.users[number]);
+async fn pass(yard: &mut Yard) {
+    let row = |yard: &Yard, number: usize| yard.store.peek_container(&yard.users[number]);
     let desired: Vec<_> = (0..USERS)
-        .map(|n| row(fleet, n).map(|r| r.desired))
+        .map(|n| row(yard, n).map(|r| r.desired))
         .collect();
-    let (before, targets) = fleet.state().await;
+    let (before, targets) = yard.state().await;
     let generations: Vec<_> = (0..USERS)
-        .map(|n| row(fleet, n).map(|r| r.generation))
+        .map(|n| row(yard, n).map(|r| r.generation))
         .collect();
-    fleet.pass().await.unwrap();
+    yard.pass().await.unwrap();
     tokio::time::sleep(Duration::from_millis(1)).await;
     for number in 0..USERS {
-        let after = row(fleet, number);
+        let after = row(yard, number);
         assert_eq!(
             desired[number],
             after.as_ref().map(|r| r.desired),
@@ -131,25 +131,25 @@ async fn run(stopped: Vec<usize>, most: u32, pauses: bool, happenings: Vec<Happe
         pause_on_failure: pauses,
         ..upgrade(most)
     };
-    let mut fleet = Fleet::new(USERS, &stopped, &new).await;
-    let mut newest = fleet.fake.publish_image(NEW);
+    let mut yard = Yard::new(USERS, &stopped, &new).await;
+    let mut newest = yard.fake.publish_image(NEW);
     for happening in &happenings {
-        happens(&mut fleet, happening, &mut newest).await;
+        happens(&mut yard, happening, &mut newest).await;
     }
     // From wherever that led, with everything well again, it ends.
-    fleet.broken.clear();
-    fleet.wanted_again();
-    fleet.settled().await;
+    yard.broken.clear();
+    yard.wanted_again();
+    yard.settled().await;
     for _ in 0..3 {
-        let (row, _) = fleet.state().await;
+        let (row, _) = yard.state().await;
         if row.facts.finished_at.is_some() {
             break;
         }
         assert_eq!(row.facts.phase, Phase::Paused, "{row:?}");
-        fleet.store.resume_rollout(&fleet.rollout).unwrap();
-        fleet.settled().await;
+        yard.store.resume_rollout(&yard.rollout).unwrap();
+        yard.settled().await;
     }
-    let (row, targets) = fleet.state().await;
+    let (row, targets) = yard.state().await;
     assert!(row.facts.finished_at.is_some(), "{row:?} {targets:?}");
     for target in &targets {
         assert!(!target.state.is_under_way(), "{target:?}");

@@ -1,4 +1,4 @@
-//! A fleet of users whose containers do at once what is wanted of them, or fail as the test says.
+//! A yard of users whose containers do at once what is wanted of them, or fail as the test says.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -37,11 +37,11 @@ pub enum Answer {
     Fails,
     /// It is started and never ready.
     Hangs,
-    /// Nobody looks at it.
+    /// Nobody observes it.
     Silent,
 }
 
-pub struct Fleet {
+pub struct Yard {
     pub store: MemoryStore,
     pub clock: Arc<ManualClock>,
     pub fake: FakeEngine,
@@ -72,7 +72,7 @@ pub fn upgrade(max_unavailable: u32) -> NewRollout {
     }
 }
 
-impl Fleet {
+impl Yard {
     /// `users` users, of whom those in `stopped` shall not run, and a rollout of them all.
     pub async fn new(users: usize, stopped: &[usize], new: &NewRollout) -> Self {
         let clock = Arc::new(ManualClock::new(START));
@@ -109,7 +109,7 @@ impl Fleet {
             .unwrap();
         let statuses = store.statuses(Kind::Container, "container");
         let (reconciler, shared) = Self::boot(&store, &clock, &fake);
-        let mut fleet = Self {
+        let mut yard = Self {
             reconciler,
             shared,
             store,
@@ -124,8 +124,8 @@ impl Fleet {
             told: Vec::new(),
             waits_for: Vec::new(),
         };
-        fleet.containers().await;
-        fleet
+        yard.containers().await;
+        yard
     }
 
     fn boot(
@@ -214,7 +214,7 @@ impl Fleet {
         busy
     }
 
-    /// One pass. `None`: there is nothing to look at any more.
+    /// One pass. `None`: there is nothing to observe any more.
     pub async fn pass(&mut self) -> Result<Option<(usize, Condition, Requeue)>, Killed> {
         let key = self.rollout.clone();
         let now = self.clock.now();
@@ -266,7 +266,7 @@ impl Fleet {
                 return Ok(last.unwrap());
             }
         }
-        Ok(last.expect("it ended before it was looked at, or never does"))
+        Ok(last.expect("it ended before it was observed, or never does"))
     }
 
     pub async fn settled(&mut self) -> Condition {
@@ -283,7 +283,7 @@ async fn unfailing(store: &MemoryStore, rollout: &Uid) -> (RolloutRow, Vec<Rollo
     }
 }
 
-impl Fleet {
+impl Yard {
     pub async fn store_rollouts(&self) -> Vec<Uid> {
         self.store.rollouts().await.unwrap()
     }

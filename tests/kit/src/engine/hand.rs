@@ -21,7 +21,7 @@ impl FakeEngine {
         self.script().calls.clone()
     }
 
-    /// Starts counting anew and returns the counts so far.
+    /// Starts counting again and returns the counts so far.
     pub fn reset_calls(&self) -> Calls {
         std::mem::take(&mut self.script().calls)
     }
@@ -132,7 +132,7 @@ impl FakeEngine {
         self.script().change_hook = Some(std::sync::Arc::new(hook));
     }
 
-    /// Gives the engine a host of its own: nothing on this machine's file system is looked at.
+    /// Gives the engine a host of its own: nothing on this machine's file system is observed.
     pub fn on_host(
         &self,
         hook: impl Fn(&std::path::Path) -> Option<HostEntry> + Send + Sync + 'static,

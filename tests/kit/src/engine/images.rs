@@ -14,7 +14,7 @@ use super::script::{PullEnd, PullScript};
 use super::world::World;
 use reconcilers::drivers::docker::{EngineError, EngineStream, Image, PullEvent};
 
-/// A reference as the engine tells it: without the default registry, with tag or digest.
+/// A reference as the engine reports it: without the default registry, with tag or digest.
 pub(super) fn familiar(reference: &str) -> String {
     let Ok(parsed) = reference.parse::<ImageReference>() else {
         return reference.to_owned();

@@ -38,7 +38,7 @@ use world::World;
 #[derive(Clone)]
 pub struct FakeEngine {
     shared: Arc<Shared>,
-    /// Told of each call through this handle.
+    /// Called with each call through this handle.
     caller: Option<CallerHook>,
 }
 

@@ -187,14 +187,14 @@ pub type StartHook = Arc<dyn Fn(&ContainerDetails) -> Run + Send + Sync>;
 /// Decides what goes wrong with a call for which nothing was scripted.
 pub type CallHook = Arc<dyn Fn(Verb) -> Option<Fault> + Send + Sync>;
 
-/// Told of each call as it begins.
+/// Called with each call as it begins.
 pub type CallerHook = Arc<dyn Fn(Verb) + Send + Sync>;
 
 /// Decides when each reader hears of an event, counted from its time: never, once, or several times.
 /// Different delays put events out of order.
 pub type EventHook = Arc<dyn Fn(&EngineEvent) -> Vec<Duration> + Send + Sync>;
 
-/// Told of all containers after every change, in the order of their ids. It must not call the engine.
+/// Called with all containers after every change, in the order of their ids. It must not call the engine.
 pub type ChangeHook = Arc<dyn Fn(&mut dyn Iterator<Item = &ContainerDetails>) + Send + Sync>;
 
 /// What the engine's host has at a path, in place of this machine's file system.

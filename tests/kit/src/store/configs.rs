@@ -15,7 +15,7 @@ use super::tables::Tables;
 #[derive(Debug, Default)]
 pub(super) struct AgentConfig {
     values: UserValues,
-    /// How often the user's MCP token was made anew; its version is one more.
+    /// How often the user's MCP token was recreated; its version is one more.
     token_changes: i64,
     facts: Option<AgentConfigFacts>,
     kept: Option<KeptFiles>,

@@ -101,9 +101,9 @@ impl Tables {
         }
     }
 
-    pub(super) fn purge_image(&mut self, uid: &Uid, wished: DesiredImage) -> bool {
+    pub(super) fn purge_image(&mut self, uid: &Uid, desired: DesiredImage) -> bool {
         let image = self.images.get(uid);
-        if image.is_none_or(|image| image.desired != wished) {
+        if image.is_none_or(|image| image.desired != desired) {
             return false;
         }
         if !self.finalize(Kind::Image, uid, FINALIZER) {
@@ -233,10 +233,10 @@ impl MemoryStore {
     pub(super) async fn purge_image_row(
         &self,
         uid: &Uid,
-        wished: DesiredImage,
+        desired: DesiredImage,
     ) -> Result<(), DbError> {
         self.transaction(|tables| {
-            if tables.purge_image(uid, wished) {
+            if tables.purge_image(uid, desired) {
                 self.tell(&Change::Purged {
                     kind: Kind::Image,
                     uid: uid.clone(),

@@ -73,7 +73,7 @@ impl MemoryStore {
         self.script().pace = Some(Arc::new(hook));
     }
 
-    /// Told of everything that reconcilers write, at the moment it takes effect. It must not call the
+    /// Called with everything that reconcilers write, at the moment it takes effect. It must not call the
     /// store.
     pub fn on_change(&self, hook: impl Fn(&Change) + Send + Sync + 'static) {
         self.script().told = Some(Arc::new(hook));

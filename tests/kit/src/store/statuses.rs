@@ -8,7 +8,7 @@ use schema::object::StatusRow;
 use super::tables::Tables;
 use super::{MemoryStore, away, delayed};
 use crate::Change;
-use reconcilers::runtime::{Dirty, Look, ObjectStatus, PauseState, StatusStore, StoreError};
+use reconcilers::runtime::{Dirty, DirtyKeys, ObjectStatus, PauseState, StatusStore, StoreError};
 
 pub(super) struct MemoryStatuses {
     pub(super) store: MemoryStore,
@@ -47,7 +47,7 @@ impl MemoryStatuses {
 
 #[async_trait]
 impl StatusStore<Uid> for MemoryStatuses {
-    async fn look(&self, since: Option<i64>) -> Result<Look<Uid>, StoreError> {
+    async fn dirty(&self, since: Option<i64>) -> Result<DirtyKeys<Uid>, StoreError> {
         self.call(|tables| {
             let changes = tables.changes_of(self.kind, since.unwrap_or_default());
             let dirty = changes.filter_map(|uid| {
@@ -61,7 +61,7 @@ impl StatusStore<Uid> for MemoryStatuses {
                     bulk: object.bulk_generation == object.generation,
                 })
             });
-            Look {
+            DirtyKeys {
                 dirty: dirty.collect(),
                 through: tables.version,
             }
