@@ -15,7 +15,7 @@ use schema::db::{Backend, Db};
 use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 use schema::secrets::MasterKey;
-use secrecy::{SecretSlice, SecretString};
+use secrecy::SecretSlice;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -31,10 +31,10 @@ use crate::error::ApiError;
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
-    AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
-    EngineState, Health, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogQuery,
-    LogStream, NextLook, PartHealth, Plan, PortError, Pulls, Reconcilers, RegistryError,
-    RegistryTags, Usage,
+    ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, DryRun, EngineHealth,
+    EngineState, Health, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions,
+    LogStream, Network, NextLook, PartHealth, PortError, Pulls, Reconcilers, RegistryCredentials,
+    RegistryError, RegistryTags, Usage,
 };
 use crate::reply::Reply;
 use crate::route::{Access, Handle, Route};
@@ -75,7 +75,7 @@ struct Nowhere;
 
 #[async_trait]
 impl ContainerLogs for Nowhere {
-    async fn logs(&self, _: &Uid, _: LogQuery) -> Result<Option<LogStream>, PortError> {
+    async fn logs(&self, _: &Uid, _: LogOptions) -> Result<Option<LogStream>, PortError> {
         Ok(None)
     }
 }
@@ -116,7 +116,7 @@ impl RegistryTags for Nowhere {
     async fn tags(
         &self,
         _: &ImageReference,
-        _: Option<(String, SecretString)>,
+        _: Option<RegistryCredentials>,
         _: bool,
     ) -> Result<Vec<String>, RegistryError> {
         Ok(Vec::new())
@@ -131,7 +131,7 @@ impl EngineHealth for Nowhere {
         }
     }
 
-    fn network(&self) -> Option<AgentNetwork> {
+    fn network(&self) -> Option<Network> {
         None
     }
 }
@@ -157,7 +157,7 @@ impl Reconcilers for Nowhere {
         Vec::new()
     }
 
-    async fn dry_run(&self, _: &str, _: &str) -> Result<Option<Plan>, String> {
+    async fn dry_run(&self, _: &str, _: &str) -> Result<Option<DryRun>, String> {
         Ok(None)
     }
 

@@ -325,7 +325,19 @@ async fn logs(
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Inspected {
     username: UserName,
-    container: ContainerDetails,
+    container: Reported,
+}
+
+/// What the engine reports of a container.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ContainerReport)]
+struct Reported {
+    #[serde(flatten)]
+    details: ContainerDetails,
+    /// Opaque; the restart that it was created for.
+    restart_token: Option<String>,
+    /// It runs the adapter's debug command.
+    debug: bool,
 }
 
 /// `GET /api/admin/container/inspect`: what the engine knows of it.
@@ -338,9 +350,14 @@ async fn inspect(
     deps: Deps,
 ) -> Result<Answer<Inspected>, ApiError> {
     let user = find(&deps, &input.params.username).await?;
-    let facts = deps.inspect.inspect(&user.uid).await?;
+    let details = deps.inspect.inspect(&user.uid).await?;
+    let details = details.ok_or_else(|| no_container(&user.name))?;
     let inspected = Inspected {
-        container: facts.ok_or_else(|| no_container(&user.name))?,
+        container: Reported {
+            restart_token: details.container.restart_token().map(str::to_owned),
+            debug: details.container.debug(),
+            details,
+        },
         username: user.name,
     };
     Ok(Answer::ok(

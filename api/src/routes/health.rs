@@ -138,7 +138,7 @@ mod tests {
             }
         }
 
-        fn network(&self) -> Option<crate::ports::AgentNetwork> {
+        fn network(&self) -> Option<crate::ports::Network> {
             None
         }
     }

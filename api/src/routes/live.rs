@@ -15,7 +15,7 @@ use crate::deps::Deps;
 use crate::dispatch::Session;
 use crate::error::ApiError;
 use crate::follows::Following;
-use crate::ports::{LogQuery, LogStream, PortError};
+use crate::ports::{LogOptions, LogStream, PortError};
 use crate::reply::Event;
 use crate::route::Failure;
 
@@ -57,7 +57,7 @@ pub struct LogParams {
 }
 
 impl LogParams {
-    fn query(&self) -> Result<LogQuery, ApiError> {
+    fn query(&self) -> Result<LogOptions, ApiError> {
         let tail = match self.tail.as_deref() {
             None | Some("") => Some(DEFAULT_TAIL),
             Some("all") => None,
@@ -65,10 +65,11 @@ impl LogParams {
                 ApiError::invalid("tail", "tail is a whole number of lines, or all")
             })?),
         };
-        Ok(LogQuery {
+        Ok(LogOptions {
             tail,
             since: params::moment("since", self.since.as_deref())?,
             follow: self.follow.unwrap_or(false),
+            timestamps: true,
         })
     }
 }

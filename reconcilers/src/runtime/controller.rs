@@ -410,7 +410,7 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
             Ok(Some(DryRun {
                 generation: R::generation(&snapshot),
                 actions: actions.iter().map(|action| R::describe(action)).collect(),
-                conditions,
+                conditions: conditions.into_iter().map(Into::into).collect(),
                 requeue_after_ms: match requeue {
                     Requeue::AtResync => None,
                     Requeue::After(delay) => u64::try_from(delay.as_millis()).ok(),

@@ -1,10 +1,10 @@
 //! What an operator sees of a reconciler, and may ask of it.
 
 use async_trait::async_trait;
-use schema::condition::{Condition, Reason};
-use schema::ids::{Generation, Timestamp};
+use schema::condition::Reason;
+use schema::ids::Timestamp;
+pub use schema::live::DryRun;
 use schema::live::{LiveNumbers, NextLook};
-use serde::Serialize;
 use tokio::sync::watch;
 
 /// How one reconciler is. On a standby, which observes nothing, all numbers are zero.
@@ -24,19 +24,6 @@ pub struct Summary {
     pub paused: bool,
     /// What no table knows.
     pub live: LiveNumbers,
-}
-
-/// What the next pass would do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DryRun {
-    /// The generation of the desired state that was read.
-    pub generation: Generation,
-    /// The steps, as text.
-    pub actions: Vec<String>,
-    /// What the pass would say of the object.
-    pub conditions: Vec<Condition>,
-    /// After how many milliseconds it would look again; `None`: at the resync.
-    pub requeue_after_ms: Option<u64>,
 }
 
 /// The object could not be looked at.

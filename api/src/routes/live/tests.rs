@@ -21,7 +21,7 @@ struct Endless;
 
 #[async_trait]
 impl ContainerLogs for Endless {
-    async fn logs(&self, _: &Uid, _: LogQuery) -> Result<Option<LogStream>, PortError> {
+    async fn logs(&self, _: &Uid, _: LogOptions) -> Result<Option<LogStream>, PortError> {
         let first = stream::iter([Ok(Bytes::from_static(b"one\n"))]);
         Ok(Some(first.chain(stream::pending()).boxed()))
     }

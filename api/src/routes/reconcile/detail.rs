@@ -30,7 +30,7 @@ use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::explain::{ExplainedEvent, explained_events};
 use crate::input::Input;
-use crate::ports::Plan;
+use crate::ports::DryRun;
 use crate::route::{Area, Failure, Route};
 
 /// The routes of this file.
@@ -77,7 +77,7 @@ pub struct Detail {
     /// The object that this one waits for, the one which that one waits for, and so on.
     waits_for: Vec<Header>,
     /// Null when nothing is desired and nothing exists.
-    plan: Option<DryRun>,
+    plan: Option<Planned>,
     /// Reconcilers that have something to clean up before the object is removed.
     finalizers: Vec<String>,
     /// The newest events.
@@ -86,10 +86,11 @@ pub struct Detail {
 
 /// What the next reconciliation would do, or why that is unknown.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DryRun)]
 #[serde(untagged)]
-pub enum DryRun {
+pub enum Planned {
     /// What it would do.
-    Plan(Plan),
+    Plan(DryRun),
     /// Why that is unknown.
     #[schema(title = "unknown")]
     Unknown {
@@ -262,12 +263,12 @@ async fn chain(connection: &mut Snapshot, row: &ObjectRow) -> Result<Vec<ObjectR
 }
 
 /// What the next reconciliation would do, or why that is unknown.
-async fn dry_run(deps: &Deps, kind: Kind, row: &ObjectRow) -> Option<DryRun> {
+async fn dry_run(deps: &Deps, kind: Kind, row: &ObjectRow) -> Option<Planned> {
     let plan = deps.reconcilers.dry_run(kind.as_str(), row.uid.as_str());
     let error = match timeout(DRY_RUN_TIME, plan).await {
-        Ok(Ok(plan)) => return plan.map(DryRun::Plan),
+        Ok(Ok(plan)) => return plan.map(Planned::Plan),
         Ok(Err(error)) => error,
         Err(_) => "the object could not be observed in time".to_owned(),
     };
-    Some(DryRun::Unknown { error })
+    Some(Planned::Unknown { error })
 }

@@ -8,7 +8,7 @@ use schema::ids::ObjectRef;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ports::{LeaderState, Leadership, LookBy, NextLook, Plan, Reconcilers};
+use crate::ports::{DryRun, LeaderState, Leadership, LookBy, NextLook, Reconcilers};
 use crate::routes::test_support::{Fleet, fleet};
 use crate::testing::NOW;
 
@@ -51,11 +51,11 @@ impl Reconcilers for Asked {
         vec![("container", live)]
     }
 
-    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Plan>, String> {
+    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<DryRun>, String> {
         if self.broken {
             return Err("the engine can't be reached".to_owned());
         }
-        Ok(Some(Plan {
+        Ok(Some(DryRun {
             generation: Generation(1),
             actions: vec![format!("{reconciler} {key}")],
             conditions: Vec::new(),

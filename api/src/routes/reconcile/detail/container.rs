@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::{Reading, Sections};
 use crate::deps::Deps;
 use crate::error::{ApiError, chain};
-use crate::ports::ContainerDetails;
+use crate::ports::{ContainerDetails, ContainerState};
 
 /// Longest time the engine may take to report one container.
 const INSPECT_TIME: Duration = Duration::from_secs(5);
@@ -144,7 +144,11 @@ async fn observe(deps: Deps, row: ContainerRow) -> Observed {
         Ok(Err(error)) => (None, Some(chain(&error))),
         Err(_) => (None, Some("the engine does not answer in time".to_owned())),
     };
-    let image = live.iter().flatten().next().map(|now| now.image.clone());
+    let image = live
+        .iter()
+        .flatten()
+        .next()
+        .map(|now| now.container.image_id.clone());
     let ContainerFacts {
         engine_id,
         image_ref,
@@ -183,24 +187,29 @@ async fn observe(deps: Deps, row: ContainerRow) -> Observed {
 
 impl Live {
     fn of(container: Option<ContainerDetails>) -> Self {
-        let Some(container) = container else {
+        let Some(details) = container else {
             return Self {
                 state: "none".to_owned(),
                 ..Self::default()
             };
         };
+        let ContainerDetails {
+            container,
+            settings,
+            ..
+        } = details;
         let networks: Vec<&str> = container.networks.keys().map(String::as_str).collect();
         Self {
-            running: container.state == "running",
-            container: Some(container.name),
-            debug: Some(container.debug),
-            restart_token: container.restart_token,
-            cpu_limit: Some(cores(container.cpu_limit_nanos)),
-            memory_limit_mb: Some(container.memory_limit_bytes / MEBIBYTE),
+            running: container.state == ContainerState::Running,
+            state: container.state.to_string(),
+            debug: Some(container.debug()),
+            restart_token: container.restart_token().map(str::to_owned),
+            cpu_limit: Some(cores(settings.nano_cpus)),
+            memory_limit_mb: Some(settings.memory_bytes / MEBIBYTE),
             network: Some(networks.join(",")),
-            exit_code: container.exit_code,
-            error: Some(container.error).filter(|error| !error.is_empty()),
-            state: container.state,
+            exit_code: details.exit_code,
+            error: Some(details.error).filter(|error| !error.is_empty()),
+            container: Some(container.name),
         }
     }
 }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::{Reading, Sections};
 use crate::error::ApiError;
-use crate::ports::AgentNetwork;
+use crate::ports::Network;
 
 /// What is desired of the engine.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,7 +25,7 @@ pub struct Observed {
     engine: String,
     /// Addresses of the agent network.
     network_subnet: Option<String>,
-    network: Option<AgentNetwork>,
+    network: Option<Network>,
 }
 
 pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>, ApiError> {
