@@ -248,150 +248,88 @@ impl ApiError {
 
     /// The HTTP status.
     pub fn status(&self) -> StatusCode {
-        match self {
-            Self::InvalidParameter { .. } | Self::InvalidBody(_) | Self::InvalidEncoding => {
-                StatusCode::BAD_REQUEST
-            }
-            Self::NotSignedIn | Self::BadCredentials | Self::WrongPassword => {
-                StatusCode::UNAUTHORIZED
-            }
-            Self::WrongRole(_)
-            | Self::CsrfInvalid(_)
-            | Self::ModeForbidden(_)
-            | Self::SuperadminClient
-            | Self::ChannelNotAllowed { .. } => StatusCode::FORBIDDEN,
-            Self::NoSuchRoute | Self::NotFound { .. } => StatusCode::NOT_FOUND,
-            Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
-            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::AlreadyExists { .. }
-            | Self::NameBeingRemoved
-            | Self::LastSuperadmin
-            | Self::NetworkInUse
-            | Self::ImageInUse { .. }
-            | Self::Conflict { .. } => StatusCode::CONFLICT,
-            Self::Stale { .. } => StatusCode::PRECONDITION_FAILED,
-            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Unprocessable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::TooManyAttempts { .. } | Self::TooManyStreams { .. } => {
-                StatusCode::TOO_MANY_REQUESTS
-            }
-            Self::Remote { .. } => StatusCode::BAD_GATEWAY,
-            Self::Busy { .. } | Self::TooManyWatchers { .. } | Self::EngineUnavailable => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
-            Self::ObjectFailed { class, .. } => class.status(),
-            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        }
+        self.verdict().0
     }
 
     /// The stable code for programs.
     pub fn code(&self) -> &str {
+        self.verdict().1
+    }
+
+    /// Status and code. Every variant is named, so that a new one decides both.
+    fn verdict(&self) -> (StatusCode, &str) {
+        use StatusCode as S;
         match self {
-            Self::InvalidParameter { .. } => "invalid_parameter",
-            Self::InvalidBody(_) => "invalid_body",
-            Self::InvalidEncoding => "invalid_encoding",
-            Self::NotSignedIn => "not_signed_in",
-            Self::BadCredentials => "bad_credentials",
-            Self::WrongPassword => "wrong_password",
-            Self::WrongRole(_) => "wrong_role",
-            Self::CsrfInvalid(_) => "csrf_invalid",
-            Self::ModeForbidden(_) => "mode_forbidden",
-            Self::SuperadminClient => "superadmin_client",
-            Self::ChannelNotAllowed { .. } => "channel_not_allowed",
-            Self::NoSuchRoute | Self::NotFound { .. } => "not_found",
-            Self::MethodNotAllowed { .. } => "method_not_allowed",
-            Self::RequestTimeout => "request_timeout",
-            Self::AlreadyExists { .. } => "already_exists",
-            Self::NameBeingRemoved => "name_being_removed",
-            Self::LastSuperadmin => "last_superadmin",
-            Self::NetworkInUse => "network_in_use",
-            Self::ImageInUse { .. } => "image_in_use",
-            Self::Conflict { code, .. } => code,
-            Self::Stale { .. } => "stale_generation",
-            Self::TooLarge { .. } => "too_large",
-            Self::UnsupportedMediaType(_) => "unsupported_media_type",
-            Self::Unprocessable { code, .. } => code,
-            Self::TooManyAttempts { .. } => "too_many_attempts",
-            Self::TooManyStreams { .. } => "too_many_streams",
-            Self::TooManyWatchers { .. } => "too_many_watchers",
-            Self::Remote { .. } => "remote_failed",
-            Self::Busy { .. } => "busy",
-            Self::EngineUnavailable => "engine_unavailable",
-            Self::ObjectFailed { code, .. } => code,
-            Self::Internal(_) => "internal",
+            Self::InvalidParameter { .. } => (S::BAD_REQUEST, "invalid_parameter"),
+            Self::InvalidBody(_) => (S::BAD_REQUEST, "invalid_body"),
+            Self::InvalidEncoding => (S::BAD_REQUEST, "invalid_encoding"),
+            Self::NotSignedIn => (S::UNAUTHORIZED, "not_signed_in"),
+            Self::BadCredentials => (S::UNAUTHORIZED, "bad_credentials"),
+            Self::WrongPassword => (S::UNAUTHORIZED, "wrong_password"),
+            Self::WrongRole(_) => (S::FORBIDDEN, "wrong_role"),
+            Self::CsrfInvalid(_) => (S::FORBIDDEN, "csrf_invalid"),
+            Self::ModeForbidden(_) => (S::FORBIDDEN, "mode_forbidden"),
+            Self::SuperadminClient => (S::FORBIDDEN, "superadmin_client"),
+            Self::ChannelNotAllowed { .. } => (S::FORBIDDEN, "channel_not_allowed"),
+            Self::NoSuchRoute | Self::NotFound { .. } => (S::NOT_FOUND, "not_found"),
+            Self::MethodNotAllowed { .. } => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
+            Self::RequestTimeout => (S::REQUEST_TIMEOUT, "request_timeout"),
+            Self::AlreadyExists { .. } => (S::CONFLICT, "already_exists"),
+            Self::NameBeingRemoved => (S::CONFLICT, "name_being_removed"),
+            Self::LastSuperadmin => (S::CONFLICT, "last_superadmin"),
+            Self::NetworkInUse => (S::CONFLICT, "network_in_use"),
+            Self::ImageInUse { .. } => (S::CONFLICT, "image_in_use"),
+            Self::Conflict { code, .. } => (S::CONFLICT, code),
+            Self::Stale { .. } => (S::PRECONDITION_FAILED, "stale_generation"),
+            Self::TooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "too_large"),
+            Self::UnsupportedMediaType(_) => (S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
+            Self::Unprocessable { code, .. } => (S::UNPROCESSABLE_ENTITY, code),
+            Self::TooManyAttempts { .. } => (S::TOO_MANY_REQUESTS, "too_many_attempts"),
+            Self::TooManyStreams { .. } => (S::TOO_MANY_REQUESTS, "too_many_streams"),
+            Self::TooManyWatchers { .. } => (S::SERVICE_UNAVAILABLE, "too_many_watchers"),
+            Self::Remote { .. } => (S::BAD_GATEWAY, "remote_failed"),
+            Self::Busy { .. } => (S::SERVICE_UNAVAILABLE, "busy"),
+            Self::EngineUnavailable => (S::SERVICE_UNAVAILABLE, "engine_unavailable"),
+            Self::ObjectFailed { class, code, .. } => (class.status(), code),
+            Self::Internal(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
         }
     }
 
     /// Fields of the answer besides `success`, `error` and `code`.
     fn extra(&self) -> Map<String, Value> {
-        let mut extra = Map::new();
-        match self {
+        let fields = match self {
             Self::InvalidParameter {
                 field: Some(field), ..
-            } => {
-                extra.insert("field".to_owned(), json!(field));
-            }
+            } => json!({ "field": field }),
             Self::Stale {
                 generation: Some(generation),
-            } => {
-                extra.insert("generation".to_owned(), json!(generation));
-            }
-            Self::TooLarge { limit } => {
-                extra.insert("limit".to_owned(), json!(limit));
-            }
-            Self::Unprocessable { extra: fields, .. } => extra.clone_from(fields),
+            } => json!({ "generation": generation }),
+            Self::TooLarge { limit } => json!({ "limit": limit }),
+            Self::Unprocessable { extra, .. } => return extra.clone(),
             Self::ImageInUse {
                 users,
                 alternatives,
                 ..
-            } => {
-                extra.insert("users".to_owned(), json!(users));
-                extra.insert("alternatives".to_owned(), json!(alternatives));
-            }
+            } => json!({ "users": users, "alternatives": alternatives }),
             Self::ObjectFailed {
                 object,
                 generation,
                 reason,
                 ..
-            } => {
-                extra.insert("reason".to_owned(), json!(reason));
-                extra.insert("remedy".to_owned(), json!(reason.remedy()));
-                extra.insert("state".to_owned(), json!("failed"));
-                extra.insert("object".to_owned(), json!(object));
-                extra.insert("generation".to_owned(), json!(generation));
-            }
-            Self::InvalidParameter { field: None, .. }
-            | Self::Stale { generation: None }
-            | Self::InvalidBody(_)
-            | Self::InvalidEncoding
-            | Self::NotSignedIn
-            | Self::BadCredentials
-            | Self::WrongPassword
-            | Self::WrongRole(_)
-            | Self::CsrfInvalid(_)
-            | Self::ModeForbidden(_)
-            | Self::SuperadminClient
-            | Self::ChannelNotAllowed { .. }
-            | Self::NoSuchRoute
-            | Self::NotFound { .. }
-            | Self::MethodNotAllowed { .. }
-            | Self::RequestTimeout
-            | Self::AlreadyExists { .. }
-            | Self::NameBeingRemoved
-            | Self::LastSuperadmin
-            | Self::NetworkInUse
-            | Self::Conflict { .. }
-            | Self::UnsupportedMediaType(_)
-            | Self::TooManyAttempts { .. }
-            | Self::TooManyStreams { .. }
-            | Self::TooManyWatchers { .. }
-            | Self::Remote { .. }
-            | Self::Busy { .. }
-            | Self::EngineUnavailable
-            | Self::Internal(_) => {}
+            } => json!({
+                "reason": reason,
+                "remedy": reason.remedy(),
+                "state": "failed",
+                "object": object,
+                "generation": generation,
+            }),
+            // Their sentence and code say everything.
+            _ => Value::Null,
+        };
+        match fields {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
         }
-        extra
     }
 
     /// The failure envelope, with the headers that belong to it.

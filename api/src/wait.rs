@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use schema::audit::About;
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Uid};
@@ -23,7 +24,7 @@ use utoipa::ToSchema;
 use crate::answer::Answer;
 use crate::deps::{Dependencies, Deps};
 use crate::error::{ApiError, FailureClass};
-use crate::explain::{Explained, explained};
+use crate::explain::{Explained, explained_owned};
 
 /// How long an answer about one object is held back when the client says nothing.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -48,32 +49,34 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change of a user's container.
-    pub fn of_container(user: &User, generation: Generation) -> Self {
+    /// A change of the object of this kind, uid and name.
+    pub fn new(kind: Kind, uid: Uid, name: impl Into<String>, generation: Generation) -> Self {
         Self {
-            kind: Kind::Container,
-            uid: user.uid.clone(),
-            name: user.name.to_string(),
-            generation,
-        }
-    }
-
-    /// A change of what a user's agent is configured with.
-    pub fn of_config(user: &User, generation: Generation) -> Self {
-        Self {
-            kind: Kind::AgentConfig,
-            ..Self::of_container(user, generation)
-        }
-    }
-
-    /// A change of an image, by its reference or id.
-    pub fn of_image(uid: Uid, name: impl Into<String>, generation: Generation) -> Self {
-        Self {
-            kind: Kind::Image,
+            kind,
             uid,
             name: name.into(),
             generation,
         }
+    }
+
+    /// A change of one of a user's objects, which have the user's uid and name.
+    pub fn of_user(kind: Kind, user: &User, generation: Generation) -> Self {
+        Self::new(kind, user.uid.clone(), user.name.as_str(), generation)
+    }
+
+    /// A change of a user's container.
+    pub fn of_container(user: &User, generation: Generation) -> Self {
+        Self::of_user(Kind::Container, user, generation)
+    }
+
+    /// A change of what a user's agent is configured with.
+    pub fn of_config(user: &User, generation: Generation) -> Self {
+        Self::of_user(Kind::AgentConfig, user, generation)
+    }
+
+    /// What the audit trail says that it is about.
+    pub fn about(&self) -> About {
+        About::object(self.kind, &self.name)
     }
 
     /// The object as answers name it, such as `container/alice`.
@@ -99,6 +102,14 @@ pub enum State {
 pub struct Converging {
     /// How far it is.
     pub(crate) state: State,
+    #[serde(flatten)]
+    pub(crate) changed: Changed,
+}
+
+/// The object that was changed.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = ChangedObject)]
+pub struct Changed {
     /// What was changed.
     #[schema(example = "container/alice")]
     pub(crate) object: String,
@@ -256,17 +267,19 @@ pub fn reply(
     done: impl Into<String>,
     under_way: impl Into<String>,
 ) -> Result<Answer<Converging>, ApiError> {
-    let told = |state, conditions: Option<Vec<Condition>>| Converging {
+    let report = |state, conditions: Option<Vec<Condition>>| Converging {
         state,
-        object: change.object(),
-        generation: change.generation,
-        conditions: conditions.map(|conditions| explained(&conditions)),
+        changed: Changed {
+            object: change.object(),
+            generation: change.generation,
+            conditions: conditions.map(explained_owned),
+        },
     };
     let pending = |message: String, conditions| {
-        Answer::ok(message, told(State::Pending, Some(conditions))).status(StatusCode::ACCEPTED)
+        Answer::ok(message, report(State::Pending, Some(conditions))).status(StatusCode::ACCEPTED)
     };
     match settled {
-        Settled::Converged => Ok(Answer::ok(done, told(State::Converged, None))),
+        Settled::Converged => Ok(Answer::ok(done, report(State::Converged, None))),
         Settled::Pending(conditions) => Ok(pending(under_way.into(), conditions)),
         Settled::Paused(conditions) => {
             let message =

@@ -147,6 +147,15 @@ impl PasswordPool {
         self.computed.load(Ordering::Relaxed)
     }
 
+    /// Hashes a password, as soon as there is a core for it.
+    ///
+    /// # Errors
+    /// As [`slot`](Self::slot) and [`HashSlot::hash`].
+    pub async fn hash(&self, password: &SecretString) -> Result<SecretString, ApiError> {
+        let hash = self.slot().await?.hash(password.clone()).await?;
+        Ok(hash.into())
+    }
+
     /// Waits for a core.
     ///
     /// # Errors

@@ -10,13 +10,13 @@ use schema::reader::Reader;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::page::{Page, Window, search};
+use super::page::{Page, read_page, search};
 use super::params;
 use crate::answer::{Answer, JsonLines};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, chain};
-use crate::input::{Input, Nothing, Paging};
+use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
 
 /// The routes of this file.
@@ -100,8 +100,13 @@ async fn list(
     let paging = input.paging.unwrap_or_default();
     let paging = Some(&paging);
     let filter = filter(input.params, search(paging))?;
-    let (entries, total) = read(&deps, &filter, paging).await?;
-    let page = Page::of(paging, total);
+    let mut snapshot = deps.db.snapshot().await?;
+    let (records, page) = read_page!(paging, window => async {
+        let total = audit::found(&mut snapshot, &filter).await?;
+        let records = audit::list(&mut snapshot, &filter, window.limit, window.offset).await?;
+        Ok::<_, DbError>((records, total))
+    });
+    let entries = records.into_iter().map(Shown::from).collect();
     Ok(Answer::ok(
         "the audit trail, newest first",
         Entries { entries, page },
@@ -117,19 +122,6 @@ fn filter(wanted: Wanted, search: &str) -> Result<Filter, ApiError> {
         since: since.unwrap_or(Timestamp::from_millis(0)),
         search: search.to_owned(),
     })
-}
-
-async fn read(
-    deps: &Deps,
-    filter: &Filter,
-    paging: Option<&Paging>,
-) -> Result<(Vec<Shown>, i64), DbError> {
-    let mut snapshot = deps.db.snapshot().await?;
-    let total = audit::found(&mut snapshot, filter).await?;
-    let asked = Window::of(paging);
-    let window = asked.corrected(paging, total).unwrap_or(asked);
-    let records = audit::list(&mut snapshot, filter, window.limit, window.offset).await?;
-    Ok((records.into_iter().map(Shown::from).collect(), total))
 }
 
 /// The result of the verification.

@@ -213,7 +213,6 @@ async fn finish(
     tx.commit(about).await?;
     let settings = WebSettings::of(&draft.after, generation);
     settings::publish(&deps.settings_sender, settings);
-    tracing::info!(%actor, ?changed, generation, "configuration saved");
     Ok(draft.answer("configuration saved", generation))
 }
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use schema::audit::{About, Audited};
+use schema::audit::Audited;
 use schema::config::keys;
 use schema::container::{self, Desired};
-use schema::ids::{Generation, Kind, UserName};
-use schema::user::{self, User};
+use schema::ids::{Generation, UserName};
+use schema::user::User;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -79,33 +79,17 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// `POST /api/admin/container/start`: it shall run, and ends debugging.
+/// `POST /api/admin/container/start`: it is to run, and debug mode ends.
 ///
 /// # Errors
 /// 404 without such a user, 409 while it is disabled or being removed, 412 for a stale
 /// `if_generation`; what the container fails with.
 async fn start(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<Who>,
     deps: Deps,
 ) -> Result<Answer<Converging>, ApiError> {
-    let name = &input.params.username;
-    let mut tx = input.meta.begin(&deps).await?;
-    let user = enabled(present_user(user::find(&mut tx, name).await?, name)?)?;
-    let expected = input.if_generation;
-    let generation =
-        container::set_desired(&mut tx, &user.uid, Desired::Running, false, expected).await?;
-    tx.commit(About::object(Kind::Container, &user.name))
-        .await?;
-    tracing::info!(%actor, user = %user.name, "container start");
-    let done = format!("the container of {} is running", user.name);
-    wait::answer(
-        &deps,
-        &Change::of_container(&user, generation),
-        input.wait,
-        done,
-    )
-    .await
+    set_desired(input, &deps, Desired::Running).await
 }
 
 /// `POST /api/admin/container/stop`: nothing of it stays but the user's directory.
@@ -113,27 +97,29 @@ async fn start(
 /// # Errors
 /// As [`start`], but a disabled account is no obstacle.
 async fn stop(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<Who>,
     deps: Deps,
 ) -> Result<Answer<Converging>, ApiError> {
-    let name = &input.params.username;
-    let mut tx = input.meta.begin(&deps).await?;
-    let user = present_user(user::find(&mut tx, name).await?, name)?;
+    set_desired(input, &deps, Desired::Stopped).await
+}
+
+async fn set_desired(
+    input: Input<Who>,
+    deps: &Deps,
+    desired: Desired,
+) -> Result<Answer<Converging>, ApiError> {
+    let mut tx = input.meta.begin(deps).await?;
+    let mut user = present_user(&mut tx, &input.params.username).await?;
+    if desired == Desired::Running {
+        user = enabled(user)?;
+    }
     let expected = input.if_generation;
-    let generation =
-        container::set_desired(&mut tx, &user.uid, Desired::Stopped, false, expected).await?;
-    tx.commit(About::object(Kind::Container, &user.name))
-        .await?;
-    tracing::info!(%actor, user = %user.name, "container stop");
-    let done = format!("the container of {} is stopped", user.name);
-    wait::answer(
-        &deps,
-        &Change::of_container(&user, generation),
-        input.wait,
-        done,
-    )
-    .await
+    let generation = container::set_desired(&mut tx, &user.uid, desired, false, expected).await?;
+    let change = Change::of_container(&user, generation);
+    tx.commit(change.about()).await?;
+    let done = format!("the container of {} is {desired}", user.name);
+    wait::answer(deps, &change, input.wait, done).await
 }
 
 /// `POST /api/admin/container/restart`: replaces it by a fresh one, once; a stopped one is started.
@@ -141,15 +127,11 @@ async fn stop(
 /// # Errors
 /// As [`start`].
 async fn restart(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<Who>,
     deps: Deps,
 ) -> Result<Answer<Converging>, ApiError> {
-    let name = &input.params.username;
-    let mut tx = input.meta.begin(&deps).await?;
-    let user = present_user(user::find(&mut tx, name).await?, name)?;
-    let how = (input.if_generation, input.wait);
-    restart_container(&deps, tx, user, &actor.to_string(), false, how).await
+    restart_named(input, &deps, false).await
 }
 
 /// `POST /api/admin/container/debug`: replaces it by one that runs the adapter's debug command,
@@ -158,15 +140,22 @@ async fn restart(
 /// # Errors
 /// As [`start`].
 async fn debug(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<Who>,
     deps: Deps,
 ) -> Result<Answer<Converging>, ApiError> {
-    let name = &input.params.username;
-    let mut tx = input.meta.begin(&deps).await?;
-    let user = present_user(user::find(&mut tx, name).await?, name)?;
+    restart_named(input, &deps, true).await
+}
+
+async fn restart_named(
+    input: Input<Who>,
+    deps: &Deps,
+    debug: bool,
+) -> Result<Answer<Converging>, ApiError> {
+    let mut tx = input.meta.begin(deps).await?;
+    let user = present_user(&mut tx, &input.params.username).await?;
     let how = (input.if_generation, input.wait);
-    restart_container(&deps, tx, user, &actor.to_string(), true, how).await
+    restart_container(deps, tx, user, debug, how).await
 }
 
 /// Gives a container a new restart token and waits until the fresh one is ready.
@@ -174,7 +163,6 @@ pub(super) async fn restart_container(
     deps: &Deps,
     mut tx: Audited,
     user: User,
-    actor: &str,
     debug: bool,
     (expected, wait): (Option<Generation>, Option<Duration>),
 ) -> Result<Answer<Converging>, ApiError> {
@@ -182,16 +170,15 @@ pub(super) async fn restart_container(
     let token = Uuid::new_v4().to_string();
     let generation =
         container::request_restart(&mut tx, &user.uid, &token, debug, expected).await?;
-    tx.commit(About::object(Kind::Container, &user.name))
-        .await?;
+    let change = Change::of_container(&user, generation);
+    tx.commit(change.about()).await?;
     let how = if debug {
         "runs in debug mode"
     } else {
         "was restarted"
     };
-    tracing::info!(actor, user = %user.name, how, "container restart");
     let done = format!("the container of {} {how}", user.name);
-    wait::answer(deps, &Change::of_container(&user, generation), wait, done).await
+    wait::answer(deps, &change, wait, done).await
 }
 
 /// Own limits of one container.
@@ -253,20 +240,18 @@ pub struct Limited {
 /// # Errors
 /// 400 for a limit outside the configuration's range; else as [`stop`].
 async fn limits(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<Limits>,
     deps: Deps,
 ) -> Result<Answer<Limited>, ApiError> {
-    let name = &input.params.username;
     let (cpu, memory) = (input.params.cpu()?, input.params.memory()?);
     let mut tx = input.meta.begin(&deps).await?;
-    let user = present_user(user::find(&mut tx, name).await?, name)?;
+    let user = present_user(&mut tx, &input.params.username).await?;
     let expected = input.if_generation;
     let generation = container::set_limits(&mut tx, &user.uid, cpu, memory, expected).await?;
-    let about = About::object(Kind::Container, &user.name);
-    tx.commit(about.detail(limits_text(cpu, memory))).await?;
-    tracing::info!(%actor, user = %user.name, ?cpu, ?memory, "container limits");
     let change = Change::of_container(&user, generation);
+    let detail = limits_text(cpu, memory);
+    tx.commit(change.about().detail(detail)).await?;
     let done = format!("the container of {} has the new limits", user.name);
     let answer = wait::answer(&deps, &change, input.wait, done).await?;
     Ok(answer.map(|converging| Limited {
@@ -389,8 +374,7 @@ async fn stats(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<St
 
 /// The user of a live read. The connection is given back before the engine is asked.
 async fn find(deps: &Deps, name: &UserName) -> Result<User, ApiError> {
-    let mut connection = deps.db.read().await?;
-    ordinary_user(user::find(&mut connection, name).await?, name)
+    ordinary_user(&mut *deps.db.read().await?, name).await
 }
 
 #[cfg(test)]

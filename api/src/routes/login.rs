@@ -201,7 +201,6 @@ async fn attempt(
         live => live?,
     };
     let claims = SessionClaims::new(live.name.clone(), Timestamp::from_secs(live.issued_at));
-    tracing::info!(account = %live.name, %client, "signed in");
     let signed_in = SignedIn {
         username: live.name,
         role: live.role,

@@ -195,8 +195,7 @@ async fn change_password(
         return Err(ApiError::WrongPassword);
     };
     let old = verified.password_hash.ok_or(ApiError::WrongPassword)?;
-    let new = deps.passwords.slot().await?.hash(params.new_password);
-    let new = SecretString::from(new.await?);
+    let new = deps.passwords.hash(&params.new_password).await?;
     let keep = session.claims.issued_at.as_secs();
     let mut tx = meta.begin(&deps).await?;
     let ended = user::replace_password(&mut tx, &verified.uid, &old, &new, keep)
@@ -204,7 +203,6 @@ async fn change_password(
         .ok_or(ApiError::WrongPassword)?;
     tx.commit(About::object(verified.role, &verified.name))
         .await?;
-    tracing::info!(account = %verified.name, "password changed");
     let changed = PasswordChanged {
         sessions_ended: ended,
     };
@@ -268,10 +266,9 @@ async fn sessions(
     let current = session.claims.issued_at;
     let own = rows.into_iter().map(|row| OwnSession::of(row, current));
     let paging = input.paging.as_ref();
-    let (sessions, total) = page::cut(own.collect(), paging, |own, search| {
+    let (sessions, page) = page::cut(own.collect(), paging, |own, search| {
         own.address.contains(search) || own.client.contains(search)
     });
-    let page = Page::of(paging, total);
     Ok(Answer::ok("your sessions", OwnSessions { sessions, page }))
 }
 

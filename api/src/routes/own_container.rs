@@ -3,7 +3,6 @@
 use schema::container::{self, Desired, StatusWord, status_word};
 use schema::ids::{Generation, Kind, Timestamp, UserName};
 use schema::object;
-use schema::user;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -121,7 +120,7 @@ async fn restart(
 ) -> Result<Answer<Converging>, ApiError> {
     let name = &session.account.name;
     let mut tx = input.meta.begin(&deps).await?;
-    let user = params::present_user(user::find(&mut tx, name).await?, name)?;
+    let user = params::present_user(&mut tx, name).await?;
     let how = (input.if_generation, input.wait);
-    restart_container(&deps, tx, user, name.as_str(), false, how).await
+    restart_container(&deps, tx, user, false, how).await
 }

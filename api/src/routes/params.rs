@@ -2,7 +2,9 @@
 
 use schema::config::Setting;
 use schema::ids::{Kind, Timestamp, UserName};
-use schema::user::{Role, User};
+use schema::reader::Connection;
+use schema::secrets::random_password;
+use schema::user::{self, Role, User};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -10,6 +12,7 @@ use serde_json::Value;
 use strum::VariantArray;
 use utoipa::ToSchema;
 
+use crate::auth::password::check_rules;
 use crate::error::ApiError;
 
 /// A request about one account.
@@ -37,9 +40,57 @@ impl Credentials {
     }
 }
 
+/// The form of a request for a new password.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct ResetForm {
+    /// The account's name.
+    pub username: UserName,
+    /// The new password; random when absent or empty.
+    #[schema(value_type = Option<String>, format = Password)]
+    pub password: Option<SecretString>,
+}
+
+/// A password to set.
+pub(super) struct NewPassword {
+    pub(super) password: SecretString,
+    /// Nobody has seen it yet.
+    random: bool,
+}
+
+impl NewPassword {
+    /// The one given, or else a random one.
+    pub(super) fn read(given: Option<SecretString>) -> Result<Self, ApiError> {
+        let given = given.filter(|password| !password.expose_secret().is_empty());
+        let Some(password) = given else {
+            return Self::random();
+        };
+        check_rules("password", &password)?;
+        Ok(Self {
+            password,
+            random: false,
+        })
+    }
+
+    pub(super) fn random() -> Result<Self, ApiError> {
+        Ok(Self {
+            password: random_password().map_err(ApiError::internal)?,
+            random: true,
+        })
+    }
+
+    /// What the answer says of it.
+    pub(super) fn reset(self, username: UserName) -> PasswordReset {
+        let random = self.random.then_some(self.password);
+        PasswordReset {
+            username,
+            password: random.map(|password| password.expose_secret().to_owned()),
+        }
+    }
+}
+
 /// An account with a new password.
 #[derive(Serialize, ToSchema)]
-pub struct NewPassword {
+pub struct PasswordReset {
     username: UserName,
     /// The random password, returned only once; absent when it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,26 +98,23 @@ pub struct NewPassword {
     password: Option<String>,
 }
 
-impl NewPassword {
-    pub(super) fn new(username: UserName, random: Option<&SecretString>) -> Self {
-        Self {
-            username,
-            password: random.map(|password| password.expose_secret().to_owned()),
-        }
-    }
-}
-
-/// An ordinary user that was looked up by name, unless there is none. One that is being removed is
-/// there.
-pub(super) fn ordinary_user(found: Option<User>, name: &UserName) -> Result<User, ApiError> {
-    found
+/// The ordinary user of this name, unless there is none. One that is being removed is there.
+pub(super) async fn ordinary_user(
+    connection: &mut Connection,
+    name: &UserName,
+) -> Result<User, ApiError> {
+    user::find(connection, name)
+        .await?
         .filter(|user| user.role == Role::User)
         .ok_or_else(|| ApiError::not_found(format!("user {name}")))
 }
 
 /// An ordinary user that can be worked with: there, and not being removed.
-pub(super) fn present_user(found: Option<User>, name: &UserName) -> Result<User, ApiError> {
-    let user = ordinary_user(found, name)?;
+pub(super) async fn present_user(
+    connection: &mut Connection,
+    name: &UserName,
+) -> Result<User, ApiError> {
+    let user = ordinary_user(connection, name).await?;
     if user.deleted_at.is_some() {
         return Err(ApiError::Conflict {
             code: "name_being_removed",

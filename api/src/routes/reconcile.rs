@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 use utoipa::ToSchema;
 
-use super::page::{Page, Window, search};
+use super::page::{Page, read_page, search};
 use super::params;
 use crate::answer::Answer;
 use crate::deps::Deps;
@@ -267,20 +267,16 @@ async fn objects(
     let paging = input.paging.as_ref();
     let mut connection = deps.db.snapshot().await?;
     let watch_id = change::position(&mut connection).await?;
-    let Window { limit, offset } = Window::of(paging);
-    let (mut rows, total) =
-        object::list(&mut connection, kind, ready, search(paging), limit, offset).await?;
-    if let Some(Window { limit, offset }) = Window::of(paging).corrected(paging, total) {
-        (rows, _) =
-            object::list(&mut connection, kind, ready, search(paging), limit, offset).await?;
-    }
+    let (rows, page) = read_page!(paging, window => {
+        object::list(&mut connection, kind, ready, search(paging), window.limit, window.offset)
+    });
     let paused = object::paused_reconcilers(&mut connection).await?;
     drop(connection);
     let headers = rows.into_iter().map(|row| Header::of(&deps, row, &paused));
     let objects = Objects {
         objects: headers.collect(),
         watch_id,
-        page: Page::of(paging, total),
+        page,
     };
     Ok(Answer::ok("objects", objects))
 }
@@ -368,27 +364,19 @@ async fn events(
 ) -> Result<Answer<EventList>, ApiError> {
     let paging = input.paging.as_ref();
     let filter = input.params.filter(search(paging))?;
-    let newest = input.params.limit()?;
-    let Window { limit, offset } = match paging {
-        Some(_) => Window::of(paging),
-        None => Window {
-            limit: newest,
-            offset: 0,
-        },
-    };
+    // Without a page, the newest are one of as many as there may be.
+    let newest = first(input.params.limit()?);
     let mut connection = deps.db.snapshot().await?;
     let watch_id = change::position(&mut connection).await?;
-    let (mut events, total) = event::page(&mut connection, &filter, limit, offset).await?;
-    if let Some(Window { limit, offset }) = Window::of(paging).corrected(paging, total) {
-        (events, _) = event::page(&mut connection, &filter, limit, offset).await?;
-    }
+    let paging = paging.unwrap_or(&newest);
+    let (events, page) = read_page!(Some(paging), window => {
+        event::page(&mut connection, &filter, window.limit, window.offset)
+    });
     drop(connection);
-    // Without a page, the newest are one of as many as there may be.
-    let newest = first(newest);
     let list = EventList {
         events: explained_events(events),
         watch_id,
-        page: Page::of(Some(paging.unwrap_or(&newest)), total),
+        page,
     };
     Ok(Answer::ok("events, newest first", list))
 }

@@ -3,14 +3,12 @@
 use schema::audit::About;
 use schema::error::DbError;
 use schema::ids::{Timestamp, UserName};
-use schema::secrets::random_password;
 use schema::user::{self, Role, User};
-use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
+use secrecy::SecretString;
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::answer::Answer;
-use crate::auth::password;
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
@@ -18,7 +16,7 @@ use crate::input::{Input, Meta, Nothing};
 use crate::route::{Area, Failure, Route};
 
 use super::page::{self, Page};
-use super::params::{Credentials, NewPassword};
+use super::params::{Credentials, NewPassword, PasswordReset, ResetForm, Who};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -99,21 +97,15 @@ async fn list(
         last_login_at: account.last_login_at,
     });
     let paging = input.paging.as_ref();
-    let (items, total) = page::cut(items.collect(), paging, |item, search| {
+    let (items, page) = page::cut(items.collect(), paging, |item, search| {
         item.username.key().contains(search)
     });
     let listing = Listing {
         admins: items.iter().map(|item| item.username.clone()).collect(),
         items,
-        page: Page::of(paging, total),
+        page,
     };
     Ok(Answer::ok("superadmins", listing))
-}
-
-/// The form that names an account.
-#[derive(Debug, Deserialize, ToSchema)]
-pub struct NameForm {
-    username: UserName,
 }
 
 /// `POST /api/admin/superadmins/create`: the random password is told once.
@@ -121,18 +113,17 @@ pub struct NameForm {
 /// # Errors
 /// 409 when the name is taken, by an ordinary user or one being removed too.
 async fn create(
-    Superadmin(actor): Superadmin,
-    input: Input<NameForm>,
+    _: Superadmin,
+    input: Input<Who>,
     deps: Deps,
 ) -> Result<Answer<Credentials>, ApiError> {
     let username = input.params.username;
-    let password = random_password().map_err(ApiError::internal)?;
-    let hash = hash(&deps, password.clone()).await?;
+    let password = NewPassword::random()?.password;
+    let hash = deps.passwords.hash(&password).await?;
     let mut tx = input.meta.begin(&deps).await?;
     user::create_superadmin(&mut tx, &username, &hash, deps.clock.now()).await?;
     tx.commit(About::object(Role::Superadmin, &username))
         .await?;
-    tracing::info!(%actor, superadmin = %username, "superadmin created");
     let message = format!("superadmin {username} created");
     let credentials = Credentials::new(username, &password);
     Ok(Answer::ok(message, credentials))
@@ -144,7 +135,7 @@ async fn create(
 /// 404; 409 `last_superadmin`, decided before anything else; 400 for the own account.
 async fn delete(
     Superadmin(actor): Superadmin,
-    input: Input<NameForm>,
+    input: Input<Who>,
     deps: Deps,
 ) -> Result<Answer, ApiError> {
     let username = input.params.username;
@@ -161,18 +152,7 @@ async fn delete(
     }
     tx.commit(About::object(Role::Superadmin, &username))
         .await?;
-    tracing::info!(%actor, superadmin = %username, "superadmin deleted");
     Ok(Answer::plain(format!("superadmin {username} deleted")))
-}
-
-/// The form of `POST /api/admin/superadmins/reset`.
-#[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = SuperadminResetForm)]
-pub struct ResetForm {
-    username: UserName,
-    /// The new password; random when absent or empty.
-    #[schema(value_type = Option<String>, format = Password)]
-    password: Option<SecretString>,
 }
 
 /// `POST /api/admin/superadmins/reset`: sets a new password and ends all sessions of the account
@@ -184,20 +164,13 @@ async fn reset(
     Superadmin(actor): Superadmin,
     input: Input<ResetForm>,
     deps: Deps,
-) -> Result<Answer<NewPassword>, ApiError> {
+) -> Result<Answer<PasswordReset>, ApiError> {
     let ResetForm { username, password } = input.params;
-    let given = password.filter(|password| !password.expose_secret().is_empty());
-    let (password, random) = match given {
-        Some(given) => (given, false),
-        None => (random_password().map_err(ApiError::internal)?, true),
-    };
-    password::check_rules("password", &password)?;
-    let hash = hash(&deps, password.clone()).await?;
+    let new = NewPassword::read(password)?;
+    let hash = deps.passwords.hash(&new.password).await?;
     set_password(&deps, &input.meta, &actor, &username, &hash).await?;
-    tracing::info!(%actor, superadmin = %username, "superadmin's password reset");
     let message = format!("superadmin {username} has a new password");
-    let told = random.then_some(&password);
-    Ok(Answer::ok(message, NewPassword::new(username, told)))
+    Ok(Answer::ok(message, new.reset(username)))
 }
 
 async fn set_password(
@@ -237,11 +210,6 @@ fn named(error: DbError, username: &UserName) -> ApiError {
         DbError::NotFound(_) => ApiError::not_found(format!("superadmin {username}")),
         other => other.into(),
     }
-}
-
-async fn hash(deps: &Dependencies, password: SecretString) -> Result<SecretString, ApiError> {
-    let hash = deps.passwords.slot().await?.hash(password).await?;
-    Ok(SecretString::from(hash))
 }
 
 #[cfg(test)]

@@ -12,15 +12,14 @@ use utoipa::ToSchema;
 
 use super::config;
 use super::images::{self, Noted};
-use super::page::{Page, Window};
+use super::page::{Page, read_page};
 use crate::answer::{Answer, Resource};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::explain::Explained;
-use crate::input::{Input, Nothing, Paging};
+use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
-use crate::wait::{Change, State};
+use crate::wait::{Change, Changed, State};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -199,26 +198,17 @@ pub struct Tasks {
 async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Tasks>, ApiError> {
     let paging = input.paging.unwrap_or_default();
     let paging = Some(&paging);
-    let (tasks, total) = read(&deps, paging).await?;
-    let page = Page::of(paging, total);
-    Ok(Answer::ok("tasks, newest first", Tasks { tasks, page }))
-}
-
-async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Task>, i64), DbError> {
-    let mut connection = deps.db.snapshot().await?;
-    let window = Window::of(paging);
-    let (mut operations, total) =
-        operation::list(&mut connection, window.limit, window.offset).await?;
-    if let Some(last) = window.corrected(paging, total) {
-        (operations, _) = operation::list(&mut connection, last.limit, last.offset).await?;
-    }
+    let mut snapshot = deps.db.snapshot().await?;
+    let (operations, page) = read_page!(paging, window => {
+        operation::list(&mut snapshot, window.limit, window.offset)
+    });
     let mut tasks = Vec::with_capacity(operations.len());
     for operation in operations {
-        let count = operation::count(&mut connection, &operation).await?;
-        let results = operation::targets(&mut connection, &operation, MAX_RESULTS).await?;
+        let count = operation::count(&mut snapshot, &operation).await?;
+        let results = operation::targets(&mut snapshot, &operation, MAX_RESULTS).await?;
         tasks.push(Task::new(operation, count, results));
     }
-    Ok((tasks, total))
+    Ok(Answer::ok("tasks, newest first", Tasks { tasks, page }))
 }
 
 /// Which operation shall end.
@@ -234,26 +224,18 @@ pub struct Ended {
 pub struct Cancelled {
     state: State,
     /// The rollout or image whose reconciler observes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "rollout/01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
-    object: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generation: Option<Generation>,
-    /// The conditions so far, while it is under way.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conditions: Option<Vec<Explained>>,
+    #[serde(flatten)]
+    changed: Option<Changed>,
     /// The progress of a task over many objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
 }
 
 impl From<Noted> for Cancelled {
-    fn from(noted: Noted) -> Self {
+    fn from(Noted { state, changed }: Noted) -> Self {
         Self {
-            state: noted.state,
-            object: Some(noted.object),
-            generation: Some(noted.generation),
-            conditions: noted.conditions,
+            state,
+            changed: Some(changed),
             progress: None,
         }
     }
@@ -266,7 +248,7 @@ impl From<Noted> for Cancelled {
 /// 404 without such an operation; 409 `not_cancellable` for one of another kind, `wrong_state` when it
 /// has ended; 412 for a stale `if_generation`.
 async fn cancel(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<Ended>,
     deps: Deps,
 ) -> Result<Answer<Cancelled>, ApiError> {
@@ -288,7 +270,6 @@ async fn cancel(
             let count = operation::cancel(&mut tx, &operation, deps.clock.now()).await?;
             let about = About::whole("config").detail(format!("task {id}"));
             tx.commit(about).await?;
-            tracing::info!(%actor, task = id, "task cancelled");
             return Ok(ended(count.progress));
         }
         (Err(_), kind) => {
@@ -297,8 +278,7 @@ async fn cancel(
             return Err(ApiError::Conflict { code, message });
         }
     };
-    tx.commit(About::object(change.kind, &change.name)).await?;
-    tracing::info!(%actor, task = id, "task cancelled");
+    tx.commit(change.about()).await?;
     let done = "task cancelled".to_owned();
     let answer = images::noted(&deps, &change, input.wait, done).await?;
     Ok(answer.map(Cancelled::from))
@@ -307,9 +287,7 @@ async fn cancel(
 fn ended(progress: Progress) -> Answer<Cancelled> {
     let cancelled = Cancelled {
         state: State::Converged,
-        object: None,
-        generation: None,
-        conditions: None,
+        changed: None,
         progress: Some(progress),
     };
     Answer::ok(

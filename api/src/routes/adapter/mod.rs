@@ -77,7 +77,7 @@ fn about() -> About {
 /// 422 `no_adapter_source` without one, 412 for a stale `if_generation`; within the wait 502 when the source fails,
 /// 422 when what it gives is not valid.
 async fn refresh(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
 ) -> Result<Answer<Converging>, ApiError> {
@@ -95,14 +95,9 @@ async fn refresh(
     }
     let token = Uuid::now_v7().simple().to_string();
     let generation = store::request_refresh(&mut tx, &token, input.if_generation).await?;
-    tx.commit(about()).await?;
-    tracing::info!(%actor, "adapter refresh requested");
-    let change = Change {
-        kind: Kind::Adapter,
-        uid: store::object_uid(),
-        name: store::OBJECT_NAME.to_owned(),
-        generation,
-    };
+    let (uid, name) = (store::object_uid(), store::OBJECT_NAME);
+    let change = Change::new(Kind::Adapter, uid, name, generation);
+    tx.commit(change.about()).await?;
     let settled = wait::settle(&deps, &change, Until::Converged, input.wait).await;
     let version = &deps.adapter.current().await?.index.adapter_version;
     wait::reply(
@@ -139,7 +134,7 @@ fn object_name() -> String {
 /// # Errors
 /// 409 `wrong_state` when there was none, 412 for a stale `if_generation`.
 async fn roll_back(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
 ) -> Result<Answer<InEffect>, ApiError> {
@@ -153,7 +148,6 @@ async fn roll_back(
     let version = &active.version;
     tx.commit(about().detail(format!("back to version {version}")))
         .await?;
-    tracing::info!(%actor, version, "the adapter was rolled back");
     let message = format!("adapter {version} is active again");
     Ok(Answer::ok(
         message,

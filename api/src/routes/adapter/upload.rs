@@ -52,7 +52,7 @@ const LONGEST: usize = 500;
 /// 400 without a file, 413 for one of more than 16 MiB, 422 `invalid_adapter` with every problem's file and place,
 /// 412 for a stale `if_generation`.
 async fn upload(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<Nothing>,
     deps: Deps,
 ) -> Result<Answer<InEffect>, ApiError> {
@@ -82,7 +82,6 @@ async fn upload(
     let generation = store::object_generation(&mut tx, None).await?;
     let detail = format!("version {version}, digest {}", adapter.digest);
     tx.commit(about().detail(detail)).await?;
-    tracing::info!(%actor, version, digest = adapter.digest, changed = activated.changed, "an adapter was uploaded");
     let message = if activated.changed {
         format!("adapter {version} is active")
     } else {

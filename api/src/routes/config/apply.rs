@@ -2,9 +2,9 @@
 
 use http::StatusCode;
 use schema::audit::About;
-use schema::ids::{Generation, Kind, UserName};
+use schema::ids::{Kind, UserName};
+use schema::object;
 use schema::operation::{self, Progress};
-use schema::{object, user};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use utoipa::ToSchema;
@@ -13,11 +13,10 @@ use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
 use crate::error::ApiError;
-use crate::explain::Explained;
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
 use crate::routes::params::{given, present_user};
-use crate::wait::{self, Change, Converging, State};
+use crate::wait::{self, Change, Changed, Converging, State};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -64,14 +63,8 @@ pub struct ApplyForm {
 pub struct Applied {
     state: State,
     /// The object of one user's files.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "agent-config/alice")]
-    object: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generation: Option<Generation>,
-    /// The conditions so far, while it is under way.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conditions: Option<Vec<Explained>>,
+    #[serde(flatten)]
+    changed: Option<Changed>,
     /// The task of all users' files; absent when there are no users.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
@@ -84,12 +77,10 @@ pub struct Applied {
 }
 
 impl From<Converging> for Applied {
-    fn from(one: Converging) -> Self {
+    fn from(Converging { state, changed }: Converging) -> Self {
         Self {
-            state: one.state,
-            object: Some(one.object),
-            generation: Some(one.generation),
-            conditions: one.conditions,
+            state,
+            changed: Some(changed),
             task_id: None,
             total: 1,
             progress: None,
@@ -121,7 +112,7 @@ async fn apply(
             let name: UserName = name
                 .parse()
                 .map_err(|rule| ApiError::invalid("username", format!("{rule}")))?;
-            one(&deps, &actor, &input, &name).await
+            one(&deps, &input, &name).await
         }
         None => all(&deps, &actor, &input).await,
     }
@@ -129,23 +120,15 @@ async fn apply(
 
 async fn one(
     deps: &Deps,
-    actor: &Actor,
     input: &Input<ApplyForm>,
     name: &UserName,
 ) -> Result<Answer<Applied>, ApiError> {
     let mut tx = input.meta.begin(deps).await?;
-    let user = present_user(user::find(&mut tx, name).await?, name)?;
+    let user = present_user(&mut tx, name).await?;
     let generation =
         object::bump(&mut tx, Kind::AgentConfig, &user.uid, input.if_generation).await?;
-    tx.commit(About::object(Kind::AgentConfig, &user.name))
-        .await?;
-    tracing::info!(%actor, user = %user.name, "configuration applied");
-    let change = Change {
-        kind: Kind::AgentConfig,
-        uid: user.uid,
-        name: user.name.to_string(),
-        generation,
-    };
+    let change = Change::of_config(&user, generation);
+    tx.commit(change.about()).await?;
     let done = format!("the files of {} are up to date", user.name);
     let answer = wait::answer(deps, &change, input.wait, done).await?;
     Ok(answer.map(Applied::from))
@@ -171,14 +154,11 @@ async fn all(
     let (task, total) = created?;
     let about = About::whole("config").detail(format!("task {task}: {}", answer::users(total)));
     tx.commit(about).await?;
-    tracing::info!(%actor, task, total, "configuration apply of all users");
     let progress = wait::settle_operation(deps, &task, input.wait).await;
     let (state, status) = wait::state_of(progress);
     let applied = Applied {
         state,
-        object: None,
-        generation: None,
-        conditions: None,
+        changed: None,
         task_id: Some(task),
         total,
         progress: Some(progress),
@@ -190,9 +170,7 @@ async fn all(
 fn nobody() -> Answer<Applied> {
     let applied = Applied {
         state: State::Converged,
-        object: None,
-        generation: None,
-        conditions: None,
+        changed: None,
         task_id: None,
         total: 0,
         progress: None,

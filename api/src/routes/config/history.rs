@@ -2,7 +2,6 @@
 
 use schema::config::history::{self, Past, Revision};
 use schema::config::{self, Patch, parse_patch};
-use schema::error::DbError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -12,9 +11,9 @@ use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::input::{Input, Nothing, Paging};
+use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
-use crate::routes::page::{Page, Window, search};
+use crate::routes::page::{Page, read_page, search};
 use schema::audit::About;
 
 /// The routes of this file.
@@ -92,23 +91,14 @@ async fn list(
     let mut paging = input.paging.unwrap_or_default();
     paging.page_size = paging.page_size.min(LONGEST_PAGE);
     let paging = Some(&paging);
-    let (history, total) = read(&deps, paging).await?;
-    let page = Page::of(paging, total);
+    let mut snapshot = deps.db.snapshot().await?;
+    let (history, page) = read_page!(paging, window => {
+        history::list(&mut snapshot, search(paging), window.limit, window.offset)
+    });
     Ok(Answer::ok(
         "changes of the configuration, newest first",
         Listing { history, page },
     ))
-}
-
-async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Revision>, i64), DbError> {
-    let mut connection = deps.db.snapshot().await?;
-    let (window, search) = (Window::of(paging), search(paging));
-    let (mut rows, total) =
-        history::list(&mut connection, search, window.limit, window.offset).await?;
-    if let Some(last) = window.corrected(paging, total) {
-        (rows, _) = history::list(&mut connection, search, last.limit, last.offset).await?;
-    }
-    Ok((rows, total))
 }
 
 /// The form of `POST /api/admin/config/rollback`.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use schema::audit::About;
 use schema::db::Tx;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
@@ -14,7 +13,7 @@ use super::delete::being_removed;
 use super::{IN_ROLLOUT, NO_ROLLOUT};
 use crate::answer::Answer;
 use crate::deps::Deps;
-use crate::dispatch::{Actor, Superadmin};
+use crate::dispatch::Superadmin;
 use crate::error::ApiError;
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
@@ -149,12 +148,8 @@ impl Verb {
 ///
 /// # Errors
 /// 404 without such a rollout, 409 `wrong_state` when it has ended, 412 for a stale `if_generation`.
-async fn pause(
-    Superadmin(actor): Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Noted>, ApiError> {
-    change(&deps, &actor, input, Verb::Pause).await
+async fn pause(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>, ApiError> {
+    change(&deps, input, Verb::Pause).await
 }
 
 /// `POST /api/admin/images/rollouts/resume`: the image is pulled and resolved once more, who failed gets
@@ -162,12 +157,8 @@ async fn pause(
 ///
 /// # Errors
 /// As [`pause`]; also when it is not paused.
-async fn resume(
-    Superadmin(actor): Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Noted>, ApiError> {
-    change(&deps, &actor, input, Verb::Resume).await
+async fn resume(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>, ApiError> {
+    change(&deps, input, Verb::Resume).await
 }
 
 /// `POST /api/admin/images/rollouts/rollback`: everybody goes back to the image of before; also when the
@@ -176,11 +167,11 @@ async fn resume(
 /// # Errors
 /// As [`pause`]; 409 `in_rollout` when one of its users is in another rollout by now.
 async fn roll_back(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<Which>,
     deps: Deps,
 ) -> Result<Answer<Noted>, ApiError> {
-    change(&deps, &actor, input, Verb::RollBack).await
+    change(&deps, input, Verb::RollBack).await
 }
 
 /// `POST /api/admin/images/rollouts/cancel`: nobody more is moved, and that is the end.
@@ -188,40 +179,27 @@ async fn roll_back(
 /// # Errors
 /// As [`pause`].
 async fn cancel_route(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<Which>,
     deps: Deps,
 ) -> Result<Answer<Noted>, ApiError> {
-    change(&deps, &actor, input, Verb::Cancel).await
+    change(&deps, input, Verb::Cancel).await
 }
 
-async fn change(
-    deps: &Deps,
-    actor: &Actor,
-    input: Input<Which>,
-    verb: Verb,
-) -> Result<Answer<Noted>, ApiError> {
+async fn change(deps: &Deps, input: Input<Which>, verb: Verb) -> Result<Answer<Noted>, ApiError> {
     let mut tx = input.meta.begin(deps).await?;
     let uid = match input.params.id.filter(|id| !id.is_empty()) {
         Some(id) => Uid::from(id),
         None => verb.newest(&mut tx).await?,
     };
     let generation = verb.write(&mut tx, &uid, input.if_generation).await?;
-    let action = input.meta.action;
-    tx.commit(About::object(Kind::Rollout, uid.as_str()))
-        .await?;
-    tracing::info!(%actor, rollout = uid.as_str(), action, "rollout");
     let change = of_rollout(uid, generation);
+    tx.commit(change.about()).await?;
     noted(deps, &change, input.wait, verb.done().to_owned()).await
 }
 
 fn of_rollout(uid: Uid, generation: Generation) -> Change {
-    Change {
-        kind: Kind::Rollout,
-        name: uid.to_string(),
-        uid,
-        generation,
-    }
+    Change::new(Kind::Rollout, uid.clone(), uid.as_str(), generation)
 }
 
 /// Cancels a rollout; the caller commits.
@@ -244,7 +222,7 @@ pub(in crate::routes) async fn call_off_pull(
 ) -> Result<Change, ApiError> {
     let cancelled = image::request_cancel(tx, reference, expected, now).await;
     let (uid, generation) = cancelled.map_err(being_removed)?;
-    Ok(Change::of_image(uid, reference, generation))
+    Ok(Change::new(Kind::Image, uid, reference, generation))
 }
 
 /// Waits until the reconciler has taken note of a change.

@@ -1,6 +1,5 @@
 //! `POST /api/admin/images/delete`: an image leaves the engine.
 
-use schema::audit::About;
 use schema::db::Tx;
 use schema::error::DbError;
 use schema::ids::Kind;
@@ -9,7 +8,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::local::{is_managed, known_as, managed_tags, meant};
-use super::names::{Named, full, settings};
+use super::names::{Named, full, managed};
 use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
@@ -85,7 +84,7 @@ struct Target {
 /// 404 when nobody knows the image; 409 `not_managed`, `image_in_use`; what the removal fails with. 503
 /// only when the engine would have to say what is meant, or to whom it belongs.
 async fn delete(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<Doomed>,
     deps: Deps,
 ) -> Result<Answer<Converging>, ApiError> {
@@ -100,9 +99,8 @@ async fn delete(
             image::request_absent(&mut tx, &row.reference, now).await?;
         }
     }
-    tx.commit(About::object(Kind::Image, &target.name)).await?;
-    tracing::info!(%actor, image = target.name, "image removal");
-    let change = Change::of_image(uid, target.name, generation);
+    let change = Change::new(Kind::Image, uid, target.name, generation);
+    tx.commit(change.about()).await?;
     let settled = wait::settle(&deps, &change, Until::Purged, input.wait).await;
     let done = format!("image {} deleted", change.name);
     wait::reply(
@@ -116,8 +114,7 @@ async fn delete(
 /// Finds out what is meant. No connection is held while the engine is asked.
 async fn target(deps: &Deps, doomed: &Doomed) -> Result<Target, ApiError> {
     let mut connection = deps.db.snapshot().await?;
-    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
-    let (_, managed) = settings(values)?;
+    let managed = managed(&mut connection, deps).await?;
     let named = Named::read("image", &doomed.image, &managed)?;
     let full = named.reference().map(ToString::to_string);
     let wanted = match full.as_deref().or(named.whole_id()) {

@@ -139,11 +139,10 @@ async fn list(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<L
         .map(|(image, users)| Item::new(image, users))
         .collect();
     let paging = input.paging.as_ref();
-    let (images, total) = cut(items, paging, |item: &Item, text| {
+    let (images, page) = cut(items, paging, |item: &Item, text| {
         let mut texts = item.repo_tags.iter().chain([&item.full_id]);
         texts.any(|known| known.to_lowercase().contains(text))
     });
-    let page = Page::of(paging, total);
     Ok(Answer::ok("images on the engine", Listing { images, page }))
 }
 
@@ -179,11 +178,10 @@ pub(super) fn tags_answer<T>(
     input: &Input<T>,
 ) -> Answer<Tags> {
     let paging = input.paging.as_ref();
-    let (tags, total) = cut(tags.iter().collect(), paging, |tag: &&String, text| {
+    let (tags, page) = cut(tags.iter().collect(), paging, |tag: &&String, text| {
         tag.to_lowercase().contains(text)
     });
     let tags = tags.into_iter().cloned().collect();
-    let page = Page::of(paging, total);
     let fields = Tags {
         repository,
         tags,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use schema::image::{self, ImageReference, ImageUse};
 
-use super::names::{Named, full, settings};
+use super::names::{Named, full, managed};
 use crate::deps::Deps;
 use crate::error::ApiError;
 use crate::ports::LocalImage;
@@ -97,10 +97,9 @@ pub(super) async fn everything(
     deps: &Deps,
 ) -> Result<(ImageReference, Uses, Vec<LocalImage>), ApiError> {
     let mut connection = deps.db.snapshot().await?;
-    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
+    let managed = managed(&mut connection, deps).await?;
     let uses = image::uses(&mut connection).await?;
     drop(connection);
-    let (_, managed) = settings(values)?;
     let images = deps.images.list().await?;
     Ok((managed, Uses::new(uses), images))
 }

@@ -1,11 +1,10 @@
 //! How clients name images.
 
-use std::collections::BTreeMap;
-
-use schema::config::{Config, keys};
+use schema::config::{Config, keys, query};
 use schema::image::ImageReference;
-use serde_json::Value;
+use schema::reader::Connection;
 
+use crate::deps::Deps;
 use crate::error::ApiError;
 
 /// The shortest piece of an id that is taken for one, as people know it from the engine.
@@ -23,13 +22,24 @@ pub(super) struct Named {
     reference: Option<ImageReference>,
 }
 
-/// The configuration in effect, and the repository that is managed: that of `image.name`.
-pub(super) fn settings(
-    values: BTreeMap<String, Value>,
-) -> Result<(Config, ImageReference), ApiError> {
+/// The configuration in effect with its generation, and the repository that is managed: that of
+/// `image.name`.
+pub(super) async fn settings(
+    connection: &mut Connection,
+    deps: &Deps,
+) -> Result<(Config, i64, ImageReference), ApiError> {
+    let (values, generation) = query::load(connection, &deps.master_key).await?;
     let config = Config::from_stored(values);
     let managed = config.get(&keys::image::NAME).parse();
-    Ok((config, managed.map_err(ApiError::internal)?))
+    Ok((config, generation, managed.map_err(ApiError::internal)?))
+}
+
+/// The repository that is managed.
+pub(super) async fn managed(
+    connection: &mut Connection,
+    deps: &Deps,
+) -> Result<ImageReference, ApiError> {
+    Ok(settings(connection, deps).await?.2)
 }
 
 /// A reference, or a tag of the managed repository. A text without `/`, `:` and `@` that can be a tag

@@ -51,10 +51,8 @@ pub struct Which {
 /// 502 when the registry fails; the sentence says what to do.
 async fn tags(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Tags>, ApiError> {
     let mut connection = deps.db.read().await?;
-    let (values, generation) =
-        schema::config::query::load(&mut connection, &deps.master_key).await?;
+    let (config, generation, managed) = settings(&mut connection, &deps).await?;
     drop(connection);
-    let (config, managed) = settings(values)?;
     let asked = input.params.image.as_deref();
     let image = match asked.filter(|text| !text.trim().is_empty()) {
         Some(text) => reference("image", text, &managed)?,

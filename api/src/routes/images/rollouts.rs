@@ -1,6 +1,5 @@
 //! `GET /api/admin/images/rollouts`: what is being moved where, and how far it is.
 
-use schema::error::DbError;
 use schema::ids::{Generation, Timestamp, Uid};
 use schema::operation::Progress;
 use schema::rollout::{
@@ -14,9 +13,9 @@ use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::input::{Input, Nothing, Paging};
+use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
-use crate::routes::page::{Page, Window, cut, search};
+use crate::routes::page::{Page, cut, read_page, search};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -115,23 +114,17 @@ async fn list(
 ) -> Result<Answer<Listing>, ApiError> {
     let paging = input.paging.unwrap_or_default();
     let paging = Some(&paging);
-    let (rollouts, total) = read(&deps, paging).await?;
-    let page = Page::of(paging, total);
-    let listing = Listing { rollouts, page };
-    Ok(Answer::ok("rollouts, newest first", listing))
-}
-
-async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Item>, i64), DbError> {
-    let mut connection = deps.db.snapshot().await?;
-    let (window, search) = (Window::of(paging), search(paging));
-    let (mut rows, total) =
-        rollout::list(&mut connection, search, window.limit, window.offset).await?;
-    if let Some(last) = window.corrected(paging, total) {
-        (rows, _) = rollout::list(&mut connection, search, last.limit, last.offset).await?;
-    }
-    let items = rows.into_iter();
-    let items = items.map(|(row, progress)| Item::new(row, progress));
-    Ok((items.collect(), total))
+    let mut snapshot = deps.db.snapshot().await?;
+    let (rows, page) = read_page!(paging, window => {
+        rollout::list(&mut snapshot, search(paging), window.limit, window.offset)
+    });
+    let rollouts = rows.into_iter();
+    let rollouts = rollouts.map(|(row, progress)| Item::new(row, progress));
+    let rollouts = rollouts.collect();
+    Ok(Answer::ok(
+        "rollouts, newest first",
+        Listing { rollouts, page },
+    ))
 }
 
 /// Which rollout.
@@ -204,13 +197,13 @@ async fn show(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<D
     drop(connection);
     let results_of_users = targets.into_iter().map(UserResult::from).collect();
     let paging = input.paging.as_ref();
-    let (users, total) = cut(results_of_users, paging, |user: &UserResult, text| {
+    let (users, page) = cut(results_of_users, paging, |user: &UserResult, text| {
         user.username.to_lowercase().contains(text)
     });
     let detail = Detail {
         rollout: Item::new(row, progress),
         users,
-        page: Page::of(paging, total),
+        page,
     };
     Ok(Answer::ok("the rollout and its users", detail))
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use utoipa::ToSchema;
 
-use super::names::{Named, reference, settings};
+use super::names::{Named, managed, reference};
 use super::{IN_ROLLOUT, progress, users};
 use crate::answer::{self, Answer, Live};
 use crate::deps::Deps;
@@ -173,8 +173,7 @@ async fn migrate(
     let asked = &input.params;
     let (care, whom) = (asked.care()?, asked.whom()?);
     let mut tx = input.meta.begin(&deps).await?;
-    let (values, _) = schema::config::query::load(&mut tx, &deps.master_key).await?;
-    let (_, managed) = settings(values)?;
+    let managed = managed(&mut tx, &deps).await?;
     let source = Named::read("image", &asked.image, &managed)?;
     let target = reference("target", &asked.target, &managed)?.to_string();
     let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
@@ -182,7 +181,7 @@ async fn migrate(
     let wanted = chosen(everybody, &whom, has_it)?;
     let source = Some(asked.image.trim().to_owned());
     let new = new_rollout(RolloutKind::Migrate, target, source, &care);
-    let id = create(tx, &deps, &input.meta, &actor, &new, &wanted).await?;
+    let id = create(tx, &deps, &actor, &new, &wanted).await?;
     started(&deps, id, wanted.len(), input.wait).await
 }
 
@@ -200,13 +199,12 @@ async fn upgrade(
     let (care, whom) = (asked.care()?, asked.whom()?);
     let viewing = viewing(&deps, &input.meta, &actor)?;
     let mut tx = input.meta.begin(&deps).await?;
-    let (values, _) = schema::config::query::load(&mut tx, &deps.master_key).await?;
-    let (_, managed) = settings(values)?;
+    let managed = managed(&mut tx, &deps).await?;
     let target = reference("tag", &asked.tag, &managed)?.to_string();
     let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
     let wanted = chosen(everybody, &whom, |_| true)?;
     let new = new_rollout(RolloutKind::Upgrade, target, None, &care);
-    let id = create(tx, &deps, &input.meta, &actor, &new, &wanted).await?;
+    let id = create(tx, &deps, &actor, &new, &wanted).await?;
     match viewing {
         Some(viewing) => Ok(Live::Stream(progress::stream(&deps, &actor, id, viewing))),
         None => started(&deps, id, wanted.len(), input.wait)
@@ -341,7 +339,6 @@ fn new_rollout(
 async fn create(
     mut tx: Audited,
     deps: &Deps,
-    meta: &Meta,
     actor: &Actor,
     new: &NewRollout,
     users: &[Uid],
@@ -359,8 +356,6 @@ async fn create(
     let detail = format!("{} to {}", answer::users(users.len()), new.reference);
     let about = About::object(Kind::Rollout, uid.as_str());
     tx.commit(about.detail(detail)).await?;
-    let (action, total) = (meta.action, users.len());
-    tracing::info!(%actor, rollout = uid.as_str(), action, total, "rollout");
     Ok(uid.to_string())
 }
 

@@ -6,12 +6,12 @@ use schema::user::{self, UserListing};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::names::{Named, full, reference, settings};
+use super::names::{Named, full, managed, reference};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::input::Input;
+use crate::input::{Input, Paging};
 use crate::route::{Area, Route};
 use crate::routes::page::{Page, cut};
 
@@ -106,8 +106,7 @@ async fn candidates(
     deps: Deps,
 ) -> Result<Answer<Candidates>, ApiError> {
     let mut connection = deps.db.snapshot().await?;
-    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
-    let (_, managed) = settings(values)?;
+    let managed = managed(&mut connection, &deps).await?;
     let target = reference("tag", &input.params.tag, &managed)?.to_string();
     let pulled = image::find(&mut connection, &target).await?;
     let pulled = pulled.and_then(|image| image.facts.image_id);
@@ -115,12 +114,12 @@ async fn candidates(
     drop(connection);
     users.retain(|user| user.deleted_at.is_none() && differs(user, &target, pulled.as_deref()));
     let paging = input.paging.as_ref();
-    let (users, total) = page(users, paging);
+    let (users, page) = page(users, paging);
     let candidates = Candidates {
         target,
         users,
         groups: Vec::new(),
-        page: Page::of(paging, total),
+        page,
     };
     Ok(Answer::ok("upgrade candidates", candidates))
 }
@@ -158,15 +157,13 @@ async fn of_image(
     deps: Deps,
 ) -> Result<Answer<Users>, ApiError> {
     let mut connection = deps.db.snapshot().await?;
-    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
-    let (_, managed) = settings(values)?;
+    let managed = managed(&mut connection, &deps).await?;
     let named = Named::read("image", &input.params.image, &managed)?;
     let (mut users, _) = user::list(&mut connection, "", i64::MAX, 0).await?;
     drop(connection);
     users.retain(|user| has(user, &named));
     let paging = input.paging.as_ref();
-    let (users, total) = page(users, paging);
-    let page = Page::of(paging, total);
+    let (users, page) = page(users, paging);
     Ok(Answer::ok("users of the image", Users { users, page }))
 }
 
@@ -177,7 +174,7 @@ pub(super) fn has(user: &UserListing, named: &Named) -> bool {
     by_id || by_reference.is_some_and(|meant| meant == full(&user.image_ref))
 }
 
-fn page(users: Vec<UserListing>, paging: Option<&crate::input::Paging>) -> (Vec<Item>, i64) {
+fn page(users: Vec<UserListing>, paging: Option<&Paging>) -> (Vec<Item>, Page) {
     let items = users.into_iter().map(Item::from).collect();
     cut(items, paging, |item: &Item, text| {
         item.username.to_lowercase().contains(text)

@@ -16,11 +16,10 @@ use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::ApiError;
-use crate::explain::Explained;
 use crate::input::{Input, Meta};
 use crate::route::{Area, Failure, Route};
 use crate::routes::params;
-use crate::wait::{self, Change, Converging, State, Until};
+use crate::wait::{self, Change, Converging, Until};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -79,29 +78,18 @@ pub struct Target {
     all: Option<bool>,
 }
 
-/// The result of a pause or resume. All absent when a reconciler was named.
-#[derive(Debug, Default, Serialize, ToSchema)]
+/// The result of a pause or resume.
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Switched {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<State>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "container/alice")]
-    object: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generation: Option<Generation>,
-    /// The conditions so far, while it is under way.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conditions: Option<Vec<Explained>>,
+    /// Absent when a reconciler was named.
+    #[serde(flatten)]
+    object: Option<Converging>,
 }
 
 impl From<Converging> for Switched {
     fn from(object: Converging) -> Self {
-        Self {
-            state: Some(object.state),
-            object: Some(object.object),
-            generation: Some(object.generation),
-            conditions: object.conditions,
-        }
+        let object = Some(object);
+        Self { object }
     }
 }
 
@@ -164,12 +152,7 @@ impl Target {
 }
 
 fn change(row: &ObjectRow, kind: Kind) -> Change {
-    Change {
-        kind,
-        uid: row.uid.clone(),
-        name: row.name.clone(),
-        generation: row.generation,
-    }
+    Change::new(kind, row.uid.clone(), &*row.name, row.generation)
 }
 
 /// `POST /api/admin/reconcile/retry`: a pass at once, back-off or not; a container in a crash loop is
@@ -311,7 +294,7 @@ async fn pause(
     deps: Deps,
 ) -> Result<Answer<Switched>, ApiError> {
     let Some((kind, name)) = reconcilers_paused(&input, &deps, true).await? else {
-        return Ok(Answer::ok("paused", Switched::default()));
+        return Ok(Answer::ok("paused", Switched { object: None }));
     };
     let change = object_paused(&input, &deps, (kind, &name), true).await?;
     let settled = wait::settle(&deps, &change, Until::Paused, input.wait).await;
@@ -330,7 +313,7 @@ async fn resume(
     deps: Deps,
 ) -> Result<Answer<Switched>, ApiError> {
     let Some((kind, name)) = reconcilers_paused(&input, &deps, false).await? else {
-        return Ok(Answer::ok("resumed", Switched::default()));
+        return Ok(Answer::ok("resumed", Switched { object: None }));
     };
     let change = object_paused(&input, &deps, (kind, &name), false).await?;
     let done = format!("{} is resumed and as desired", change.object());

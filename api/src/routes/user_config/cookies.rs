@@ -2,7 +2,7 @@
 
 use schema::audit::{About, Audited};
 use schema::ids::{Generation, Kind, Timestamp};
-use schema::user::{self, User};
+use schema::user::User;
 use schema::{agent_config, object};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -100,7 +100,6 @@ async fn save(
     // With these: whoever is over a limit keeps what was there before.
     check_all(&agent_config::cookies(&mut tx, key, uid).await?)?;
     tx.commit(about(&user, &domain)).await?;
-    tracing::info!(user = %user.name, %domain, "cookies stored");
     let change = Change::of_config(&user, generation);
     let done = "cookies stored, and in the agent's files";
     wait::answer(&deps, &change, input.wait, done).await
@@ -111,7 +110,7 @@ fn about(user: &User, domain: &CookieDomain) -> About {
 }
 
 async fn find(tx: &mut Audited, account: &Account) -> Result<User, ApiError> {
-    params::present_user(user::find(tx, &account.name).await?, &account.name)
+    params::present_user(tx, &account.name).await
 }
 
 /// Compare-and-set after the fact: dropping the transaction undoes the set.
@@ -196,13 +195,13 @@ async fn list(
         .into_iter()
         .map(|(domain, updated_at)| Stored { domain, updated_at });
     let paging = input.paging.as_ref();
-    let (cookies, total) = page::cut(stored.collect(), paging, |stored, search| {
+    let (cookies, page) = page::cut(stored.collect(), paging, |stored, search| {
         stored.domain.contains(search)
     });
     let domains = Domains {
         cookies,
         generation: object.generation,
-        page: Page::of(paging, total),
+        page,
     };
     Ok(Answer::ok("domains with cookies", domains))
 }
@@ -233,7 +232,6 @@ async fn delete(
         .ok_or_else(|| ApiError::not_found("cookies of this domain"))?;
     unchanged_before(generation, input.if_generation)?;
     tx.commit(about(&user, &domain)).await?;
-    tracing::info!(user = %user.name, %domain, "cookies deleted");
     let change = Change::of_config(&user, generation);
     let done = "cookies deleted, in the agent's files, too";
     wait::answer(&deps, &change, input.wait, done).await

@@ -6,7 +6,7 @@ use std::time::Duration;
 use schema::adapter::{FieldChanges, FieldProblem, Section};
 use schema::audit::About;
 use schema::ids::{Generation, Kind};
-use schema::{agent_config, config, container, object, user};
+use schema::{agent_config, config, container, object};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -47,7 +47,7 @@ pub(super) async fn save_channel(
     let (uid, key) = (&account.uid, &deps.master_key);
     let adapter = deps.adapter.current().await?;
     let mut tx = meta.begin(deps).await?;
-    let user = params::present_user(user::find(&mut tx, &account.name).await?, &account.name)?;
+    let user = params::present_user(&mut tx, &account.name).await?;
     // A second save waits here and then reads what this one has written. The container comes first wherever
     // both are changed, or two transactions could wait for each other.
     let token = Uuid::new_v4().to_string();
@@ -69,7 +69,6 @@ pub(super) async fn save_channel(
     agent_config::set_channel_values(&mut tx, key, uid, &section.key, &values, now).await?;
     let about = About::object(Kind::AgentConfig, &user.name);
     tx.commit(about.detail(&detail)).await?;
-    tracing::info!(user = %user.name, detail, "agent configuration saved");
 
     let change = Change::of_config(&user, saved);
     let container = Change::of_container(&user, restarted);

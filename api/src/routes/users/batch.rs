@@ -127,7 +127,6 @@ async fn batch_create(
     }
     let (results, task) = record(&deps, &input.meta, candidates, &actor.to_string()).await?;
     let created = results.iter().filter(|result| result.success).count();
-    tracing::info!(%actor, created, "users created");
     let message = format!("{created} of {} created", answer::users(results.len()));
     let progress = match &task {
         None => None,
@@ -182,14 +181,12 @@ fn already_exists(name: &UserName) -> ApiError {
 /// Hashes a password; sign-ins go first, so a full line is waited for.
 async fn hash(deps: &Deps, password: &SecretString) -> Result<SecretString, ApiError> {
     for _ in 1..HASH_ATTEMPTS {
-        match deps.passwords.slot().await {
-            Ok(slot) => return Ok(slot.hash(password.clone()).await?.into()),
+        match deps.passwords.hash(password).await {
             Err(ApiError::Busy { retry_after }) => tokio::time::sleep(retry_after).await,
-            Err(error) => return Err(error),
+            other => return other,
         }
     }
-    let slot = deps.passwords.slot().await?;
-    Ok(slot.hash(password.clone()).await?.into())
+    deps.passwords.hash(password).await
 }
 
 /// Records all users and the operation in one transaction. Returns the results in the order of the

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
+use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use super::*;

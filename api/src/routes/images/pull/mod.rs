@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::control::{self, Noted};
 use super::delete::being_removed;
-use super::names::{Named, reference, settings};
+use super::names::{Named, managed, reference};
 use crate::answer::{Answer, Events};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
@@ -124,19 +124,13 @@ fn last_event(meta: &Meta) -> Result<Option<LastEvent>, ApiError> {
 }
 
 async fn read_name(deps: &Deps, text: &str) -> Result<ImageReference, ApiError> {
-    reference("image", text, &managed(deps).await?)
-}
-
-async fn managed(deps: &Deps) -> Result<ImageReference, ApiError> {
-    let mut connection = deps.db.read().await?;
-    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
-    drop(connection);
-    Ok(settings(values)?.1)
+    let managed = managed(&mut *deps.db.read().await?, deps).await?;
+    reference("image", text, &managed)
 }
 
 /// By what an image is desired, present or absent: a full reference or a whole id.
 async fn read_target(deps: &Deps, text: &str) -> Result<String, ApiError> {
-    let managed = managed(deps).await?;
+    let managed = managed(&mut *deps.db.read().await?, deps).await?;
     if let Some(id) = Named::read("image", text, &managed)?.whole_id() {
         return Ok(id.to_owned());
     }
@@ -162,7 +156,6 @@ async fn request(
     let task = operation::create(&mut tx, "pull", actor, &[object], now).await?;
     let about = About::object(Kind::Image, &reference);
     tx.commit(about.detail(format!("task {task}"))).await?;
-    tracing::info!(actor, image = reference, "image pull");
     Ok(Request {
         uid,
         reference,
@@ -237,10 +230,9 @@ async fn running(
     }
     drop(connection);
     let paging = input.paging.as_ref();
-    let (pulls, total) = cut(items, paging, |item: &Item, text| {
+    let (pulls, page) = cut(items, paging, |item: &Item, text| {
         item.reference.to_lowercase().contains(text)
     });
-    let page = Page::of(paging, total);
     Ok(Answer::ok("pulls in progress", Pulls { pulls, page }))
 }
 
@@ -293,11 +285,7 @@ fn is_leaving(row: &ImageRow) -> bool {
 ///
 /// # Errors
 /// 404 when nothing of that name is being pulled, wanted or removed; 412 for a stale `if_generation`.
-async fn cancel(
-    Superadmin(actor): Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Noted>, ApiError> {
+async fn cancel(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>, ApiError> {
     let reference = read_target(&deps, &input.params.image).await?;
     let mut pulls = deps.pulls.running().into_iter();
     let runs = pulls.any(|pull| pull.reference == reference);
@@ -309,8 +297,7 @@ async fn cancel(
     }
     let (expected, now) = (input.if_generation, deps.clock.now());
     let change = control::call_off_pull(&mut tx, &reference, expected, now).await?;
-    tx.commit(About::object(Kind::Image, &reference)).await?;
-    tracing::info!(%actor, image = reference, "image pull cancelled");
+    tx.commit(change.about()).await?;
     let what = if leaves { "removal" } else { "pull" };
     let done = format!("the {what} of {reference} is cancelled");
     control::noted(&deps, &change, input.wait, done).await
