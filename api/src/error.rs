@@ -46,6 +46,9 @@ impl FailureClass {
     }
 }
 
+/// What handlers return, and what they call.
+pub type Result<T, E = ApiError> = std::result::Result<T, E>;
+
 /// Everything a request can fail with.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -27,7 +27,7 @@ use crate::auth::session::SessionClaims;
 use crate::auth::{Account, Authenticator, Role, Signer};
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Anyone, Api, Caller, OrdinaryUser, Session, Superadmin, Visitor};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
@@ -57,7 +57,7 @@ pub(crate) struct Accounts(pub(crate) BTreeMap<String, Role>);
 
 #[async_trait]
 impl Authenticator for Accounts {
-    async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>, ApiError> {
+    async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>> {
         let name = claims.username.as_str();
         if name == "broken" {
             return Err(ApiError::internal("the database is gone"));
@@ -302,6 +302,6 @@ fn answered<X>(route: Route, handler: impl Handle<X>) -> Route {
     }
 }
 
-async fn reached<C: Caller>(_: C, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+async fn reached<C: Caller>(_: C, _: Input<Nothing>, _: Deps) -> Result<Reply> {
     Ok(Reply::ok("reached"))
 }

@@ -23,7 +23,7 @@ use utoipa::ToSchema;
 
 use crate::answer::Answer;
 use crate::deps::{Dependencies, Deps};
-use crate::error::{ApiError, FailureClass};
+use crate::error::{ApiError, FailureClass, Result};
 use crate::explain::{Explained, explained_owned};
 
 /// How long an answer about one object is held back when the client says nothing.
@@ -233,7 +233,7 @@ pub async fn answer(
     change: &Change,
     wait: Option<Duration>,
     done: impl Into<String>,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let settled = settle(deps, change, Until::Converged, wait).await;
     reply(change, settled, done, UNDER_WAY)
 }
@@ -248,7 +248,7 @@ pub async fn answer_all(
     changes: &[Change; 2],
     wait: Option<Duration>,
     done: impl Into<String>,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let (decides, settled) = settle_all(deps, changes, Until::Converged, wait).await;
     let about = match settled {
         Settled::Failed { .. } => &changes[decides],
@@ -266,7 +266,7 @@ pub fn reply(
     settled: Settled,
     done: impl Into<String>,
     under_way: impl Into<String>,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let report = |state, conditions: Option<Vec<Condition>>| Converging {
         state,
         changed: Changed {

@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{ApiError, chain};
+use crate::error::{ApiError, Result, chain};
 use crate::reply::Event;
 
 /// When whoever was turned away may try again.
@@ -71,7 +71,7 @@ pub(crate) struct Told {
 
 impl Told {
     /// The news of one look, ready to be sent.
-    pub(crate) fn all(at: &Position, news: News) -> Result<(Vec<Self>, Position, bool), ApiError> {
+    pub(crate) fn all(at: &Position, news: News) -> Result<(Vec<Self>, Position, bool)> {
         match news {
             News::Resync(present) => {
                 let told = Self {
@@ -94,7 +94,7 @@ impl Told {
         }
     }
 
-    fn change(at: Position, change: Change) -> Result<Self, ApiError> {
+    fn change(at: Position, change: Change) -> Result<Self> {
         let event = Event {
             id: Some(at.to_string()),
             ..Event::json(&change)?
@@ -120,7 +120,7 @@ impl Told {
 }
 
 /// An event that tells a position: `open` or `resync`.
-pub(crate) fn position_event(name: &str, at: &Position) -> Result<Event, ApiError> {
+pub(crate) fn position_event(name: &str, at: &Position) -> Result<Event> {
     Ok(Event {
         name: Some(name.to_owned()),
         id: Some(at.to_string()),
@@ -203,7 +203,7 @@ impl WatchHub {
     ///
     /// # Errors
     /// 503 with `Retry-After` when [`Bounds::watchers`] watch already, or when the database cannot be read.
-    pub(crate) async fn join(&self) -> Result<Watching, ApiError> {
+    pub(crate) async fn join(&self) -> Result<Watching> {
         let permit = self.0.permits.clone().try_acquire_owned();
         let permit = permit.map_err(|_| ApiError::TooManyWatchers {
             most: self.0.bounds.watchers,
@@ -259,7 +259,7 @@ impl WatchHub {
     }
 
     /// Tells everything that has happened since `at`, page by page.
-    async fn look(&self, db: &Reader, at: &mut Position) -> Result<(), ApiError> {
+    async fn look(&self, db: &Reader, at: &mut Position) -> Result<()> {
         let page = self.0.bounds.page;
         loop {
             let mut connection = db.snapshot().await?;
@@ -300,7 +300,7 @@ impl WatchHub {
     }
 }
 
-async fn newest(db: &Reader) -> Result<Position, ApiError> {
+async fn newest(db: &Reader) -> Result<Position> {
     let mut connection = db.read().await?;
     Ok(change::position(&mut connection).await?)
 }

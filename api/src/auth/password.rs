@@ -18,7 +18,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// Shortest password, in bytes.
 pub const MIN_BYTES: usize = 8;
@@ -58,7 +58,7 @@ impl From<HashError> for ApiError {
 ///
 /// # Errors
 /// 400 that names `field`.
-pub fn check_rules(field: &str, password: &SecretString) -> Result<(), ApiError> {
+pub fn check_rules(field: &str, password: &SecretString) -> Result<()> {
     let length = password.expose_secret().len();
     if (MIN_BYTES..=MAX_BYTES).contains(&length) {
         Ok(())
@@ -151,7 +151,7 @@ impl PasswordPool {
     ///
     /// # Errors
     /// As [`slot`](Self::slot) and [`HashSlot::hash`].
-    pub async fn hash(&self, password: &SecretString) -> Result<SecretString, ApiError> {
+    pub async fn hash(&self, password: &SecretString) -> Result<SecretString> {
         let hash = self.slot().await?.hash(password.clone()).await?;
         Ok(hash.into())
     }
@@ -160,7 +160,7 @@ impl PasswordPool {
     ///
     /// # Errors
     /// 503 with `Retry-After` when too many wait already, or when it takes too long.
-    pub async fn slot(&self) -> Result<HashSlot, ApiError> {
+    pub async fn slot(&self) -> Result<HashSlot> {
         const BUSY: ApiError = ApiError::Busy {
             retry_after: RETRY_AFTER,
         };
@@ -184,11 +184,7 @@ impl HashSlot {
     ///
     /// # Errors
     /// [`ApiError::Internal`] when the computation was lost.
-    pub async fn verify(
-        self,
-        password: SecretString,
-        stored: Option<String>,
-    ) -> Result<bool, ApiError> {
+    pub async fn verify(self, password: SecretString, stored: Option<String>) -> Result<bool> {
         let Self {
             permit,
             dummy,
@@ -209,7 +205,7 @@ impl HashSlot {
     ///
     /// # Errors
     /// [`ApiError::Internal`] when the library refuses or the computation was lost.
-    pub async fn hash(self, password: SecretString) -> Result<String, ApiError> {
+    pub async fn hash(self, password: SecretString) -> Result<String> {
         let permit = self.permit;
         self.computed.fetch_add(1, Ordering::Relaxed);
         let hash = tokio::task::spawn_blocking(move || {

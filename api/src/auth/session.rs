@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue};
 use schema::ids::{Timestamp, UserName};
 
 use super::Signer;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// How long a session is valid.
 pub const VALIDITY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -81,7 +81,7 @@ impl SessionClaims {
     ///
     /// # Errors
     /// [`ApiError::Internal`]; names have no character that a header refuses, so in practice never.
-    pub fn set_cookie(&self, signer: &Signer, secure: bool) -> Result<HeaderValue, ApiError> {
+    pub fn set_cookie(&self, signer: &Signer, secure: bool) -> Result<HeaderValue> {
         let value = self.to_cookie_value(signer);
         let max_age = VALIDITY.as_secs();
         let secure = if secure { "; Secure" } else { "" };

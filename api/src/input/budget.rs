@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// Most memory for bodies of requests that anybody may send, in KiB.
 const OF_ANYBODY: usize = 64 * 1024;
@@ -60,7 +60,7 @@ impl Share {
     /// # Errors
     /// 503 with `Retry-After` when that much is not left. Nobody waits for memory: whoever would be
     /// waited for may be stalling.
-    pub(crate) fn cover(&mut self, bytes: usize) -> Result<(), ApiError> {
+    pub(crate) fn cover(&mut self, bytes: usize) -> Result<()> {
         const BUSY: ApiError = ApiError::Busy {
             retry_after: RETRY_AFTER,
         };

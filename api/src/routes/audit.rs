@@ -15,7 +15,7 @@ use super::params;
 use crate::answer::{Answer, JsonLines};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::{ApiError, chain};
+use crate::error::{ApiError, Result, chain};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
 
@@ -92,11 +92,7 @@ pub struct Entries {
 ///
 /// # Errors
 /// 400 for a bad time.
-async fn list(
-    _: Superadmin,
-    input: Input<Wanted>,
-    deps: Deps,
-) -> Result<Answer<Entries>, ApiError> {
+async fn list(_: Superadmin, input: Input<Wanted>, deps: Deps) -> Result<Answer<Entries>> {
     let paging = input.paging.unwrap_or_default();
     let paging = Some(&paging);
     let filter = filter(input.params, search(paging))?;
@@ -113,7 +109,7 @@ async fn list(
     ))
 }
 
-fn filter(wanted: Wanted, search: &str) -> Result<Filter, ApiError> {
+fn filter(wanted: Wanted, search: &str) -> Result<Filter> {
     let since = params::moment("since", wanted.since.as_deref())?;
     Ok(Filter {
         actor: wanted.actor.unwrap_or_default(),
@@ -145,11 +141,7 @@ pub struct Verified {
 ///
 /// # Errors
 /// Only when the database fails: a trail that was tampered with is an answer.
-async fn verify(
-    _: Superadmin,
-    _: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Verified>, ApiError> {
+async fn verify(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Verified>> {
     let _turn = deps
         .audit_check
         .acquire()
@@ -188,11 +180,7 @@ pub struct ExportFrom {
 ///
 /// # Errors
 /// 400 for a bad time. A database that fails later ends the download early, which clients see.
-async fn export(
-    _: Superadmin,
-    input: Input<ExportFrom>,
-    deps: Deps,
-) -> Result<JsonLines, ApiError> {
+async fn export(_: Superadmin, input: Input<ExportFrom>, deps: Deps) -> Result<JsonLines> {
     let since = params::moment("since", input.params.since.as_deref())?;
     let mut connection = deps.db.read().await?;
     let (_, last) = audit::bounds(&mut connection).await?;

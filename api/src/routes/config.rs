@@ -22,7 +22,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::answer::{Answer, Resource};
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::settings::{self, WebSettings};
@@ -99,11 +99,7 @@ impl PartialSchema for Document {
 ///
 /// # Errors
 /// None of its own.
-async fn read(
-    _: Superadmin,
-    _: Input<Nothing>,
-    deps: Deps,
-) -> Result<Resource<Document>, ApiError> {
+async fn read(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Resource<Document>> {
     let (config, generation) = settings::read(&deps.db, &deps.master_key).await?;
     let mut connection = deps.db.read().await?;
     let config = deps.adapter.settle(&mut connection, config).await?;
@@ -128,11 +124,7 @@ pub struct Described {
 ///
 /// # Errors
 /// None of its own.
-async fn describe(
-    _: Superadmin,
-    _: Input<Nothing>,
-    _: Deps,
-) -> Result<Answer<Described>, ApiError> {
+async fn describe(_: Superadmin, _: Input<Nothing>, _: Deps) -> Result<Answer<Described>> {
     let schema = config::json_schema();
     Ok(Answer::ok(
         "the configuration's JSON Schema",
@@ -177,7 +169,7 @@ async fn save(
     Superadmin(actor): Superadmin,
     input: Input<ConfigForm>,
     deps: Deps,
-) -> Result<Answer<Saved>, ApiError> {
+) -> Result<Answer<Saved>> {
     let Input {
         params,
         if_generation,
@@ -200,7 +192,7 @@ async fn finish(
     draft: Draft,
     dry_run: bool,
     about: About,
-) -> Result<Answer<Saved>, ApiError> {
+) -> Result<Answer<Saved>> {
     if dry_run {
         return Ok(draft.answer("nothing was saved", draft.generation));
     }
@@ -216,7 +208,7 @@ async fn finish(
     Ok(draft.answer("configuration saved", generation))
 }
 
-fn parse(document: &SecretString) -> Result<Patch, ApiError> {
+fn parse(document: &SecretString) -> Result<Patch> {
     let document: Value = serde_json::from_str(document.expose_secret())
         .map_err(|_| ApiError::invalid("config", "config is not valid JSON"))?;
     parse_patch(&document).map_err(refused)
@@ -263,7 +255,7 @@ async fn draft(
     deps: &Dependencies,
     patch: Patch,
     expected: Option<Generation>,
-) -> Result<Draft, ApiError> {
+) -> Result<Draft> {
     let (values, generation) = config::query::load(tx, &deps.master_key).await?;
     if expected.is_some_and(|expected| expected.0 != generation) {
         return Err(ApiError::Stale {
@@ -289,7 +281,7 @@ async fn draft(
 }
 
 /// What the active adapter can't put into the files of any agent version is refused before it reaches anybody.
-async fn check_global(tx: &mut Tx, deps: &Dependencies, after: &Config) -> Result<(), ApiError> {
+async fn check_global(tx: &mut Tx, deps: &Dependencies, after: &Config) -> Result<()> {
     let adapter = deps.adapter.current_in(tx).await?;
     let (agent, security) = (after.get(&keys::AGENT), after.get(&keys::SECURITY));
     let Err(error) = adapter.check_global(&agent, &security) else {

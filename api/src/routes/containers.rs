@@ -17,7 +17,7 @@ use super::params::{Who, by_rule_of, enabled, ordinary_user, present_user};
 use crate::answer::{Answer, Live};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::ports::{ContainerDetails, Usage};
 use crate::route::{Area, Failure, Route};
@@ -84,11 +84,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// # Errors
 /// 404 without such a user, 409 while it is disabled or being removed, 412 for a stale
 /// `if_generation`; what the container fails with.
-async fn start(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+async fn start(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
     set_desired(input, &deps, Desired::Running).await
 }
 
@@ -96,11 +92,7 @@ async fn start(
 ///
 /// # Errors
 /// As [`start`], but a disabled account is no obstacle.
-async fn stop(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+async fn stop(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
     set_desired(input, &deps, Desired::Stopped).await
 }
 
@@ -108,7 +100,7 @@ async fn set_desired(
     input: Input<Who>,
     deps: &Deps,
     desired: Desired,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let mut tx = input.meta.begin(deps).await?;
     let mut user = present_user(&mut tx, &input.params.username).await?;
     if desired == Desired::Running {
@@ -126,11 +118,7 @@ async fn set_desired(
 ///
 /// # Errors
 /// As [`start`].
-async fn restart(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+async fn restart(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
     restart_named(input, &deps, false).await
 }
 
@@ -139,19 +127,11 @@ async fn restart(
 ///
 /// # Errors
 /// As [`start`].
-async fn debug(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+async fn debug(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
     restart_named(input, &deps, true).await
 }
 
-async fn restart_named(
-    input: Input<Who>,
-    deps: &Deps,
-    debug: bool,
-) -> Result<Answer<Converging>, ApiError> {
+async fn restart_named(input: Input<Who>, deps: &Deps, debug: bool) -> Result<Answer<Converging>> {
     let mut tx = input.meta.begin(deps).await?;
     let user = present_user(&mut tx, &input.params.username).await?;
     let how = (input.if_generation, input.wait);
@@ -165,7 +145,7 @@ pub(super) async fn restart_container(
     user: User,
     debug: bool,
     (expected, wait): (Option<Generation>, Option<Duration>),
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let user = enabled(user)?;
     let token = Uuid::new_v4().to_string();
     let generation =
@@ -194,7 +174,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    fn cpu(&self) -> Result<Option<f64>, ApiError> {
+    fn cpu(&self) -> Result<Option<f64>> {
         let Some(text) = self.cpu_limit.as_deref().filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
@@ -205,7 +185,7 @@ impl Limits {
         Ok(Some(cores))
     }
 
-    fn memory(&self) -> Result<Option<i64>, ApiError> {
+    fn memory(&self) -> Result<Option<i64>> {
         const FIELD: &str = "memory_limit_mb";
         let Some(text) = self
             .memory_limit_mb
@@ -239,11 +219,7 @@ pub struct Limited {
 ///
 /// # Errors
 /// 400 for a limit outside the configuration's range; else as [`stop`].
-async fn limits(
-    _: Superadmin,
-    input: Input<Limits>,
-    deps: Deps,
-) -> Result<Answer<Limited>, ApiError> {
+async fn limits(_: Superadmin, input: Input<Limits>, deps: Deps) -> Result<Answer<Limited>> {
     let (cpu, memory) = (input.params.cpu()?, input.params.memory()?);
     let mut tx = input.meta.begin(&deps).await?;
     let user = present_user(&mut tx, &input.params.username).await?;
@@ -289,7 +265,7 @@ async fn logs(
     Superadmin(actor): Superadmin,
     input: Input<LogsOf>,
     deps: Deps,
-) -> Result<Live<Log>, ApiError> {
+) -> Result<Live<Log>> {
     let LogsOf {
         username,
         tail,
@@ -329,11 +305,7 @@ struct Reported {
 ///
 /// # Errors
 /// As [`logs`].
-async fn inspect(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Inspected>, ApiError> {
+async fn inspect(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Inspected>> {
     let user = find(&deps, &input.params.username).await?;
     let details = deps.inspect.inspect(&user.uid).await?;
     let details = details.ok_or_else(|| no_container(&user.name))?;
@@ -362,7 +334,7 @@ pub struct Stats {
 ///
 /// # Errors
 /// As [`logs`].
-async fn stats(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Stats>, ApiError> {
+async fn stats(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Stats>> {
     let user = find(&deps, &input.params.username).await?;
     let usage = deps.stats.stats(&user.uid).await?;
     let stats = Stats {
@@ -373,7 +345,7 @@ async fn stats(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<St
 }
 
 /// The user of a live read. The connection is given back before the engine is asked.
-async fn find(deps: &Deps, name: &UserName) -> Result<User, ApiError> {
+async fn find(deps: &Deps, name: &UserName) -> Result<User> {
     ordinary_user(&mut *deps.db.read().await?, name).await
 }
 

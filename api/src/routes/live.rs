@@ -13,7 +13,7 @@ use super::{log_lines, params};
 use crate::answer::{Answer, Events, Live};
 use crate::deps::Deps;
 use crate::dispatch::Session;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::follows::Following;
 use crate::ports::{LogOptions, LogStream, PortError};
 use crate::reply::Event;
@@ -57,7 +57,7 @@ pub struct LogParams {
 }
 
 impl LogParams {
-    fn query(&self) -> Result<LogOptions, ApiError> {
+    fn query(&self) -> Result<LogOptions> {
         let tail = match self.tail.as_deref() {
             None | Some("") => Some(DEFAULT_TAIL),
             Some("all") => None,
@@ -92,7 +92,7 @@ pub(super) async fn logs(
     reader: Option<&Session>,
     (uid, name): (&Uid, &UserName),
     params: &LogParams,
-) -> Result<Live<Log>, ApiError> {
+) -> Result<Live<Log>> {
     let query = params.query()?;
     let following = match query.follow {
         true => Some(deps.follows.begin(reader.map(|s| &s.account.uid))?),

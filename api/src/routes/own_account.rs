@@ -18,7 +18,7 @@ use crate::auth::session::{VALIDITY, clear_cookie};
 use crate::auth::{credentials, password};
 use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Session};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::explain::{Explained, explained};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
@@ -80,11 +80,7 @@ pub struct UserInfo {
 ///
 /// # Errors
 /// 401 when the session has ended meanwhile.
-async fn info(
-    session: Session,
-    _: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<UserInfo>, ApiError> {
+async fn info(session: Session, _: Input<Nothing>, deps: Deps) -> Result<Answer<UserInfo>> {
     let mut connection = deps.db.read().await?;
     let issued_at = session.claims.issued_at.as_secs();
     let live = session::find_live(&mut connection, &session.account.name, issued_at)
@@ -122,7 +118,7 @@ async fn init_status(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<InitStatus>, ApiError> {
+) -> Result<Answer<InitStatus>> {
     let uid = &session.account.uid;
     let mut snapshot = deps.db.snapshot().await?;
     let row = container::get(&mut snapshot, uid).await?;
@@ -182,7 +178,7 @@ async fn change_password(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<PasswordForm>,
     deps: Deps,
-) -> Result<Answer<PasswordChanged>, ApiError> {
+) -> Result<Answer<PasswordChanged>> {
     let Input { params, meta, .. } = input;
     password::check_rules("new_password", &params.new_password)?;
     let name = session.account.name.as_str();
@@ -259,7 +255,7 @@ async fn sessions(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<OwnSessions>, ApiError> {
+) -> Result<Answer<OwnSessions>> {
     let oldest = deps.clock.now().minus(VALIDITY).as_secs();
     let mut connection = deps.db.read().await?;
     let rows = session::list(&mut connection, &session.account.uid, oldest).await?;
@@ -296,7 +292,7 @@ async fn revoke_sessions(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<RevokeForm>,
     deps: Deps,
-) -> Result<Answer<Revoked>, ApiError> {
+) -> Result<Answer<Revoked>> {
     let (uid, current) = (&session.account.uid, session.claims.issued_at.as_secs());
     let mut tx = input.meta.begin(&deps).await?;
     let revoked = match input.params.issued_at {

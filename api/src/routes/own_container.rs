@@ -12,7 +12,7 @@ use super::params;
 use crate::answer::{Answer, Live};
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::explain::{Explained, explained};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
@@ -69,7 +69,7 @@ async fn show(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<OwnContainer>, ApiError> {
+) -> Result<Answer<OwnContainer>> {
     let account = &session.account;
     let gone = || ApiError::not_found("your container");
     let mut connection = deps.db.snapshot().await?;
@@ -103,7 +103,7 @@ async fn logs(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<LogParams>,
     deps: Deps,
-) -> Result<Live<Log>, ApiError> {
+) -> Result<Live<Log>> {
     let account = &session.account;
     let whose = (&account.uid, &account.name);
     live::logs(&deps, Some(&session), whose, &input.params).await
@@ -117,7 +117,7 @@ async fn restart(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let name = &session.account.name;
     let mut tx = input.meta.begin(&deps).await?;
     let user = params::present_user(&mut tx, name).await?;

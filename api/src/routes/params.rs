@@ -13,7 +13,7 @@ use strum::VariantArray;
 use utoipa::ToSchema;
 
 use crate::auth::password::check_rules;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// A request about one account.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -59,7 +59,7 @@ pub(super) struct NewPassword {
 
 impl NewPassword {
     /// The one given, or else a random one.
-    pub(super) fn read(given: Option<SecretString>) -> Result<Self, ApiError> {
+    pub(super) fn read(given: Option<SecretString>) -> Result<Self> {
         let given = given.filter(|password| !password.expose_secret().is_empty());
         let Some(password) = given else {
             return Self::random();
@@ -71,7 +71,7 @@ impl NewPassword {
         })
     }
 
-    pub(super) fn random() -> Result<Self, ApiError> {
+    pub(super) fn random() -> Result<Self> {
         Ok(Self {
             password: random_password().map_err(ApiError::internal)?,
             random: true,
@@ -99,10 +99,7 @@ pub struct PasswordReset {
 }
 
 /// The ordinary user of this name, unless there is none. One that is being removed is there.
-pub(super) async fn ordinary_user(
-    connection: &mut Connection,
-    name: &UserName,
-) -> Result<User, ApiError> {
+pub(super) async fn ordinary_user(connection: &mut Connection, name: &UserName) -> Result<User> {
     user::find(connection, name)
         .await?
         .filter(|user| user.role == Role::User)
@@ -110,10 +107,7 @@ pub(super) async fn ordinary_user(
 }
 
 /// An ordinary user that can be worked with: there, and not being removed.
-pub(super) async fn present_user(
-    connection: &mut Connection,
-    name: &UserName,
-) -> Result<User, ApiError> {
+pub(super) async fn present_user(connection: &mut Connection, name: &UserName) -> Result<User> {
     let user = ordinary_user(connection, name).await?;
     if user.deleted_at.is_some() {
         return Err(ApiError::Conflict {
@@ -125,7 +119,7 @@ pub(super) async fn present_user(
 }
 
 /// A user whose container may be told to run.
-pub(super) fn enabled(user: User) -> Result<User, ApiError> {
+pub(super) fn enabled(user: User) -> Result<User> {
     if user.disabled {
         return Err(ApiError::Conflict {
             code: "account_disabled",
@@ -136,11 +130,7 @@ pub(super) fn enabled(user: User) -> Result<User, ApiError> {
 }
 
 /// Checks a value by the rule of a configuration key; `field` is to blame for what breaks it.
-pub(super) fn by_rule_of<T>(
-    setting: &Setting<T>,
-    field: &str,
-    value: &Value,
-) -> Result<(), ApiError> {
+pub(super) fn by_rule_of<T>(setting: &Setting<T>, field: &str, value: &Value) -> Result<()> {
     let row = &setting.row;
     match row.check(value) {
         Ok(_) => Ok(()),
@@ -162,7 +152,7 @@ pub(super) fn kind_beside_object() -> ApiError {
 }
 
 /// A moment: RFC 3339, or whole Unix seconds. An empty text is none.
-pub(super) fn moment(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, ApiError> {
+pub(super) fn moment(field: &str, text: Option<&str>) -> Result<Option<Timestamp>> {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
@@ -180,7 +170,7 @@ pub(super) fn moment(field: &str, text: Option<&str>) -> Result<Option<Timestamp
 }
 
 /// An object as `kind/name`.
-pub(super) fn object_address(field: &str, text: &str) -> Result<(Kind, String), ApiError> {
+pub(super) fn object_address(field: &str, text: &str) -> Result<(Kind, String)> {
     text.split_once('/')
         .and_then(|(kind, name)| Some((kind.parse().ok()?, name.to_owned())))
         .filter(|(_, name)| !name.is_empty())
@@ -193,7 +183,7 @@ pub(super) fn object_address(field: &str, text: &str) -> Result<(Kind, String), 
 }
 
 /// A kind of object.
-pub(super) fn kind(field: &str, text: &str) -> Result<Kind, ApiError> {
+pub(super) fn kind(field: &str, text: &str) -> Result<Kind> {
     text.parse().map_err(|_| {
         let kinds: Vec<&str> = Kind::VARIANTS.iter().map(|kind| kind.as_str()).collect();
         ApiError::invalid(field, format!("{field} is one of {}", kinds.join(", ")))

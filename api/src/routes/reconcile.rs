@@ -13,7 +13,7 @@ use super::params;
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::explain::{Explained, ExplainedEvent, explained, explained_events};
 use crate::input::{Input, Nothing, Paging};
 use crate::ports::{EngineState, LeaderState, LiveNumbers, PartHealth};
@@ -102,11 +102,7 @@ pub struct Summary {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn overview(
-    _: Superadmin,
-    _: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Overview>, ApiError> {
+async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Overview>> {
     let mut connection = deps.db.snapshot().await?;
     let counts = object::ready_counts(&mut connection).await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
@@ -217,13 +213,13 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn kind(&self) -> Result<Option<Kind>, ApiError> {
+    fn kind(&self) -> Result<Option<Kind>> {
         params::given(&self.reconciler)
             .map(|name| params::kind("reconciler", name))
             .transpose()
     }
 
-    fn ready(&self) -> Result<Option<&'static str>, ApiError> {
+    fn ready(&self) -> Result<Option<&'static str>> {
         match self
             .ready
             .as_deref()
@@ -258,11 +254,7 @@ pub struct Objects {
 ///
 /// # Errors
 /// 400 for an unknown reconciler or value of `ready`.
-async fn objects(
-    _: Superadmin,
-    input: Input<Filter>,
-    deps: Deps,
-) -> Result<Answer<Objects>, ApiError> {
+async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<Answer<Objects>> {
     let (kind, ready) = (input.params.kind()?, input.params.ready()?);
     let paging = input.paging.as_ref();
     let mut connection = deps.db.snapshot().await?;
@@ -302,7 +294,7 @@ pub struct EventFilter {
 }
 
 impl EventFilter {
-    fn limit(&self) -> Result<i64, ApiError> {
+    fn limit(&self) -> Result<i64> {
         let limit = self.limit.unwrap_or(DEFAULT_EVENTS);
         if (1..=MAX_EVENTS).contains(&limit) {
             return Ok(limit);
@@ -311,7 +303,7 @@ impl EventFilter {
         Err(ApiError::invalid("limit", rule))
     }
 
-    fn filter(&self, search: &str) -> Result<event::Filter, ApiError> {
+    fn filter(&self, search: &str) -> Result<event::Filter> {
         let (kind, name) = match (params::given(&self.object), params::given(&self.kind)) {
             (Some(object), None) if object == SERVICE_OBJECT => (Some(Subject::Service), None),
             (Some(object), None) => {
@@ -357,11 +349,7 @@ pub struct EventList {
 ///
 /// # Errors
 /// 400 for a bad object, kind, reason, time or limit.
-async fn events(
-    _: Superadmin,
-    input: Input<EventFilter>,
-    deps: Deps,
-) -> Result<Answer<EventList>, ApiError> {
+async fn events(_: Superadmin, input: Input<EventFilter>, deps: Deps) -> Result<Answer<EventList>> {
     let paging = input.paging.as_ref();
     let filter = input.params.filter(search(paging))?;
     // Without a page, the newest are one of as many as there may be.
@@ -390,7 +378,7 @@ fn first(page_size: i64) -> Paging {
 }
 
 /// Finds an object by kind and name, whatever its state.
-async fn find(deps: &Deps, kind: Kind, name: &str) -> Result<ObjectRow, ApiError> {
+async fn find(deps: &Deps, kind: Kind, name: &str) -> Result<ObjectRow> {
     let mut connection = deps.db.read().await?;
     let row = object::find_by_name(&mut connection, kind, name).await?;
     row.ok_or_else(|| missing(kind, name))

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::answer::Answer;
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
 use crate::route::{Area, Failure, Route};
 
@@ -85,11 +85,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// None of its own.
-async fn list(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Listing>, ApiError> {
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Listing>> {
     let all = user::list_superadmins(&mut *deps.db.read().await?).await?;
     let items = all.into_iter().map(|account| Item {
         username: account.name,
@@ -112,11 +108,7 @@ async fn list(
 ///
 /// # Errors
 /// 409 when the name is taken, by an ordinary user or one being removed too.
-async fn create(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Credentials>, ApiError> {
+async fn create(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Credentials>> {
     let username = input.params.username;
     let password = NewPassword::random()?.password;
     let hash = deps.passwords.hash(&password).await?;
@@ -133,11 +125,7 @@ async fn create(
 ///
 /// # Errors
 /// 404; 409 `last_superadmin`, decided before anything else; 400 for the own account.
-async fn delete(
-    Superadmin(actor): Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer, ApiError> {
+async fn delete(Superadmin(actor): Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer> {
     let username = input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
     user::delete_superadmin(&mut tx, &username)
@@ -164,7 +152,7 @@ async fn reset(
     Superadmin(actor): Superadmin,
     input: Input<ResetForm>,
     deps: Deps,
-) -> Result<Answer<PasswordReset>, ApiError> {
+) -> Result<Answer<PasswordReset>> {
     let ResetForm { username, password } = input.params;
     let new = NewPassword::read(password)?;
     let hash = deps.passwords.hash(&new.password).await?;
@@ -179,7 +167,7 @@ async fn set_password(
     actor: &Actor,
     username: &UserName,
     hash: &SecretString,
-) -> Result<(), ApiError> {
+) -> Result<()> {
     let keep = match actor {
         Actor::Session(session) if is_own(actor, username) => {
             Some(session.claims.issued_at.as_secs())

@@ -16,7 +16,7 @@ use super::page::{Page, read_page};
 use crate::answer::{Answer, Resource};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::wait::{Change, Changed, State};
@@ -133,11 +133,7 @@ pub struct Which {
 ///
 /// # Errors
 /// 404 without such an operation.
-async fn status(
-    _: Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Resource<Status>, ApiError> {
+async fn status(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Resource<Status>> {
     let mut connection = deps.db.snapshot().await?;
     let operation = match input.params.task_id.filter(|id| !id.is_empty()) {
         Some(id) => Some(
@@ -195,7 +191,7 @@ pub struct Tasks {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Tasks>, ApiError> {
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Tasks>> {
     let paging = input.paging.unwrap_or_default();
     let paging = Some(&paging);
     let mut snapshot = deps.db.snapshot().await?;
@@ -247,11 +243,7 @@ impl From<Noted> for Cancelled {
 /// # Errors
 /// 404 without such an operation; 409 `not_cancellable` for one of another kind, `wrong_state` when it
 /// has ended; 412 for a stale `if_generation`.
-async fn cancel(
-    _: Superadmin,
-    input: Input<Ended>,
-    deps: Deps,
-) -> Result<Answer<Cancelled>, ApiError> {
+async fn cancel(_: Superadmin, input: Input<Ended>, deps: Deps) -> Result<Answer<Cancelled>> {
     let id = input.params.task_id.as_str();
     let mut tx = input.meta.begin(&deps).await?;
     let operation = operation::get(&mut tx, id).await?;
@@ -301,7 +293,7 @@ async fn cancel_pull(
     operation: &Operation,
     expected: Option<Generation>,
     now: Timestamp,
-) -> Result<Change, ApiError> {
+) -> Result<Change> {
     let mut targets = operation::targets(tx, operation, 1).await?.into_iter();
     let target = targets.next().ok_or(DbError::NotFound("task's image"))?;
     let ended = || ApiError::from(DbError::WrongState("the pull has ended"));

@@ -24,7 +24,7 @@ use super::params::{
 use crate::answer::{Answer, Answers, Body};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::explain::{Explained, explained_owned};
 use crate::input::{Input, Nothing};
 use crate::openapi::Schemas;
@@ -172,11 +172,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn list(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Listing>, ApiError> {
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Listing>> {
     let paging = input.paging.as_ref();
     let mut connection = deps.db.snapshot().await?;
     let watch_id = change::position(&mut connection).await?;
@@ -242,7 +238,7 @@ impl Answers for Creating {
 ///
 /// # Errors
 /// 400 for a bad name, password or tag; 409 when the name is taken or still being removed.
-async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Creating, ApiError> {
+async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Creating> {
     let Creation {
         username,
         password,
@@ -269,7 +265,7 @@ async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Cre
     })
 }
 
-fn checked_tag(tag: Option<String>) -> Result<Option<String>, ApiError> {
+fn checked_tag(tag: Option<String>) -> Result<Option<String>> {
     let tag = tag.filter(|tag| !tag.is_empty());
     if let Some(tag) = &tag {
         by_rule_of(&keys::image::TAG, "image_tag", &json!(tag))?;
@@ -328,11 +324,7 @@ impl Template {
 /// # Errors
 /// 404 without such a user, 412 when its container's generation is not `if_generation`; what the
 /// removal fails with.
-async fn delete(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+async fn delete(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
     let name = &input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
     let user = ordinary_user(&mut tx, name).await?;
@@ -378,7 +370,7 @@ async fn reset_password(
     _: Superadmin,
     input: Input<ResetForm>,
     deps: Deps,
-) -> Result<Answer<PasswordReset>, ApiError> {
+) -> Result<Answer<PasswordReset>> {
     let ResetForm { username, password } = input.params;
     let name = &username;
     let new = NewPassword::read(password)?;
@@ -401,11 +393,7 @@ async fn reset_password(
 /// # Errors
 /// 404 without such a user, 409 while it is being removed, 412 for a stale `if_generation`; what
 /// stopping the container fails with.
-async fn disable(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+async fn disable(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
     set_disabled(input, &deps, true).await
 }
 
@@ -413,11 +401,7 @@ async fn disable(
 ///
 /// # Errors
 /// As [`disable`].
-async fn enable(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+async fn enable(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
     set_disabled(input, &deps, false).await
 }
 
@@ -425,7 +409,7 @@ async fn set_disabled(
     input: Input<Who>,
     deps: &Deps,
     disabled: bool,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let name = &input.params.username;
     let mut tx = input.meta.begin(deps).await?;
     let user = present_user(&mut tx, name).await?;
@@ -448,11 +432,7 @@ pub struct Ended {
 ///
 /// # Errors
 /// 404 without such an account.
-async fn revoke_sessions(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Ended>, ApiError> {
+async fn revoke_sessions(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Ended>> {
     let name = &input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
     let account = user::find(&mut tx, name).await?;

@@ -15,7 +15,7 @@ use super::{live, params};
 use crate::answer::Events;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
 use crate::watch::{Batch, Told, Watching, position_event};
@@ -61,7 +61,7 @@ pub struct WatchParams {
 }
 
 impl WatchParams {
-    fn filter(&self) -> Result<Filter, ApiError> {
+    fn filter(&self) -> Result<Filter> {
         match (params::given(&self.object), params::given(&self.kind)) {
             (None, None) => Ok(Filter::default()),
             (Some(object), None) => {
@@ -77,7 +77,7 @@ impl WatchParams {
     }
 
     /// Where the client has come to; `None`: it begins.
-    fn since(&self, headers: &HeaderMap) -> Result<Option<Position>, ApiError> {
+    fn since(&self, headers: &HeaderMap) -> Result<Option<Position>> {
         let header = headers.get(LAST_EVENT_ID).map(|value| value.to_str());
         let text = match header {
             Some(text) => text.unwrap_or("?"),
@@ -108,7 +108,7 @@ async fn watch(
     Superadmin(actor): Superadmin,
     input: Input<WatchParams>,
     deps: Deps,
-) -> Result<Events, ApiError> {
+) -> Result<Events> {
     let filter = input.params.filter()?;
     let since = input.params.since(&input.meta.headers)?;
     let watching = deps.watch.join().await?;
@@ -139,7 +139,7 @@ impl Watcher {
         watching: Watching,
         filter: Filter,
         since: Option<Position>,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self> {
         let mut connection = deps.db.snapshot().await?;
         let (at, news) = match since {
             None => (change::position(&mut connection).await?, None),
@@ -171,7 +171,7 @@ impl Watcher {
     }
 
     /// What the database has said.
-    fn read(&mut self, news: News) -> Result<(), ApiError> {
+    fn read(&mut self, news: News) -> Result<()> {
         let (told, through, more) = Told::all(&self.at, news)?;
         self.ready.extend(told.into_iter().map(|told| told.frame));
         (self.at, self.behind) = (through, more);
@@ -179,7 +179,7 @@ impl Watcher {
     }
 
     /// Another page from the database.
-    async fn catch_up(&mut self) -> Result<(), ApiError> {
+    async fn catch_up(&mut self) -> Result<()> {
         let page = self.deps.watch.bounds().page;
         let mut connection = self.deps.db.snapshot().await?;
         let news = change::after(&mut connection, &self.at, &self.filter, page).await?;

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::wait::{self, Change, Converging, Until};
@@ -76,11 +76,7 @@ fn about() -> About {
 /// # Errors
 /// 422 `no_adapter_source` without one, 412 for a stale `if_generation`; within the wait 502 when the source fails,
 /// 422 when what it gives is not valid.
-async fn refresh(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+async fn refresh(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Converging>> {
     let mut tx = input.meta.begin(&deps).await?;
     let (values, _) = config::load(&mut tx, &deps.master_key).await?;
     if Config::from_stored(values)
@@ -133,11 +129,7 @@ fn object_name() -> String {
 ///
 /// # Errors
 /// 409 `wrong_state` when there was none, 412 for a stale `if_generation`.
-async fn roll_back(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<InEffect>, ApiError> {
+async fn roll_back(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<InEffect>> {
     let mut tx = input.meta.begin(&deps).await?;
     store::object_generation(&mut tx, input.if_generation).await?;
     store::roll_back(&mut tx, deps.clock.now()).await?;

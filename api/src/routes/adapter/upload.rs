@@ -10,7 +10,7 @@ use super::{InEffect, about, object_name};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{FILE, Input, Nothing};
 use crate::route::{Area, Failure, Route};
 
@@ -51,11 +51,7 @@ const LONGEST: usize = 500;
 /// # Errors
 /// 400 without a file, 413 for one of more than 16 MiB, 422 `invalid_adapter` with every problem's file and place,
 /// 412 for a stale `if_generation`.
-async fn upload(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<InEffect>, ApiError> {
+async fn upload(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<InEffect>> {
     let file = input.file.ok_or_else(|| {
         ApiError::invalid(FILE, "file is required: the zip, as multipart/form-data")
     })?;

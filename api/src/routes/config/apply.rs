@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
 use crate::routes::params::{given, present_user};
@@ -99,7 +99,7 @@ async fn apply(
     Superadmin(actor): Superadmin,
     input: Input<ApplyForm>,
     deps: Deps,
-) -> Result<Answer<Applied>, ApiError> {
+) -> Result<Answer<Applied>> {
     if given(&input.params.group).is_some() {
         return Err(ApiError::Unprocessable {
             code: "not_available_yet",
@@ -118,11 +118,7 @@ async fn apply(
     }
 }
 
-async fn one(
-    deps: &Deps,
-    input: &Input<ApplyForm>,
-    name: &UserName,
-) -> Result<Answer<Applied>, ApiError> {
+async fn one(deps: &Deps, input: &Input<ApplyForm>, name: &UserName) -> Result<Answer<Applied>> {
     let mut tx = input.meta.begin(deps).await?;
     let user = present_user(&mut tx, name).await?;
     let generation =
@@ -134,11 +130,7 @@ async fn one(
     Ok(answer.map(Applied::from))
 }
 
-async fn all(
-    deps: &Deps,
-    actor: &Actor,
-    input: &Input<ApplyForm>,
-) -> Result<Answer<Applied>, ApiError> {
+async fn all(deps: &Deps, actor: &Actor, input: &Input<ApplyForm>) -> Result<Answer<Applied>> {
     if input.if_generation.is_some() {
         let rule =
             "if_generation requires username: the files of all users have no common generation";

@@ -10,7 +10,7 @@ use super::{Saved, draft, finish, refused, told};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::routes::page::{Page, read_page, search};
@@ -83,11 +83,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn list(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Listing>, ApiError> {
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Listing>> {
     let mut paging = input.paging.unwrap_or_default();
     paging.page_size = paging.page_size.min(LONGEST_PAGE);
     let paging = Some(&paging);
@@ -123,7 +119,7 @@ async fn rollback(
     Superadmin(actor): Superadmin,
     input: Input<RollbackForm>,
     deps: Deps,
-) -> Result<Answer<Saved>, ApiError> {
+) -> Result<Answer<Saved>> {
     let RollbackForm { revision, dry_run } = input.params;
     let mut tx = input.meta.begin(&deps).await?;
     config::query::lock(&mut tx).await?;
@@ -136,7 +132,7 @@ async fn rollback(
 }
 
 /// What a request would ask for that wants the past back.
-fn patch(past: Past, revision: i64) -> Result<Patch, ApiError> {
+fn patch(past: Past, revision: i64) -> Result<Patch> {
     let values = match past {
         Past::Known(values) => values,
         Past::NotYet => return Err(ApiError::not_found(format!("revision {revision}"))),

@@ -14,7 +14,7 @@ use super::{IN_ROLLOUT, NO_ROLLOUT};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
 use crate::wait::{self, Change, Converging, Until};
@@ -128,7 +128,7 @@ impl Verb {
     }
 
     /// The rollout meant when none is named.
-    async fn newest(self, tx: &mut Tx) -> Result<Uid, ApiError> {
+    async fn newest(self, tx: &mut Tx) -> Result<Uid> {
         let newest = match self {
             Self::RollBack => {
                 let (rows, _) = rollout::list(tx, "", 1, 0).await?;
@@ -148,7 +148,7 @@ impl Verb {
 ///
 /// # Errors
 /// 404 without such a rollout, 409 `wrong_state` when it has ended, 412 for a stale `if_generation`.
-async fn pause(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>, ApiError> {
+async fn pause(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>> {
     change(&deps, input, Verb::Pause).await
 }
 
@@ -157,7 +157,7 @@ async fn pause(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<
 ///
 /// # Errors
 /// As [`pause`]; also when it is not paused.
-async fn resume(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>, ApiError> {
+async fn resume(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>> {
     change(&deps, input, Verb::Resume).await
 }
 
@@ -166,11 +166,7 @@ async fn resume(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer
 ///
 /// # Errors
 /// As [`pause`]; 409 `in_rollout` when one of its users is in another rollout by now.
-async fn roll_back(
-    _: Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Noted>, ApiError> {
+async fn roll_back(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>> {
     change(&deps, input, Verb::RollBack).await
 }
 
@@ -178,15 +174,11 @@ async fn roll_back(
 ///
 /// # Errors
 /// As [`pause`].
-async fn cancel_route(
-    _: Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Noted>, ApiError> {
+async fn cancel_route(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>> {
     change(&deps, input, Verb::Cancel).await
 }
 
-async fn change(deps: &Deps, input: Input<Which>, verb: Verb) -> Result<Answer<Noted>, ApiError> {
+async fn change(deps: &Deps, input: Input<Which>, verb: Verb) -> Result<Answer<Noted>> {
     let mut tx = input.meta.begin(deps).await?;
     let uid = match input.params.id.filter(|id| !id.is_empty()) {
         Some(id) => Uid::from(id),
@@ -207,7 +199,7 @@ pub(in crate::routes) async fn cancel(
     tx: &mut Tx,
     id: &str,
     expected: Option<Generation>,
-) -> Result<Change, ApiError> {
+) -> Result<Change> {
     let uid = Uid::from(id.to_owned());
     let generation = Verb::Cancel.write(tx, &uid, expected).await?;
     Ok(of_rollout(uid, generation))
@@ -219,7 +211,7 @@ pub(in crate::routes) async fn call_off_pull(
     reference: &str,
     expected: Option<Generation>,
     now: Timestamp,
-) -> Result<Change, ApiError> {
+) -> Result<Change> {
     let cancelled = image::request_cancel(tx, reference, expected, now).await;
     let (uid, generation) = cancelled.map_err(being_removed)?;
     Ok(Change::new(Kind::Image, uid, reference, generation))
@@ -231,7 +223,7 @@ pub(in crate::routes) async fn noted(
     change: &Change,
     wait: Option<Duration>,
     done: String,
-) -> Result<Answer<Noted>, ApiError> {
+) -> Result<Answer<Noted>> {
     let settled = wait::settle(deps, change, Until::Noted, wait).await;
     wait::reply(change, settled, done, "requested; the change is under way")
 }

@@ -12,7 +12,7 @@ use super::names::{Named, full, managed};
 use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::ports::{LocalImage, PortError};
 use crate::route::{Area, Failure, Route};
@@ -83,11 +83,7 @@ struct Target {
 /// # Errors
 /// 404 when nobody knows the image; 409 `not_managed`, `image_in_use`; what the removal fails with. 503
 /// only when the engine would have to say what is meant, or to whom it belongs.
-async fn delete(
-    _: Superadmin,
-    input: Input<Doomed>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+async fn delete(_: Superadmin, input: Input<Doomed>, deps: Deps) -> Result<Answer<Converging>> {
     let target = target(&deps, &input.params).await?;
     let mut tx = input.meta.begin(&deps).await?;
     refuse_used(&target, &mut tx).await?;
@@ -112,7 +108,7 @@ async fn delete(
 }
 
 /// Finds out what is meant. No connection is held while the engine is asked.
-async fn target(deps: &Deps, doomed: &Doomed) -> Result<Target, ApiError> {
+async fn target(deps: &Deps, doomed: &Doomed) -> Result<Target> {
     let mut connection = deps.db.snapshot().await?;
     let managed = managed(&mut connection, deps).await?;
     let named = Named::read("image", &doomed.image, &managed)?;
@@ -187,11 +183,7 @@ enum Known {
 
 impl Known {
     /// What is to be removed; also what the engine does not have, but somebody wanted.
-    fn or_wanted(
-        self,
-        wanted: Option<ImageRow>,
-        managed: &ImageReference,
-    ) -> Result<Target, ApiError> {
+    fn or_wanted(self, wanted: Option<ImageRow>, managed: &ImageReference) -> Result<Target> {
         match (self, wanted) {
             (Self::Target(target), _) => Ok(target),
             (Self::Nothing(alternatives), Some(row)) => Ok(of_row(row, alternatives, managed)),
@@ -216,11 +208,7 @@ fn of_row(row: ImageRow, alternatives: Vec<String>, managed: &ImageReference) ->
     }
 }
 
-fn of_engine(
-    images: &[LocalImage],
-    named: &Named,
-    managed: &ImageReference,
-) -> Result<Known, ApiError> {
+fn of_engine(images: &[LocalImage], named: &Named, managed: &ImageReference) -> Result<Known> {
     let tags = managed_tags(images, managed).into_iter();
     let references = tags.filter_map(|tag| Some(managed.with_tag(&tag).ok()?.to_string()));
     let mut alternatives: Vec<String> = references.take(NAMED).collect();
@@ -278,7 +266,7 @@ fn blindly(named: &Named, managed: &ImageReference, force: bool) -> Known {
 }
 
 /// Refuses while somebody has the image, by id or by reference, or may yet get it from a rollout.
-async fn refuse_used(target: &Target, tx: &mut Tx) -> Result<(), ApiError> {
+async fn refuse_used(target: &Target, tx: &mut Tx) -> Result<()> {
     let names = |all: Vec<ImageUse>| {
         let used = all.into_iter().filter(|one| target.is_of(one));
         let mut names: Vec<String> = used.map(|one| one.name).collect();

@@ -8,7 +8,7 @@ use super::local::{self, Uses};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::Result;
 use crate::input::{Input, Nothing};
 use crate::ports::LocalImage;
 use crate::route::{Area, Failure, Route};
@@ -128,7 +128,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// 503 while the engine cannot be reached.
-async fn list(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Listing>, ApiError> {
+async fn list(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Listing>> {
     let (managed, uses, mut images) = local::everything(&deps).await?;
     images.sort_by(|a, b| (b.created_at, &a.id).cmp(&(a.created_at, &b.id)));
     let shown = |image: &LocalImage, users: &[String]| {
@@ -194,11 +194,7 @@ pub(super) fn tags_answer<T>(
 ///
 /// # Errors
 /// As [`list`].
-async fn local_tags(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Tags>, ApiError> {
+async fn local_tags(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Tags>> {
     let (managed, _, images) = local::everything(&deps).await?;
     let tags = local::managed_tags(&images, &managed);
     let message = "tags on the engine";

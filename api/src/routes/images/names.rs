@@ -5,7 +5,7 @@ use schema::image::ImageReference;
 use schema::reader::Connection;
 
 use crate::deps::Deps;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// The shortest piece of an id that is taken for one, as people know it from the engine.
 const SHORTEST_ID: usize = 12;
@@ -27,7 +27,7 @@ pub(super) struct Named {
 pub(super) async fn settings(
     connection: &mut Connection,
     deps: &Deps,
-) -> Result<(Config, i64, ImageReference), ApiError> {
+) -> Result<(Config, i64, ImageReference)> {
     let (values, generation) = query::load(connection, &deps.master_key).await?;
     let config = Config::from_stored(values);
     let managed = config.get(&keys::image::NAME).parse();
@@ -35,10 +35,7 @@ pub(super) async fn settings(
 }
 
 /// The repository that is managed.
-pub(super) async fn managed(
-    connection: &mut Connection,
-    deps: &Deps,
-) -> Result<ImageReference, ApiError> {
+pub(super) async fn managed(connection: &mut Connection, deps: &Deps) -> Result<ImageReference> {
     Ok(settings(connection, deps).await?.2)
 }
 
@@ -48,7 +45,7 @@ pub(super) fn reference(
     field: &str,
     text: &str,
     managed: &ImageReference,
-) -> Result<ImageReference, ApiError> {
+) -> Result<ImageReference> {
     let text = text.trim();
     let bare = !text.contains(['/', ':', '@']);
     if let (true, Ok(tagged)) = (bare, managed.with_tag(text)) {
@@ -62,11 +59,7 @@ pub(super) fn reference(
 
 impl Named {
     /// Reads a reference, a tag, or an id: whole, or its first 12 digits or more.
-    pub(super) fn read(
-        field: &str,
-        text: &str,
-        managed: &ImageReference,
-    ) -> Result<Self, ApiError> {
+    pub(super) fn read(field: &str, text: &str, managed: &ImageReference) -> Result<Self> {
         let text = text.trim();
         let digits = text.strip_prefix(ALGORITHM).unwrap_or(text);
         let is_id = (SHORTEST_ID..=WHOLE_ID).contains(&digits.len())

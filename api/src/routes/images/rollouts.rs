@@ -12,7 +12,7 @@ use super::NO_ROLLOUT;
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
 use crate::routes::page::{Page, cut, read_page, search};
@@ -107,11 +107,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn list(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Listing>, ApiError> {
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Listing>> {
     let paging = input.paging.unwrap_or_default();
     let paging = Some(&paging);
     let mut snapshot = deps.db.snapshot().await?;
@@ -185,7 +181,7 @@ pub struct Detail {
 ///
 /// # Errors
 /// 404 without such a rollout.
-async fn show(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Detail>, ApiError> {
+async fn show(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Detail>> {
     let uid = Uid::from(input.params.id.clone());
     let mut connection = deps.db.snapshot().await?;
     let missing = || ApiError::not_found("rollout");

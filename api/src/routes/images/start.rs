@@ -18,7 +18,7 @@ use super::{IN_ROLLOUT, progress, users};
 use crate::answer::{self, Answer, Live};
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::follows::Following;
 use crate::input::{Input, Meta};
 use crate::route::{Area, Failure, Route};
@@ -125,7 +125,7 @@ impl Care {
         max_unavailable: Option<u32>,
         pause_on_failure: Option<bool>,
         health_timeout: Option<&str>,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self> {
         let max_unavailable = max_unavailable.unwrap_or(1);
         if !MAX_UNAVAILABLE.contains(&max_unavailable) {
             let rule = "max_unavailable is a whole number from 1 to 1000";
@@ -169,7 +169,7 @@ async fn migrate(
     Superadmin(actor): Superadmin,
     input: Input<Migration>,
     deps: Deps,
-) -> Result<Answer<Started>, ApiError> {
+) -> Result<Answer<Started>> {
     let asked = &input.params;
     let (care, whom) = (asked.care()?, asked.whom()?);
     let mut tx = input.meta.begin(&deps).await?;
@@ -194,7 +194,7 @@ async fn upgrade(
     Superadmin(actor): Superadmin,
     input: Input<Upgrade>,
     deps: Deps,
-) -> Result<Live<Started>, ApiError> {
+) -> Result<Live<Started>> {
     let asked = &input.params;
     let (care, whom) = (asked.care()?, asked.whom()?);
     let viewing = viewing(&deps, &input.meta, &actor)?;
@@ -214,13 +214,13 @@ async fn upgrade(
 }
 
 impl Migration {
-    fn care(&self) -> Result<Care, ApiError> {
+    fn care(&self) -> Result<Care> {
         let timeout = self.health_timeout.as_deref();
         Care::read(self.max_unavailable, self.pause_on_failure, timeout)
     }
 
     /// The users named; empty for everybody. A list that names nobody is no request for everybody.
-    fn whom(&self) -> Result<Vec<&str>, ApiError> {
+    fn whom(&self) -> Result<Vec<&str>> {
         let users = self.users.as_deref().map(names);
         match users {
             Some(users) if users.is_empty() => {
@@ -233,13 +233,13 @@ impl Migration {
 }
 
 impl Upgrade {
-    fn care(&self) -> Result<Care, ApiError> {
+    fn care(&self) -> Result<Care> {
         let timeout = self.health_timeout.as_deref();
         Care::read(self.max_unavailable, self.pause_on_failure, timeout)
     }
 
     /// The users named; empty for everybody.
-    fn whom(&self) -> Result<Vec<&str>, ApiError> {
+    fn whom(&self) -> Result<Vec<&str>> {
         if !names(&self.groups).is_empty() {
             return Err(ApiError::Unprocessable {
                 code: "not_available_yet",
@@ -258,7 +258,7 @@ impl Upgrade {
 }
 
 /// The right to look on, if the client wants to.
-fn viewing(deps: &Deps, meta: &Meta, actor: &Actor) -> Result<Option<Following>, ApiError> {
+fn viewing(deps: &Deps, meta: &Meta, actor: &Actor) -> Result<Option<Following>> {
     let accepts = meta.headers.get_all(ACCEPT).iter();
     let mut accepts = accepts.filter_map(|value| value.to_str().ok());
     if !accepts.any(|value| value.to_ascii_lowercase().contains("text/event-stream")) {
@@ -274,7 +274,7 @@ fn chosen(
     mut everybody: Vec<UserListing>,
     names: &[&str],
     fits: impl Fn(&UserListing) -> bool,
-) -> Result<Vec<Uid>, ApiError> {
+) -> Result<Vec<Uid>> {
     everybody.retain(|user| user.deleted_at.is_none() && user.desired.is_some());
     if names.is_empty() {
         let fitting = everybody.into_iter().filter(fits);
@@ -342,7 +342,7 @@ async fn create(
     actor: &Actor,
     new: &NewRollout,
     users: &[Uid],
-) -> Result<String, ApiError> {
+) -> Result<String> {
     if users.is_empty() {
         return Err(ApiError::Unprocessable {
             code: "no_users",
@@ -364,7 +364,7 @@ async fn started(
     id: String,
     total: usize,
     wait: Option<Duration>,
-) -> Result<Answer<Started>, ApiError> {
+) -> Result<Answer<Started>> {
     let progress = wait::settle_operation(deps, &id, wait).await;
     let (state, status) = wait::state_of(progress);
     let message = format!("rollout of {} requested", answer::users(total));

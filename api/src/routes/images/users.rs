@@ -10,7 +10,7 @@ use super::names::{Named, full, managed, reference};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::Result;
 use crate::input::{Input, Paging};
 use crate::route::{Area, Route};
 use crate::routes::page::{Page, cut};
@@ -100,11 +100,7 @@ pub struct Candidates {
 ///
 /// # Errors
 /// 400 for what is neither tag nor reference.
-async fn candidates(
-    _: Superadmin,
-    input: Input<Target>,
-    deps: Deps,
-) -> Result<Answer<Candidates>, ApiError> {
+async fn candidates(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Answer<Candidates>> {
     let mut connection = deps.db.snapshot().await?;
     let managed = managed(&mut connection, &deps).await?;
     let target = reference("tag", &input.params.tag, &managed)?.to_string();
@@ -151,11 +147,7 @@ pub struct Users {
 ///
 /// # Errors
 /// As [`candidates`].
-async fn of_image(
-    _: Superadmin,
-    input: Input<Whose>,
-    deps: Deps,
-) -> Result<Answer<Users>, ApiError> {
+async fn of_image(_: Superadmin, input: Input<Whose>, deps: Deps) -> Result<Answer<Users>> {
     let mut connection = deps.db.snapshot().await?;
     let managed = managed(&mut connection, &deps).await?;
     let named = Named::read("image", &input.params.image, &managed)?;

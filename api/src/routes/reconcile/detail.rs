@@ -27,7 +27,7 @@ use super::{Header, missing};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::explain::{ExplainedEvent, explained_events};
 use crate::input::Input;
 use crate::ports::DryRun;
@@ -144,7 +144,7 @@ macro_rules! kinds {
         async fn sections(
             kind: Kind,
             at: &mut Reading<'_>,
-        ) -> Result<Sections<Desired, Observed>, ApiError> {
+        ) -> Result<Sections<Desired, Observed>> {
             match kind {
                 $(Kind::$kind => {
                     let Sections { desired, observed } = $file::read(at).await?;
@@ -187,11 +187,7 @@ struct Stored {
 ///
 /// # Errors
 /// 404 without such an object.
-async fn object(
-    _: Superadmin,
-    input: Input<Address>,
-    deps: Deps,
-) -> Result<Answer<Detail>, ApiError> {
+async fn object(_: Superadmin, input: Input<Address>, deps: Deps) -> Result<Answer<Detail>> {
     let Address { kind, name } = &input.params;
     let kind: Kind = kind
         .parse()
@@ -216,7 +212,7 @@ async fn object(
     Ok(Answer::ok(message, detail))
 }
 
-async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
+async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored> {
     let mut connection = deps.db.snapshot().await?;
     let row = object::find_by_name(&mut connection, kind, name).await?;
     let row = row.ok_or_else(|| missing(kind, name))?;
@@ -242,7 +238,7 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
 }
 
 /// What an object waits for, what that waits for, and so on to the end.
-async fn chain(connection: &mut Snapshot, row: &ObjectRow) -> Result<Vec<ObjectRow>, ApiError> {
+async fn chain(connection: &mut Snapshot, row: &ObjectRow) -> Result<Vec<ObjectRow>> {
     let mut chain: Vec<ObjectRow> = Vec::new();
     loop {
         let last = chain.last().unwrap_or(row);

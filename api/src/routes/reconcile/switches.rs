@@ -15,7 +15,7 @@ use super::{ALL, find};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta};
 use crate::route::{Area, Failure, Route};
 use crate::routes::params;
@@ -121,7 +121,7 @@ enum Scope {
 impl Target {
     /// Exactly one way to say it: a request that is understood differently than it was meant must
     /// not stop everything.
-    fn scope(&self) -> Result<Scope, ApiError> {
+    fn scope(&self) -> Result<Scope> {
         let all = self.all.unwrap_or(false);
         match (
             params::given(&self.object),
@@ -161,11 +161,7 @@ fn change(row: &ObjectRow, kind: Kind) -> Change {
 /// # Errors
 /// 404 without such an object; 409 `paused` for what is not looked at before it is resumed; 409
 /// `not_leader` for a reconciler on a standby, which runs none.
-async fn retry(
-    _: Superadmin,
-    input: Input<Target>,
-    deps: Deps,
-) -> Result<Answer<Retried>, ApiError> {
+async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Answer<Retried>> {
     let leading = deps.leadership.leader().leading;
     let scope = input.params.scope()?;
     unless_paused(&deps, &scope).await?;
@@ -193,7 +189,7 @@ async fn retry(
 }
 
 /// Nothing that is paused is looked at, whoever asks for it.
-async fn unless_paused(deps: &Deps, scope: &Scope) -> Result<(), ApiError> {
+async fn unless_paused(deps: &Deps, scope: &Scope) -> Result<()> {
     let mut connection = deps.db.read().await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
     let by = |name: &str| paused.iter().any(|paused| paused == name);
@@ -228,7 +224,7 @@ async fn unless_paused(deps: &Deps, scope: &Scope) -> Result<(), ApiError> {
 }
 
 /// Nothing is written to have a reconciler look, but who asked for it is told.
-async fn record(meta: &Meta, deps: &Deps, name: &str) -> Result<(), ApiError> {
+async fn record(meta: &Meta, deps: &Deps, name: &str) -> Result<()> {
     let tx = meta.begin(deps).await?;
     Ok(tx.commit(About::object(RECONCILER, name)).await?)
 }
@@ -238,7 +234,7 @@ async fn retry_object(
     deps: &Deps,
     leading: bool,
     (kind, name): (Kind, &str),
-) -> Result<Answer<Retried>, ApiError> {
+) -> Result<Answer<Retried>> {
     let mut row = find(deps, kind, name).await?;
     let mut tx = meta.begin(deps).await?;
     let restarted = forgive_crashes(&mut tx, kind, &row).await?;
@@ -288,11 +284,7 @@ async fn forgive_crashes(
 ///
 /// # Errors
 /// 400 unless exactly one thing is named; 404 without such an object; 412 for a stale `if_generation`.
-async fn pause(
-    _: Superadmin,
-    input: Input<Target>,
-    deps: Deps,
-) -> Result<Answer<Switched>, ApiError> {
+async fn pause(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Answer<Switched>> {
     let Some((kind, name)) = reconcilers_paused(&input, &deps, true).await? else {
         return Ok(Answer::ok("paused", Switched { object: None }));
     };
@@ -307,11 +299,7 @@ async fn pause(
 ///
 /// # Errors
 /// As [`pause`]; what the object fails with.
-async fn resume(
-    _: Superadmin,
-    input: Input<Target>,
-    deps: Deps,
-) -> Result<Answer<Switched>, ApiError> {
+async fn resume(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Answer<Switched>> {
     let Some((kind, name)) = reconcilers_paused(&input, &deps, false).await? else {
         return Ok(Answer::ok("resumed", Switched { object: None }));
     };
@@ -326,7 +314,7 @@ async fn reconcilers_paused(
     input: &Input<Target>,
     deps: &Deps,
     paused: bool,
-) -> Result<Option<(Kind, String)>, ApiError> {
+) -> Result<Option<(Kind, String)>> {
     let name = match input.params.scope()? {
         Scope::Object(kind, name) => return Ok(Some((kind, name))),
         Scope::Reconciler(kind) => kind.as_str(),
@@ -347,7 +335,7 @@ async fn object_paused(
     deps: &Deps,
     (kind, name): (Kind, &str),
     paused: bool,
-) -> Result<Change, ApiError> {
+) -> Result<Change> {
     let mut row = find(deps, kind, name).await?;
     let mut tx = input.meta.begin(deps).await?;
     let expected = input.if_generation;

@@ -14,7 +14,7 @@ use super::forms::{Own, config_version};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
-use crate::error::ApiError;
+use crate::error::Result;
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
 
@@ -104,7 +104,7 @@ async fn list(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Which>,
     deps: Deps,
-) -> Result<Answer<Channels>, ApiError> {
+) -> Result<Answer<Channels>> {
     let version = config_version(input.params.config_version.as_deref())?;
     let own = Own::read(&deps, &session.account, version).await?;
     let sections = own.forms.channels()?.into_iter();

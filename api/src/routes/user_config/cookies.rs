@@ -13,7 +13,7 @@ use crate::answer::Answer;
 use crate::auth::Account;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::routes::page::{self, Page};
@@ -87,7 +87,7 @@ async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<CookiesForm>,
     deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let CookiesForm { domain, cookies } = input.params;
     check(&cookies)?;
     let (uid, key) = (&session.account.uid, &deps.master_key);
@@ -109,12 +109,12 @@ fn about(user: &User, domain: &CookieDomain) -> About {
     About::object(Kind::AgentConfig, &user.name).detail(format!("cookies of {domain}"))
 }
 
-async fn find(tx: &mut Audited, account: &Account) -> Result<User, ApiError> {
+async fn find(tx: &mut Audited, account: &Account) -> Result<User> {
     params::present_user(tx, &account.name).await
 }
 
 /// Compare-and-set after the fact: dropping the transaction undoes the set.
-fn unchanged_before(made: Generation, expected: Option<Generation>) -> Result<(), ApiError> {
+fn unchanged_before(made: Generation, expected: Option<Generation>) -> Result<()> {
     let before = Generation(made.0 - 1);
     match expected {
         Some(expected) if expected != before => Err(ApiError::Stale {
@@ -124,7 +124,7 @@ fn unchanged_before(made: Generation, expected: Option<Generation>) -> Result<()
     }
 }
 
-fn check(cookies: &SecretString) -> Result<(), ApiError> {
+fn check(cookies: &SecretString) -> Result<()> {
     let text = cookies.expose_secret();
     let problem = if text.trim().is_empty() {
         "cookies must not be empty; to forget those of a domain there is a route of its own"
@@ -138,7 +138,7 @@ fn check(cookies: &SecretString) -> Result<(), ApiError> {
     Err(ApiError::invalid("cookies", problem))
 }
 
-fn check_all(cookies: &[agent_config::Cookie]) -> Result<(), ApiError> {
+fn check_all(cookies: &[agent_config::Cookie]) -> Result<()> {
     let sizes = cookies.iter();
     let bytes: usize = sizes.map(|cookie| cookie.value.expose_secret().len()).sum();
     let message = if cookies.len() > MOST_DOMAINS {
@@ -185,7 +185,7 @@ async fn list(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<Domains>, ApiError> {
+) -> Result<Answer<Domains>> {
     let uid = &session.account.uid;
     let mut snapshot = deps.db.snapshot().await?;
     let object = object::get(&mut snapshot, Kind::AgentConfig, uid).await?;
@@ -223,7 +223,7 @@ async fn delete(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Deletion>,
     deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let domain = input.params.domain;
     let mut tx = input.meta.begin(&deps).await?;
     let user = find(&mut tx, &session.account).await?;

@@ -14,7 +14,7 @@ use super::{READ_FAILURES, SAVE_FAILURES};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::route::{Area, Route};
 use crate::routes::params::given;
@@ -167,7 +167,7 @@ async fn read(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Which>,
     deps: Deps,
-) -> Result<Answer<Fields>, ApiError> {
+) -> Result<Answer<Fields>> {
     let version = config_version(input.params.config_version.as_deref())?;
     let own = Own::read(&deps, &session.account, version).await?;
     let sections = match given(&input.params.section) {
@@ -207,7 +207,7 @@ async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<FieldsForm>,
     deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let Input {
         params,
         wait,
@@ -227,7 +227,7 @@ async fn save(
     save_channel(&deps, &session.account, &meta, draft, (if_generation, wait)).await
 }
 
-fn parse(values: &SecretString) -> Result<Map<String, Value>, ApiError> {
+fn parse(values: &SecretString) -> Result<Map<String, Value>> {
     serde_json::from_str(values.expose_secret())
         .map_err(|_| ApiError::invalid("values", "values is a JSON object from field to value"))
 }

@@ -15,7 +15,7 @@ use super::forms::{Forms, present};
 use crate::answer::Answer;
 use crate::auth::Account;
 use crate::deps::Deps;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Meta;
 use crate::routes::params;
 use crate::wait::{self, Change, Converging};
@@ -43,7 +43,7 @@ pub(super) async fn save_channel(
     meta: &Meta,
     draft: Draft,
     (expected, wait): (Option<Generation>, Option<Duration>),
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let (uid, key) = (&account.uid, &deps.master_key);
     let adapter = deps.adapter.current().await?;
     let mut tx = meta.begin(deps).await?;

@@ -16,7 +16,7 @@ use super::Template;
 use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta};
 use crate::route::{Area, Route};
 use crate::routes::params::names;
@@ -115,7 +115,7 @@ async fn batch_create(
     Superadmin(actor): Superadmin,
     input: Input<Names>,
     deps: Deps,
-) -> Result<Answer<BatchCreated>, ApiError> {
+) -> Result<Answer<BatchCreated>> {
     let names = names(&input.params.usernames);
     if names.is_empty() || names.len() > MAX_NAMES {
         let rule = format!("usernames holds 1 to {MAX_NAMES} names");
@@ -144,7 +144,7 @@ async fn batch_create(
 }
 
 /// Checks a name and hashes its password. Only a failing service is an error.
-async fn candidate(deps: &Deps, text: &str) -> Result<Candidate, ApiError> {
+async fn candidate(deps: &Deps, text: &str) -> Result<Candidate> {
     let refused = |error: &ApiError| Ok(Candidate::Refused(Outcome::refused(text, error)));
     let name: UserName = match text.parse() {
         Ok(name) => name,
@@ -179,7 +179,7 @@ fn already_exists(name: &UserName) -> ApiError {
 }
 
 /// Hashes a password; sign-ins go first, so a full line is waited for.
-async fn hash(deps: &Deps, password: &SecretString) -> Result<SecretString, ApiError> {
+async fn hash(deps: &Deps, password: &SecretString) -> Result<SecretString> {
     for _ in 1..HASH_ATTEMPTS {
         match deps.passwords.hash(password).await {
             Err(ApiError::Busy { retry_after }) => tokio::time::sleep(retry_after).await,
@@ -196,7 +196,7 @@ async fn record(
     meta: &Meta,
     candidates: Vec<Candidate>,
     actor: &str,
-) -> Result<(Vec<Outcome>, Option<String>), ApiError> {
+) -> Result<(Vec<Outcome>, Option<String>)> {
     let now = deps.clock.now();
     let mut tx = meta.begin(deps).await?;
     let template = Template::read(&mut tx, deps, None).await?;

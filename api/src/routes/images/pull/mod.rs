@@ -21,7 +21,7 @@ use super::names::{Named, managed, reference};
 use crate::answer::{Answer, Events};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::routes::live;
@@ -88,11 +88,7 @@ pub struct Which {
 /// # Errors
 /// 400 for what is neither tag nor reference, 409 while the image is being removed, 412 for a stale
 /// `if_generation`, 429 when too many pulls are viewed; all before the stream begins.
-async fn pull(
-    Superadmin(actor): Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Events, ApiError> {
+async fn pull(Superadmin(actor): Superadmin, input: Input<Which>, deps: Deps) -> Result<Events> {
     let image = read_name(&deps, &input.params.image).await?;
     let last = last_event(&input.meta)?;
     let viewing = deps
@@ -117,19 +113,19 @@ async fn pull(
 }
 
 /// What a client that comes back has had.
-fn last_event(meta: &Meta) -> Result<Option<LastEvent>, ApiError> {
+fn last_event(meta: &Meta) -> Result<Option<LastEvent>> {
     let header = meta.headers.get(LAST_EVENT_ID);
     let parsed = header.map(|value| value.to_str().unwrap_or_default().parse());
     parsed.transpose()
 }
 
-async fn read_name(deps: &Deps, text: &str) -> Result<ImageReference, ApiError> {
+async fn read_name(deps: &Deps, text: &str) -> Result<ImageReference> {
     let managed = managed(&mut *deps.db.read().await?, deps).await?;
     reference("image", text, &managed)
 }
 
 /// By what an image is desired, present or absent: a full reference or a whole id.
-async fn read_target(deps: &Deps, text: &str) -> Result<String, ApiError> {
+async fn read_target(deps: &Deps, text: &str) -> Result<String> {
     let managed = managed(&mut *deps.db.read().await?, deps).await?;
     if let Some(id) = Named::read("image", text, &managed)?.whole_id() {
         return Ok(id.to_owned());
@@ -144,7 +140,7 @@ async fn request(
     image: &ImageReference,
     expected: Option<Generation>,
     actor: &str,
-) -> Result<Request, ApiError> {
+) -> Result<Request> {
     // Later ones are greater, which distinguishes a newer request from one that was taken back.
     let token = Uuid::now_v7().to_string();
     let reference = image.to_string();
@@ -201,11 +197,7 @@ pub struct Pulls {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn running(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Pulls>, ApiError> {
+async fn running(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Pulls>> {
     let mut items: Vec<Item> = deps.pulls.running().into_iter().map(Item::from).collect();
     let mut connection = deps.db.snapshot().await?;
     let wanted = image::all(&mut connection).await?;
@@ -285,7 +277,7 @@ fn is_leaving(row: &ImageRow) -> bool {
 ///
 /// # Errors
 /// 404 when nothing of that name is being pulled, wanted or removed; 412 for a stale `if_generation`.
-async fn cancel(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>, ApiError> {
+async fn cancel(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>> {
     let reference = read_target(&deps, &input.params.image).await?;
     let mut pulls = deps.pulls.running().into_iter();
     let runs = pulls.any(|pull| pull.reference == reference);

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::{Reading, Sections};
 use crate::deps::Deps;
-use crate::error::{ApiError, chain};
+use crate::error::{Result, chain};
 use crate::ports::{ContainerDetails, ContainerState};
 
 /// Longest time the engine may take to report one container.
@@ -125,7 +125,7 @@ struct Live {
     error: Option<String>,
 }
 
-pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>, ApiError> {
+pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
     let Some(row) = container::get(at.connection, &at.row.uid).await? else {
         return Ok(Sections::none());
     };

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Reading, Sections};
-use crate::error::ApiError;
+use crate::error::Result;
 use crate::ports::Network;
 
 /// What is desired of the engine.
@@ -28,7 +28,7 @@ pub struct Observed {
     network: Option<Network>,
 }
 
-pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>, ApiError> {
+pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
     let desired = Desired {
         network_subnet: at.config.get(&keys::container::NETWORK_SUBNET),
     };

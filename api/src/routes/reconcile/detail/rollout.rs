@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Reading, Sections};
-use crate::error::ApiError;
+use crate::error::Result;
 
 /// What is desired of a rollout.
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,7 +42,7 @@ pub struct Observed {
     users: BTreeMap<String, usize>,
 }
 
-pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>, ApiError> {
+pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
     let Some((row, targets)) = rollout::get(at.connection, &at.row.uid).await? else {
         return Ok(Sections::none());
     };

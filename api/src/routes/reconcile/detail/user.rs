@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Reading, Sections};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// What is desired of a user.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,7 +30,7 @@ pub struct Observed {
     directory: Option<String>,
 }
 
-pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>, ApiError> {
+pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
     let name: UserName = at.row.name.parse().map_err(ApiError::internal)?;
     let account = user::find(at.connection, &name).await?;
     let directory = format!("users/{name}");
