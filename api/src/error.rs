@@ -11,6 +11,7 @@ use schema::condition::Reason;
 use schema::error::DbError;
 pub use schema::error::chain;
 use schema::ids::Generation;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::reply::Reply;
@@ -241,6 +242,44 @@ impl ApiError {
         Self::InvalidParameter {
             field: Some(field.into()),
             message: message.into(),
+        }
+    }
+
+    /// A conflict with the present state, or with another request.
+    pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Conflict {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// A request that is well-formed but refused.
+    pub fn unprocessable(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Unprocessable {
+            code,
+            message: message.into(),
+            extra: Map::new(),
+        }
+    }
+
+    /// The same for several reasons: the sentence names the first three of them, `problems` has all.
+    pub fn problems(
+        code: &'static str,
+        what: &str,
+        sentences: &[String],
+        problems: impl Serialize,
+    ) -> Self {
+        let mut message = what.to_owned();
+        for (at, sentence) in sentences.iter().take(3).enumerate() {
+            message += &format!("{} {sentence}", if at == 0 { ":" } else { ";" });
+        }
+        if let Some(more @ 1..) = sentences.len().checked_sub(3) {
+            message += &format!("; and {more} more");
+        }
+        Self::Unprocessable {
+            code,
+            message,
+            extra: Map::from_iter([("problems".to_owned(), json!(problems))]),
         }
     }
 

@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::server::Server;
 use super::{
-    Failure, adapter, audit, config, describe, diff, events, get, image, kinds, rollout, status,
+    Result, adapter, audit, config, describe, diff, events, get, image, kinds, rollout, status,
     switches, wait,
 };
 
@@ -90,7 +90,7 @@ impl Ask {
     ///
     /// # Errors
     /// When no server answers, it refuses, or the answer is a failure.
-    pub async fn run(self, server: &Server) -> Result<(), Failure> {
+    pub async fn run(self, server: &Server) -> Result {
         match self {
             Self::Status => status::status(server).await,
             Self::Get(args) => get::get(server, args).await,

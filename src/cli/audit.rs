@@ -4,12 +4,12 @@ use clap::Subcommand;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use super::Failure;
 use super::kinds::AUDIT;
 use super::output::cell::{at, number, text};
 use super::output::screen;
 use super::pages::{ListArgs, Pages, not_known};
 use super::server::Server;
+use super::{Failure, Result};
 
 /// The audit log.
 #[derive(Debug, Subcommand)]
@@ -31,7 +31,7 @@ pub enum AuditCommand {
 ///
 /// # Errors
 /// When no server answers, or the log is broken.
-pub async fn audit(server: &Server, command: AuditCommand) -> Result<(), Failure> {
+pub async fn audit(server: &Server, command: AuditCommand) -> Result {
     match command {
         AuditCommand::List(args) => list(server, args).await,
         AuditCommand::Verify => verify(server).await,
@@ -39,12 +39,12 @@ pub async fn audit(server: &Server, command: AuditCommand) -> Result<(), Failure
     }
 }
 
-async fn list(server: &Server, args: ListArgs) -> Result<(), Failure> {
+async fn list(server: &Server, args: ListArgs) -> Result {
     let pages = Pages::new(server, &AUDIT, &args.search);
     pages.print(args.output, |_| {}).await
 }
 
-async fn verify(server: &Server) -> Result<(), Failure> {
+async fn verify(server: &Server) -> Result {
     // However long it takes: all of it is read.
     let path = "/api/admin/audit/verify";
     let answer = server.open(server.request(Method::GET, path)).await?;
@@ -71,7 +71,7 @@ fn broken(answer: &Value) -> String {
     )
 }
 
-async fn export(server: &Server) -> Result<(), Failure> {
+async fn export(server: &Server) -> Result {
     let path = "/api/admin/audit/export";
     let mut answer = server.open(server.request(Method::GET, path)).await?;
     if answer.status() != StatusCode::OK {

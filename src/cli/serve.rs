@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Failure, init};
+use super::{Failure, Result, init};
 use crate::prepare;
 use crate::settings::Settings;
 use crate::wiring;
@@ -20,7 +20,7 @@ const SHUTDOWN: Duration = Duration::from_secs(9);
 ///
 /// # Errors
 /// When it cannot start, or one of its tasks has died.
-pub async fn serve(settings: Settings) -> Result<(), Failure> {
+pub async fn serve(settings: Settings) -> Result {
     raise_open_files();
     prepare::data_dir(&settings)?;
     // Taken before the database is opened: two servers never work on one data directory.

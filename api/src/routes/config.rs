@@ -14,7 +14,7 @@ use schema::db::Tx;
 use schema::ids::Generation;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -305,25 +305,15 @@ fn refused(problems: Vec<Problem>) -> ApiError {
     let not_yet = problems
         .iter()
         .all(|problem| problem.code == ProblemCode::NotAvailableYet);
-    let mut message = "the configuration was not saved".to_owned();
-    for (at, problem) in problems.iter().take(3).enumerate() {
-        message.push_str(if at == 0 { ": " } else { "; " });
-        message.push_str(&problem.message);
-    }
-    if problems.len() > 3 {
-        message.push_str(&format!("; and {} more", problems.len() - 3));
-    }
-    let mut extra = Map::new();
-    extra.insert("problems".to_owned(), json!(problems));
-    ApiError::Unprocessable {
-        code: if not_yet {
-            "not_available_yet"
-        } else {
-            "invalid_config"
-        },
-        message,
-        extra,
-    }
+    let sentences = problems.iter().map(|problem| problem.message.clone());
+    let sentences: Vec<String> = sentences.collect();
+    let code = if not_yet {
+        "not_available_yet"
+    } else {
+        "invalid_config"
+    };
+    let what = "the configuration was not saved";
+    ApiError::problems(code, what, &sentences, problems)
 }
 
 #[cfg(test)]

@@ -110,10 +110,8 @@ pub(super) async fn ordinary_user(connection: &mut Connection, name: &UserName) 
 pub(super) async fn present_user(connection: &mut Connection, name: &UserName) -> Result<User> {
     let user = ordinary_user(connection, name).await?;
     if user.deleted_at.is_some() {
-        return Err(ApiError::Conflict {
-            code: "name_being_removed",
-            message: format!("user {name} is being removed"),
-        });
+        let message = format!("user {name} is being removed");
+        return Err(ApiError::conflict("name_being_removed", message));
     }
     Ok(user)
 }
@@ -121,10 +119,8 @@ pub(super) async fn present_user(connection: &mut Connection, name: &UserName) -
 /// A user whose container may be told to run.
 pub(super) fn enabled(user: User) -> Result<User> {
     if user.disabled {
-        return Err(ApiError::Conflict {
-            code: "account_disabled",
-            message: format!("user {} is disabled; enable the account first", user.name),
-        });
+        let message = format!("user {} is disabled; enable the account first", user.name);
+        return Err(ApiError::conflict("account_disabled", message));
     }
     Ok(user)
 }

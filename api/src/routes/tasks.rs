@@ -266,8 +266,7 @@ async fn cancel(_: Superadmin, input: Input<Ended>, deps: Deps) -> Result<Answer
         }
         (Err(_), kind) => {
             let message = format!("tasks of type {kind} cannot be cancelled");
-            let code = "not_cancellable";
-            return Err(ApiError::Conflict { code, message });
+            return Err(ApiError::conflict("not_cancellable", message));
         }
     };
     tx.commit(change.about()).await?;

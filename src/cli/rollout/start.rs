@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::follow;
-use crate::cli::Failure;
+use crate::cli::Result;
 use crate::cli::output::cell::{counted, number, text};
 use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
@@ -68,7 +68,7 @@ impl StartArgs {
 ///
 /// # Errors
 /// When no server answers, it refuses, or the rollout does not get to its goal.
-pub async fn start(server: &Server, args: StartArgs) -> Result<(), Failure> {
+pub async fn start(server: &Server, args: StartArgs) -> Result {
     let (path, body) = args.request();
     let answer = server.post(path, &body).await?;
     let id = text(&answer, "task_id");

@@ -14,7 +14,6 @@ use schema::audit::About;
 use schema::config::{Config, keys, query as config};
 use schema::ids::{Generation, Kind};
 use serde::Serialize;
-use serde_json::Map;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -83,11 +82,8 @@ async fn refresh(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Ans
         .get(&keys::adapter::SOURCE_URL)
         .is_none()
     {
-        return Err(ApiError::Unprocessable {
-            code: "no_adapter_source",
-            message: "no source of adapter packages; set adapter.source_url first".to_owned(),
-            extra: Map::new(),
-        });
+        let message = "no source of adapter packages; set adapter.source_url first";
+        return Err(ApiError::unprocessable("no_adapter_source", message));
     }
     let token = Uuid::now_v7().simple().to_string();
     let generation = store::request_refresh(&mut tx, &token, input.if_generation).await?;

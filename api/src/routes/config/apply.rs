@@ -6,7 +6,6 @@ use schema::ids::{Kind, UserName};
 use schema::object;
 use schema::operation::{self, Progress};
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
 use utoipa::ToSchema;
 
 use crate::answer::{self, Answer};
@@ -101,11 +100,8 @@ async fn apply(
     deps: Deps,
 ) -> Result<Answer<Applied>> {
     if given(&input.params.group).is_some() {
-        return Err(ApiError::Unprocessable {
-            code: "not_available_yet",
-            message: "there are no groups yet; name a user, or nobody for everybody".to_owned(),
-            extra: Map::new(),
-        });
+        let rule = "there are no groups yet; name a user, or nobody for everybody";
+        return Err(ApiError::unprocessable("not_available_yet", rule));
     }
     match given(&input.params.username) {
         Some(name) => {

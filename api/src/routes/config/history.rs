@@ -137,14 +137,11 @@ fn patch(past: Past, revision: i64) -> Result<Patch> {
         Past::Known(values) => values,
         Past::NotYet => return Err(ApiError::not_found(format!("revision {revision}"))),
         Past::Forgotten => {
-            return Err(ApiError::Conflict {
-                code: "history_too_short",
-                message: format!(
-                    "the history does not reach back to revision {revision}; only the newest {} changes are kept, and no more than {} MiB of them",
-                    history::KEPT,
-                    history::KEPT_BYTES >> 20
-                ),
-            });
+            let (kept, mebibytes) = (history::KEPT, history::KEPT_BYTES >> 20);
+            let message = format!(
+                "the history does not reach back to revision {revision}; only the newest {kept} changes are kept, and no more than {mebibytes} MiB of them"
+            );
+            return Err(ApiError::conflict("history_too_short", message));
         }
     };
     let goes_back = |key: &String| config::find(key).is_some_and(|def| !def.is_secret());

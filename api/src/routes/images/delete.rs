@@ -128,12 +128,10 @@ async fn target(deps: &Deps, doomed: &Doomed) -> Result<Target> {
         return Ok(target);
     }
     let (name, repository) = (target.name, managed.name());
-    Err(ApiError::Conflict {
-        code: "not_managed",
-        message: format!(
-            "{name} is not of the repository {repository}, which is the one that is managed here; force removes it all the same"
-        ),
-    })
+    let message = format!(
+        "{name} is not of the repository {repository}, which is the one that is managed here; force removes it all the same"
+    );
+    Err(ApiError::conflict("not_managed", message))
 }
 
 impl Target {
@@ -302,10 +300,10 @@ async fn refuse_used(target: &Target, tx: &mut Tx) -> Result<()> {
 /// A request about an image that is being removed.
 pub(super) fn being_removed(error: DbError) -> ApiError {
     match error {
-        DbError::NameBeingRemoved => ApiError::Conflict {
-            code: "image_being_removed",
-            message: "the image is being removed from the engine; try again soon".to_owned(),
-        },
+        DbError::NameBeingRemoved => ApiError::conflict(
+            "image_being_removed",
+            "the image is being removed from the engine; try again soon",
+        ),
         other => other.into(),
     }
 }

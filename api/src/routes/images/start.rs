@@ -10,7 +10,6 @@ use schema::operation::Progress;
 use schema::rollout::{self, NewRollout, RolloutKind};
 use schema::user::{self, UserListing};
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
 use utoipa::ToSchema;
 
 use super::names::{Named, managed, reference};
@@ -241,11 +240,8 @@ impl Upgrade {
     /// The users named; empty for everybody.
     fn whom(&self) -> Result<Vec<&str>> {
         if !names(&self.groups).is_empty() {
-            return Err(ApiError::Unprocessable {
-                code: "not_available_yet",
-                message: "there are no groups yet; name the users".to_owned(),
-                extra: Map::new(),
-            });
+            let rule = "there are no groups yet; name the users";
+            return Err(ApiError::unprocessable("not_available_yet", rule));
         }
         let users = names(&self.users);
         if users.is_empty() != self.all {
@@ -344,12 +340,8 @@ async fn create(
     users: &[Uid],
 ) -> Result<String> {
     if users.is_empty() {
-        return Err(ApiError::Unprocessable {
-            code: "no_users",
-            message: "there is nobody to move: no user has this image, or there are no users"
-                .to_owned(),
-            extra: Map::new(),
-        });
+        let message = "there is nobody to move: no user has this image, or there are no users";
+        return Err(ApiError::unprocessable("no_users", message));
     }
     let now = deps.clock.now();
     let uid = rollout::create(&mut tx, new, users, &actor.to_string(), now).await?;

@@ -167,10 +167,10 @@ async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Answer
     unless_paused(&deps, &scope).await?;
     match scope {
         Scope::Object(kind, name) => retry_object(&input.meta, &deps, leading, (kind, &name)).await,
-        Scope::All | Scope::Reconciler(_) if !leading => Err(ApiError::Conflict {
-            code: "not_leader",
-            message: "this replica runs no reconcilers; ask the leader".to_owned(),
-        }),
+        Scope::All | Scope::Reconciler(_) if !leading => Err(ApiError::conflict(
+            "not_leader",
+            "this replica runs no reconcilers; ask the leader",
+        )),
         Scope::All => {
             record(&input.meta, &deps, ALL).await?;
             deps.reconcilers.wake(None);
@@ -217,10 +217,8 @@ async fn unless_paused(deps: &Deps, scope: &Scope) -> Result<()> {
             Scope::All | Scope::Reconciler(_) | Scope::Object(..) => return Ok(()),
         }
     };
-    Err(ApiError::Conflict {
-        code: "paused",
-        message: format!("{what} is paused; resume it first ({how})"),
-    })
+    let message = format!("{what} is paused; resume it first ({how})");
+    Err(ApiError::conflict("paused", message))
 }
 
 /// Nothing is written to have a reconciler look, but who asked for it is told.

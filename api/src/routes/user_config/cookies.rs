@@ -150,10 +150,7 @@ fn check_all(cookies: &[agent_config::Cookie]) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(ApiError::Conflict {
-        code: "too_many_cookies",
-        message,
-    })
+    Err(ApiError::conflict("too_many_cookies", message))
 }
 
 /// A domain with cookies.

@@ -7,7 +7,7 @@ use schema::agent_config::{self, AgentConfigRow, UserValues};
 use schema::config::{self, Config, keys};
 use schema::ids::Generation;
 use schema::image::ImageReference;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::auth::Account;
 use crate::deps::Deps;
@@ -112,11 +112,8 @@ impl Forms {
 }
 
 fn unusable(error: &RenderError) -> ApiError {
-    ApiError::Unprocessable {
-        code: "invalid_global_config",
-        message: format!("the administrator's settings for agents can't be used: {error}"),
-        extra: Map::new(),
-    }
+    let message = format!("the administrator's settings for agents can't be used: {error}");
+    ApiError::unprocessable("invalid_global_config", message)
 }
 
 /// A user's own settings and the forms for them.

@@ -7,7 +7,7 @@ use schema::adapter::{FieldChanges, FieldProblem, Section};
 use schema::audit::About;
 use schema::ids::{Generation, Kind};
 use schema::{agent_config, config, container, object};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::fields::value_of;
@@ -109,20 +109,10 @@ fn told(section: &Section, changes: &FieldChanges) -> String {
 }
 
 fn refused(mut problems: Vec<FieldProblem>) -> ApiError {
-    let mut message = "the values were not saved".to_owned();
-    for (at, problem) in problems.iter().take(3).enumerate() {
-        message.push_str(if at == 0 { ": " } else { "; " });
-        message.push_str(&format!("{} {}", problem.key, problem.message));
-    }
-    if problems.len() > 3 {
-        message.push_str(&format!("; and {} more", problems.len() - 3));
-    }
+    let sentences = problems.iter();
+    let sentences = sentences.map(|problem| format!("{} {}", problem.key, problem.message));
+    let sentences: Vec<String> = sentences.collect();
     problems.truncate(MOST_PROBLEMS);
-    let mut extra = Map::new();
-    extra.insert("problems".to_owned(), json!(problems));
-    ApiError::Unprocessable {
-        code: "invalid_values",
-        message,
-        extra,
-    }
+    let what = "the values were not saved";
+    ApiError::problems("invalid_values", what, &sentences, problems)
 }
