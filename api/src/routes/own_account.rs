@@ -4,7 +4,7 @@ use http::header::SET_COOKIE;
 use schema::audit::About;
 use schema::condition::{self, ConditionStatus, ConditionType};
 use schema::container::{self, ContainerRow, StatusWord, status_word};
-use schema::ids::{Kind, Timestamp, UserName};
+use schema::ids::{Kind, Timestamp, Uid, UserName};
 use schema::object::ObjectRow;
 use schema::session::SessionRow;
 use schema::user::Role;
@@ -20,7 +20,7 @@ use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Session};
 use crate::error::{ApiError, Result};
 use crate::explain::{Explained, explained};
-use crate::input::{Input, Nothing};
+use crate::input::{Input, Nothing, Paging};
 use crate::route::{Area, Failure, Route};
 use crate::settings::AuthMode;
 
@@ -208,9 +208,10 @@ async fn change_password(
     ))
 }
 
-/// One of my sessions.
+/// A live session.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct OwnSession {
+#[schema(as = SessionItem)]
+pub struct LiveSession {
     /// Unix seconds; identifies the session in order to end it.
     #[schema(example = 1_778_500_000)]
     issued_at: i64,
@@ -224,8 +225,8 @@ pub struct OwnSession {
     current: bool,
 }
 
-impl OwnSession {
-    fn of(row: SessionRow, current: Timestamp) -> Self {
+impl LiveSession {
+    fn of(row: SessionRow, current: Option<Timestamp>) -> Self {
         let created_at = Timestamp::from_secs(row.issued_at);
         Self {
             issued_at: row.issued_at,
@@ -233,17 +234,34 @@ impl OwnSession {
             expires_at: created_at.plus(VALIDITY),
             address: row.address,
             client: row.client,
-            current: created_at == current,
+            current: Some(created_at) == current,
         }
     }
 }
 
-/// My sessions.
+/// Live sessions, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct OwnSessions {
-    sessions: Vec<OwnSession>,
+#[schema(as = Sessions)]
+pub struct LiveSessions {
+    sessions: Vec<LiveSession>,
     #[serde(flatten)]
     page: Page,
+}
+
+/// The page asked for of an account's live sessions; `current` is the one that asks.
+pub(super) async fn live_sessions(
+    deps: &Deps,
+    uid: &Uid,
+    current: Option<Timestamp>,
+    paging: Option<&Paging>,
+) -> Result<LiveSessions> {
+    let oldest = deps.clock.now().minus(VALIDITY).as_secs();
+    let rows = session::list(&mut *deps.db.read().await?, uid, oldest).await?;
+    let live = rows.into_iter().map(|row| LiveSession::of(row, current));
+    let (sessions, page) = page::cut(live.collect(), paging, |live, search| {
+        live.address.contains(search) || live.client.contains(search)
+    });
+    Ok(LiveSessions { sessions, page })
 }
 
 /// `GET /api/user/sessions`: the own live sessions, newest first. `search` finds addresses and
@@ -255,17 +273,10 @@ async fn sessions(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<OwnSessions>> {
-    let oldest = deps.clock.now().minus(VALIDITY).as_secs();
-    let mut connection = deps.db.read().await?;
-    let rows = session::list(&mut connection, &session.account.uid, oldest).await?;
-    let current = session.claims.issued_at;
-    let own = rows.into_iter().map(|row| OwnSession::of(row, current));
-    let paging = input.paging.as_ref();
-    let (sessions, page) = page::cut(own.collect(), paging, |own, search| {
-        own.address.contains(search) || own.client.contains(search)
-    });
-    Ok(Answer::ok("your sessions", OwnSessions { sessions, page }))
+) -> Result<Answer<LiveSessions>> {
+    let (uid, current) = (&session.account.uid, session.claims.issued_at);
+    let sessions = live_sessions(&deps, uid, Some(current), input.paging.as_ref()).await?;
+    Ok(Answer::ok("your sessions", sessions))
 }
 
 /// The form of `POST /api/user/sessions/revoke`.

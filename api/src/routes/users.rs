@@ -9,7 +9,6 @@ use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid, UserName};
 use schema::image::ImageReference;
 use schema::object;
-use schema::session;
 use schema::user::{self, NewUser, Role, Source, User, UserListing};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -34,6 +33,7 @@ use crate::settings::AuthMode;
 use crate::wait::{self, Change, Converging, Until};
 
 mod batch;
+mod sessions;
 
 /// The routes of this file, and of those below it.
 pub(super) fn routes() -> Vec<Route> {
@@ -82,11 +82,8 @@ pub(super) fn routes() -> Vec<Route> {
             .waits()
             .guarded()
             .fails(&[Failure::NO_USER, Failure::REMOVED]),
-        Route::post("users_revoke_sessions", "/api/admin/users/sessions/revoke", revoke_sessions)
-            .title(Area::Users, "End all sessions of an account")
-.about("Also of a superadmin.")
-            .fails(&[Failure::NO_USER]),
     ];
+    routes.extend(sessions::routes());
     routes.extend(batch::routes());
     routes
 }
@@ -418,32 +415,6 @@ async fn set_disabled(
     let state = if disabled { "disabled" } else { "enabled" };
     let change = Change::of_container(&user, generation);
     wait::answer(deps, &change, input.wait, format!("user {name} is {state}")).await
-}
-
-/// Sessions of an account that were ended.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Ended {
-    username: UserName,
-    /// How many.
-    ended: u64,
-}
-
-/// `POST /api/admin/users/sessions/revoke`: ends all sessions of an account, superadmins included.
-///
-/// # Errors
-/// 404 without such an account.
-async fn revoke_sessions(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Ended>> {
-    let name = &input.params.username;
-    let mut tx = input.meta.begin(&deps).await?;
-    let account = user::find(&mut tx, name).await?;
-    let account = account.ok_or_else(|| ApiError::not_found(format!("account {name}")))?;
-    let ended = session::revoke_all(&mut tx, &account.uid, None).await?;
-    let about = About::object(account.role, &account.name);
-    tx.commit(about.detail(format!("sessions ended: {ended}")))
-        .await?;
-    let message = format!("sessions of {name} ended");
-    let username = account.name;
-    Ok(Answer::ok(message, Ended { username, ended }))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
+use schema::session;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
