@@ -1,4 +1,4 @@
-//! What a request can fail with, and how that is told to the client.
+//! What a request can fail with, and how the client is informed.
 //!
 //! [`ApiError`] maps every cause to a status, a stable code for programs and a sentence for people.
 //! Details of server-side failures go to the log only, under the request id.
@@ -19,7 +19,7 @@ use crate::reply::Reply;
 /// A source error of any layer below.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// How the observed failure of an object is told to whoever waited for it.
+/// How the observed failure of an object is reported to whoever waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureClass {
     /// The desired state can never hold as it is written: 422.

@@ -142,11 +142,11 @@ pub trait Reconcilers: Send + Sync + 'static {
     /// # Errors
     /// A sentence that says why the object cannot be observed now.
     async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<DryRun>, String>;
-    /// When an object is looked at next; `None` on a standby, which does not know.
+    /// When an object is reconciled next; `None` on a standby, which does not know.
     fn next_look(&self, reconciler: &str, key: &str) -> Option<NextLook>;
     /// Asks for a pass over one object at once, back-off or not.
     fn retry(&self, reconciler: &str, key: &str);
-    /// Asks one reconciler, or all, to look at everything at once.
+    /// Asks one reconciler, or all, to reconcile everything at once.
     fn wake(&self, reconciler: Option<&str>);
 }
 
@@ -169,7 +169,7 @@ pub trait Pulls: Send + Sync + 'static {
     fn running(&self) -> Vec<RunningPull>;
 }
 
-/// Why a registry did not tell its tags: a sentence that names the registry and says what to do.
+/// Why a registry did not list its tags: a sentence that names the registry and says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RegistryError(pub String);

@@ -84,7 +84,7 @@ enum Payload {
     Pieces(Pieces),
     Frames(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
     Empty,
-    /// The value could not be serialised; told when the response is built.
+    /// The value could not be serialised; reported when the response is built.
     Broken(serde_json::Error),
 }
 

@@ -224,7 +224,7 @@ where
 }
 
 /// Waits for one change and says how it went: 200 `converged` with the message given, 202 `pending`
-/// (at once while it is paused: somebody wants it so, which is no failure), or the failure that a person has to mend.
+/// (at once while it is paused: somebody wants it so, which is no failure), or the failure that needs manual action.
 ///
 /// # Errors
 /// [`ApiError::ObjectFailed`].
@@ -291,7 +291,7 @@ pub fn reply(
 }
 
 /// Says how far an operation is: 200 `converged`, 202 `pending`, or 200 `failed` when some of its
-/// objects need a person; which ones, its task tells.
+/// objects need manual action; its task names them.
 pub fn state_of(progress: Progress) -> (State, StatusCode) {
     let under_way = progress.total == 0 || progress.is_under_way();
     match (under_way, progress.failed) {
@@ -315,14 +315,14 @@ fn failure(change: &Change, reason: Reason, message: String) -> ApiError {
 /// How an answer about one object can fail because of it: status, code, and what to do.
 pub fn object_failures() -> impl Iterator<Item = (StatusCode, String, &'static str)> {
     let reasons = Reason::VARIANTS.iter().copied();
-    let told = reasons.filter(|reason| reason.needs_action() || *reason == Reason::Terminating);
-    told.map(|reason| {
+    let shown = reasons.filter(|reason| reason.needs_action() || *reason == Reason::Terminating);
+    shown.map(|reason| {
         let code = snake_case(reason.as_str());
         (class(reason).status(), code, reason.remedy())
     })
 }
 
-/// How the failure of an object is told in HTTP.
+/// How HTTP reports the failure of an object.
 fn class(reason: Reason) -> FailureClass {
     match reason {
         Reason::ImageMissing

@@ -51,7 +51,7 @@ pub enum Ask {
     Pause(switches::SwitchArgs),
     /// Resume reconciliation
     #[command(
-        after_help = "Examples:\n  agentyard resume container/alice\n  agentyard resume --all"
+        after_help = "Objects and reconcilers that were paused one by one stay paused with --all.\n\nExamples:\n  agentyard resume container/alice\n  agentyard resume --all"
     )]
     Resume(switches::SwitchArgs),
     /// Recreate containers; also retries a failed replacement
@@ -71,7 +71,7 @@ pub enum Ask {
     /// Show, upload, refresh and roll back the adapter package
     #[command(subcommand)]
     Adapter(adapter::AdapterCommand),
-    /// Read and verify the audit log
+    /// Read and verify the audit trail
     #[command(subcommand)]
     Audit(audit::AuditCommand),
 }

@@ -11,7 +11,7 @@ use super::pages::{ListArgs, Pages, not_known};
 use super::server::Server;
 use super::{Failure, Result};
 
-/// The audit log.
+/// The audit trail.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
     /// List entries, newest first
@@ -20,7 +20,7 @@ pub enum AuditCommand {
     )]
     List(ListArgs),
     /// Verify the hash chain; exits 1 if an entry was changed or removed
-    #[command(after_help = "Examples:\n  agentyard audit verify || echo 'the log was changed'")]
+    #[command(after_help = "Examples:\n  agentyard audit verify || echo 'the trail was changed'")]
     Verify,
     /// Print all entries as JSON Lines, with their hashes
     #[command(after_help = "Examples:\n  agentyard audit export > audit.jsonl")]
@@ -30,7 +30,7 @@ pub enum AuditCommand {
 /// Lists, verifies or exports.
 ///
 /// # Errors
-/// When no server answers, or the log is broken.
+/// When no server answers, or the trail is broken.
 pub async fn audit(server: &Server, command: AuditCommand) -> Result {
     match command {
         AuditCommand::List(args) => list(server, args).await,
@@ -49,23 +49,23 @@ async fn verify(server: &Server) -> Result {
     let path = "/api/admin/audit/verify";
     let answer = server.open(server.request(Method::GET, path)).await?;
     let answer = server.read(answer).await;
-    let answer = answer.map_err(|failure| not_known(failure, "audit log"))?;
+    let answer = answer.map_err(|failure| not_known(failure, "audit trail"))?;
     let entries = number(&answer, "entries");
     match at(&answer, "valid").as_bool() {
         Some(true) => {
             let noun = if entries == 1 { "entry" } else { "entries" };
-            screen::print(&format!("the audit log is intact: {entries} {noun}\n"))
+            screen::print(&format!("the audit trail is intact: {entries} {noun}\n"))
         }
         Some(false) => Err(Failure::Failed(broken(&answer))),
         None => Err(Failure::Failed(
-            "the server's answer does not say whether the log is valid".to_owned(),
+            "the server's answer does not say whether the trail is valid".to_owned(),
         )),
     }
 }
 
 fn broken(answer: &Value) -> String {
     format!(
-        "the audit log is broken: {} (seq {}); compare it with an export or a backup, and find out who can write to the database",
+        "the audit trail is broken: {} (seq {}); compare it with an export or a backup, and find out who can write to the database",
         text(answer, "problem.message"),
         text(answer, "problem.seq")
     )
@@ -78,7 +78,7 @@ async fn export(server: &Server) -> Result {
         let answer = server.read(answer).await;
         return answer
             .map(drop)
-            .map_err(|failure| not_known(failure, "audit log"));
+            .map_err(|failure| not_known(failure, "audit trail"));
     }
     while let Some(bytes) = server.chunk(&mut answer).await? {
         screen::print_raw(bytes.as_ref())?;
@@ -97,7 +97,7 @@ mod tests {
         let answer = json!({"valid": false, "entries": 9,
             "problem": {"seq": 7, "message": "entry 7 was changed"}});
         assert!(
-            broken(&answer).starts_with("the audit log is broken: entry 7 was changed (seq 7)")
+            broken(&answer).starts_with("the audit trail is broken: entry 7 was changed (seq 7)")
         );
     }
 }

@@ -22,7 +22,7 @@ const AT_ONCE: usize = 4;
 /// Of what.
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// Objects, such as container/alice [default: all not ready]
+    /// Objects, such as container/alice [default: all that are not ready]
     #[arg(value_name = "KIND/NAME")]
     objects: Vec<Object>,
 }

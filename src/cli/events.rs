@@ -37,7 +37,7 @@ pub struct EventsArgs {
     /// This object's events, even if it is deleted
     #[arg(long, value_name = "KIND/NAME")]
     object: Option<Object>,
-    /// Newer than, such as 15m or 2h
+    /// Only events newer than this, such as 15m or 2h
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     since: Option<Duration>,
     /// Show the newest N

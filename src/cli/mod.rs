@@ -41,7 +41,7 @@ use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings, SettingsError};
 const EXIT_CODES: &str = "\
 Exit codes:
   0    success
-  1    failed; not found; differences (diff); broken log (audit verify)
+  1    failed; not found; differences (diff); broken audit trail (audit verify)
   2    invalid usage
   69   no server, or something it needs is unavailable
   78   invalid setting or stored data; nothing was changed

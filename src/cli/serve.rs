@@ -42,8 +42,8 @@ pub async fn serve(settings: Settings) -> Result {
     prepare::say_password(&prepared);
     let stop = on_signal(shutdown.clone());
     let health = service.health;
-    let told = async |ended: &SupervisorError| health.task_ended(ended).await;
-    let supervised = service.supervisor.wait_and_tell(SHUTDOWN, told);
+    let report = async |ended: &SupervisorError| health.task_ended(ended).await;
+    let supervised = service.supervisor.wait_and_tell(SHUTDOWN, report);
     tokio::pin!(supervised);
     let result = tokio::select! {
         result = &mut supervised => result,

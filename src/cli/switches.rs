@@ -20,7 +20,7 @@ pub struct SwitchArgs {
     /// All objects of a reconciler, such as container
     #[arg(long, value_name = "NAME", conflicts_with = "objects", value_parser = reconciler)]
     reconciler: Option<String>,
-    /// All objects; what is paused by itself stays paused when all are resumed
+    /// All objects of all reconcilers
     #[arg(long, conflicts_with_all = ["objects", "reconciler"])]
     all: bool,
 }

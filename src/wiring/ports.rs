@@ -146,7 +146,7 @@ impl EngineHealth for Ports {
                 available: true,
                 message: self.view.version(),
             },
-            // Told to everybody by `/readyz`: addresses and paths stay in the engine's conditions.
+            // `/readyz` shows it to everybody: addresses and paths stay in the engine's conditions.
             Connection::Unavailable(_) => EngineState {
                 available: false,
                 message: "the container engine cannot be reached".to_owned(),
@@ -217,13 +217,13 @@ mod tests {
 
     #[test]
     fn that_the_engine_is_away_is_said_once() {
-        let told = |error| chain(&port_error(error));
+        let said = |error| chain(&port_error(error));
         assert_eq!(
-            told(EngineError::Unavailable("connection refused".into())),
+            said(EngineError::Unavailable("connection refused".into())),
             "the container engine cannot be reached: connection refused"
         );
         assert_eq!(
-            told(EngineError::Timeout(std::time::Duration::from_secs(5))),
+            said(EngineError::Timeout(std::time::Duration::from_secs(5))),
             "the container engine did not answer within 5 s"
         );
     }

@@ -99,7 +99,7 @@ fn is_usable(account: &User, mode: AuthMode) -> bool {
 }
 
 /// Whether a present row is still the account whose password was verified: verifying takes time, in
-/// which the password may have been changed or the account removed and made anew.
+/// which the password may have been changed or the account removed and created again.
 pub fn is_unchanged(verified: &User, present: Option<&User>) -> bool {
     let hash = |user: &User| {
         let hash = user.password_hash.as_ref()?;

@@ -42,7 +42,7 @@ pub struct Attempt {
     network: Network,
 }
 
-/// An attempt that counts as failed until it is told to have succeeded. Counting it before the
+/// An attempt that counts as failed until it is marked as succeeded. Counting it before the
 /// outcome is known keeps parallel attempts from all passing on the same count.
 #[derive(Debug)]
 pub struct Charged {

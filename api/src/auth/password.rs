@@ -34,7 +34,7 @@ const LANES: u32 = 1;
 const MAX_WAITING: usize = 64;
 /// Longest wait for a core. Signing in must answer within 5 s, hashing included.
 const MAX_WAIT: Duration = Duration::from_secs(3);
-/// What turned-away requests are told to wait.
+/// `Retry-After` of requests that are turned away.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A hash could not be computed or read.

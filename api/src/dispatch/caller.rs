@@ -133,7 +133,7 @@ pub enum Actor {
     Session(Session),
     /// Somebody on the machine, through the admin socket.
     Socket {
-        /// The peer's user id, when the system tells it.
+        /// The peer's user id, when the system reports it.
         uid: Option<u32>,
     },
 }

@@ -15,7 +15,7 @@ use crate::error::{ApiError, Result};
 const OF_ANYBODY: usize = 64 * 1024;
 /// Most memory for bodies of requests that a session was found for, in KiB.
 const OF_SESSIONS: usize = 192 * 1024;
-/// What turned-away requests are told to wait.
+/// `Retry-After` of requests that are turned away.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Memory for request bodies, in KiB. Clones share it.

@@ -99,20 +99,20 @@ mod tests {
 
     #[derive(ToSchema)]
     #[schema(as = Thing)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct One {
         name: String,
     }
 
     #[derive(ToSchema)]
     #[schema(as = Thing)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Other {
         size: u32,
     }
 
     #[derive(ToSchema)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Whole {
         #[serde(flatten)]
         part: Option<One>,

@@ -176,7 +176,7 @@ pub struct ExportFrom {
 }
 
 /// `GET /api/admin/audit/export`: the entries up to now, oldest first, one JSON object a line, each with
-/// its hash. What the retention removes while it is under way is not in it; the numbers tell.
+/// its hash. What the retention removes while it is under way is not in it, as the numbers show.
 ///
 /// # Errors
 /// 400 for a bad time. A database that fails later ends the download early, which clients see.

@@ -43,6 +43,7 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Health)]
 pub struct HealthBody {
+    /// Always `ok`.
     #[schema(example = "ok")]
     status: &'static str,
     /// The service's version.
@@ -72,7 +73,9 @@ async fn liveness(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Text> {
 /// What a sign-in page needs to know of an authentication mode.
 #[derive(Serialize, ToSchema)]
 pub struct Provider {
+    /// Its name for programs.
     name: AuthMode,
+    /// Its name for people.
     #[schema(example = "Local accounts")]
     display_name: &'static str,
     /// Name and password are asked for here.
@@ -101,6 +104,7 @@ fn provider(mode: AuthMode) -> Provider {
 /// How people sign in.
 #[derive(Serialize, ToSchema)]
 pub struct LoginMode {
+    /// Where ordinary users come from.
     auth_mode: AuthMode,
     provider: Provider,
 }

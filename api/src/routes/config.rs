@@ -160,8 +160,8 @@ pub struct Saved {
 }
 
 /// `POST /api/config`: keys that are not sent stay as they are, a masked secret too, `null` returns
-/// a key to its default. Two writers of different keys lose nothing; two of the same key tell each
-/// other apart by `if_generation`.
+/// a key to its default. Two writers of different keys lose nothing; of two of the same key
+/// `if_generation` refuses the second.
 ///
 /// # Errors
 /// 400 when `config` is no JSON, 422 with every problem in `problems`, 412, 409 `network_in_use`.
@@ -216,10 +216,10 @@ fn parse(document: &SecretString) -> Result<Patch> {
 
 /// Names of keys only: a value may be a secret.
 fn about(changes: &Changes) -> About {
-    About::whole("config").detail(told(changes))
+    About::whole("config").detail(described(changes))
 }
 
-fn told(changes: &Changes) -> String {
+fn described(changes: &Changes) -> String {
     let keys: Vec<&str> = changes.0.keys().copied().collect();
     match &*keys {
         [] => "nothing changed".to_owned(),
@@ -234,7 +234,7 @@ struct Draft {
     after: Config,
     /// The present generation.
     generation: i64,
-    /// How many containers would be made anew.
+    /// How many containers would be recreated.
     restarts: i64,
 }
 

@@ -164,6 +164,7 @@ pub(super) async fn restart_container(
 /// Own limits of one container.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Limits {
+    /// The account's name.
     username: UserName,
     /// Cores; 0 = no limit; absent or empty = as configured for everybody.
     #[schema(value_type = Option<f64>, example = 1.5)]
@@ -246,6 +247,7 @@ fn limits_text(cpu: Option<f64>, memory: Option<i64>) -> String {
 /// Which part of whose log.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct LogsOf {
+    /// The account's name.
     username: UserName,
     /// Number of newest lines (default 100), or `all`.
     #[schema(pattern = "^([0-9]{1,9}|all)?$", example = "100")]
@@ -285,6 +287,7 @@ async fn logs(
 /// A container as the engine reports it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Inspected {
+    /// The account's name.
     username: UserName,
     container: Reported,
 }
@@ -326,6 +329,7 @@ async fn inspect(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<
 /// What a container uses.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Stats {
+    /// The account's name.
     username: UserName,
     stats: Usage,
 }

@@ -77,6 +77,7 @@ impl LogParams {
 /// The newest lines of a container's log.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Log {
+    /// The account's name.
     username: UserName,
     /// Lines, each with its time, without escape sequences; at most 1 MiB.
     #[schema(example = "2026-05-11T11:46:40Z ready\n")]
@@ -127,7 +128,7 @@ pub(super) async fn death(deps: Deps, session: Option<Session>) {
 }
 
 /// One event for each line; `end` when the log has ended, `error` when reading failed. Nothing more
-/// once the session is `dead`: whoever connects again is told why.
+/// once the session is `dead`: whoever connects again gets the reason.
 fn follow(
     log: LogStream,
     following: Following,

@@ -130,6 +130,7 @@ pub struct LoginForm {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SignedIn {
     username: UserName,
+    /// What the account may do.
     role: Role,
     /// The first container is not ready yet.
     initializing: bool,
@@ -163,7 +164,7 @@ async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Answer<SignedIn>
     }
 }
 
-/// The account that was tried. A name that nobody has is not told: now and then it is a password
+/// The account that was tried. A name that nobody has is not recorded: now and then it is a password
 /// that was typed into the wrong field.
 async fn whom(deps: &Dependencies, name: &str) -> Result<About> {
     let account = credentials::find(deps, name).await?;

@@ -67,8 +67,11 @@ pub(super) fn routes() -> Vec<Route> {
 /// The current session.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UserInfo {
+    /// The account's name.
     username: UserName,
+    /// What the account may do.
     role: Role,
+    /// Where ordinary users come from.
     auth_mode: AuthMode,
     /// Accounts and passwords are managed by a directory or an identity provider.
     unified_auth: bool,
@@ -102,11 +105,13 @@ async fn info(session: Session, _: Input<Nothing>, deps: Deps) -> Result<Answer<
 pub struct InitStatus {
     /// The container runs and is ready.
     ready: bool,
+    /// The container's state in one word.
     status: StatusWord,
     /// The image is on the engine.
     image_ready: bool,
     /// The user's directory exists.
     has_config: bool,
+    /// Its conditions, each with its remedy.
     conditions: Vec<Explained>,
 }
 
@@ -169,7 +174,7 @@ pub struct PasswordChanged {
     sessions_ended: u64,
 }
 
-/// `POST /api/user/password`: changes the own password and ends all other sessions. A wrong old
+/// `POST /api/user/password`: changes my password and ends all other sessions. A wrong old
 /// password counts as a failed sign-in, so that a stolen session is no way to guess faster.
 ///
 /// # Errors
@@ -215,10 +220,14 @@ pub struct LiveSession {
     /// Unix seconds; identifies the session in order to end it.
     #[schema(example = 1_778_500_000)]
     issued_at: i64,
+    /// When its account signed in.
     created_at: Timestamp,
+    /// When it ends by itself.
     expires_at: Timestamp,
+    /// The client's address at sign-in.
     #[schema(example = "192.0.2.7")]
     address: String,
+    /// `web`, `extension` or `desktop`.
     #[schema(example = "web")]
     client: String,
     /// It is the session of this request.
@@ -264,7 +273,7 @@ pub(super) async fn live_sessions(
     Ok(LiveSessions { sessions, page })
 }
 
-/// `GET /api/user/sessions`: the own live sessions, newest first. `search` finds addresses and
+/// `GET /api/user/sessions`: my live sessions, newest first. `search` finds addresses and
 /// clients.
 ///
 /// # Errors
@@ -294,8 +303,8 @@ pub struct Revoked {
     revoked: u64,
 }
 
-/// `POST /api/user/sessions/revoke`: ends one of the own sessions, or all others. Ending one that
-/// has ended is no failure: `revoked` tells how many there were.
+/// `POST /api/user/sessions/revoke`: ends one of my sessions, or all others. Ending one that
+/// has ended is no failure: `revoked` is the number of those that were ended.
 ///
 /// # Errors
 /// None of its own.

@@ -45,9 +45,13 @@ pub(super) fn routes() -> Vec<Route> {
 /// My container.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OwnContainer {
+    /// The account's name.
     username: UserName,
+    /// Its state in one word.
     status: StatusWord,
+    /// The desired state.
     desired: Desired,
+    /// The full reference of its image.
     #[schema(example = "docker.io/sipeed/picoclaw:1.2.3")]
     image: String,
     /// It runs the adapter's debug command.
@@ -55,9 +59,13 @@ pub struct OwnContainer {
     /// Address in the agent network.
     #[schema(example = "10.88.0.2")]
     ip: Option<String>,
+    /// When it was started.
     started_at: Option<Timestamp>,
+    /// How often its desired state was changed.
     generation: Generation,
+    /// The generation that was last observed.
     observed_generation: Generation,
+    /// Its conditions, each with its remedy.
     conditions: Vec<Explained>,
 }
 

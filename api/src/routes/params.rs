@@ -25,6 +25,7 @@ pub struct Who {
 /// A name and a password, returned only once.
 #[derive(Serialize, ToSchema)]
 pub struct Credentials {
+    /// The account's name.
     username: UserName,
     /// Returned only once.
     #[schema(format = Password, example = "tg7XqLr0aZ2mWcVd")]
@@ -91,6 +92,7 @@ impl NewPassword {
 /// An account with a new password.
 #[derive(Serialize, ToSchema)]
 pub struct PasswordReset {
+    /// The account's name.
     username: UserName,
     /// The random password, returned only once; absent when it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +118,7 @@ pub(super) async fn present_user(connection: &mut Connection, name: &UserName) -
     Ok(user)
 }
 
-/// A user whose container may be told to run.
+/// A user whose container may be started.
 pub(super) fn enabled(user: User) -> Result<User> {
     if user.disabled {
         let message = format!("user {} is disabled; enable the account first", user.name);

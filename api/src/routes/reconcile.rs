@@ -67,12 +67,15 @@ const ALL: &str = "*";
 /// The operators' overview.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Overview {
+    /// Who runs the reconcilers.
     leader: LeaderState,
+    /// The container engine.
     engine: EngineState,
     /// The parts of the service.
     health: Vec<PartHealth>,
     /// All reconcilers are paused.
     paused: bool,
+    /// All reconcilers.
     reconcilers: Vec<Summary>,
 }
 
@@ -150,18 +153,28 @@ fn merged(
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ObjectHeader)]
 pub struct Header {
+    /// `kind/name`.
     #[schema(example = "container/alice")]
     object: String,
+    /// Its kind.
     #[schema(value_type = Kind)]
     kind: String,
+    /// Its name within the kind.
     #[schema(example = "alice")]
     name: String,
+    /// Its identity, which differs between objects of the same name.
     uid: Uid,
+    /// How often its desired state was changed.
     generation: Generation,
+    /// The generation that was last observed.
     observed_generation: Generation,
+    /// The object itself is paused.
     paused: bool,
+    /// When it was created.
     created_at: Timestamp,
+    /// When its removal was requested.
     deleted_at: Option<Timestamp>,
+    /// Its conditions, each with its remedy.
     conditions: Vec<Explained>,
     /// Failed reconciliations in a row.
     failures: u32,

@@ -65,8 +65,11 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SuperadminItem)]
 pub struct Item {
+    /// The account's name.
     username: UserName,
+    /// When it was created.
     created_at: Timestamp,
+    /// When it last signed in.
     last_login_at: Option<Timestamp>,
 }
 
@@ -104,7 +107,7 @@ async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer
     Ok(Answer::ok("superadmins", listing))
 }
 
-/// `POST /api/admin/superadmins/create`: the random password is told once.
+/// `POST /api/admin/superadmins/create`: the random password is returned once.
 ///
 /// # Errors
 /// 409 when the name is taken, by an ordinary user or one being removed too.
@@ -124,7 +127,7 @@ async fn create(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<C
 /// `POST /api/admin/superadmins/delete`: ends the account and its sessions.
 ///
 /// # Errors
-/// 404; 409 `last_superadmin`, decided before anything else; 400 for the own account.
+/// 404; 409 `last_superadmin`, decided before anything else; 400 for one's own account.
 async fn delete(Superadmin(actor): Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer> {
     let username = input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
@@ -135,7 +138,7 @@ async fn delete(Superadmin(actor): Superadmin, input: Input<Who>, deps: Deps) ->
         // The transaction is dropped, so nothing has happened.
         return Err(ApiError::invalid(
             "username",
-            "a superadmin can't delete the own account; another one can",
+            "you cannot delete your own account; another superadmin can",
         ));
     }
     tx.commit(About::object(Role::Superadmin, &username))
@@ -144,7 +147,7 @@ async fn delete(Superadmin(actor): Superadmin, input: Input<Who>, deps: Deps) ->
 }
 
 /// `POST /api/admin/superadmins/reset`: sets a new password and ends all sessions of the account
-/// (but the one that asks). A random password is told once; one that was given is not repeated.
+/// (but the one that asks). A random password is returned once; one that was given is not returned.
 ///
 /// # Errors
 /// 404; 400 for a given password that breaks the rules.

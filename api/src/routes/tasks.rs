@@ -26,11 +26,11 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("task_status", "/api/admin/task/status", status)
             .title(Area::Operators, "Get the progress of a task")
-            .about("A bare resource, made from the states of the task's objects.")
+            .about("Without envelope; computed from the states of the task's objects.")
             .fails(&[Failure(404, "not_found", "no such task")]),
         Route::get("tasks", "/api/admin/tasks", list)
             .title(Area::Operators, "List tasks")
-            .about("Newest first, always one page; at most 200 results each.")
+            .about("Newest first, always one page; each with the results of at most 200 of its objects.")
             .paged(),
         Route::post("task_cancel", "/api/admin/task/cancel", cancel)
             .title(Area::Operators, "Cancel a task")
@@ -70,8 +70,10 @@ pub struct Status {
     kind: String,
     #[serde(flatten)]
     progress: Progress,
+    /// How far it is, as a sentence.
     #[schema(example = "under way: 3 of 10 done, 0 failed")]
     message: String,
+    /// When it was requested.
     started_at: Option<Timestamp>,
     /// When the last of its objects was done; absent while one is under way.
     finished_at: Option<Timestamp>,
@@ -207,9 +209,10 @@ async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer
     Ok(Answer::ok("tasks, newest first", Tasks { tasks, page }))
 }
 
-/// Which operation shall end.
+/// Which operation to cancel.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Ended {
+    /// The id of the task.
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     task_id: String,
 }
@@ -218,6 +221,7 @@ pub struct Ended {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TaskCancelled)]
 pub struct Cancelled {
+    /// How far the cancellation is.
     state: State,
     /// The rollout or image whose reconciler observes it.
     #[serde(flatten)]
@@ -237,7 +241,7 @@ impl From<Noted> for Cancelled {
     }
 }
 
-/// `POST /api/admin/task/cancel`: a rollout moves nobody more, a pull is called off. A `config_apply` ends as it
+/// `POST /api/admin/task/cancel`: a rollout moves no further users, a pull is cancelled. A `config_apply` ends as it
 /// is; what it has not reached counts as failed, and ordinary passes still bring it there.
 ///
 /// # Errors
@@ -302,7 +306,7 @@ async fn cancel_pull(
     if target.state == TargetState::Done || !row.as_ref().is_some_and(images::is_open_pull) {
         return Err(ended());
     }
-    images::call_off_pull(tx, reference, expected, now).await
+    images::cancel_pull(tx, reference, expected, now).await
 }
 
 #[cfg(test)]

@@ -92,15 +92,22 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UserItem)]
 pub struct Item {
+    /// The account's name.
     #[schema(example = "alice")]
     username: String,
+    /// Where the account comes from.
     #[schema(value_type = Source)]
     source: String,
+    /// What the account may do.
     role: Role,
+    /// The account is disabled.
     disabled: bool,
+    /// The state of the container in one word.
     status: StatusWord,
+    /// The full reference of the image.
     #[schema(example = "docker.io/sipeed/picoclaw:1.2.3")]
     image: String,
+    /// The image's tag; empty when it has none.
     #[schema(example = "1.2.3")]
     image_tag: String,
     /// The image is on the engine.
@@ -108,12 +115,19 @@ pub struct Item {
     /// Address in the agent network.
     #[schema(example = "10.88.0.2")]
     ip: Option<String>,
+    /// Groups of the user.
     groups: Vec<String>,
+    /// The desired state.
     desired: Desired,
+    /// How often the container's desired state was changed.
     generation: Generation,
+    /// The generation that was last observed.
     observed_generation: Generation,
+    /// Its conditions, each with its remedy.
     conditions: Vec<Explained>,
+    /// When it was created.
     created_at: Timestamp,
+    /// When it last signed in.
     last_login_at: Option<Timestamp>,
 }
 
@@ -158,6 +172,7 @@ pub struct Listing {
     /// The id to start watching from, for changes after this list.
     #[schema(value_type = String, example = "5f0c2a-41")]
     watch_id: Position,
+    /// Where ordinary users come from.
     auth_mode: AuthMode,
     /// Accounts and passwords are managed by a directory or an identity provider.
     unified_auth: bool,
@@ -191,6 +206,7 @@ async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer
 /// A user to create.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Creation {
+    /// The name of the new user.
     username: UserName,
     /// Random when absent or empty.
     #[schema(value_type = Option<String>, format = Password)]
@@ -209,8 +225,8 @@ pub struct Created {
     converging: Converging,
 }
 
-/// A user was created; what became of the container decides whether that is told as a success. The
-/// account is there all the same, and this is the only time its password is told.
+/// A user was created; what became of the container decides whether the answer is a success. The
+/// account exists all the same, and only this answer has its password.
 pub enum Creating {
     /// The container is ready or under way.
     Done(Answer<Created>),
@@ -357,8 +373,8 @@ fn coming_back(mode: AuthMode) -> &'static str {
     }
 }
 
-/// `POST /api/admin/users/reset-password`: sets a new password; all sessions end. A random one is told
-/// once; one that was given is not repeated.
+/// `POST /api/admin/users/reset-password`: sets a new password; all sessions end. A random one is
+/// returned once; one that was given is not returned.
 ///
 /// # Errors
 /// 404 without such a user, 403 when its password is kept elsewhere, 409 while it is being removed,

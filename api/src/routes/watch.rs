@@ -18,7 +18,7 @@ use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
-use crate::watch::{Batch, Told, Watching, position_event};
+use crate::watch::{Batch, Report, Watching, position_event};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -122,18 +122,18 @@ struct Watcher {
     deps: Deps,
     watching: Watching,
     filter: Filter,
-    /// Everything until here was told, or does not concern this client.
+    /// Everything until here was sent, or does not concern this client.
     at: Position,
-    /// The database has more to tell than one page.
+    /// The database has more than one page.
     behind: bool,
     /// Still to be sent, beginning with the first event.
     ready: VecDeque<Bytes>,
-    /// When something was sent last; what others are told in between is nothing to this client.
+    /// When something was sent last; what others receive in between does not concern this client.
     spoke: Instant,
 }
 
 impl Watcher {
-    /// Reads where the client stands. The hub tells everything that is not in this read.
+    /// Reads where the client stands. The hub reports everything that is not in this read.
     async fn begin(
         deps: Deps,
         watching: Watching,
@@ -172,8 +172,9 @@ impl Watcher {
 
     /// What the database has said.
     fn read(&mut self, news: News) -> Result<()> {
-        let (told, through, more) = Told::all(&self.at, news)?;
-        self.ready.extend(told.into_iter().map(|told| told.frame));
+        let (reports, through, more) = Report::all(&self.at, news)?;
+        self.ready
+            .extend(reports.into_iter().map(|report| report.frame));
         (self.at, self.behind) = (through, more);
         Ok(())
     }
@@ -189,20 +190,21 @@ impl Watcher {
 
     /// What the hub has said; some of it may have been read from the database already.
     fn hear(&mut self, batch: &Batch) {
-        for told in batch.iter() {
-            if told.is_resync() {
+        for report in batch.iter() {
+            if report.is_resync() {
                 // The hub has missed something; whether this client has, the database knows.
                 self.behind = true;
                 return;
             }
-            let known = told.at.instance == self.at.instance && told.at.version <= self.at.version;
+            let known =
+                report.at.instance == self.at.instance && report.at.version <= self.at.version;
             if known {
                 continue;
             }
-            if told.concerns(&self.filter) {
-                self.ready.push_back(told.frame.clone());
+            if report.concerns(&self.filter) {
+                self.ready.push_back(report.frame.clone());
             }
-            self.at = told.at.clone();
+            self.at = report.at.clone();
         }
     }
 

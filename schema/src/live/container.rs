@@ -15,7 +15,7 @@ pub const LABEL_RESTART_TOKEN: &str = "io.agentyard.restart-token";
 /// Label: made with the adapter's debug command.
 pub const LABEL_DEBUG: &str = "io.agentyard.debug";
 
-/// What a listing says of a container.
+/// A container as listings report it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct Container {
     /// The engine's id.
@@ -86,7 +86,7 @@ pub enum ContainerState {
 /// Everything about one container.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct ContainerDetails {
-    /// What a listing would say.
+    /// What a listing says of it, too.
     #[serde(flatten)]
     pub container: Container,
     /// When it was last started.
@@ -99,10 +99,10 @@ pub struct ContainerDetails {
     pub oom_killed: bool,
     /// The engine's error when a start failed.
     pub error: String,
-    /// The settings in force, read back in the same form they are given in [`ContainerSettings`]:
-    /// zero for "no limit", binds sorted by target, capabilities sorted and without `CAP_`.
-    /// Environment and labels hold the image's too, and command and host name the engine's own
-    /// choice where none was given: compare only what was asked for.
+    /// The settings in force.
+    // Read back in the same form they are given: zero for "no limit", binds sorted by target,
+    // capabilities sorted and without `CAP_`. Environment and labels hold the image's too, and command
+    // and host name the engine's own choice where none was given: compare only what was requested.
     #[serde(flatten)]
     pub settings: ContainerSettings,
     /// Names of properties that `create` gives every container and this one lacks, because somebody
@@ -111,8 +111,9 @@ pub struct ContainerDetails {
     pub deviations: Vec<&'static str>,
 }
 
-/// What a container is made with. Read back by `inspect` in the same form, so that the two can be
-/// compared; a field that the engine fills in by itself when absent is `None` in a request.
+/// The settings of a container.
+// What it is made with. Read back by `inspect` in the same form, so that the two can be compared; a
+// field that the engine fills in by itself when absent is `None` in a request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
 pub struct ContainerSettings {
     /// Image id (`sha256:…`), so that a moved tag changes nothing.
@@ -122,7 +123,7 @@ pub struct ContainerSettings {
     // It replaces the image's entry point and arguments; `None` keeps both, and `inspect` reads back
     // the one in force.
     pub command: Option<Vec<String>>,
-    /// Environment, of which only the names are shown.
+    /// Names of environment variables, without their values.
     // Set by us, on top of the image's.
     #[serde(serialize_with = "names")]
     #[schema(value_type = Vec<String>)]

@@ -49,7 +49,7 @@ pub struct DeleteArgs {
     /// Tag of the configured repository, reference, or id
     #[arg(value_name = "IMAGE")]
     image: String,
-    /// Allow other repositories
+    /// Allow an image of another repository than the configured one
     #[arg(long)]
     force: bool,
 }

@@ -23,15 +23,15 @@ pub enum RolloutCommand {
         after_help = "Examples:\n  agentyard rollout start v0.2.9 --all --max-unavailable 5\n  agentyard rollout start v0.2.9 --user alice --user bob --detach\n  agentyard rollout start v0.2.9 --from v0.2.8"
     )]
     Start(start::StartArgs),
-    /// Show progress
+    /// Show the progress of a rollout
     #[command(
         after_help = "Examples:\n  agentyard rollout status\n  agentyard rollout status --watch\n  agentyard rollout status -o json | jq .users"
     )]
     Status(StatusArgs),
-    /// Stop moving further users
+    /// Pause a rollout: no further users are moved
     #[command(after_help = "Examples:\n  agentyard rollout pause")]
     Pause(ChangeArgs),
-    /// Continue; retry failed users
+    /// Resume a rollout; failed users are retried
     #[command(after_help = "Examples:\n  agentyard rollout resume --watch")]
     Resume(ChangeArgs),
     /// Return users to their previous images, even when the rollout is finished

@@ -41,7 +41,7 @@ pub struct Channels {
     channels: Vec<Channel>,
 }
 
-/// One of them.
+/// A channel of the active adapter.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Channel {
     /// Its name in files.

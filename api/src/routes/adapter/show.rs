@@ -157,7 +157,7 @@ pub struct Kept {
     adapters: Vec<KeptAdapter>,
 }
 
-/// One of them.
+/// A retained adapter.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct KeptAdapter {
     /// The package's version.

@@ -41,9 +41,9 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Most problems of a package that are told.
-const TOLD: usize = 50;
-/// Longest text of a problem that is told, in bytes: the author of the package chooses what it quotes.
+/// Most problems of a package in one answer.
+const REPORTED: usize = 50;
+/// Longest text of a problem, in bytes: the author of the package chooses what it quotes.
 const LONGEST: usize = 500;
 
 /// `POST /api/admin/migration-rules/upload`: the zip in `file` is in effect from now on.
@@ -99,7 +99,7 @@ fn refused(invalid: InvalidPackage) -> ApiError {
     let message = invalid.brief();
     let total = invalid.0.len();
     let mut problems = invalid.0;
-    problems.truncate(TOLD);
+    problems.truncate(REPORTED);
     for problem in &mut problems {
         for text in [
             &mut problem.file,

@@ -60,6 +60,7 @@ pub struct ApplyForm {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ConfigApplied)]
 pub struct Applied {
+    /// How far it is.
     state: State,
     /// The object of one user's files.
     #[serde(flatten)]
@@ -71,6 +72,7 @@ pub struct Applied {
     /// Number of users.
     #[schema(example = 1)]
     total: u64,
+    /// How many users are in which state.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
 }
@@ -87,7 +89,7 @@ impl From<Converging> for Applied {
     }
 }
 
-/// `POST /api/admin/config/apply`: the files of one user, or of everybody, are looked at and brought to what
+/// `POST /api/admin/config/apply`: the files of one user, or of everybody, are compared with and brought to what
 /// is configured. Everybody's are one task, recorded in a handful of statements; a second one while the first
 /// is under way is another task.
 ///

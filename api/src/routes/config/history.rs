@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{Saved, draft, finish, refused, told};
+use super::{Saved, described, draft, finish, refused};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
@@ -126,8 +126,8 @@ async fn rollback(
     let past = history::at(&mut tx, revision).await?;
     let patch = patch(past, revision)?;
     let draft = draft(&mut tx, &deps, patch, input.if_generation).await?;
-    let told = format!("to revision {revision}; {}", told(&draft.changes));
-    let about = About::whole("config").detail(told);
+    let detail = format!("to revision {revision}; {}", described(&draft.changes));
+    let about = About::whole("config").detail(detail);
     finish(&deps, &actor, tx, draft, dry_run, about).await
 }
 

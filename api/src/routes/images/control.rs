@@ -1,4 +1,4 @@
-//! What people want of a rollout under way, and of a pull.
+//! Pauses, resumes, rolls back and cancels rollouts; cancels pulls.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A change that its reconciler has taken note of: `converged` says no more than that.
+/// A change that its reconciler has observed: `converged` says no more than that.
 pub type Noted = Converging;
 
 /// Which rollout.
@@ -94,7 +94,7 @@ pub struct Which {
     id: Option<String>,
 }
 
-/// A change of what is wanted of a rollout.
+/// A change of the desired state of a rollout.
 #[derive(Clone, Copy)]
 enum Verb {
     Pause,
@@ -144,7 +144,7 @@ impl Verb {
     }
 }
 
-/// `POST /api/admin/images/rollouts/pause`: nobody more is moved until it is resumed.
+/// `POST /api/admin/images/rollouts/pause`: no further users are moved until it is resumed.
 ///
 /// # Errors
 /// 404 without such a rollout, 409 `wrong_state` when it has ended, 412 for a stale `if_generation`.
@@ -152,8 +152,8 @@ async fn pause(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<
     change(&deps, input, Verb::Pause).await
 }
 
-/// `POST /api/admin/images/rollouts/resume`: the image is pulled and resolved once more, who failed gets
-/// another turn, and it goes on.
+/// `POST /api/admin/images/rollouts/resume`: the image is pulled and resolved once more, failed users
+/// are retried, and it continues.
 ///
 /// # Errors
 /// As [`pause`]; also when it is not paused.
@@ -161,7 +161,7 @@ async fn resume(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer
     change(&deps, input, Verb::Resume).await
 }
 
-/// `POST /api/admin/images/rollouts/rollback`: everybody goes back to the image of before; also when the
+/// `POST /api/admin/images/rollouts/rollback`: everybody returns to the previous image, even when the
 /// rollout has ended.
 ///
 /// # Errors
@@ -170,7 +170,7 @@ async fn roll_back(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Ans
     change(&deps, input, Verb::RollBack).await
 }
 
-/// `POST /api/admin/images/rollouts/cancel`: nobody more is moved, and that is the end.
+/// `POST /api/admin/images/rollouts/cancel`: no further users are moved, and it ends.
 ///
 /// # Errors
 /// As [`pause`].
@@ -205,8 +205,8 @@ pub(in crate::routes) async fn cancel(
     Ok(of_rollout(uid, generation))
 }
 
-/// Calls the pull of a full reference off; the caller commits.
-pub(in crate::routes) async fn call_off_pull(
+/// Cancels the pull of a full reference; the caller commits.
+pub(in crate::routes) async fn cancel_pull(
     tx: &mut Tx,
     reference: &str,
     expected: Option<Generation>,
@@ -217,7 +217,7 @@ pub(in crate::routes) async fn call_off_pull(
     Ok(Change::new(Kind::Image, uid, reference, generation))
 }
 
-/// Waits until the reconciler has taken note of a change.
+/// Waits until the reconciler has observed a change.
 pub(in crate::routes) async fn noted(
     deps: &Deps,
     change: &Change,

@@ -67,7 +67,7 @@ pub struct Doomed {
 struct Target {
     /// A full reference, or an id.
     name: String,
-    /// The image it means, if the engine told.
+    /// The image it means, if the engine knows it.
     id: Option<String>,
     /// References that go: all of the image when it goes by its id.
     references: Vec<ImageReference>,
@@ -155,7 +155,7 @@ impl Target {
         reference == self.name || parsed.is_ok_and(|parsed| self.references.contains(&parsed))
     }
 
-    /// Whether a wish for an image is one for this one, which goes by its id.
+    /// Whether an image that somebody desires is this one, which goes by its id.
     fn takes_along(&self, row: &ImageRow) -> bool {
         let pulled_as = row.facts.image_id.as_ref() == Some(&self.name);
         let reference: Result<ImageReference, _> = row.reference.parse();

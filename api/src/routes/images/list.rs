@@ -56,18 +56,23 @@ pub struct Item {
     /// The first 12 digits of the id.
     #[schema(example = "4bcff63911fc")]
     id: String,
+    /// The whole id.
     #[schema(example = "sha256:4bcff63911fcb4448bd4fdacec207030997caf25e9bea4045fa6c8c44de311d1")]
     full_id: String,
+    /// Its references on the engine.
     #[schema(example = json!(["docker.io/sipeed/picoclaw:v1.2"]))]
     repo_tags: Vec<String>,
     /// Bytes.
     size: u64,
+    /// The size for people.
     #[schema(example = "80.0 MB")]
     size_str: String,
     /// When it was built.
     created: Timestamp,
+    /// When it was built, for people.
     #[schema(example = "2026-05-11 11:46")]
     created_str: String,
+    /// Number of its users.
     user_count: usize,
     /// Its users.
     users: Vec<String>,

@@ -42,9 +42,12 @@ pub struct Item {
     /// Also the id of its task.
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     id: String,
+    /// How it was requested.
     #[serde(rename = "type")]
     kind: RolloutKind,
+    /// How far it is.
     phase: Phase,
+    /// The desired state.
     desired: DesiredRollout,
     /// The image that users get.
     #[schema(example = "docker.io/sipeed/picoclaw:v1.2")]
@@ -53,19 +56,27 @@ pub struct Item {
     source: Option<String>,
     /// What the reference was resolved to, the same for all users.
     image_id: Option<String>,
+    /// Its repository digest, when it has one.
     image_digest: Option<String>,
+    /// Maximum users moving at once.
     max_unavailable: u32,
+    /// A failure pauses it.
     pause_on_failure: bool,
+    /// How long a new container may take to become ready.
     #[schema(example = "2m")]
     health_timeout: String,
+    /// What it is doing, or why it stopped, as a sentence.
     message: String,
     /// Who requested it.
     #[schema(example = "admin")]
     actor: String,
+    /// When it was created.
     created_at: Timestamp,
+    /// When it ended; null before.
     finished_at: Option<Timestamp>,
     /// Its generation, for `if_generation`.
     generation: Generation,
+    /// How many of its users are in which state.
     progress: Progress,
 }
 
@@ -126,6 +137,7 @@ async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer
 /// Which rollout.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
+    /// The id of the rollout.
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     id: String,
 }
@@ -134,16 +146,22 @@ pub struct Which {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RolloutUser)]
 pub struct UserResult {
+    /// The user's name.
     #[schema(example = "alice")]
     username: String,
+    /// How far the user is.
     state: TargetState,
+    /// Why, as a sentence.
     message: String,
     /// The image last assigned.
     image_id: Option<String>,
     /// The previous reference.
     previous_image: Option<String>,
+    /// The id of the previous image.
     previous_image_id: Option<String>,
+    /// When the user was moved.
     moved_at: Option<Timestamp>,
+    /// When the result was known.
     finished_at: Option<Timestamp>,
 }
 

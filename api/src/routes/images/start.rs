@@ -64,7 +64,7 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(120);
 const HEALTH_TIMEOUTS: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(5)..=Duration::from_secs(3600);
 const MAX_UNAVAILABLE: std::ops::RangeInclusive<u32> = 1..=1000;
-/// Most names that a refusal tells.
+/// Most names in a refusal.
 const NAMED: usize = 20;
 
 /// Users of one image move to another.
@@ -155,7 +155,9 @@ pub struct Started {
     task_id: String,
     /// How many users it moves.
     total: usize,
+    /// How far it is.
     state: State,
+    /// How many users are in which state.
     progress: Progress,
 }
 
@@ -185,7 +187,7 @@ async fn migrate(
 }
 
 /// `POST /api/admin/images/upgrade`: users move to an image that is pulled first. With
-/// `Accept: text/event-stream` the answer tells how it goes, until it ends or pauses.
+/// `Accept: text/event-stream` the answer reports its progress until it ends or pauses.
 ///
 /// # Errors
 /// As [`migrate`]; 422 `not_available_yet` for groups.
@@ -253,7 +255,7 @@ impl Upgrade {
     }
 }
 
-/// The right to look on, if the client wants to.
+/// The right to view, if the client wants to.
 fn viewing(deps: &Deps, meta: &Meta, actor: &Actor) -> Result<Option<Following>> {
     let accepts = meta.headers.get_all(ACCEPT).iter();
     let mut accepts = accepts.filter_map(|value| value.to_str().ok());
@@ -264,8 +266,8 @@ fn viewing(deps: &Deps, meta: &Meta, actor: &Actor) -> Result<Option<Following>>
     deps.viewers.begin(account).map(Some)
 }
 
-/// The users of these names, in this order, each once; without names everybody who fits, by name. All who
-/// cannot be meant are told. Who is being removed is not there.
+/// The users of these names, in this order, each once; without names everybody who fits, by name. A refusal
+/// names all who cannot be meant. Users who are being removed count as unknown.
 fn chosen(
     mut everybody: Vec<UserListing>,
     names: &[&str],
@@ -298,7 +300,7 @@ fn chosen(
     Err(ApiError::invalid("users", refusal))
 }
 
-/// A name as it may be told: what is none, the client made up.
+/// A name as it may be shown: what is none, the client made up.
 fn shown(name: &str) -> String {
     let valid: Result<UserName, _> = name.parse();
     valid.map_or_else(|_| "(no user name)".to_owned(), |name| name.to_string())

@@ -40,12 +40,15 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ImageUser)]
 pub struct Item {
+    /// The account's name.
     #[schema(example = "alice")]
     username: String,
+    /// The full reference of the image.
     #[schema(example = "docker.io/sipeed/picoclaw:v1.1")]
     image: String,
     /// The id of that image, once it is known.
     image_id: Option<String>,
+    /// The state of the container in one word.
     status: StatusWord,
     /// Names, separated by a comma and a space.
     groups: String,
@@ -69,6 +72,7 @@ impl From<UserListing> for Item {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ImageGroup)]
 pub struct Group {
+    /// Its name.
     name: String,
     /// How many of its members.
     count: usize,

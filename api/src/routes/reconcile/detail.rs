@@ -58,8 +58,10 @@ const DRY_RUN_TIME: Duration = Duration::from_secs(15);
 /// Which object.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Address {
+    /// The kind of the object.
     #[schema(value_type = Kind)]
     kind: String,
+    /// The name of the object.
     #[schema(example = "alice")]
     name: String,
 }
@@ -192,7 +194,7 @@ async fn object(_: Superadmin, input: Input<Address>, deps: Deps) -> Result<Answ
     let kind: Kind = kind
         .parse()
         .map_err(|_| ApiError::not_found("kind of object"))?;
-    // The connection is given back before the world is looked at.
+    // The connection is given back before the world is observed.
     let stored = read(&deps, kind, name).await?;
     let plan = dry_run(&deps, kind, &stored.row).await;
     let observed = stored.sections.observed.await;

@@ -25,7 +25,7 @@ pub struct Guidance {
     force: Option<Force>,
 }
 
-/// What keeps an object from being looked at.
+/// What keeps an object from being reconciled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Paused {
     /// It is paused by itself.
@@ -48,7 +48,7 @@ struct Force {
 }
 
 impl Guidance {
-    /// For one object; `look`: when this process looks at it next, if it is the leader.
+    /// For one object; `look`: when this process reconciles it next, if it is the leader.
     pub(super) fn of(row: &ObjectRow, paused: Option<Paused>, look: Option<NextLook>) -> Self {
         let ready = condition::find(&row.status.conditions, ConditionType::Ready);
         let current = row.status.observed_generation >= row.generation;

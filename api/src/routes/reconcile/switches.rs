@@ -96,9 +96,11 @@ impl From<Converging> for Switched {
 /// What is reconciled now. Absent when it is more than one object.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Retried {
+    /// The object, as `kind/name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "container/alice")]
     object: Option<String>,
+    /// Its generation.
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<Generation>,
 }
@@ -156,10 +158,10 @@ fn change(row: &ObjectRow, kind: Kind) -> Change {
 }
 
 /// `POST /api/admin/reconcile/retry`: a pass at once, back-off or not; a container in a crash loop is
-/// started anew.
+/// started again.
 ///
 /// # Errors
-/// 404 without such an object; 409 `paused` for what is not looked at before it is resumed; 409
+/// 404 without such an object; 409 `paused` for what is not reconciled before it is resumed; 409
 /// `not_leader` for a reconciler on a standby, which runs none.
 async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Answer<Retried>> {
     let leading = deps.leadership.leader().leading;
@@ -188,7 +190,7 @@ async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Answer
     }
 }
 
-/// Nothing that is paused is looked at, whoever asks for it.
+/// Nothing that is paused is reconciled, whoever asks for it.
 async fn unless_paused(deps: &Deps, scope: &Scope) -> Result<()> {
     let mut connection = deps.db.read().await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
@@ -221,7 +223,7 @@ async fn unless_paused(deps: &Deps, scope: &Scope) -> Result<()> {
     Err(ApiError::conflict("paused", message))
 }
 
-/// Nothing is written to have a reconciler look, but who asked for it is told.
+/// A reconciliation changes nothing in the database, but the audit trail records who requested it.
 async fn record(meta: &Meta, deps: &Deps, name: &str) -> Result<()> {
     let tx = meta.begin(deps).await?;
     Ok(tx.commit(About::object(RECONCILER, name)).await?)
@@ -239,7 +241,7 @@ async fn retry_object(
     if let Some(generation) = restarted {
         row.generation = generation;
     } else if !leading {
-        // The leader is elsewhere; a new generation is what it looks at without delay.
+        // The leader is elsewhere; a new generation makes it reconcile without delay.
         row.generation = object::bump(&mut tx, kind, &row.uid, None).await?;
     }
     tx.commit(About::object(kind, &row.name)).await?;
@@ -254,8 +256,8 @@ async fn retry_object(
     Ok(Answer::ok("reconciliation requested", retried))
 }
 
-/// A container that ends again and again waits by itself before its next start, whoever looks at it;
-/// only a restart begins the count anew, so for it a retry is one. Gives the generation that it made.
+/// A container that ends again and again waits by itself before its next start;
+/// only a restart resets the count, so for it a retry is one. Gives the generation that it made.
 async fn forgive_crashes(
     tx: &mut Tx,
     kind: Kind,
@@ -322,7 +324,7 @@ async fn reconcilers_paused(
     object::set_reconciler_paused(&mut tx, name, paused).await?;
     tx.commit(About::object(RECONCILER, name)).await?;
     if !paused {
-        // What was parked meanwhile is looked at without waiting for the resync.
+        // What was paused is reconciled without waiting for the resync.
         deps.reconcilers.wake((name != ALL).then_some(name));
     }
     Ok(None)

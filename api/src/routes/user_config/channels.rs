@@ -44,8 +44,10 @@ pub struct Which {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AgentChannel)]
 pub struct Channel {
+    /// Its name in files.
     #[schema(example = "dingtalk")]
     key: String,
+    /// Its display name.
     #[schema(example = "DingTalk")]
     label: String,
     /// Allowed by an administrator; others are not listed.

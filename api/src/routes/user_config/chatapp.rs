@@ -75,7 +75,7 @@ async fn read(
     let own = Own::read(&deps, &session.account, None).await?;
     let section = own.forms.channel(own.forms.chatapp())?;
     let id = stored(&own, section, CLIENT_ID);
-    // What the form calls secret is not told, whatever its name.
+    // What the form calls secret is not returned, whatever its name.
     let id = id.filter(|_| {
         section
             .field(CLIENT_ID)

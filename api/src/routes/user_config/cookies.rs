@@ -157,6 +157,7 @@ fn check_all(cookies: &[agent_config::Cookie]) -> Result<()> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CookiesOfDomain)]
 pub struct Stored {
+    /// A host name; with a leading dot its subdomains, too.
     #[schema(example = ".example.com")]
     domain: String,
     /// When they were last stored.

@@ -70,8 +70,10 @@ pub struct Which {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AgentField)]
 pub struct FormField {
+    /// Its name in requests.
     #[schema(example = "client_id")]
     key: String,
+    /// Its display name.
     #[schema(example = "Client ID")]
     label: String,
     /// `boolean`, `integer`, `number`, `text`, `password`, `select`, `string_list` or `json`.
@@ -122,6 +124,7 @@ pub struct FieldState {
     /// The channel it belongs to: two channels may have fields of the same name.
     #[schema(example = "dingtalk")]
     section: String,
+    /// The field itself.
     field: FormField,
     /// The value that is set; absent for a secret.
     #[serde(skip_serializing_if = "Option::is_none")]

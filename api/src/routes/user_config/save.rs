@@ -20,10 +20,10 @@ use crate::input::Meta;
 use crate::routes::params;
 use crate::wait::{self, Change, Converging};
 
-/// Most problems that one answer tells of.
+/// Most problems in one answer.
 const MOST_PROBLEMS: usize = 100;
 
-/// What shall change of one channel.
+/// What is to change of one channel.
 pub(super) struct Draft {
     /// Its name; `None` = the one behind the chat-app routes.
     pub(super) channel: Option<String>,
@@ -63,7 +63,7 @@ pub(super) async fn save_channel(
     let changes = section
         .check_values(&draft.values, &present_keys(section, &values))
         .map_err(refused)?;
-    let detail = told(section, &changes);
+    let detail = described(section, &changes);
     merge(&mut values, changes);
     let now = deps.clock.now();
     agent_config::set_channel_values(&mut tx, key, uid, &section.key, &values, now).await?;
@@ -100,7 +100,7 @@ fn merge(values: &mut BTreeMap<String, Value>, changes: FieldChanges) {
 }
 
 /// Names of fields only: a value may be a secret.
-fn told(section: &Section, changes: &FieldChanges) -> String {
+fn described(section: &Section, changes: &FieldChanges) -> String {
     let keys: Vec<&str> = changes.keys().map(String::as_str).collect();
     match &*keys {
         [] => format!("channel {}: nothing changed", section.key),

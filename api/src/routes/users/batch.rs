@@ -57,14 +57,18 @@ pub struct Names {
 #[derive(Serialize, ToSchema)]
 #[schema(as = BatchOutcome)]
 pub struct Outcome {
+    /// The name as it was given.
     #[schema(example = "alice")]
     username: String,
+    /// The user was created.
     success: bool,
     /// Returned only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     password: Option<String>,
+    /// Why not, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Why not, stable for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
 }
@@ -85,13 +89,16 @@ impl Outcome {
 /// The results.
 #[derive(Serialize, ToSchema)]
 pub struct BatchCreated {
+    /// One result per name, in the order given.
     results: Vec<Outcome>,
     /// The task of their containers; null when no user was created.
     task_id: Option<String>,
     /// How many were created.
     total: usize,
+    /// How far the task is.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<State>,
+    /// How many containers are in which state.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
 }
@@ -110,7 +117,7 @@ enum Candidate {
 /// created are one operation.
 ///
 /// # Errors
-/// 400 without names or with more than 500; what befalls one name is told in its result.
+/// 400 without names or with more than 500; what fails for one name is in its result.
 async fn batch_create(
     Superadmin(actor): Superadmin,
     input: Input<Names>,

@@ -66,6 +66,7 @@ async fn find(connection: &mut Connection, name: &UserName) -> Result<User> {
 /// Sessions of an account that were ended.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Ended {
+    /// The account's name.
     username: UserName,
     /// How many.
     ended: u64,

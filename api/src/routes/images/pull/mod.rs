@@ -164,17 +164,21 @@ async fn request(
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ImagePull)]
 pub struct Item {
+    /// The full reference.
     #[schema(example = "docker.io/sipeed/picoclaw:v1.2")]
     reference: String,
     /// Requested by an administrator; otherwise a container or a rollout needs it.
     wanted: bool,
     /// This process runs it; the following fields are known only then.
     running: bool,
+    /// Progress in percent.
     #[schema(minimum = 0, maximum = 100)]
     percent: Option<u8>,
+    /// Bytes pulled.
     bytes: Option<u64>,
     /// Total bytes, as far as known.
     bytes_total: Option<u64>,
+    /// When it began.
     started_at: Option<Timestamp>,
     /// Number of viewers.
     viewers: Option<usize>,
@@ -288,7 +292,7 @@ async fn cancel(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer
         return Err(ApiError::not_found(format!("pull of {reference}")));
     }
     let (expected, now) = (input.if_generation, deps.clock.now());
-    let change = control::call_off_pull(&mut tx, &reference, expected, now).await?;
+    let change = control::cancel_pull(&mut tx, &reference, expected, now).await?;
     tx.commit(change.about()).await?;
     let what = if leaves { "removal" } else { "pull" };
     let done = format!("the {what} of {reference} is cancelled");

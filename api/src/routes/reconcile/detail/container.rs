@@ -24,14 +24,17 @@ const MEBIBYTE: i64 = 1024 * 1024;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DesiredContainer, title = "container")]
 pub struct Desired {
-    /// Whether it is to run, all things considered.
+    /// Whether it is to run: that is desired, and its user is not disabled.
     running: bool,
+    /// The desired state as it was requested.
     desired: container::Desired,
     /// The user is disabled.
     disabled: bool,
+    /// Whether it is to run the adapter's debug command.
     debug: bool,
     /// Opaque; a new value requests a restart.
     restart_token: String,
+    /// The full reference of its image.
     image: String,
     /// The image's id on the engine, once it is known.
     image_id: Option<String>,
@@ -39,6 +42,7 @@ pub struct Desired {
     cpu_limit: f64,
     /// MiB; 0 = no limit.
     memory_limit_mb: i64,
+    /// The network that it is attached to.
     network: &'static str,
 }
 
@@ -74,18 +78,21 @@ pub struct Observed {
     live: Option<Live>,
 }
 
-/// What the engine reports, in the words of the desired state; all but the first two are null when there is
-/// no container.
+/// What the engine reports, in the fields of the desired state; all but the first two are null when
+/// there is no container.
 #[derive(Debug, Default, PartialEq, Serialize, ToSchema)]
 #[schema(as = ContainerNow)]
 struct Live {
+    /// It runs.
     running: bool,
     /// `none` when there is no container.
     #[schema(example = "running")]
     state: String,
     /// Name on the engine.
     container: Option<String>,
+    /// It runs the adapter's debug command.
     debug: Option<bool>,
+    /// Opaque; the restart that it was created for.
     restart_token: Option<String>,
     /// Cores; 0 = no limit.
     cpu_limit: Option<f64>,
@@ -93,6 +100,7 @@ struct Live {
     memory_limit_mb: Option<i64>,
     /// Its networks, separated by commas.
     network: Option<String>,
+    /// Exit code of its last exit; null while it runs.
     exit_code: Option<i64>,
     /// The engine's error when a start failed.
     error: Option<String>,

@@ -20,11 +20,13 @@ pub struct Desired {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ObservedEngine, title = "engine")]
 pub struct Observed {
+    /// The engine was reachable.
     available: bool,
     /// Its version, or why it cannot be used.
     engine: String,
     /// Addresses of the agent network.
     network_subnet: Option<String>,
+    /// The agent network; null when there is none.
     network: Option<Network>,
 }
 

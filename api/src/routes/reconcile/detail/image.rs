@@ -14,6 +14,7 @@ use crate::error::Result;
 pub struct Desired {
     /// The full reference, or the id of an image to be removed.
     image: String,
+    /// The desired state as it was requested.
     desired: DesiredImage,
     /// Opaque; a new value requests another pull.
     pull_token: String,

@@ -16,6 +16,7 @@ use crate::error::Result;
 pub struct Desired {
     /// The full reference of the new image.
     image: String,
+    /// The desired state as it was requested.
     desired: DesiredRollout,
     /// How many users may be under way at once.
     max_unavailable: u32,
@@ -35,8 +36,11 @@ pub struct Observed {
     image: String,
     /// What it was resolved to.
     image_id: Option<String>,
+    /// How far it is.
     phase: Phase,
+    /// What it is doing, or why it stopped, as a sentence.
     message: String,
+    /// When it ended.
     finished_at: Option<Timestamp>,
     /// How many users are in which state.
     users: BTreeMap<String, usize>,

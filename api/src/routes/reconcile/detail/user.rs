@@ -13,9 +13,11 @@ use crate::error::{ApiError, Result};
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DesiredUser, title = "user")]
 pub struct Desired {
+    /// What the account may do.
     role: Role,
+    /// Where the account comes from.
     source: Source,
-    /// Nobody can sign in.
+    /// The account is disabled: nobody can sign in with it.
     disabled: bool,
     /// Below the data directory.
     directory: String,
