@@ -11,8 +11,8 @@ use futures::stream::BoxStream;
 use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 pub use schema::live::{
-    ContainerDetails, ContainerState, DryRun, LiveNumbers, LocalImage, LogOptions, LookBy, Network,
-    NextLook, RegistryCredentials, Usage,
+    ContainerDetails, ContainerState, DryRun, LiveNumbers, LocalImage, LogOptions, Network,
+    NextReconciliation, RegistryCredentials, Trigger, Usage,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -143,7 +143,7 @@ pub trait Reconcilers: Send + Sync + 'static {
     /// A sentence that says why the object cannot be observed now.
     async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<DryRun>, String>;
     /// When an object is reconciled next; `None` on a standby, which does not know.
-    fn next_look(&self, reconciler: &str, key: &str) -> Option<NextLook>;
+    fn next_reconciliation(&self, reconciler: &str, key: &str) -> Option<NextReconciliation>;
     /// Asks for a pass over one object at once, back-off or not.
     fn retry(&self, reconciler: &str, key: &str);
     /// Asks one reconciler, or all, to reconcile everything at once.

@@ -33,8 +33,8 @@ use crate::input::{Input, Nothing};
 use crate::ports::{
     ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, DryRun, EngineHealth,
     EngineState, Health, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions,
-    LogStream, Network, NextLook, PartHealth, PortError, Pulls, Reconcilers, RegistryCredentials,
-    RegistryError, RegistryTags, Usage,
+    LogStream, Network, NextReconciliation, PartHealth, PortError, Pulls, Reconcilers,
+    RegistryCredentials, RegistryError, RegistryTags, Usage,
 };
 use crate::reply::Reply;
 use crate::route::{Access, Handle, Route};
@@ -161,7 +161,7 @@ impl Reconcilers for Nowhere {
         Ok(None)
     }
 
-    fn next_look(&self, _: &str, _: &str) -> Option<NextLook> {
+    fn next_reconciliation(&self, _: &str, _: &str) -> Option<NextReconciliation> {
         None
     }
 

@@ -144,9 +144,9 @@ pub struct DryRun {
     pub requeue_after_ms: Option<u64>,
 }
 
-/// What leads to the next look at an object.
+/// What leads to the next reconciliation of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LookBy {
+pub enum Trigger {
     /// A pass is under way, or about to begin.
     Now,
     /// The end of a back-off, or of a wait that the last pass asked for.
@@ -157,11 +157,11 @@ pub enum LookBy {
     Resume,
 }
 
-/// When an object is looked at next without anybody's doing.
+/// When an object is reconciled next without anybody's doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NextLook {
+pub struct NextReconciliation {
     /// What leads to it.
-    pub by: LookBy,
+    pub by: Trigger,
     /// When; `None` while nothing is planned.
     pub at: Option<Timestamp>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::ports::{
     ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, DryRun, EngineHealth,
     EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LocalImage,
-    LogOptions, LogStream, Network, NextLook, PortError, Pulls as PullsPort, Reconcilers,
+    LogOptions, LogStream, Network, NextReconciliation, PortError, Pulls as PullsPort, Reconcilers,
     RegistryCredentials, RegistryError, RegistryTags, Usage,
 };
 use async_trait::async_trait;
@@ -189,9 +189,9 @@ impl Reconcilers for Ports {
         handle.dry_run(key).await.map_err(|error| error.message)
     }
 
-    fn next_look(&self, reconciler: &str, key: &str) -> Option<NextLook> {
+    fn next_reconciliation(&self, reconciler: &str, key: &str) -> Option<NextReconciliation> {
         let handle = self.handles.iter().find(|h| h.name() == reconciler)?;
-        handle.next_look(key)
+        handle.next_reconciliation(key)
     }
 
     fn retry(&self, reconciler: &str, key: &str) {

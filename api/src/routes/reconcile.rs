@@ -195,7 +195,9 @@ impl Header {
         } else {
             row.paused.then_some(Paused::Object)
         };
-        let look = deps.reconcilers.next_look(&row.kind, row.uid.as_str());
+        let look = deps
+            .reconcilers
+            .next_reconciliation(&row.kind, row.uid.as_str());
         Self {
             guidance: Guidance::of(&row, paused, look),
             object: format!("{}/{}", row.kind, row.name),

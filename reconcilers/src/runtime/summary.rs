@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schema::condition::Reason;
 use schema::ids::Timestamp;
 pub use schema::live::DryRun;
-use schema::live::{LiveNumbers, NextLook};
+use schema::live::{LiveNumbers, NextReconciliation};
 use tokio::sync::watch;
 
 /// How one reconciler is. On a standby, which observes nothing, all numbers are zero.
@@ -54,8 +54,8 @@ pub trait ReconcilerHandle: Send + Sync {
     fn retry(&self, key: &str);
     /// When a failing key is tried again; `None` when it is not in back-off.
     fn next_attempt(&self, key: &str) -> Option<Timestamp>;
-    /// When an object is looked at next; `None` on a standby, which does not know.
-    fn next_look(&self, key: &str) -> Option<NextLook>;
+    /// When an object is reconciled next; `None` on a standby, which does not know.
+    fn next_reconciliation(&self, key: &str) -> Option<NextReconciliation>;
     /// Looks at once for changes of desired state, and begins a full pass.
     fn wake(&self);
 }

@@ -8,7 +8,7 @@ use schema::ids::ObjectRef;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ports::{DryRun, LeaderState, Leadership, LookBy, NextLook, Reconcilers};
+use crate::ports::{DryRun, LeaderState, Leadership, NextReconciliation, Reconcilers, Trigger};
 use crate::routes::test_support::{Fleet, fleet};
 use crate::testing::NOW;
 
@@ -63,9 +63,9 @@ impl Reconcilers for Asked {
         }))
     }
 
-    fn next_look(&self, _: &str, _: &str) -> Option<NextLook> {
-        (!self.standby).then_some(NextLook {
-            by: LookBy::Resync,
+    fn next_reconciliation(&self, _: &str, _: &str) -> Option<NextReconciliation> {
+        (!self.standby).then_some(NextReconciliation {
+            by: Trigger::Resync,
             at: Some(NOW),
         })
     }
