@@ -180,7 +180,7 @@ async fn ensure_adapter(tx: &mut Tx, wanted: String, now: Timestamp) -> Result<(
     }
 }
 
-/// What the audit trail tells of a preparation, if it changed anything.
+/// What the audit trail says of a preparation, if it changed anything.
 fn about(superadmin: bool, set: &[String]) -> Option<About> {
     let superadmin = superadmin.then(|| About::object(user::Role::Superadmin, FIRST_SUPERADMIN));
     if set.is_empty() {

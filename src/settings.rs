@@ -57,14 +57,14 @@ pub enum LogFormat {
     /// For people.
     #[default]
     Text,
-    /// For programs: one JSON object a line.
+    /// For programs: one JSON object per line.
     Json,
 }
 
 /// Settings for preparing a data directory.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InitArgs {
-    /// Set a key only if it is unset (repeatable)
+    /// Set a configuration key only if it is unset (repeatable)
     #[arg(
         long = "set",
         env = "AGENTYARD_SET",
@@ -83,7 +83,7 @@ pub struct ServeArgs {
     /// API address [default: 127.0.0.1:8080]
     #[arg(long, env = "AGENTYARD_LISTEN", value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Address of the agent listener: auto (gateway of the agent network, port 8081), an address, or off [default: auto]
+    /// Address at which agents reach the server: auto (gateway of the agent network, port 8081), an address, or off [default: auto]
     #[arg(long, env = "AGENTYARD_AGENT_LISTEN", value_name = "ADDRESS")]
     pub agent_listen: Option<AgentListen>,
     /// Path of the data directory on the engine's host [default: the data directory]

@@ -96,7 +96,7 @@ impl<T> Answer<T> {
         }
     }
 
-    /// The failure envelope, and fields that must be told all the same.
+    /// The failure envelope, and fields that are reported all the same.
     pub fn failed(error: &ApiError, fields: T) -> Self {
         Self {
             envelope: error.to_reply(),

@@ -23,7 +23,7 @@ use crate::settings::WebSettings;
 use crate::tag_cache::TagCache;
 use crate::watch::WatchHub;
 
-/// The service's version, as told by the health check.
+/// The service's version, as the health check reports it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What handlers and the dispatcher need from outside.
@@ -61,7 +61,7 @@ pub struct Dependencies {
     pub login_limit: LoginLimit,
     /// Bounds how many logs are followed at once.
     pub follows: FollowLimit,
-    /// Tells watchers what changes.
+    /// Reports changes to watchers.
     pub watch: WatchHub,
     /// Container logs.
     pub logs: Arc<dyn ContainerLogs>,

@@ -1,4 +1,4 @@
-//! What a request can fail with, and how that is told to the client.
+//! What a request can fail with, and how the client is informed.
 //!
 //! [`ApiError`] maps every cause to a status, a stable code for programs and a sentence for people.
 //! Details of server-side failures go to the log only, under the request id.
@@ -11,6 +11,7 @@ use schema::condition::Reason;
 use schema::error::DbError;
 pub use schema::error::chain;
 use schema::ids::Generation;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::reply::Reply;
@@ -18,7 +19,7 @@ use crate::reply::Reply;
 /// A source error of any layer below.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// How the observed failure of an object is told to whoever waited for it.
+/// How the observed failure of an object is reported to whoever waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureClass {
     /// The desired state can never hold as it is written: 422.
@@ -45,6 +46,9 @@ impl FailureClass {
         }
     }
 }
+
+/// What handlers return, and what they call.
+pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 /// Everything a request can fail with.
 #[derive(Debug, thiserror::Error)]
@@ -241,6 +245,44 @@ impl ApiError {
         }
     }
 
+    /// A conflict with the present state, or with another request.
+    pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Conflict {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// A request that is well-formed but refused.
+    pub fn unprocessable(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Unprocessable {
+            code,
+            message: message.into(),
+            extra: Map::new(),
+        }
+    }
+
+    /// The same for several reasons: the sentence names the first three of them, `problems` has all.
+    pub fn problems(
+        code: &'static str,
+        what: &str,
+        sentences: &[String],
+        problems: impl Serialize,
+    ) -> Self {
+        let mut message = what.to_owned();
+        for (at, sentence) in sentences.iter().take(3).enumerate() {
+            message += &format!("{} {sentence}", if at == 0 { ":" } else { ";" });
+        }
+        if let Some(more @ 1..) = sentences.len().checked_sub(3) {
+            message += &format!("; and {more} more");
+        }
+        Self::Unprocessable {
+            code,
+            message,
+            extra: Map::from_iter([("problems".to_owned(), json!(problems))]),
+        }
+    }
+
     /// A missing object, such as `user alice`.
     pub fn not_found(what: impl Into<String>) -> Self {
         Self::NotFound { what: what.into() }
@@ -248,150 +290,88 @@ impl ApiError {
 
     /// The HTTP status.
     pub fn status(&self) -> StatusCode {
-        match self {
-            Self::InvalidParameter { .. } | Self::InvalidBody(_) | Self::InvalidEncoding => {
-                StatusCode::BAD_REQUEST
-            }
-            Self::NotSignedIn | Self::BadCredentials | Self::WrongPassword => {
-                StatusCode::UNAUTHORIZED
-            }
-            Self::WrongRole(_)
-            | Self::CsrfInvalid(_)
-            | Self::ModeForbidden(_)
-            | Self::SuperadminClient
-            | Self::ChannelNotAllowed { .. } => StatusCode::FORBIDDEN,
-            Self::NoSuchRoute | Self::NotFound { .. } => StatusCode::NOT_FOUND,
-            Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
-            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::AlreadyExists { .. }
-            | Self::NameBeingRemoved
-            | Self::LastSuperadmin
-            | Self::NetworkInUse
-            | Self::ImageInUse { .. }
-            | Self::Conflict { .. } => StatusCode::CONFLICT,
-            Self::Stale { .. } => StatusCode::PRECONDITION_FAILED,
-            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Unprocessable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::TooManyAttempts { .. } | Self::TooManyStreams { .. } => {
-                StatusCode::TOO_MANY_REQUESTS
-            }
-            Self::Remote { .. } => StatusCode::BAD_GATEWAY,
-            Self::Busy { .. } | Self::TooManyWatchers { .. } | Self::EngineUnavailable => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
-            Self::ObjectFailed { class, .. } => class.status(),
-            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        }
+        self.verdict().0
     }
 
     /// The stable code for programs.
     pub fn code(&self) -> &str {
+        self.verdict().1
+    }
+
+    /// Status and code. Every variant is named, so that a new one decides both.
+    fn verdict(&self) -> (StatusCode, &str) {
+        use StatusCode as S;
         match self {
-            Self::InvalidParameter { .. } => "invalid_parameter",
-            Self::InvalidBody(_) => "invalid_body",
-            Self::InvalidEncoding => "invalid_encoding",
-            Self::NotSignedIn => "not_signed_in",
-            Self::BadCredentials => "bad_credentials",
-            Self::WrongPassword => "wrong_password",
-            Self::WrongRole(_) => "wrong_role",
-            Self::CsrfInvalid(_) => "csrf_invalid",
-            Self::ModeForbidden(_) => "mode_forbidden",
-            Self::SuperadminClient => "superadmin_client",
-            Self::ChannelNotAllowed { .. } => "channel_not_allowed",
-            Self::NoSuchRoute | Self::NotFound { .. } => "not_found",
-            Self::MethodNotAllowed { .. } => "method_not_allowed",
-            Self::RequestTimeout => "request_timeout",
-            Self::AlreadyExists { .. } => "already_exists",
-            Self::NameBeingRemoved => "name_being_removed",
-            Self::LastSuperadmin => "last_superadmin",
-            Self::NetworkInUse => "network_in_use",
-            Self::ImageInUse { .. } => "image_in_use",
-            Self::Conflict { code, .. } => code,
-            Self::Stale { .. } => "stale_generation",
-            Self::TooLarge { .. } => "too_large",
-            Self::UnsupportedMediaType(_) => "unsupported_media_type",
-            Self::Unprocessable { code, .. } => code,
-            Self::TooManyAttempts { .. } => "too_many_attempts",
-            Self::TooManyStreams { .. } => "too_many_streams",
-            Self::TooManyWatchers { .. } => "too_many_watchers",
-            Self::Remote { .. } => "remote_failed",
-            Self::Busy { .. } => "busy",
-            Self::EngineUnavailable => "engine_unavailable",
-            Self::ObjectFailed { code, .. } => code,
-            Self::Internal(_) => "internal",
+            Self::InvalidParameter { .. } => (S::BAD_REQUEST, "invalid_parameter"),
+            Self::InvalidBody(_) => (S::BAD_REQUEST, "invalid_body"),
+            Self::InvalidEncoding => (S::BAD_REQUEST, "invalid_encoding"),
+            Self::NotSignedIn => (S::UNAUTHORIZED, "not_signed_in"),
+            Self::BadCredentials => (S::UNAUTHORIZED, "bad_credentials"),
+            Self::WrongPassword => (S::UNAUTHORIZED, "wrong_password"),
+            Self::WrongRole(_) => (S::FORBIDDEN, "wrong_role"),
+            Self::CsrfInvalid(_) => (S::FORBIDDEN, "csrf_invalid"),
+            Self::ModeForbidden(_) => (S::FORBIDDEN, "mode_forbidden"),
+            Self::SuperadminClient => (S::FORBIDDEN, "superadmin_client"),
+            Self::ChannelNotAllowed { .. } => (S::FORBIDDEN, "channel_not_allowed"),
+            Self::NoSuchRoute | Self::NotFound { .. } => (S::NOT_FOUND, "not_found"),
+            Self::MethodNotAllowed { .. } => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
+            Self::RequestTimeout => (S::REQUEST_TIMEOUT, "request_timeout"),
+            Self::AlreadyExists { .. } => (S::CONFLICT, "already_exists"),
+            Self::NameBeingRemoved => (S::CONFLICT, "name_being_removed"),
+            Self::LastSuperadmin => (S::CONFLICT, "last_superadmin"),
+            Self::NetworkInUse => (S::CONFLICT, "network_in_use"),
+            Self::ImageInUse { .. } => (S::CONFLICT, "image_in_use"),
+            Self::Conflict { code, .. } => (S::CONFLICT, code),
+            Self::Stale { .. } => (S::PRECONDITION_FAILED, "stale_generation"),
+            Self::TooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "too_large"),
+            Self::UnsupportedMediaType(_) => (S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
+            Self::Unprocessable { code, .. } => (S::UNPROCESSABLE_ENTITY, code),
+            Self::TooManyAttempts { .. } => (S::TOO_MANY_REQUESTS, "too_many_attempts"),
+            Self::TooManyStreams { .. } => (S::TOO_MANY_REQUESTS, "too_many_streams"),
+            Self::TooManyWatchers { .. } => (S::SERVICE_UNAVAILABLE, "too_many_watchers"),
+            Self::Remote { .. } => (S::BAD_GATEWAY, "remote_failed"),
+            Self::Busy { .. } => (S::SERVICE_UNAVAILABLE, "busy"),
+            Self::EngineUnavailable => (S::SERVICE_UNAVAILABLE, "engine_unavailable"),
+            Self::ObjectFailed { class, code, .. } => (class.status(), code),
+            Self::Internal(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
         }
     }
 
     /// Fields of the answer besides `success`, `error` and `code`.
     fn extra(&self) -> Map<String, Value> {
-        let mut extra = Map::new();
-        match self {
+        let fields = match self {
             Self::InvalidParameter {
                 field: Some(field), ..
-            } => {
-                extra.insert("field".to_owned(), json!(field));
-            }
+            } => json!({ "field": field }),
             Self::Stale {
                 generation: Some(generation),
-            } => {
-                extra.insert("generation".to_owned(), json!(generation));
-            }
-            Self::TooLarge { limit } => {
-                extra.insert("limit".to_owned(), json!(limit));
-            }
-            Self::Unprocessable { extra: fields, .. } => extra.clone_from(fields),
+            } => json!({ "generation": generation }),
+            Self::TooLarge { limit } => json!({ "limit": limit }),
+            Self::Unprocessable { extra, .. } => return extra.clone(),
             Self::ImageInUse {
                 users,
                 alternatives,
                 ..
-            } => {
-                extra.insert("users".to_owned(), json!(users));
-                extra.insert("alternatives".to_owned(), json!(alternatives));
-            }
+            } => json!({ "users": users, "alternatives": alternatives }),
             Self::ObjectFailed {
                 object,
                 generation,
                 reason,
                 ..
-            } => {
-                extra.insert("reason".to_owned(), json!(reason));
-                extra.insert("remedy".to_owned(), json!(reason.remedy()));
-                extra.insert("state".to_owned(), json!("failed"));
-                extra.insert("object".to_owned(), json!(object));
-                extra.insert("generation".to_owned(), json!(generation));
-            }
-            Self::InvalidParameter { field: None, .. }
-            | Self::Stale { generation: None }
-            | Self::InvalidBody(_)
-            | Self::InvalidEncoding
-            | Self::NotSignedIn
-            | Self::BadCredentials
-            | Self::WrongPassword
-            | Self::WrongRole(_)
-            | Self::CsrfInvalid(_)
-            | Self::ModeForbidden(_)
-            | Self::SuperadminClient
-            | Self::ChannelNotAllowed { .. }
-            | Self::NoSuchRoute
-            | Self::NotFound { .. }
-            | Self::MethodNotAllowed { .. }
-            | Self::RequestTimeout
-            | Self::AlreadyExists { .. }
-            | Self::NameBeingRemoved
-            | Self::LastSuperadmin
-            | Self::NetworkInUse
-            | Self::Conflict { .. }
-            | Self::UnsupportedMediaType(_)
-            | Self::TooManyAttempts { .. }
-            | Self::TooManyStreams { .. }
-            | Self::TooManyWatchers { .. }
-            | Self::Remote { .. }
-            | Self::Busy { .. }
-            | Self::EngineUnavailable
-            | Self::Internal(_) => {}
+            } => json!({
+                "reason": reason,
+                "remedy": reason.remedy(),
+                "state": "failed",
+                "object": object,
+                "generation": generation,
+            }),
+            // Their sentence and code say everything.
+            _ => Value::Null,
+        };
+        match fields {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
         }
-        extra
     }
 
     /// The failure envelope, with the headers that belong to it.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use schema::ids::Uid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::tally::{Place, Tally};
 
 /// Most logs that one account may follow at once.
@@ -48,7 +48,7 @@ impl FollowLimit {
     /// # Errors
     /// 429 when the account follows [`PER_ACCOUNT`] logs already, 503 when [`IN_ALL`] are followed;
     /// both with `Retry-After`.
-    pub fn begin(&self, account: Option<&Uid>) -> Result<Following, ApiError> {
+    pub fn begin(&self, account: Option<&Uid>) -> Result<Following> {
         let permit = self.all.clone().try_acquire_owned();
         let permit = permit.map_err(|_| ApiError::Busy {
             retry_after: RETRY_AFTER,
@@ -71,7 +71,7 @@ impl FollowLimit {
 mod tests {
     use super::*;
 
-    fn status(result: &Result<Following, ApiError>) -> u16 {
+    fn status(result: &Result<Following>) -> u16 {
         result
             .as_ref()
             .map_or_else(|e| e.status().as_u16(), |_| 200)

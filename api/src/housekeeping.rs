@@ -21,11 +21,11 @@ use crate::settings;
 /// Time between two rounds.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// How long watchers can be told of a purged object, from when its removal was asked for. Whoever has
+/// How long a purged object is reported to watchers, from when its removal was asked for. Whoever has
 /// been away for longer must list again.
 const HISTORY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// How long tasks are told of; the newest of them are kept longer.
+/// How long tasks are listed; the newest of them are kept longer.
 const TASKS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Forgets what is too old, every hour until `shutdown`. Several replicas may do so at once.

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use warp::Reply as _;
 
-use crate::error::{ApiError, Cause};
+use crate::error::{ApiError, Cause, Result};
 
 /// The response type of the HTTP stack.
 pub(crate) type Response = warp::reply::Response;
@@ -38,7 +38,7 @@ impl Event {
     ///
     /// # Errors
     /// [`ApiError::Internal`] when the value has no JSON form.
-    pub fn json(value: &impl Serialize) -> Result<Self, ApiError> {
+    pub fn json(value: &impl Serialize) -> Result<Self> {
         Ok(Self {
             data: serde_json::to_string(value).map_err(ApiError::internal)?,
             ..Self::default()
@@ -84,7 +84,7 @@ enum Payload {
     Pieces(Pieces),
     Frames(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
     Empty,
-    /// The value could not be serialised; told when the response is built.
+    /// The value could not be serialised; reported when the response is built.
     Broken(serde_json::Error),
 }
 
@@ -228,7 +228,7 @@ impl Reply {
     }
 
     /// Builds the response. `shutdown` ends an event stream.
-    pub(crate) fn into_response(self, shutdown: &CancellationToken) -> Result<Response, ApiError> {
+    pub(crate) fn into_response(self, shutdown: &CancellationToken) -> Result<Response> {
         let mut response = match self.payload {
             Payload::Json(value) => {
                 let bytes = if self.pretty {

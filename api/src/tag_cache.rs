@@ -1,4 +1,4 @@
-//! Tags that registries have told lately: a page of the console asks more often than they change.
+//! Tags that registries have listed lately: a page of the console asks more often than they change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Default for TagCache {
 }
 
 impl TagCache {
-    /// What is known under `key`, or what `ask` tells, newest version first. Several who want to know at once ask once;
+    /// What is known under `key`, or what `ask` returns, newest version first. Several who want to know at once ask once;
     /// a failure is not remembered. With `refresh` what is known does not count.
     pub(crate) async fn get(
         &self,

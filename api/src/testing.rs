@@ -15,7 +15,7 @@ use schema::db::{Backend, Db};
 use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 use schema::secrets::MasterKey;
-use secrecy::{SecretSlice, SecretString};
+use secrecy::SecretSlice;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,14 +27,14 @@ use crate::auth::session::SessionClaims;
 use crate::auth::{Account, Authenticator, Role, Signer};
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Anyone, Api, Caller, OrdinaryUser, Session, Superadmin, Visitor};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
-    AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
-    EngineState, Health, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogQuery,
-    LogStream, NextLook, PartHealth, Plan, PortError, Pulls, Reconcilers, RegistryError,
-    RegistryTags, Usage,
+    ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, DryRun, EngineHealth,
+    EngineState, Health, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions,
+    LogStream, Network, NextReconciliation, PartHealth, PortError, Pulls, Reconcilers,
+    RegistryCredentials, RegistryError, RegistryTags, Usage,
 };
 use crate::reply::Reply;
 use crate::route::{Access, Handle, Route};
@@ -57,7 +57,7 @@ pub(crate) struct Accounts(pub(crate) BTreeMap<String, Role>);
 
 #[async_trait]
 impl Authenticator for Accounts {
-    async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>, ApiError> {
+    async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>> {
         let name = claims.username.as_str();
         if name == "broken" {
             return Err(ApiError::internal("the database is gone"));
@@ -75,7 +75,7 @@ struct Nowhere;
 
 #[async_trait]
 impl ContainerLogs for Nowhere {
-    async fn logs(&self, _: &Uid, _: LogQuery) -> Result<Option<LogStream>, PortError> {
+    async fn logs(&self, _: &Uid, _: LogOptions) -> Result<Option<LogStream>, PortError> {
         Ok(None)
     }
 }
@@ -116,7 +116,7 @@ impl RegistryTags for Nowhere {
     async fn tags(
         &self,
         _: &ImageReference,
-        _: Option<(String, SecretString)>,
+        _: Option<RegistryCredentials>,
         _: bool,
     ) -> Result<Vec<String>, RegistryError> {
         Ok(Vec::new())
@@ -131,7 +131,7 @@ impl EngineHealth for Nowhere {
         }
     }
 
-    fn network(&self) -> Option<AgentNetwork> {
+    fn network(&self) -> Option<Network> {
         None
     }
 }
@@ -157,11 +157,11 @@ impl Reconcilers for Nowhere {
         Vec::new()
     }
 
-    async fn dry_run(&self, _: &str, _: &str) -> Result<Option<Plan>, String> {
+    async fn dry_run(&self, _: &str, _: &str) -> Result<Option<DryRun>, String> {
         Ok(None)
     }
 
-    fn next_look(&self, _: &str, _: &str) -> Option<NextLook> {
+    fn next_reconciliation(&self, _: &str, _: &str) -> Option<NextReconciliation> {
         None
     }
 
@@ -302,6 +302,6 @@ fn answered<X>(route: Route, handler: impl Handle<X>) -> Route {
     }
 }
 
-async fn reached<C: Caller>(_: C, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+async fn reached<C: Caller>(_: C, _: Input<Nothing>, _: Deps) -> Result<Reply> {
     Ok(Reply::ok("reached"))
 }

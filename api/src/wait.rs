@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use schema::audit::About;
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Uid};
@@ -22,8 +23,8 @@ use utoipa::ToSchema;
 
 use crate::answer::Answer;
 use crate::deps::{Dependencies, Deps};
-use crate::error::{ApiError, FailureClass};
-use crate::explain::{Explained, explained};
+use crate::error::{ApiError, FailureClass, Result};
+use crate::explain::{Explained, explained_owned};
 
 /// How long an answer about one object is held back when the client says nothing.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -48,32 +49,34 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change of a user's container.
-    pub fn of_container(user: &User, generation: Generation) -> Self {
+    /// A change of the object of this kind, uid and name.
+    pub fn new(kind: Kind, uid: Uid, name: impl Into<String>, generation: Generation) -> Self {
         Self {
-            kind: Kind::Container,
-            uid: user.uid.clone(),
-            name: user.name.to_string(),
-            generation,
-        }
-    }
-
-    /// A change of what a user's agent is configured with.
-    pub fn of_config(user: &User, generation: Generation) -> Self {
-        Self {
-            kind: Kind::AgentConfig,
-            ..Self::of_container(user, generation)
-        }
-    }
-
-    /// A change of an image, by its reference or id.
-    pub fn of_image(uid: Uid, name: impl Into<String>, generation: Generation) -> Self {
-        Self {
-            kind: Kind::Image,
+            kind,
             uid,
             name: name.into(),
             generation,
         }
+    }
+
+    /// A change of one of a user's objects, which have the user's uid and name.
+    pub fn of_user(kind: Kind, user: &User, generation: Generation) -> Self {
+        Self::new(kind, user.uid.clone(), user.name.as_str(), generation)
+    }
+
+    /// A change of a user's container.
+    pub fn of_container(user: &User, generation: Generation) -> Self {
+        Self::of_user(Kind::Container, user, generation)
+    }
+
+    /// A change of what a user's agent is configured with.
+    pub fn of_config(user: &User, generation: Generation) -> Self {
+        Self::of_user(Kind::AgentConfig, user, generation)
+    }
+
+    /// What the audit trail says that it is about.
+    pub fn about(&self) -> About {
+        About::object(self.kind, &self.name)
     }
 
     /// The object as answers name it, such as `container/alice`.
@@ -99,6 +102,14 @@ pub enum State {
 pub struct Converging {
     /// How far it is.
     pub(crate) state: State,
+    #[serde(flatten)]
+    pub(crate) changed: Changed,
+}
+
+/// The object that was changed.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = ChangedObject)]
+pub struct Changed {
     /// What was changed.
     #[schema(example = "container/alice")]
     pub(crate) object: String,
@@ -213,7 +224,7 @@ where
 }
 
 /// Waits for one change and says how it went: 200 `converged` with the message given, 202 `pending`
-/// (at once while it is paused: somebody wants it so, which is no failure), or the failure that a person has to mend.
+/// (at once while it is paused: somebody wants it so, which is no failure), or the failure that needs manual action.
 ///
 /// # Errors
 /// [`ApiError::ObjectFailed`].
@@ -222,7 +233,7 @@ pub async fn answer(
     change: &Change,
     wait: Option<Duration>,
     done: impl Into<String>,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let settled = settle(deps, change, Until::Converged, wait).await;
     reply(change, settled, done, UNDER_WAY)
 }
@@ -237,7 +248,7 @@ pub async fn answer_all(
     changes: &[Change; 2],
     wait: Option<Duration>,
     done: impl Into<String>,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let (decides, settled) = settle_all(deps, changes, Until::Converged, wait).await;
     let about = match settled {
         Settled::Failed { .. } => &changes[decides],
@@ -255,18 +266,20 @@ pub fn reply(
     settled: Settled,
     done: impl Into<String>,
     under_way: impl Into<String>,
-) -> Result<Answer<Converging>, ApiError> {
-    let told = |state, conditions: Option<Vec<Condition>>| Converging {
+) -> Result<Answer<Converging>> {
+    let report = |state, conditions: Option<Vec<Condition>>| Converging {
         state,
-        object: change.object(),
-        generation: change.generation,
-        conditions: conditions.map(|conditions| explained(&conditions)),
+        changed: Changed {
+            object: change.object(),
+            generation: change.generation,
+            conditions: conditions.map(explained_owned),
+        },
     };
     let pending = |message: String, conditions| {
-        Answer::ok(message, told(State::Pending, Some(conditions))).status(StatusCode::ACCEPTED)
+        Answer::ok(message, report(State::Pending, Some(conditions))).status(StatusCode::ACCEPTED)
     };
     match settled {
-        Settled::Converged => Ok(Answer::ok(done, told(State::Converged, None))),
+        Settled::Converged => Ok(Answer::ok(done, report(State::Converged, None))),
         Settled::Pending(conditions) => Ok(pending(under_way.into(), conditions)),
         Settled::Paused(conditions) => {
             let message =
@@ -278,7 +291,7 @@ pub fn reply(
 }
 
 /// Says how far an operation is: 200 `converged`, 202 `pending`, or 200 `failed` when some of its
-/// objects need a person; which ones, its task tells.
+/// objects need manual action; its task names them.
 pub fn state_of(progress: Progress) -> (State, StatusCode) {
     let under_way = progress.total == 0 || progress.is_under_way();
     match (under_way, progress.failed) {
@@ -302,14 +315,14 @@ fn failure(change: &Change, reason: Reason, message: String) -> ApiError {
 /// How an answer about one object can fail because of it: status, code, and what to do.
 pub fn object_failures() -> impl Iterator<Item = (StatusCode, String, &'static str)> {
     let reasons = Reason::VARIANTS.iter().copied();
-    let told = reasons.filter(|reason| reason.needs_action() || *reason == Reason::Terminating);
-    told.map(|reason| {
+    let shown = reasons.filter(|reason| reason.needs_action() || *reason == Reason::Terminating);
+    shown.map(|reason| {
         let code = snake_case(reason.as_str());
         (class(reason).status(), code, reason.remedy())
     })
 }
 
-/// How the failure of an object is told in HTTP.
+/// How HTTP reports the failure of an object.
 fn class(reason: Reason) -> FailureClass {
     match reason {
         Reason::ImageMissing

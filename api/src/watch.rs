@@ -1,4 +1,4 @@
-//! Telling watchers what changed: one look at the database for all of them.
+//! Reports changes to watchers: one read of the database for all of them.
 //!
 //! While somebody watches, one task reads what has changed since its last look, writes each change
 //! down once, and hands it to all watchers, who share the bytes. It looks when a commit of this
@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{ApiError, chain};
+use crate::error::{ApiError, Result, chain};
 use crate::reply::Event;
 
 /// When whoever was turned away may try again.
@@ -37,7 +37,7 @@ pub struct Bounds {
     pub page: u16,
     /// Most batches that a watcher may be behind.
     pub backlog: usize,
-    /// However much changes, look no more often than this: what changes twice meanwhile is told once.
+    /// However much changes, read no more often than this: what changes twice meanwhile is reported once.
     pub gap: Duration,
     /// How often an idle stream says that it is there, and how far it is.
     pub keep_alive: Duration,
@@ -56,12 +56,12 @@ impl Default for Bounds {
 }
 
 /// What was seen in one look. Never empty.
-pub(crate) type Batch = Arc<[Told]>;
+pub(crate) type Batch = Arc<[Report]>;
 
-/// Something to tell watchers, ready to be sent.
+/// A change as it is reported, ready to be sent.
 #[derive(Debug)]
-pub(crate) struct Told {
-    /// Where whoever was told this has come to.
+pub(crate) struct Report {
+    /// The position of whoever has received this.
     pub(crate) at: Position,
     /// What changed; `None`: nobody knows, everything must be listed again.
     change: Option<Change>,
@@ -69,32 +69,32 @@ pub(crate) struct Told {
     pub(crate) frame: Bytes,
 }
 
-impl Told {
+impl Report {
     /// The news of one look, ready to be sent.
-    pub(crate) fn all(at: &Position, news: News) -> Result<(Vec<Self>, Position, bool), ApiError> {
+    pub(crate) fn all(at: &Position, news: News) -> Result<(Vec<Self>, Position, bool)> {
         match news {
             News::Resync(present) => {
-                let told = Self {
+                let reports = Self {
                     at: present.clone(),
                     change: None,
                     frame: position_event("resync", &present)?.to_frame(),
                 };
-                Ok((vec![told], present, false))
+                Ok((vec![reports], present, false))
             }
             News::Changes {
                 changes,
                 through,
                 more,
             } => {
-                let told = changes
+                let reports = changes
                     .into_iter()
                     .map(|change| Self::change(at.at(change.version), change));
-                Ok((told.collect::<Result<_, _>>()?, at.at(through), more))
+                Ok((reports.collect::<Result<_, _>>()?, at.at(through), more))
             }
         }
     }
 
-    fn change(at: Position, change: Change) -> Result<Self, ApiError> {
+    fn change(at: Position, change: Change) -> Result<Self> {
         let event = Event {
             id: Some(at.to_string()),
             ..Event::json(&change)?
@@ -111,7 +111,7 @@ impl Told {
         self.change.is_none()
     }
 
-    /// Whether somebody who watches these objects is to be told.
+    /// Whether it concerns somebody who watches these objects.
     pub(crate) fn concerns(&self, filter: &Filter) -> bool {
         self.change
             .as_ref()
@@ -119,8 +119,8 @@ impl Told {
     }
 }
 
-/// An event that tells a position: `open` or `resync`.
-pub(crate) fn position_event(name: &str, at: &Position) -> Result<Event, ApiError> {
+/// An event that has a position: `open` or `resync`.
+pub(crate) fn position_event(name: &str, at: &Position) -> Result<Event> {
     Ok(Event {
         name: Some(name.to_owned()),
         id: Some(at.to_string()),
@@ -128,11 +128,11 @@ pub(crate) fn position_event(name: &str, at: &Position) -> Result<Event, ApiErro
     })
 }
 
-/// Who watches, and from where on they are told.
+/// Who watches, and from where on changes are reported.
 #[derive(Debug, Default)]
 struct State {
     watchers: usize,
-    /// Everything after this is told. `None` until the first look after nobody watched.
+    /// Everything after this is reported. `None` until the first read after nobody watched.
     from: Option<Position>,
 }
 
@@ -146,7 +146,7 @@ struct Inner {
     dropped: AtomicU64,
 }
 
-/// Where watchers are told what changed. Clones share it.
+/// Where changes are reported to watchers. Clones share it.
 #[derive(Debug, Clone)]
 pub struct WatchHub(Arc<Inner>);
 
@@ -185,7 +185,7 @@ impl WatchHub {
         self.0.bounds
     }
 
-    /// Tells watchers what changes, until `shutdown`.
+    /// Reports changes to watchers, until `shutdown`.
     pub async fn run(self, db: Reader, shutdown: CancellationToken) {
         let _ = shutdown.run_until_cancelled(self.serve(&db)).await;
     }
@@ -199,11 +199,11 @@ impl WatchHub {
         }
     }
 
-    /// Begins to watch: everything that happens after the return is told.
+    /// Begins to watch: everything that happens after the return is reported.
     ///
     /// # Errors
     /// 503 with `Retry-After` when [`Bounds::watchers`] watch already, or when the database cannot be read.
-    pub(crate) async fn join(&self) -> Result<Watching, ApiError> {
+    pub(crate) async fn join(&self) -> Result<Watching> {
         let permit = self.0.permits.clone().try_acquire_owned();
         let permit = permit.map_err(|_| ApiError::TooManyWatchers {
             most: self.0.bounds.watchers,
@@ -258,21 +258,21 @@ impl WatchHub {
         }
     }
 
-    /// Tells everything that has happened since `at`, page by page.
-    async fn look(&self, db: &Reader, at: &mut Position) -> Result<(), ApiError> {
+    /// Reports everything that has happened since `at`, page by page.
+    async fn look(&self, db: &Reader, at: &mut Position) -> Result<()> {
         let page = self.0.bounds.page;
         loop {
             let mut connection = db.snapshot().await?;
             let news = change::after(&mut connection, at, &Filter::default(), page).await?;
             drop(connection);
             self.0.looks.fetch_add(1, Ordering::Relaxed);
-            let (told, through, more) = Told::all(at, news)?;
+            let (reports, through, more) = Report::all(at, news)?;
             *at = through;
             // Before it is sent: whoever joins in between finds it in the database.
             self.goes_on_from(at);
-            if !told.is_empty() {
+            if !reports.is_empty() {
                 // Nobody receives it if the last watcher has just left.
-                let _ = self.0.batches.send(told.into());
+                let _ = self.0.batches.send(reports.into());
             }
             if !more {
                 return Ok(());
@@ -300,7 +300,7 @@ impl WatchHub {
     }
 }
 
-async fn newest(db: &Reader) -> Result<Position, ApiError> {
+async fn newest(db: &Reader) -> Result<Position> {
     let mut connection = db.read().await?;
     Ok(change::position(&mut connection).await?)
 }
@@ -320,7 +320,7 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// What was seen next; `None` when this watcher is too far behind to be told everything.
+    /// What was seen next; `None` when this watcher is too far behind to receive everything.
     pub(crate) async fn next(&mut self) -> Option<Batch> {
         match self.batches.recv().await {
             Ok(batch) => Some(batch),

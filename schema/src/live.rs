@@ -2,10 +2,34 @@
 //!
 //! Drivers and the runtime give these types, the API shows them; neither sees the other.
 
+mod container;
+
+use std::collections::BTreeMap;
+
+use secrecy::SecretString;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ids::Timestamp;
+pub use container::{
+    Bind, Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_DEBUG,
+    LABEL_RESTART_TOKEN, LogLimits,
+};
+
+use crate::condition::{Condition, ConditionStatus, ConditionType, Reason};
+use crate::ids::{Generation, Timestamp};
+
+/// Which part of a container's log to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogOptions {
+    /// Only the last so many lines; `None` for all.
+    pub tail: Option<u32>,
+    /// Only lines from this moment on.
+    pub since: Option<Timestamp>,
+    /// Keep the stream open for new lines.
+    pub follow: bool,
+    /// Prefix each line with its time.
+    pub timestamps: bool,
+}
 
 /// One sample of a container's resource use.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
@@ -40,9 +64,89 @@ pub struct LocalImage {
     pub created_at: Timestamp,
 }
 
-/// What leads to the next look at an object.
+/// A user name and password for a registry.
+#[derive(Debug, Clone)]
+pub struct RegistryCredentials {
+    /// User name.
+    pub username: String,
+    /// Password or token.
+    pub password: SecretString,
+}
+
+/// A network as the engine describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = AgentNetwork)]
+pub struct Network {
+    /// The engine's id.
+    #[serde(skip)]
+    pub id: String,
+    /// Its name.
+    #[schema(example = "agentyard")]
+    pub name: String,
+    /// Its driver, normally `bridge`.
+    #[schema(example = "bridge")]
+    pub driver: String,
+    /// Subnet of the first address pool.
+    #[schema(example = "10.88.0.0/16")]
+    pub subnet: Option<String>,
+    /// Gateway of the first address pool: the host's address in it.
+    #[schema(example = "10.88.0.1")]
+    pub gateway: Option<String>,
+    /// Whether containers on it can reach each other.
+    pub inter_container_traffic: bool,
+    /// All labels.
+    #[serde(skip)]
+    pub labels: BTreeMap<String, String>,
+    /// Ids of attached (running) containers.
+    #[serde(skip)]
+    pub containers: Vec<String>,
+}
+
+/// A condition that a reconciliation would set. It has no time yet.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct PlannedCondition {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: ConditionType,
+    /// The status it would have.
+    pub status: ConditionStatus,
+    /// Why, stable for programs.
+    pub reason: Reason,
+    /// Why, as a sentence.
+    pub message: String,
+    /// How to fix it; empty when there is nothing to do.
+    pub remedy: &'static str,
+}
+
+impl From<Condition> for PlannedCondition {
+    fn from(condition: Condition) -> Self {
+        Self {
+            kind: condition.kind,
+            status: condition.status,
+            reason: condition.reason,
+            message: condition.message,
+            remedy: condition.reason.remedy(),
+        }
+    }
+}
+
+/// What the next reconciliation of an object would do.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = Plan)]
+pub struct DryRun {
+    /// The generation of the desired state that was read.
+    pub generation: Generation,
+    /// The steps.
+    pub actions: Vec<String>,
+    /// The conditions that it would set.
+    pub conditions: Vec<PlannedCondition>,
+    /// After how many milliseconds it would reconcile again; null: at the resync.
+    pub requeue_after_ms: Option<u64>,
+}
+
+/// What leads to the next reconciliation of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LookBy {
+pub enum Trigger {
     /// A pass is under way, or about to begin.
     Now,
     /// The end of a back-off, or of a wait that the last pass asked for.
@@ -53,11 +157,11 @@ pub enum LookBy {
     Resume,
 }
 
-/// When an object is looked at next without anybody's doing.
+/// When an object is reconciled next without anybody's doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NextLook {
+pub struct NextReconciliation {
     /// What leads to it.
-    pub by: LookBy,
+    pub by: Trigger,
     /// When; `None` while nothing is planned.
     pub at: Option<Timestamp>,
 }

@@ -18,6 +18,9 @@ impl Db {
     }
 }
 
+/// What functions that only read take: any connection, in a transaction or not.
+pub type Connection = sqlx::AnyConnection;
+
 /// A connection whose reads all see one state.
 pub type Snapshot = Transaction<'static, Any>;
 

@@ -14,7 +14,7 @@ use zip::write::SimpleFileOptions;
 use super::output::cell::cleaned;
 use super::output::screen;
 use super::server::Server;
-use super::{Failure, failed};
+use super::{Result, failed};
 
 const RULES: &str = "/api/admin/migration-rules";
 /// Adapter packages.
@@ -48,7 +48,7 @@ pub struct UploadArgs {
 ///
 /// # Errors
 /// When no server answers, or it refuses.
-pub async fn adapter(server: &Server, command: AdapterCommand) -> Result<(), Failure> {
+pub async fn adapter(server: &Server, command: AdapterCommand) -> Result {
     match command {
         AdapterCommand::Show => show(server).await,
         AdapterCommand::Upload(args) => upload(server, &args.package).await,
@@ -57,7 +57,7 @@ pub async fn adapter(server: &Server, command: AdapterCommand) -> Result<(), Fai
     }
 }
 
-async fn show(server: &Server) -> Result<(), Failure> {
+async fn show(server: &Server) -> Result {
     let answer = server.get(RULES).await?;
     let kept = server.get("/api/admin/adapters").await?;
     let rules = &answer["rules"];
@@ -91,13 +91,13 @@ async fn show(server: &Server) -> Result<(), Failure> {
     screen::print(&text)
 }
 
-async fn post(server: &Server, what: &str) -> Result<(), Failure> {
+async fn post(server: &Server, what: &str) -> Result {
     let path = format!("{RULES}/{what}");
     let answer = server.post(&path, &json!({})).await?;
     screen::print(&format!("{}\n", cleaned(&answer, "message")))
 }
 
-async fn upload(server: &Server, package: &Path) -> Result<(), Failure> {
+async fn upload(server: &Server, package: &Path) -> Result {
     let path = package.to_owned();
     let read = tokio::task::spawn_blocking(move || read(&path)).await;
     let zip = read.map_err(failed)??;
@@ -110,7 +110,7 @@ async fn upload(server: &Server, package: &Path) -> Result<(), Failure> {
 
 /// The zip, or the folder as one. A folder is checked here already: what lies in it beside a package would be left
 /// out in silence otherwise.
-fn read(package: &Path) -> Result<Vec<u8>, Failure> {
+fn read(package: &Path) -> Result<Vec<u8>> {
     if !package.is_dir() {
         return std::fs::read(package)
             .map_err(|error| failed(format!("cannot read {}: {error}", package.display())));

@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 
 use super::output::cell::{at, text};
 use super::server::Server;
-use super::{Failure, failed};
+use super::{Failure, Result, failed};
 
 /// No answer of the administration API is larger.
 const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
@@ -22,7 +22,7 @@ impl Server {
     ///
     /// # Errors
     /// When that cannot be found out.
-    pub async fn runs(&self) -> Result<bool, Failure> {
+    pub async fn runs(&self) -> Result<bool> {
         match UnixStream::connect(&self.socket).await {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(self.denied()),
@@ -41,7 +41,7 @@ impl Server {
     ///
     /// # Errors
     /// When no server answers, or it refuses.
-    pub async fn get(&self, path: &str) -> Result<Value, Failure> {
+    pub async fn get(&self, path: &str) -> Result<Value> {
         self.json(self.request(Method::GET, path)).await
     }
 
@@ -49,7 +49,7 @@ impl Server {
     ///
     /// # Errors
     /// When no server answers, or it refuses.
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value> {
         self.json(self.request(Method::POST, path).json(body)).await
     }
 
@@ -57,7 +57,7 @@ impl Server {
     ///
     /// # Errors
     /// When no server answers, or it refuses.
-    pub async fn json(&self, request: RequestBuilder) -> Result<Value, Failure> {
+    pub async fn json(&self, request: RequestBuilder) -> Result<Value> {
         let (status, text) = self.send(request).await?;
         judge(status, &text)
     }
@@ -66,7 +66,7 @@ impl Server {
     ///
     /// # Errors
     /// When it breaks off, or the server refused.
-    pub async fn read(&self, answer: Response) -> Result<Value, Failure> {
+    pub async fn read(&self, answer: Response) -> Result<Value> {
         let status = answer.status().as_u16();
         judge(status, &self.text(answer).await?)
     }
@@ -75,7 +75,7 @@ impl Server {
     ///
     /// # Errors
     /// When no server answers in time.
-    pub async fn send(&self, request: RequestBuilder) -> Result<(u16, String), Failure> {
+    pub async fn send(&self, request: RequestBuilder) -> Result<(u16, String)> {
         let answer = self.open(request.timeout(ANSWER_TIME)).await?;
         let status = answer.status().as_u16();
         Ok((status, self.text(answer).await?))
@@ -85,7 +85,7 @@ impl Server {
     ///
     /// # Errors
     /// When no server answers.
-    pub async fn open(&self, request: RequestBuilder) -> Result<Response, Failure> {
+    pub async fn open(&self, request: RequestBuilder) -> Result<Response> {
         request.send().await.map_err(|error| self.gone(&error))
     }
 
@@ -93,7 +93,7 @@ impl Server {
     ///
     /// # Errors
     /// When it breaks off, does not come in time, or is larger than any answer may be.
-    async fn text(&self, mut answer: Response) -> Result<String, Failure> {
+    async fn text(&self, mut answer: Response) -> Result<String> {
         let mut text = Vec::new();
         while let Some(bytes) = self.chunk(&mut answer).await? {
             text.extend_from_slice(bytes.as_ref());
@@ -109,10 +109,7 @@ impl Server {
     ///
     /// # Errors
     /// When it breaks off, or does not come in time.
-    pub async fn chunk(
-        &self,
-        answer: &mut Response,
-    ) -> Result<Option<impl AsRef<[u8]> + use<>>, Failure> {
+    pub async fn chunk(&self, answer: &mut Response) -> Result<Option<impl AsRef<[u8]> + use<>>> {
         answer
             .chunk()
             .await
@@ -163,7 +160,7 @@ fn root(error: &reqwest::Error) -> &(dyn Error + 'static) {
 ///
 /// # Errors
 /// When the server refused, or did not answer in JSON.
-fn judge(status: u16, body: &str) -> Result<Value, Failure> {
+fn judge(status: u16, body: &str) -> Result<Value> {
     let value: Value = serde_json::from_str(body)
         .map_err(|_| Failure::Failed(format!("the server answered {status} without JSON")))?;
     match status {

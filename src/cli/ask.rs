@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::server::Server;
 use super::{
-    Failure, adapter, audit, config, describe, diff, events, get, image, kinds, rollout, status,
+    Result, adapter, audit, config, describe, diff, events, get, image, kinds, rollout, status,
     switches, wait,
 };
 
@@ -51,7 +51,7 @@ pub enum Ask {
     Pause(switches::SwitchArgs),
     /// Resume reconciliation
     #[command(
-        after_help = "Examples:\n  agentyard resume container/alice\n  agentyard resume --all"
+        after_help = "Objects and reconcilers that were paused one by one stay paused with --all.\n\nExamples:\n  agentyard resume container/alice\n  agentyard resume --all"
     )]
     Resume(switches::SwitchArgs),
     /// Recreate containers; also retries a failed replacement
@@ -71,7 +71,7 @@ pub enum Ask {
     /// Show, upload, refresh and roll back the adapter package
     #[command(subcommand)]
     Adapter(adapter::AdapterCommand),
-    /// Read and verify the audit log
+    /// Read and verify the audit trail
     #[command(subcommand)]
     Audit(audit::AuditCommand),
 }
@@ -90,7 +90,7 @@ impl Ask {
     ///
     /// # Errors
     /// When no server answers, it refuses, or the answer is a failure.
-    pub async fn run(self, server: &Server) -> Result<(), Failure> {
+    pub async fn run(self, server: &Server) -> Result {
         match self {
             Self::Status => status::status(server).await,
             Self::Get(args) => get::get(server, args).await,

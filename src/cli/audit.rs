@@ -4,14 +4,14 @@ use clap::Subcommand;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use super::Failure;
 use super::kinds::AUDIT;
 use super::output::cell::{at, number, text};
 use super::output::screen;
 use super::pages::{ListArgs, Pages, not_known};
 use super::server::Server;
+use super::{Failure, Result};
 
-/// The audit log.
+/// The audit trail.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
     /// List entries, newest first
@@ -20,7 +20,7 @@ pub enum AuditCommand {
     )]
     List(ListArgs),
     /// Verify the hash chain; exits 1 if an entry was changed or removed
-    #[command(after_help = "Examples:\n  agentyard audit verify || echo 'the log was changed'")]
+    #[command(after_help = "Examples:\n  agentyard audit verify || echo 'the trail was changed'")]
     Verify,
     /// Print all entries as JSON Lines, with their hashes
     #[command(after_help = "Examples:\n  agentyard audit export > audit.jsonl")]
@@ -30,8 +30,8 @@ pub enum AuditCommand {
 /// Lists, verifies or exports.
 ///
 /// # Errors
-/// When no server answers, or the log is broken.
-pub async fn audit(server: &Server, command: AuditCommand) -> Result<(), Failure> {
+/// When no server answers, or the trail is broken.
+pub async fn audit(server: &Server, command: AuditCommand) -> Result {
     match command {
         AuditCommand::List(args) => list(server, args).await,
         AuditCommand::Verify => verify(server).await,
@@ -39,46 +39,46 @@ pub async fn audit(server: &Server, command: AuditCommand) -> Result<(), Failure
     }
 }
 
-async fn list(server: &Server, args: ListArgs) -> Result<(), Failure> {
+async fn list(server: &Server, args: ListArgs) -> Result {
     let pages = Pages::new(server, &AUDIT, &args.search);
     pages.print(args.output, |_| {}).await
 }
 
-async fn verify(server: &Server) -> Result<(), Failure> {
+async fn verify(server: &Server) -> Result {
     // However long it takes: all of it is read.
     let path = "/api/admin/audit/verify";
     let answer = server.open(server.request(Method::GET, path)).await?;
     let answer = server.read(answer).await;
-    let answer = answer.map_err(|failure| not_known(failure, "audit log"))?;
+    let answer = answer.map_err(|failure| not_known(failure, "audit trail"))?;
     let entries = number(&answer, "entries");
     match at(&answer, "valid").as_bool() {
         Some(true) => {
             let noun = if entries == 1 { "entry" } else { "entries" };
-            screen::print(&format!("the audit log is intact: {entries} {noun}\n"))
+            screen::print(&format!("the audit trail is intact: {entries} {noun}\n"))
         }
         Some(false) => Err(Failure::Failed(broken(&answer))),
         None => Err(Failure::Failed(
-            "the server's answer does not say whether the log is valid".to_owned(),
+            "the server's answer does not say whether the trail is valid".to_owned(),
         )),
     }
 }
 
 fn broken(answer: &Value) -> String {
     format!(
-        "the audit log is broken: {} (seq {}); compare it with an export or a backup, and find out who can write to the database",
+        "the audit trail is broken: {} (seq {}); compare it with an export or a backup, and find out who can write to the database",
         text(answer, "problem.message"),
         text(answer, "problem.seq")
     )
 }
 
-async fn export(server: &Server) -> Result<(), Failure> {
+async fn export(server: &Server) -> Result {
     let path = "/api/admin/audit/export";
     let mut answer = server.open(server.request(Method::GET, path)).await?;
     if answer.status() != StatusCode::OK {
         let answer = server.read(answer).await;
         return answer
             .map(drop)
-            .map_err(|failure| not_known(failure, "audit log"));
+            .map_err(|failure| not_known(failure, "audit trail"));
     }
     while let Some(bytes) = server.chunk(&mut answer).await? {
         screen::print_raw(bytes.as_ref())?;
@@ -97,7 +97,7 @@ mod tests {
         let answer = json!({"valid": false, "entries": 9,
             "problem": {"seq": 7, "message": "entry 7 was changed"}});
         assert!(
-            broken(&answer).starts_with("the audit log is broken: entry 7 was changed (seq 7)")
+            broken(&answer).starts_with("the audit trail is broken: entry 7 was changed (seq 7)")
         );
     }
 }

@@ -5,7 +5,6 @@ use clap::Args;
 use futures::StreamExt;
 use serde_json::Value;
 
-use super::Failure;
 use super::admin::escaped;
 use super::compare::{NextPass, Pair, is_behind, pairs};
 use super::kinds::OBJECTS;
@@ -15,6 +14,7 @@ use super::output::screen;
 use super::pages::{self, Pages};
 use super::server::Server;
 use super::target::{Object, Thing};
+use super::{Failure, Result};
 
 /// Dry runs at once: each observes the world.
 const AT_ONCE: usize = 4;
@@ -22,7 +22,7 @@ const AT_ONCE: usize = 4;
 /// Of what.
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// Objects, such as container/alice [default: all not ready]
+    /// Objects, such as container/alice [default: all that are not ready]
     #[arg(value_name = "KIND/NAME")]
     objects: Vec<Object>,
 }
@@ -31,7 +31,7 @@ pub struct DiffArgs {
 ///
 /// # Errors
 /// [`Failure::Different`] when there are any; when no server answers, or there is no such object.
-pub async fn diff(server: &Server, args: DiffArgs) -> Result<(), Failure> {
+pub async fn diff(server: &Server, args: DiffArgs) -> Result {
     let mut differ = false;
     if args.objects.is_empty() {
         let mut pages = Pages::new(server, &OBJECTS, "");
@@ -59,7 +59,7 @@ pub async fn diff(server: &Server, args: DiffArgs) -> Result<(), Failure> {
 }
 
 /// One object in full. The server observes the world for it.
-async fn object(server: &Server, address: String) -> Result<Value, Failure> {
+async fn object(server: &Server, address: String) -> Result<Value> {
     let (kind, name) = address.split_once('/').unwrap_or((&address, ""));
     let (kind, name) = (escaped(kind), escaped(name));
     let path = format!("/api/admin/reconcile/objects/{kind}/{name}");
@@ -70,7 +70,7 @@ async fn object(server: &Server, address: String) -> Result<Value, Failure> {
 ///
 /// # Errors
 /// When no server answers, or there is no such object.
-pub async fn named(server: &Server, thing: &Thing) -> Result<Value, Failure> {
+pub async fn named(server: &Server, thing: &Thing) -> Result<Value> {
     match object(server, thing.to_string()).await {
         Err(Failure::NotFound(_)) => Err(pages::missing(server, thing.kind, &thing.name).await),
         answer => answer,
@@ -83,7 +83,7 @@ fn is_suspect(header: &Value) -> bool {
         || !at(header, "deleted_at").is_null()
 }
 
-fn print(object: &Value) -> Result<bool, Failure> {
+fn print(object: &Value) -> Result<bool> {
     let text = render(object);
     screen::print(&text)?;
     Ok(!text.is_empty())

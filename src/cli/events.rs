@@ -9,7 +9,6 @@ use schema::ids::Timestamp;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::Failure;
 use super::admin::escaped;
 use super::kinds::EVENTS;
 use super::output::cell::number;
@@ -19,6 +18,7 @@ use super::output::{OutputArgs, screen};
 use super::server::Server;
 use super::target::{Object, duration};
 use super::watch::Watch;
+use super::{Failure, Result};
 
 /// Most that the server gives at once.
 const MOST: u16 = 1000;
@@ -37,7 +37,7 @@ pub struct EventsArgs {
     /// This object's events, even if it is deleted
     #[arg(long, value_name = "KIND/NAME")]
     object: Option<Object>,
-    /// Newer than, such as 15m or 2h
+    /// Only events newer than this, such as 15m or 2h
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     since: Option<Duration>,
     /// Show the newest N
@@ -67,7 +67,7 @@ impl EventsArgs {
 ///
 /// # Errors
 /// When no server answers, or it refuses.
-pub async fn events(server: &Server, args: EventsArgs) -> Result<(), Failure> {
+pub async fn events(server: &Server, args: EventsArgs) -> Result {
     let mut query = Query {
         object: args.object.map(|object| object.to_string()),
         since: args.since.map(|ago| SystemClock.now().minus(ago)),
@@ -129,7 +129,7 @@ impl Query {
     }
 
     /// The newest, oldest first, as a log is read; with the id to watch from.
-    async fn newest(&self, server: &Server) -> Result<(Vec<Value>, Option<String>), Failure> {
+    async fn newest(&self, server: &Server) -> Result<(Vec<Value>, Option<String>)> {
         let path = self.path(&format!("limit={}", self.limit));
         let mut body = server.get(&path).await?;
         let id = body["watch_id"].as_str().map(str::to_owned);
@@ -139,7 +139,7 @@ impl Query {
     }
 
     /// All of them, oldest first.
-    async fn all(&self, server: &Server) -> Result<Vec<Value>, Failure> {
+    async fn all(&self, server: &Server) -> Result<Vec<Value>> {
         let read = read_pages(async |page| {
             let path = self.path(&format!("page={page}&page_size={PAGE_SIZE}"));
             server.get(&path).await
@@ -155,7 +155,7 @@ impl Query {
     }
 }
 
-fn listed(body: &mut Value) -> Result<Vec<Value>, Failure> {
+fn listed(body: &mut Value) -> Result<Vec<Value>> {
     match body.get_mut("events").map(Value::take) {
         Some(Value::Array(events)) => Ok(events),
         _ => Err(Failure::Failed(
@@ -166,9 +166,7 @@ fn listed(body: &mut Value) -> Result<Vec<Value>, Failure> {
 
 /// Reads page by page; gives the events, oldest first, and whether these are all. What happens
 /// meanwhile pushes events to later pages, never to earlier ones, so that one may come twice.
-async fn read_pages(
-    mut ask: impl AsyncFnMut(u64) -> Result<Value, Failure>,
-) -> Result<(Vec<Value>, bool), Failure> {
+async fn read_pages(mut ask: impl AsyncFnMut(u64) -> Result<Value>) -> Result<(Vec<Value>, bool)> {
     let mut events = Vec::new();
     let mut ids = HashSet::new();
     for page in 1..=MOST_PAGES {

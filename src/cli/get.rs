@@ -14,7 +14,7 @@ use super::pages::{self, Pages};
 use super::server::Server;
 use super::target::Thing;
 use super::watch::{Change, Watch};
-use super::{Failure, events};
+use super::{Failure, Result, events};
 
 /// What to list.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub struct GetArgs {
 ///
 /// # Errors
 /// When no server answers, or there is nothing of that name.
-pub async fn get(server: &Server, args: GetArgs) -> Result<(), Failure> {
+pub async fn get(server: &Server, args: GetArgs) -> Result {
     let what = args.what.as_str();
     let (kind, mut names) = if what.contains('/') {
         let Thing { kind, name } = what.parse().map_err(Failure::Usage)?;
@@ -78,7 +78,7 @@ pub async fn get(server: &Server, args: GetArgs) -> Result<(), Failure> {
 }
 
 /// A further name may be written as `kind/name`, as `-o name` prints it.
-fn plain_name(kind: &'static KindInfo, name: String) -> Result<String, Failure> {
+fn plain_name(kind: &'static KindInfo, name: String) -> Result<String> {
     let Some((prefix, rest)) = name.split_once('/') else {
         return Ok(name);
     };
@@ -107,7 +107,7 @@ struct Get<'a> {
 
 impl Get<'_> {
     /// Prints everything, and gives the id to watch from.
-    async fn list(&mut self) -> Result<Option<String>, Failure> {
+    async fn list(&mut self) -> Result<Option<String>> {
         let mut gone: Vec<String> = self.shown.keys().cloned().collect();
         let watch_id = if self.names.is_empty() {
             let mut pages = Pages::new(self.server, self.kind, &self.search);
@@ -145,7 +145,7 @@ impl Get<'_> {
     }
 
     /// Prints what is new or has changed.
-    fn print(&mut self, items: &[Value]) -> Result<(), Failure> {
+    fn print(&mut self, items: &[Value]) -> Result {
         if !self.watch {
             return self.printer.print(items);
         }
@@ -160,14 +160,14 @@ impl Get<'_> {
         self.printer.print(&changed)
     }
 
-    fn print_gone(&mut self, name: &str) -> Result<(), Failure> {
+    fn print_gone(&mut self, name: &str) -> Result {
         if self.shown.remove(name).is_none() {
             return Ok(());
         }
         self.printer.print(&[self.kind.tombstone(name)])
     }
 
-    async fn follow(mut self, watch_id: Option<String>) -> Result<(), Failure> {
+    async fn follow(mut self, watch_id: Option<String>) -> Result {
         let watch = Watch::since(self.server, watch_id);
         let mut watch = match self.kind.watched[..] {
             [] => Watch::polling(self.server),
@@ -206,7 +206,7 @@ impl Get<'_> {
         (watched && named && found).then(|| own.to_owned())
     }
 
-    async fn refresh(&mut self, name: &str) -> Result<(), Failure> {
+    async fn refresh(&mut self, name: &str) -> Result {
         match pages::find(self.server, self.kind, name).await?.0 {
             Some(item) => self.print(std::slice::from_ref(&item)),
             None => self.print_gone(name),

@@ -8,7 +8,7 @@ use reconcilers::runtime::leader::Leadership;
 use schema::clock::SystemClock;
 use schema::db::Backend;
 
-use super::Failure;
+use super::{Failure, Result};
 use crate::prepare;
 use crate::settings::Settings;
 
@@ -16,7 +16,7 @@ use crate::settings::Settings;
 ///
 /// # Errors
 /// When it cannot be prepared.
-pub async fn init(settings: Settings) -> Result<(), Failure> {
+pub async fn init(settings: Settings) -> Result {
     prepare::data_dir(&settings)?;
     let _lock = lock(&settings)?;
     let prepared = prepare::prepare(&settings).await?;
@@ -41,7 +41,7 @@ pub struct Lock {
 ///
 /// # Errors
 /// When one does.
-pub fn lock(settings: &Settings) -> Result<Option<Lock>, Failure> {
+pub fn lock(settings: &Settings) -> Result<Option<Lock>> {
     let Backend::Sqlite(path) = &settings.database else {
         return Ok(None);
     };

@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use super::output::screen;
-use super::{Cli, Failure};
+use super::{Cli, Failure, Result};
 
 /// For which shell.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub struct CompletionsArgs {
 ///
 /// # Errors
 /// When the output cannot be written.
-pub fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+pub fn completions(args: &CompletionsArgs) -> Result {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "agentyard", &mut text);
     screen::print_raw(&text)
@@ -46,7 +46,7 @@ fn make_dir(dir: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// When they cannot be written.
-pub fn man(args: &ManArgs) -> Result<(), Failure> {
+pub fn man(args: &ManArgs) -> Result {
     let failed =
         |error: std::io::Error| Failure::Failed(format!("cannot write the manual page: {error}"));
     if let Some(dir) = &args.dir {

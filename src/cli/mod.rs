@@ -41,7 +41,7 @@ use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings, SettingsError};
 const EXIT_CODES: &str = "\
 Exit codes:
   0    success
-  1    failed; not found; differences (diff); broken log (audit verify)
+  1    failed; not found; differences (diff); broken audit trail (audit verify)
   2    invalid usage
   69   no server, or something it needs is unavailable
   78   invalid setting or stored data; nothing was changed
@@ -137,6 +137,9 @@ pub enum Failure {
     PipeClosed,
 }
 
+/// What commands return, and what they call.
+pub type Result<T = (), E = Failure> = std::result::Result<T, E>;
+
 impl Failure {
     fn code(&self) -> u8 {
         match self {
@@ -192,7 +195,7 @@ pub fn run(cli: Cli) -> ExitCode {
     }
 }
 
-fn try_run(cli: Cli) -> Result<(), Failure> {
+fn try_run(cli: Cli) -> Result {
     let Cli { common, command } = cli;
     let none = ServeArgs::default();
     match command {
@@ -218,7 +221,7 @@ fn try_run(cli: Cli) -> Result<(), Failure> {
     }
 }
 
-fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+fn block_on(work: impl Future<Output = Result>) -> Result {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         // File work is bounded: each blocking thread costs memory.

@@ -8,7 +8,7 @@ use super::output::OutputArgs;
 use super::output::cell::number;
 use super::output::items::{Amount, Printer};
 use super::server::Server;
-use super::{Failure, admin, suggest};
+use super::{Failure, Result, admin, suggest};
 
 /// The most that the server gives at once.
 const PAGE_SIZE: u64 = 200;
@@ -65,11 +65,7 @@ impl<'a> Pages<'a> {
     ///
     /// # Errors
     /// When no server answers, or it refuses.
-    pub async fn print(
-        mut self,
-        output: OutputArgs,
-        adapt: impl Fn(&mut Value),
-    ) -> Result<(), Failure> {
+    pub async fn print(mut self, output: OutputArgs, adapt: impl Fn(&mut Value)) -> Result {
         let mut printer = Printer::new(self.kind, output, Amount::List);
         while let Some(mut items) = self.next().await? {
             items.iter_mut().for_each(&adapt);
@@ -100,7 +96,7 @@ impl<'a> Pages<'a> {
     ///
     /// # Errors
     /// When no server answers, or it refuses.
-    pub async fn next(&mut self) -> Result<Option<Vec<Value>>, Failure> {
+    pub async fn next(&mut self) -> Result<Option<Vec<Value>>> {
         let Some(page) = self.next.take() else {
             return Ok(None);
         };
@@ -152,7 +148,7 @@ pub async fn find(
     server: &Server,
     kind: &'static KindInfo,
     name: &str,
-) -> Result<(Option<Value>, Option<String>), Failure> {
+) -> Result<(Option<Value>, Option<String>)> {
     // Objects of all kinds are searched by name, but called kind/name.
     let search = name.rsplit('/').next().unwrap_or(name);
     let mut pages = Pages::new(server, kind, search);

@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
 use super::server::Server;
-use super::{Failure, failed, init};
+use super::{Failure, Result, failed, init};
 use crate::prepare::say;
 use crate::settings::Settings;
 
@@ -21,11 +21,7 @@ use crate::settings::Settings;
 /// # Errors
 /// When there is no such account, when its password is kept elsewhere, or when the new one breaks the
 /// rules.
-pub async fn reset_password(
-    settings: Settings,
-    username: &str,
-    random: bool,
-) -> Result<(), Failure> {
+pub async fn reset_password(settings: Settings, username: &str, random: bool) -> Result {
     let name: UserName = username.parse().map_err(failed)?;
     let password = if random {
         schema::secrets::random_password().map_err(failed)?
@@ -51,7 +47,7 @@ pub async fn reset_password(
 
 /// The server knows which kind of account it is: superadmins first, since users can be reset in local
 /// mode only and the refusal would hide that there is no such user.
-async fn through_server(server: &Server, body: &serde_json::Value) -> Result<(), Failure> {
+async fn through_server(server: &Server, body: &serde_json::Value) -> Result {
     let answer = match server.post("/api/admin/superadmins/reset", body).await {
         Err(Failure::NotFound(_)) => server.post("/api/admin/users/reset-password", body).await,
         answer => answer,
@@ -59,11 +55,7 @@ async fn through_server(server: &Server, body: &serde_json::Value) -> Result<(),
     answer.map(drop)
 }
 
-async fn directly(
-    settings: &Settings,
-    name: &UserName,
-    password: &SecretString,
-) -> Result<(), Failure> {
+async fn directly(settings: &Settings, name: &UserName, password: &SecretString) -> Result {
     let _lock = match &settings.database {
         Backend::Sqlite(path) if !path.exists() => {
             return Err(Failure::Failed(format!(
@@ -112,7 +104,7 @@ async fn directly(
 }
 
 /// Prompts twice, without showing what is typed.
-async fn ask() -> Result<SecretString, Failure> {
+async fn ask() -> Result<SecretString> {
     let typed = tokio::task::spawn_blocking(|| {
         let first = rpassword::prompt_password("New password: ")?;
         let second = rpassword::prompt_password("Repeat: ")?;

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Failure, init};
+use super::{Failure, Result, init};
 use crate::prepare;
 use crate::settings::Settings;
 use crate::wiring;
@@ -20,7 +20,7 @@ const SHUTDOWN: Duration = Duration::from_secs(9);
 ///
 /// # Errors
 /// When it cannot start, or one of its tasks has died.
-pub async fn serve(settings: Settings) -> Result<(), Failure> {
+pub async fn serve(settings: Settings) -> Result {
     raise_open_files();
     prepare::data_dir(&settings)?;
     // Taken before the database is opened: two servers never work on one data directory.
@@ -42,8 +42,8 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     prepare::say_password(&prepared);
     let stop = on_signal(shutdown.clone());
     let health = service.health;
-    let told = async |ended: &SupervisorError| health.task_ended(ended).await;
-    let supervised = service.supervisor.wait_and_tell(SHUTDOWN, told);
+    let report = async |ended: &SupervisorError| health.task_ended(ended).await;
+    let supervised = service.supervisor.wait_and_tell(SHUTDOWN, report);
     tokio::pin!(supervised);
     let result = tokio::select! {
         result = &mut supervised => result,

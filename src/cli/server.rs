@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Failure, failed};
+use super::{Result, failed};
 use crate::settings::{CommonArgs, InitArgs, ServeArgs, Settings};
 
 /// The running server.
@@ -19,7 +19,7 @@ impl Server {
     ///
     /// # Errors
     /// When a setting is not valid.
-    pub fn resolve(common: &CommonArgs) -> Result<Self, Failure> {
+    pub fn resolve(common: &CommonArgs) -> Result<Self> {
         let settings = Settings::resolve(common, &InitArgs::default(), &ServeArgs::default())?;
         // What came from the environment holds for the next command, too.
         let flag = |name: &str, given: bool| given && std::env::var_os(name).is_none();
@@ -38,7 +38,7 @@ impl Server {
     ///
     /// # Errors
     /// When there can be no client for it.
-    pub fn new(settings: &Settings) -> Result<Self, Failure> {
+    pub fn new(settings: &Settings) -> Result<Self> {
         // The client asks for the process's TLS provider, though it never uses TLS.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()

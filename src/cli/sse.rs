@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use reqwest::Response;
 
-use super::{Failure, failed};
+use super::{Result, failed};
 
 /// Longest event, in bytes.
 const LONGEST: usize = 1024 * 1024;
@@ -42,7 +42,7 @@ impl Events {
     ///
     /// # Errors
     /// When an event is too long.
-    pub async fn next(&mut self) -> Result<Option<Event>, Failure> {
+    pub async fn next(&mut self) -> Result<Option<Event>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));

@@ -4,19 +4,19 @@ use reqwest::Method;
 use schema::clock::{Clock, SystemClock};
 use serde_json::Value;
 
-use super::Failure;
 use super::kinds::{KindInfo, RECONCILERS};
 use super::output::cell::{Cell, at, cleaned};
 use super::output::clean::clean_lines;
 use super::output::screen;
 use super::output::table::Table;
 use super::server::Server;
+use super::{Failure, Result};
 
 /// Prints health, leader and object counts.
 ///
 /// # Errors
 /// When no server answers, or one of its parts is not ready.
-pub async fn status(server: &Server) -> Result<(), Failure> {
+pub async fn status(server: &Server) -> Result {
     let overview = server.get("/api/admin/reconcile").await?;
     let (ready, text) = server.send(server.request(Method::GET, "/readyz")).await?;
     screen::print(&(clean_lines(text.trim_end()) + "\n"))?;
@@ -43,17 +43,8 @@ fn lead(overview: &Value) -> String {
 }
 
 fn table(kind: &'static KindInfo, overview: &Value) -> String {
-    let now = SystemClock.now();
-    let rows = at(overview, kind.list).as_array();
-    let rows: Vec<Vec<Cell>> = rows
-        .into_iter()
-        .flatten()
-        .map(|row| {
-            kind.columns(false)
-                .map(|column| Cell::of(column, row, now))
-                .collect()
-        })
-        .collect();
+    let rows = at(overview, kind.list).as_array().into_iter().flatten();
+    let rows = Cell::rows(kind.columns(false), rows, SystemClock.now());
     let titles = kind.columns(false).map(|column| column.title).collect();
     Table::new(titles, true).rows(&rows)
 }

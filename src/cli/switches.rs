@@ -8,7 +8,7 @@ use super::output::clean::clean;
 use super::output::screen;
 use super::server::Server;
 use super::target::{Object, Thing};
-use super::{Failure, kinds, pages};
+use super::{Failure, Result, kinds, pages};
 
 /// On what: objects, one reconciler, or everything.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub struct SwitchArgs {
     /// All objects of a reconciler, such as container
     #[arg(long, value_name = "NAME", conflicts_with = "objects", value_parser = reconciler)]
     reconciler: Option<String>,
-    /// All objects; what is paused by itself stays paused when all are resumed
+    /// All objects of all reconcilers
     #[arg(long, conflicts_with_all = ["objects", "reconciler"])]
     all: bool,
 }
@@ -67,7 +67,7 @@ const RESTART: Verb = Verb {
 ///
 /// # Errors
 /// When no server answers, or it refuses.
-pub async fn switch(server: &Server, verb: &Verb, args: SwitchArgs) -> Result<(), Failure> {
+pub async fn switch(server: &Server, verb: &Verb, args: SwitchArgs) -> Result {
     if let Some(name) = &args.reconciler {
         let body = json!({ "reconciler": name });
         return send(server, verb, &format!("reconciler {name}"), body).await;
@@ -105,13 +105,13 @@ fn container(text: &str) -> Result<Object, String> {
 ///
 /// # Errors
 /// When no server answers, or it refuses.
-pub async fn restart(server: &Server, args: RestartArgs) -> Result<(), Failure> {
+pub async fn restart(server: &Server, args: RestartArgs) -> Result {
     let body = |thing: &Thing| ("username", thing.name.clone());
     send_each(server, &RESTART, &args.containers, body).await
 }
 
 /// Resuming all objects lifts no pause of a single reconciler or object.
-async fn note_paused(server: &Server) -> Result<(), Failure> {
+async fn note_paused(server: &Server) -> Result {
     let overview = server.get("/api/admin/reconcile").await?;
     let reconcilers = at(&overview, "reconcilers").as_array();
     for reconciler in reconcilers.into_iter().flatten() {
@@ -135,7 +135,7 @@ async fn send_each(
     verb: &Verb,
     objects: &[Object],
     field: fn(&Thing) -> (&'static str, String),
-) -> Result<(), Failure> {
+) -> Result {
     let mut failed = false;
     for Object(thing) in objects {
         let (key, name) = field(thing);
@@ -161,7 +161,7 @@ async fn send_each(
     Ok(())
 }
 
-async fn send(server: &Server, verb: &Verb, what: &str, body: Value) -> Result<(), Failure> {
+async fn send(server: &Server, verb: &Verb, what: &str, body: Value) -> Result {
     let answer = server.post(verb.path, &body).await?;
     let what = clean(what);
     screen::print(&format!("{what} {}\n", verb.done))?;

@@ -1,6 +1,6 @@
-//! How the parts of the service are: what `/readyz` tells, and what becomes an event.
+//! How the parts of the service are: what `/readyz` shows, and what becomes an event.
 //!
-//! A part is looked at whenever somebody asks, and a few times a second by [`Health::run`], which
+//! A part is observed whenever somebody asks, and a few times a second by [`Health::run`], which
 //! notes since when it has its fault and records events. So a fault is seen within a second, and what
 //! was only short is an event all the same where it is counted (the loss of the engine's events).
 
@@ -24,8 +24,8 @@ use schema::lease;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tracing::{error, info, warn};
 
-/// How often the parts are looked at.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often the parts are observed.
+const OBSERVE_EVERY: Duration = Duration::from_millis(250);
 /// How often a standby asks who leads.
 const ASK_HOLDER: Duration = Duration::from_secs(2);
 /// How long the database may take for an event.
@@ -34,7 +34,7 @@ const RECORD: Duration = Duration::from_secs(2);
 const RECORD_AGAIN: Duration = Duration::from_secs(5);
 /// Between the end of a task and the end of the process, so that whoever asks sees why.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long a panic is told after the pass succeeded again.
+/// How long a panic is shown after the pass succeeded again.
 const RECENT: Duration = Duration::from_secs(10 * 60);
 
 const EVENTS: &str = "engine events";
@@ -65,7 +65,7 @@ struct State {
 
 /// What was recorded so far.
 #[derive(Default)]
-struct Told {
+struct Recorded {
     losses: u64,
     lost: bool,
     degraded: bool,
@@ -142,11 +142,11 @@ impl Health {
         self.state().holder.clone()
     }
 
-    /// Looks at the parts again and again. Never ends.
+    /// Observes the parts again and again. Never ends.
     pub async fn run(self: Arc<Self>) {
-        let mut told = Told::default();
+        let mut recorded = Recorded::default();
         let mut recorder = Recorder::default();
-        let mut ticks = interval(LOOK);
+        let mut ticks = interval(OBSERVE_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ask_holder_at = Instant::now();
         loop {
@@ -154,7 +154,7 @@ impl Health {
             self.note_times();
             // What could not be recorded now is tried again later.
             if recorder.may(now) {
-                let recorded = match timeout(RECORD, self.tell(&mut told)).await {
+                let recorded = match timeout(RECORD, self.record_changes(&mut recorded)).await {
                     Ok(Ok(())) => Ok(()),
                     Ok(Err(error)) => Err(chain(&error)),
                     Err(_) => Err("it took too long".to_owned()),
@@ -191,32 +191,32 @@ impl Health {
         }
     }
 
-    /// Records what has changed since it was last told.
-    async fn tell(&self, told: &mut Told) -> Result<(), DbError> {
+    /// Records what has changed since the last record.
+    async fn record_changes(&self, recorded: &mut Recorded) -> Result<(), DbError> {
         let watching = self.view.watching();
         if !self.leadership.is_leader() {
-            // The engine object is the leader's to speak of.
-            told.losses = watching.losses;
-            told.lost = watching.lost;
+            // Only the leader records events of the engine object.
+            recorded.losses = watching.losses;
+            recorded.lost = watching.lost;
         }
-        if watching.losses != told.losses {
+        if watching.losses != recorded.losses {
             let message = format!(
                 "changes on the engine are no longer heard of: {}",
                 watching.why
             );
             self.record_of_engine(Reason::WatchLost, &message).await?;
-            told.losses = watching.losses;
-            told.lost = true;
+            recorded.losses = watching.losses;
+            recorded.lost = true;
         }
-        if told.lost && !watching.lost {
+        if recorded.lost && !watching.lost {
             let message = "changes on the engine are heard of again";
             self.record_of_engine(Reason::WatchRestored, message)
                 .await?;
-            told.lost = false;
+            recorded.lost = false;
         }
-        let bell_degraded = self.db.is_degraded();
-        if bell_degraded != told.degraded {
-            let (reason, message) = if bell_degraded {
+        let degraded = self.db.is_degraded();
+        if degraded != recorded.degraded {
+            let (reason, message) = if degraded {
                 (
                     Reason::WatchLost,
                     "changes made by other replicas are no longer heard of",
@@ -229,11 +229,11 @@ impl Health {
             };
             let message = format!("{}: {message}", self.process);
             self.record(reason, BELL, &message).await?;
-            told.degraded = bell_degraded;
+            recorded.degraded = degraded;
         }
         for handle in &self.handles {
             let stuck = handle.stuck();
-            let before = told.stuck.entry(handle.name()).or_default();
+            let before = recorded.stuck.entry(handle.name()).or_default();
             if stuck.is_some() == *before {
                 continue;
             }
@@ -382,7 +382,7 @@ mod tests {
         let start = Instant::now();
         let (mut tries, mut said) = (0, Vec::new());
         for tick in 0..240 {
-            let now = start + LOOK * tick;
+            let now = start + OBSERVE_EVERY * tick;
             if recorder.may(now) {
                 tries += 1;
                 let away = (4..200).contains(&tick);

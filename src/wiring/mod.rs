@@ -252,7 +252,7 @@ pub async fn build(
     })
 }
 
-/// What reconcilers are told of this service.
+/// What reconcilers know of this service.
 fn options(settings: &Settings, prepared: &Prepared) -> Options {
     Options {
         owner: prepared.instance_id.clone(),

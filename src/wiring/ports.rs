@@ -3,17 +3,14 @@
 use std::sync::Arc;
 
 use api::ports::{
-    AgentNetwork, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, EngineHealth,
+    ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, DryRun, EngineHealth,
     EngineState, Images, LeaderState, Leadership as LeadershipPort, LiveNumbers, LocalImage,
-    LogQuery, LogStream, Mount, NextLook, Plan, PortError, Pulls as PullsPort, Reconcilers,
-    RegistryError, RegistryTags, Usage,
+    LogOptions, LogStream, Network, NextReconciliation, PortError, Pulls as PullsPort, Reconcilers,
+    RegistryCredentials, RegistryError, RegistryTags, Usage,
 };
 use async_trait::async_trait;
 use futures::StreamExt;
-use reconcilers::container::settings::LABEL_DEBUG;
-use reconcilers::drivers::docker::{
-    Container, ContainerState, EngineError, LABEL_RESTART_TOKEN, LogOptions, RegistryCredentials,
-};
+use reconcilers::drivers::docker::{Container, ContainerState, EngineError};
 use reconcilers::drivers::registry::{OciRegistry, Registry};
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::ReconcilerHandle;
@@ -21,7 +18,6 @@ use reconcilers::shared::pulls::Pulls;
 use reconcilers::shared::view::{Connection, EngineView, Observed};
 use schema::ids::Uid;
 use schema::image::{ImageReference, PullLog, RunningPull};
-use secrecy::SecretString;
 
 use super::health::Health;
 
@@ -66,15 +62,9 @@ impl Ports {
 
 #[async_trait]
 impl ContainerLogs for Ports {
-    async fn logs(&self, user: &Uid, query: LogQuery) -> Result<Option<LogStream>, PortError> {
+    async fn logs(&self, user: &Uid, options: LogOptions) -> Result<Option<LogStream>, PortError> {
         let Some(container) = self.container(user).await? else {
             return Ok(None);
-        };
-        let options = LogOptions {
-            tail: query.tail,
-            since: query.since,
-            follow: query.follow,
-            timestamps: true,
         };
         match self.view.engine().logs(&container.id, &options).await {
             Ok(stream) => {
@@ -96,47 +86,8 @@ impl ContainerInspect for Ports {
         let Some(container) = self.container(user).await? else {
             return Ok(None);
         };
-        let details = self
-            .view
-            .engine()
-            .inspect(&container.id)
-            .await
-            .map_err(port_error)?;
-        let Some(details) = details else {
-            return Ok(None);
-        };
-        let settings = &details.settings;
-        let mounts = settings.binds.iter().map(|bind| Mount {
-            source: bind.source.clone(),
-            target: bind.target.clone(),
-            read_only: bind.read_only,
-        });
-        Ok(Some(ContainerDetails {
-            id: details.container.id,
-            name: details.container.name,
-            state: details.container.state.to_string(),
-            created_at: details.container.created_at,
-            started_at: details.started_at,
-            finished_at: details.finished_at,
-            exit_code: details.exit_code,
-            oom_killed: details.oom_killed,
-            error: details.error,
-            image: settings.image.clone(),
-            restart_token: details.container.labels.get(LABEL_RESTART_TOKEN).cloned(),
-            debug: details.container.labels.contains_key(LABEL_DEBUG),
-            command: settings.command.clone(),
-            // Names of environment variables only: values may be secrets.
-            environment: settings.environment.keys().cloned().collect(),
-            user: settings.user.clone(),
-            hostname: settings.hostname.clone(),
-            mounts: mounts.collect(),
-            networks: details.container.networks,
-            cpu_limit_nanos: settings.nano_cpus,
-            memory_limit_bytes: settings.memory_bytes,
-            pids_limit: settings.pids_limit,
-            capabilities: settings.capabilities.clone(),
-            labels: details.container.labels,
-        }))
+        let details = self.view.engine().inspect(&container.id).await;
+        details.map_err(port_error)
     }
 }
 
@@ -166,11 +117,9 @@ impl RegistryTags for Registries {
     async fn tags(
         &self,
         image: &ImageReference,
-        credentials: Option<(String, SecretString)>,
+        credentials: Option<RegistryCredentials>,
         plain_http: bool,
     ) -> Result<Vec<String>, RegistryError> {
-        let credentials =
-            credentials.map(|(username, password)| RegistryCredentials { username, password });
         let tags = self.0.tags(image, credentials.as_ref(), plain_http).await;
         tags.map_err(|error| {
             let cause = api::error::chain(&error);
@@ -197,7 +146,7 @@ impl EngineHealth for Ports {
                 available: true,
                 message: self.view.version(),
             },
-            // Told to everybody by `/readyz`: addresses and paths stay in the engine's conditions.
+            // `/readyz` shows it to everybody: addresses and paths stay in the engine's conditions.
             Connection::Unavailable(_) => EngineState {
                 available: false,
                 message: "the container engine cannot be reached".to_owned(),
@@ -209,14 +158,8 @@ impl EngineHealth for Ports {
         }
     }
 
-    fn network(&self) -> Option<AgentNetwork> {
-        self.view.network().map(|network| AgentNetwork {
-            name: network.name,
-            driver: network.driver,
-            subnet: network.subnet,
-            gateway: network.gateway,
-            inter_container_traffic: network.inter_container_traffic,
-        })
+    fn network(&self) -> Option<Network> {
+        self.view.network()
     }
 }
 
@@ -239,24 +182,16 @@ impl Reconcilers for Ports {
             .collect()
     }
 
-    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Plan>, String> {
+    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<DryRun>, String> {
         let Some(handle) = self.handles.iter().find(|h| h.name() == reconciler) else {
             return Ok(None);
         };
-        match handle.dry_run(key).await {
-            Ok(plan) => Ok(plan.map(|plan| Plan {
-                generation: plan.generation,
-                actions: plan.actions,
-                conditions: plan.conditions.into_iter().map(Into::into).collect(),
-                requeue_after_ms: plan.requeue_after_ms,
-            })),
-            Err(error) => Err(error.message),
-        }
+        handle.dry_run(key).await.map_err(|error| error.message)
     }
 
-    fn next_look(&self, reconciler: &str, key: &str) -> Option<NextLook> {
+    fn next_reconciliation(&self, reconciler: &str, key: &str) -> Option<NextReconciliation> {
         let handle = self.handles.iter().find(|h| h.name() == reconciler)?;
-        handle.next_look(key)
+        handle.next_reconciliation(key)
     }
 
     fn retry(&self, reconciler: &str, key: &str) {
@@ -282,13 +217,13 @@ mod tests {
 
     #[test]
     fn that_the_engine_is_away_is_said_once() {
-        let told = |error| chain(&port_error(error));
+        let said = |error| chain(&port_error(error));
         assert_eq!(
-            told(EngineError::Unavailable("connection refused".into())),
+            said(EngineError::Unavailable("connection refused".into())),
             "the container engine cannot be reached: connection refused"
         );
         assert_eq!(
-            told(EngineError::Timeout(std::time::Duration::from_secs(5))),
+            said(EngineError::Timeout(std::time::Duration::from_secs(5))),
             "the container engine did not answer within 5 s"
         );
     }

@@ -7,7 +7,7 @@ use schema::user::{self, Role, Source, User};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::deps::Dependencies;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::settings::AuthMode;
 
 /// Stands for the client on the admin socket, which has no address; no connection comes from it.
@@ -42,7 +42,7 @@ pub async fn verify(
     client: Option<IpAddr>,
     name: &str,
     password: SecretString,
-) -> Result<Option<User>, ApiError> {
+) -> Result<Option<User>> {
     let attempt = deps.login_limit.begin(client.unwrap_or(NO_ADDRESS), name)?;
     let account = find(deps, name).await?;
     let stored = account.as_ref().and_then(|account| {
@@ -69,7 +69,7 @@ pub async fn verify_again(
     deps: &Dependencies,
     verified: &User,
     password: SecretString,
-) -> Result<User, ApiError> {
+) -> Result<User> {
     let present = find(deps, verified.name.as_str()).await?;
     let present = present
         .filter(|present| present.uid == verified.uid)
@@ -85,7 +85,7 @@ pub async fn verify_again(
 }
 
 /// The account of this name, if the name is one.
-pub(crate) async fn find(deps: &Dependencies, name: &str) -> Result<Option<User>, ApiError> {
+pub(crate) async fn find(deps: &Dependencies, name: &str) -> Result<Option<User>> {
     match name.parse::<UserName>() {
         Ok(name) => Ok(user::find(&mut *deps.db.read().await?, &name).await?),
         Err(_) => Ok(None),
@@ -99,7 +99,7 @@ fn is_usable(account: &User, mode: AuthMode) -> bool {
 }
 
 /// Whether a present row is still the account whose password was verified: verifying takes time, in
-/// which the password may have been changed or the account removed and made anew.
+/// which the password may have been changed or the account removed and created again.
 pub fn is_unchanged(verified: &User, present: Option<&User>) -> bool {
     let hash = |user: &User| {
         let hash = user.password_hash.as_ref()?;

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::credentials::belongs_to_mode;
 use super::session::SessionClaims;
 use super::{Account, Authenticator};
-use crate::error::ApiError;
+use crate::error::Result;
 use crate::settings::WebSettings;
 
 /// Looks sessions up in the database at every request, so that whatever ends one takes effect on
@@ -30,7 +30,7 @@ impl DatabaseAuthenticator {
 
 #[async_trait]
 impl Authenticator for DatabaseAuthenticator {
-    async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>, ApiError> {
+    async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>> {
         let mut connection = self.db.read().await?;
         let issued_at = claims.issued_at.as_secs();
         let live = session::find_live(&mut connection, &claims.username, issued_at).await?;

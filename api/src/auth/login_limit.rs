@@ -17,7 +17,7 @@ use schema::ids::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::client_address::Network;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// Attempts in one window.
 pub const ATTEMPTS: usize = 10;
@@ -42,7 +42,7 @@ pub struct Attempt {
     network: Network,
 }
 
-/// An attempt that counts as failed until it is told to have succeeded. Counting it before the
+/// An attempt that counts as failed until it is marked as succeeded. Counting it before the
 /// outcome is known keeps parallel attempts from all passing on the same count.
 #[derive(Debug)]
 pub struct Charged {
@@ -76,7 +76,7 @@ impl LoginLimit {
     ///
     /// # Errors
     /// 429 with the exact time until the next attempt is accepted.
-    pub fn begin(&self, address: IpAddr, name: &str) -> Result<Attempt, ApiError> {
+    pub fn begin(&self, address: IpAddr, name: &str) -> Result<Attempt> {
         let network = Network::from(address);
         let now = self.clock.now();
         if let Some(failed) = self.failed.get(&network) {
@@ -99,7 +99,7 @@ impl LoginLimit {
     ///
     /// # Errors
     /// 429 as for [`Self::begin`].
-    pub fn charge(&self, attempt: Attempt) -> Result<Charged, ApiError> {
+    pub fn charge(&self, attempt: Attempt) -> Result<Charged> {
         let window = self.failed.get_with(attempt.network, Window::default);
         let moment = self.clock.now();
         {
@@ -125,7 +125,7 @@ where
 }
 
 /// Forgets what left the window; an error when the rest fills it.
-fn limit(moments: &mut VecDeque<Timestamp>, now: Timestamp) -> Result<(), ApiError> {
+fn limit(moments: &mut VecDeque<Timestamp>, now: Timestamp) -> Result<()> {
     while moments
         .front()
         .is_some_and(|oldest| now.since(*oldest) >= WINDOW)
@@ -156,7 +156,7 @@ mod tests {
         (LoginLimit::new(clock.clone()), clock)
     }
 
-    fn retry_after(result: Result<Attempt, ApiError>) -> Option<u64> {
+    fn retry_after(result: Result<Attempt>) -> Option<u64> {
         match result {
             Ok(_) => None,
             Err(ApiError::TooManyAttempts { retry_after }) => Some(retry_after.as_secs()),

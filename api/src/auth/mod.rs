@@ -16,7 +16,7 @@ use schema::ids::{Uid, UserName};
 
 pub use signer::Signer;
 
-use crate::error::ApiError;
+use crate::error::Result;
 use session::SessionClaims;
 
 pub use schema::user::Role;
@@ -41,5 +41,5 @@ pub trait Authenticator: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ApiError::Internal`] when sessions cannot be read; never `None` in that case.
-    async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>, ApiError>;
+    async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>>;
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use http::header::{HeaderName, ORIGIN};
 use http::{HeaderMap, Uri};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::settings::WebSettings;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -107,11 +107,7 @@ pub fn of_request(headers: &HeaderMap) -> Result<Option<Origin>, InvalidOrigin> 
 /// # Errors
 /// [`ApiError::CsrfInvalid`] for an `Origin` that is neither own (`web.public_url` or `host`) nor an
 /// extension's nor in `web.allowed_origins`, and without `Origin` for `Sec-Fetch-Site: cross-site`.
-pub fn check(
-    headers: &HeaderMap,
-    host: Option<&str>,
-    settings: &WebSettings,
-) -> Result<(), ApiError> {
+pub fn check(headers: &HeaderMap, host: Option<&str>, settings: &WebSettings) -> Result<()> {
     const FOREIGN: ApiError =
         ApiError::CsrfInvalid("the request comes from a site that may not act here");
     match of_request(headers).map_err(|_| FOREIGN)? {

@@ -18,7 +18,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// Shortest password, in bytes.
 pub const MIN_BYTES: usize = 8;
@@ -34,7 +34,7 @@ const LANES: u32 = 1;
 const MAX_WAITING: usize = 64;
 /// Longest wait for a core. Signing in must answer within 5 s, hashing included.
 const MAX_WAIT: Duration = Duration::from_secs(3);
-/// What turned-away requests are told to wait.
+/// `Retry-After` of requests that are turned away.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A hash could not be computed or read.
@@ -58,7 +58,7 @@ impl From<HashError> for ApiError {
 ///
 /// # Errors
 /// 400 that names `field`.
-pub fn check_rules(field: &str, password: &SecretString) -> Result<(), ApiError> {
+pub fn check_rules(field: &str, password: &SecretString) -> Result<()> {
     let length = password.expose_secret().len();
     if (MIN_BYTES..=MAX_BYTES).contains(&length) {
         Ok(())
@@ -147,11 +147,20 @@ impl PasswordPool {
         self.computed.load(Ordering::Relaxed)
     }
 
+    /// Hashes a password, as soon as there is a core for it.
+    ///
+    /// # Errors
+    /// As [`slot`](Self::slot) and [`HashSlot::hash`].
+    pub async fn hash(&self, password: &SecretString) -> Result<SecretString> {
+        let hash = self.slot().await?.hash(password.clone()).await?;
+        Ok(hash.into())
+    }
+
     /// Waits for a core.
     ///
     /// # Errors
     /// 503 with `Retry-After` when too many wait already, or when it takes too long.
-    pub async fn slot(&self) -> Result<HashSlot, ApiError> {
+    pub async fn slot(&self) -> Result<HashSlot> {
         const BUSY: ApiError = ApiError::Busy {
             retry_after: RETRY_AFTER,
         };
@@ -175,11 +184,7 @@ impl HashSlot {
     ///
     /// # Errors
     /// [`ApiError::Internal`] when the computation was lost.
-    pub async fn verify(
-        self,
-        password: SecretString,
-        stored: Option<String>,
-    ) -> Result<bool, ApiError> {
+    pub async fn verify(self, password: SecretString, stored: Option<String>) -> Result<bool> {
         let Self {
             permit,
             dummy,
@@ -200,7 +205,7 @@ impl HashSlot {
     ///
     /// # Errors
     /// [`ApiError::Internal`] when the library refuses or the computation was lost.
-    pub async fn hash(self, password: SecretString) -> Result<String, ApiError> {
+    pub async fn hash(self, password: SecretString) -> Result<String> {
         let permit = self.permit;
         self.computed.fetch_add(1, Ordering::Relaxed);
         let hash = tokio::task::spawn_blocking(move || {

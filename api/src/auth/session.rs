@@ -10,14 +10,14 @@ use http::{HeaderMap, HeaderValue};
 use schema::ids::{Timestamp, UserName};
 
 use super::Signer;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// How long a session is valid.
 pub const VALIDITY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How far a timestamp may lie in the future: clocks differ, and two sign-ins of one account within
 /// one second get different seconds.
 const SKEW: Duration = Duration::from_secs(60);
-/// How many cookies of our name are looked at in one request.
+/// How many cookies of our name are checked in one request.
 const MAX_CANDIDATES: usize = 4;
 /// The cookie's name.
 const NAME: &str = "session";
@@ -81,7 +81,7 @@ impl SessionClaims {
     ///
     /// # Errors
     /// [`ApiError::Internal`]; names have no character that a header refuses, so in practice never.
-    pub fn set_cookie(&self, signer: &Signer, secure: bool) -> Result<HeaderValue, ApiError> {
+    pub fn set_cookie(&self, signer: &Signer, secure: bool) -> Result<HeaderValue> {
         let value = self.to_cookie_value(signer);
         let max_age = VALIDITY.as_secs();
         let secure = if secure { "; Secure" } else { "" };
@@ -103,7 +103,7 @@ pub fn clear_cookie(secure: bool) -> HeaderValue {
 }
 
 /// The verified claims of a request's cookies, in the order sent. Several can be valid at once when
-/// cookies of other paths or domains are sent along; only the first few are looked at.
+/// cookies of other paths or domains are sent along; only the first few are checked.
 pub fn claims_of(headers: &HeaderMap, signer: &Signer, now: Timestamp) -> Vec<SessionClaims> {
     headers
         .get_all(COOKIE)

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret, SecretSlice};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// Signs with keys derived from the persisted session secret.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ impl Signer {
     ///
     /// # Errors
     /// [`ApiError::Internal`]; HMAC takes keys of every length, so in practice never.
-    pub fn new(secret: &SecretSlice<u8>) -> Result<Self, ApiError> {
+    pub fn new(secret: &SecretSlice<u8>) -> Result<Self> {
         let secret = secret.expose_secret();
         let csrf_key = Zeroizing::new([secret, b"-csrf"].concat());
         Ok(Self {

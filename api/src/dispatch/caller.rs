@@ -6,7 +6,7 @@ use schema::ids::Timestamp;
 use crate::auth::session::{self, SessionClaims};
 use crate::auth::{Account, Authenticator, Role, Signer};
 use crate::deps::Dependencies;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::route::Access;
 use crate::server::{Peer, Surface};
 
@@ -133,7 +133,7 @@ pub enum Actor {
     Session(Session),
     /// Somebody on the machine, through the admin socket.
     Socket {
-        /// The peer's user id, when the system tells it.
+        /// The peer's user id, when the system reports it.
         uid: Option<u32>,
     },
 }
@@ -183,7 +183,7 @@ pub(super) async fn identify(
     signer: &Signer,
     authenticator: &dyn Authenticator,
     now: Timestamp,
-) -> Result<Identity, ApiError> {
+) -> Result<Identity> {
     if access == Access::Public {
         return Ok(Identity::Nobody);
     }
@@ -221,7 +221,7 @@ async fn live_session(
     signer: &Signer,
     authenticator: &dyn Authenticator,
     now: Timestamp,
-) -> Result<Option<Session>, ApiError> {
+) -> Result<Option<Session>> {
     for claims in session::claims_of(headers, signer, now) {
         if let Some(account) = authenticator.account(&claims).await? {
             return Ok(Some(Session { account, claims }));

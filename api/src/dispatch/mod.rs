@@ -22,7 +22,7 @@ pub use router::AddressTwice;
 
 use crate::auth::{client_address, cors, csrf, origin};
 use crate::deps::Deps;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{
     BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_query, read_upload,
 };
@@ -148,7 +148,7 @@ impl Api {
         body: S,
         settings: &WebSettings,
         trail: &mut Trail,
-    ) -> Result<Reply, ApiError>
+    ) -> Result<Reply>
     where
         S: Stream<Item = Result<B, E>>,
         B: Buf,
@@ -214,7 +214,7 @@ impl Api {
     }
 
     /// Finds out who calls and whether the role fits the route.
-    async fn identify(&self, head: &Head, route: &Route) -> Result<Identity, ApiError> {
+    async fn identify(&self, head: &Head, route: &Route) -> Result<Identity> {
         caller::identify(
             route.access,
             &head.context.peer,
@@ -234,7 +234,7 @@ impl Api {
         route: &Route,
         identity: &Identity,
         settings: &WebSettings,
-    ) -> Result<Option<schema::ids::UserName>, ApiError> {
+    ) -> Result<Option<schema::ids::UserName>> {
         // No browser reaches the socket, and no cookie acts there.
         if !route.post || matches!(identity, Identity::Socket(_)) {
             return Ok(None);
@@ -271,7 +271,7 @@ impl Api {
         }
     }
 
-    fn render(&self, result: Result<Reply, ApiError>) -> Response {
+    fn render(&self, result: Result<Reply>) -> Response {
         let shutdown = &self.deps.shutdown;
         let error = match result.and_then(|reply| reply.into_response(shutdown)) {
             Ok(response) => return response,
@@ -292,7 +292,7 @@ impl Api {
 const TOKEN_INVALID: ApiError =
     ApiError::CsrfInvalid("the CSRF token is missing or expired; fetch a new one");
 
-fn check_mode(route: &Route, settings: &WebSettings) -> Result<(), ApiError> {
+fn check_mode(route: &Route, settings: &WebSettings) -> Result<()> {
     match (route.modes, settings.auth_mode) {
         (Modes::Any, _) | (Modes::LocalOnly, AuthMode::Local) => Ok(()),
         (Modes::LocalOnly, AuthMode::Ldap | AuthMode::Oidc) => Err(ApiError::ModeForbidden(
@@ -301,7 +301,7 @@ fn check_mode(route: &Route, settings: &WebSettings) -> Result<(), ApiError> {
     }
 }
 
-fn add_path_params(fields: &mut Fields, params: &[(String, String)]) -> Result<(), ApiError> {
+fn add_path_params(fields: &mut Fields, params: &[(String, String)]) -> Result<()> {
     for (name, raw) in params {
         fields.insert(name.clone(), decode_segment(raw)?)?;
     }

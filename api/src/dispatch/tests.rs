@@ -366,7 +366,7 @@ struct Echo {
     note: Option<String>,
 }
 
-async fn echo(caller: Superadmin, input: Input<Echo>, _: Deps) -> Result<Reply, ApiError> {
+async fn echo(caller: Superadmin, input: Input<Echo>, _: Deps) -> Result<Reply> {
     Ok(Reply::ok("echo")
         .with("actor", caller.0.to_string())
         .with("username", input.params.username)
@@ -479,7 +479,7 @@ async fn l19_a_forged_forwarding_header_does_not_change_the_client() {
     assert_eq!(send(&["10.0.0.1/32"]).await, "203.0.113.7");
 }
 
-async fn remember(visitor: Visitor, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+async fn remember(visitor: Visitor, _: Input<Nothing>, _: Deps) -> Result<Reply> {
     let name = visitor.0.map(|session| session.account.name);
     Ok(Reply::ok("x")
         .with("name", name)

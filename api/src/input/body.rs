@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::budget::Share;
 use super::fields::Fields;
 use super::{multipart, urlencoded};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// Longest pause between two pieces of a body.
 const IDLE: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ impl ContentType {
     ///
     /// # Errors
     /// 415 for a type or an encoding that is not taken, 400 for multipart without boundary.
-    pub(crate) fn of(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Option<Self>> {
         const UNSUPPORTED: ApiError = ApiError::UnsupportedMediaType(
             "send application/x-www-form-urlencoded, multipart/form-data or application/json",
         );
@@ -81,7 +81,7 @@ async fn collect<S, B, E>(
     limit: u64,
     share: &mut Share,
     mut unwanted: Option<ApiError>,
-) -> Result<Bytes, ApiError>
+) -> Result<Bytes>
 where
     S: Stream<Item = Result<B, E>>,
     B: Buf,
@@ -129,12 +129,7 @@ where
 }
 
 /// Sees to it that `total` bytes fit. Memory doubles, as a vector's does, but never past the limit.
-fn make_room(
-    received: &mut Vec<u8>,
-    total: usize,
-    limit: u64,
-    share: &mut Share,
-) -> Result<(), ApiError> {
+fn make_room(received: &mut Vec<u8>, total: usize, limit: u64, share: &mut Share) -> Result<()> {
     if total <= received.capacity() {
         return Ok(());
     }
@@ -158,7 +153,7 @@ pub(crate) async fn read_fields<S, B, E>(
     body: S,
     limit: u64,
     share: &mut Share,
-) -> Result<Fields, ApiError>
+) -> Result<Fields>
 where
     S: Stream<Item = Result<B, E>>,
     B: Buf,
@@ -191,7 +186,7 @@ pub(crate) async fn read_upload<S, B, E>(
     body: S,
     limit: u64,
     share: &mut Share,
-) -> Result<Fields, ApiError>
+) -> Result<Fields>
 where
     S: Stream<Item = Result<B, E>>,
     B: Buf,
@@ -215,7 +210,7 @@ where
 ///
 /// # Errors
 /// 400 when it is not UTF-8 after decoding, or repeats a field.
-pub(crate) fn read_query(query: &str) -> Result<Fields, ApiError> {
+pub(crate) fn read_query(query: &str) -> Result<Fields> {
     urlencoded::parse(query.as_bytes(), || ApiError::InvalidEncoding)
 }
 
@@ -229,7 +224,7 @@ mod tests {
     use super::super::budget::BodyBudget;
     use super::*;
 
-    async fn read<S, B, E>(headers: &HeaderMap, body: S, limit: u64) -> Result<Fields, ApiError>
+    async fn read<S, B, E>(headers: &HeaderMap, body: S, limit: u64) -> Result<Fields>
     where
         S: Stream<Item = Result<B, E>>,
         B: Buf,

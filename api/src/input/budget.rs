@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// Most memory for bodies of requests that anybody may send, in KiB.
 const OF_ANYBODY: usize = 64 * 1024;
 /// Most memory for bodies of requests that a session was found for, in KiB.
 const OF_SESSIONS: usize = 192 * 1024;
-/// What turned-away requests are told to wait.
+/// `Retry-After` of requests that are turned away.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Memory for request bodies, in KiB. Clones share it.
@@ -60,7 +60,7 @@ impl Share {
     /// # Errors
     /// 503 with `Retry-After` when that much is not left. Nobody waits for memory: whoever would be
     /// waited for may be stalling.
-    pub(crate) fn cover(&mut self, bytes: usize) -> Result<(), ApiError> {
+    pub(crate) fn cover(&mut self, bytes: usize) -> Result<()> {
         const BUSY: ApiError = ApiError::Busy {
             retry_after: RETRY_AFTER,
         };

@@ -8,7 +8,7 @@ use serde::de::{self, DeserializeOwned, DeserializeSeed, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::value::{self, FieldValue};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// Most fields of one request.
 const MAX_FIELDS: usize = 1000;
@@ -33,7 +33,7 @@ impl Fields {
     ///
     /// # Errors
     /// 400 when the text contains NUL, when the field is there already, or when there are too many.
-    pub fn insert(&mut self, name: String, text: String) -> Result<(), ApiError> {
+    pub fn insert(&mut self, name: String, text: String) -> Result<()> {
         self.put(name, FieldValue::One(text))
     }
 
@@ -41,7 +41,7 @@ impl Fields {
     ///
     /// # Errors
     /// 400 when there is one already.
-    pub(super) fn insert_file(&mut self, name: &str, file: Bytes) -> Result<(), ApiError> {
+    pub(super) fn insert_file(&mut self, name: &str, file: Bytes) -> Result<()> {
         if self.file.replace(file).is_some() {
             return Err(ApiError::invalid(name, format!("{name} is given twice")));
         }
@@ -53,7 +53,7 @@ impl Fields {
         self.file.take()
     }
 
-    fn put(&mut self, name: String, value: FieldValue) -> Result<(), ApiError> {
+    fn put(&mut self, name: String, value: FieldValue) -> Result<()> {
         if self.values.len() >= MAX_FIELDS {
             return Err(ApiError::InvalidBody("the request has too many fields"));
         }
@@ -74,7 +74,7 @@ impl Fields {
     ///
     /// # Errors
     /// 400 when the field is a list.
-    pub fn take_text(&mut self, name: &str) -> Result<Option<String>, ApiError> {
+    pub fn take_text(&mut self, name: &str) -> Result<Option<String>> {
         match self.values.remove(name) {
             None => Ok(None),
             Some(FieldValue::One(text)) => Ok(Some(text)),
@@ -89,7 +89,7 @@ impl Fields {
     ///
     /// # Errors
     /// 400 that names the first field that does not fit.
-    pub fn parse<T: DeserializeOwned>(self) -> Result<T, ApiError> {
+    pub fn parse<T: DeserializeOwned>(self) -> Result<T> {
         value::parse(self.values).map_err(|error| match error.field {
             Some(field) => {
                 let field = shown(&field);
@@ -109,7 +109,7 @@ impl Fields {
     /// # Errors
     /// 400 when the text is not one JSON object, nests too deeply, or repeats a member, or when the
     /// text of a member or of an element contains NUL.
-    pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, ApiError> {
+    pub(crate) fn from_json(bytes: &[u8]) -> Result<Self> {
         const NOT_AN_OBJECT: ApiError = ApiError::InvalidBody("the body is not a JSON object");
         let mut reader = serde_json::Deserializer::from_slice(bytes);
         let members = Members

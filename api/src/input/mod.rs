@@ -25,7 +25,7 @@ pub use fields::Fields;
 pub(crate) use urlencoded::decode_segment;
 
 use crate::deps::Dependencies;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::server::RequestId;
 
 /// The longest time a client may ask an answer to be held back.
@@ -126,7 +126,7 @@ pub(crate) struct RawInput {
 
 impl RawInput {
     /// Types the fields.
-    pub(crate) fn into_input<T: DeserializeOwned>(mut self) -> Result<Input<T>, ApiError> {
+    pub(crate) fn into_input<T: DeserializeOwned>(mut self) -> Result<Input<T>> {
         let (mut wait, mut if_generation, mut paging) = (None, None, None);
         if self.post {
             wait = take_wait(&mut self.fields)?;
@@ -145,7 +145,7 @@ impl RawInput {
     }
 }
 
-fn take_wait(fields: &mut Fields) -> Result<Option<Duration>, ApiError> {
+fn take_wait(fields: &mut Fields) -> Result<Option<Duration>> {
     let Some(text) = fields.take_text("wait")? else {
         return Ok(None);
     };
@@ -159,7 +159,7 @@ fn take_wait(fields: &mut Fields) -> Result<Option<Duration>, ApiError> {
     }
 }
 
-fn take_if_generation(fields: &mut Fields) -> Result<Option<Generation>, ApiError> {
+fn take_if_generation(fields: &mut Fields) -> Result<Option<Generation>> {
     let Some(text) = fields.take_text("if_generation")? else {
         return Ok(None);
     };
@@ -172,7 +172,7 @@ fn take_if_generation(fields: &mut Fields) -> Result<Option<Generation>, ApiErro
     }
 }
 
-fn take_paging(fields: &mut Fields) -> Result<Option<Paging>, ApiError> {
+fn take_paging(fields: &mut Fields) -> Result<Option<Paging>> {
     let page = fields.take_text("page")?;
     let page_size = fields.take_text("page_size")?;
     let search = fields.take_text("search")?;

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use bytes::Bytes;
 
 use super::fields::Fields;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 const MALFORMED: ApiError = ApiError::InvalidBody("the body is not valid multipart/form-data");
 
@@ -13,11 +13,7 @@ const MALFORMED: ApiError = ApiError::InvalidBody("the body is not valid multipa
 ///
 /// # Errors
 /// 400 when the body is malformed or cut, a part has no name or is not UTF-8, or a name repeats.
-pub(super) async fn parse(
-    body: Bytes,
-    boundary: &str,
-    file: Option<&str>,
-) -> Result<Fields, ApiError> {
+pub(super) async fn parse(body: Bytes, boundary: &str, file: Option<&str>) -> Result<Fields> {
     let stream = futures::stream::once(async { Ok::<_, Infallible>(body) });
     let mut parts = multer::Multipart::new(stream, boundary);
     let mut fields = Fields::default();

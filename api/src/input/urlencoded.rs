@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode;
 
 use super::fields::Fields;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// Reads pairs into fields; `None` when a name or value is not UTF-8.
 fn decode(bytes: &[u8]) -> Option<String> {
@@ -26,7 +26,7 @@ fn decode(bytes: &[u8]) -> Option<String> {
 ///
 /// # Errors
 /// `not_utf8` when something is not UTF-8 after decoding; 400 for repeated or too many fields.
-pub(super) fn parse(bytes: &[u8], not_utf8: fn() -> ApiError) -> Result<Fields, ApiError> {
+pub(super) fn parse(bytes: &[u8], not_utf8: fn() -> ApiError) -> Result<Fields> {
     let mut fields = Fields::default();
     for pair in bytes
         .split(|byte| *byte == b'&')
@@ -48,7 +48,7 @@ pub(super) fn parse(bytes: &[u8], not_utf8: fn() -> ApiError) -> Result<Fields, 
 ///
 /// # Errors
 /// 400 when it is not UTF-8.
-pub(crate) fn decode_segment(segment: &str) -> Result<String, ApiError> {
+pub(crate) fn decode_segment(segment: &str) -> Result<String> {
     percent_decode(segment.as_bytes())
         .decode_utf8()
         .map(Cow::into_owned)
@@ -59,7 +59,7 @@ pub(crate) fn decode_segment(segment: &str) -> Result<String, ApiError> {
 mod tests {
     use super::*;
 
-    fn read(text: &[u8]) -> Result<Fields, ApiError> {
+    fn read(text: &[u8]) -> Result<Fields> {
         parse(text, || ApiError::InvalidEncoding)
     }
 

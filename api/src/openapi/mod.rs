@@ -23,7 +23,7 @@ pub use schemas::Schemas;
 use crate::answer::{Answers, Body, Resource};
 use crate::deps::Deps;
 use crate::dispatch::Anyone;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
 
@@ -87,7 +87,7 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn serve(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Resource<ApiDocument>, ApiError> {
+async fn serve(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Resource<ApiDocument>> {
     match &*DOCUMENT {
         Ok(text) => Ok(Resource::ready_made(text.clone())),
         Err(error) => Err(ApiError::internal(error.clone())),

@@ -76,7 +76,21 @@ impl Schemas {
 
 fn value_of(schema: &RefOr<Schema>) -> Value {
     // A schema is made of JSON; there is nothing in it that has no JSON form.
-    serde_json::to_value(schema).unwrap_or_default()
+    let mut schema = serde_json::to_value(schema).unwrap_or_default();
+    let parts = schema.get_mut("allOf").and_then(Value::as_array_mut);
+    for part in parts.into_iter().flatten() {
+        // The fields of a flattened option are there or not; utoipa says that null is in their place.
+        let null = json!({"type": "null"});
+        if let Some([fields, absent]) = part
+            .get("oneOf")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            && *absent == null
+        {
+            *part = json!({"anyOf": [fields, {"type": "object"}]});
+        }
+    }
+    schema
 }
 
 #[cfg(test)]
@@ -85,16 +99,34 @@ mod tests {
 
     #[derive(ToSchema)]
     #[schema(as = Thing)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct One {
         name: String,
     }
 
     #[derive(ToSchema)]
     #[schema(as = Thing)]
-    #[expect(dead_code, reason = "only its schema is looked at")]
+    #[expect(dead_code, reason = "only its schema is used")]
     struct Other {
         size: u32,
+    }
+
+    #[derive(ToSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Whole {
+        #[serde(flatten)]
+        part: Option<One>,
+    }
+
+    #[test]
+    fn flattened_fields_may_be_absent() {
+        let schema = Schemas::default().inline::<Whole>();
+        let thing = json!({"$ref": "#/components/schemas/Thing"});
+        let expected = json!([{"anyOf": [thing, {"type": "object"}]}]);
+        assert_eq!(
+            schema["allOf"].as_array().unwrap()[..1],
+            expected.as_array().unwrap()[..]
+        );
     }
 
     #[test]

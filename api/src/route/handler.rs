@@ -10,14 +10,13 @@ use super::Access;
 use crate::answer::Answers;
 use crate::deps::Deps;
 use crate::dispatch::{Caller, Identity};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, RawInput};
 use crate::openapi::{Schemas, Shape};
 use crate::reply::Reply;
 
-type Call = Box<
-    dyn Fn(Identity, RawInput, Deps) -> BoxFuture<'static, Result<Reply, ApiError>> + Send + Sync,
->;
+type Call =
+    Box<dyn Fn(Identity, RawInput, Deps) -> BoxFuture<'static, Result<Reply>> + Send + Sync>;
 
 /// What answers a route.
 pub(crate) struct Handler {
@@ -31,7 +30,7 @@ impl Handler {
         identity: Identity,
         input: RawInput,
         deps: Deps,
-    ) -> Result<Reply, ApiError> {
+    ) -> Result<Reply> {
         (self.call)(identity, input, deps).await
     }
 
@@ -41,7 +40,7 @@ impl Handler {
     }
 }
 
-/// An `async fn(Caller, Input<T>, Deps) -> Result<impl Answers, ApiError>`. Its caller type says who
+/// An `async fn(Caller, Input<T>, Deps) -> Result<impl Answers>`. Its caller type says who
 /// may use the route, and the types of its input and answer what the API document says of it.
 pub(crate) trait Handle<X>: Sized {
     fn access(&self) -> Access;
@@ -54,7 +53,7 @@ where
     T: DeserializeOwned + ToSchema + Send + 'static,
     A: Answers,
     F: Fn(C, Input<T>, Deps) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<A, ApiError>> + Send + 'static,
+    Fut: Future<Output = Result<A>> + Send + 'static,
 {
     fn access(&self) -> Access {
         C::ACCESS

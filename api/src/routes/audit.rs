@@ -10,13 +10,13 @@ use schema::reader::Reader;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::page::{Page, Window, search};
+use super::page::{Page, read_page, search};
 use super::params;
 use crate::answer::{Answer, JsonLines};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::{ApiError, chain};
-use crate::input::{Input, Nothing, Paging};
+use crate::error::{ApiError, Result, chain};
+use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
 
 /// The routes of this file.
@@ -92,23 +92,24 @@ pub struct Entries {
 ///
 /// # Errors
 /// 400 for a bad time.
-async fn list(
-    _: Superadmin,
-    input: Input<Wanted>,
-    deps: Deps,
-) -> Result<Answer<Entries>, ApiError> {
+async fn list(_: Superadmin, input: Input<Wanted>, deps: Deps) -> Result<Answer<Entries>> {
     let paging = input.paging.unwrap_or_default();
     let paging = Some(&paging);
     let filter = filter(input.params, search(paging))?;
-    let (entries, total) = read(&deps, &filter, paging).await?;
-    let page = Page::of(paging, total);
+    let mut snapshot = deps.db.snapshot().await?;
+    let (records, page) = read_page!(paging, window => async {
+        let total = audit::found(&mut snapshot, &filter).await?;
+        let records = audit::list(&mut snapshot, &filter, window.limit, window.offset).await?;
+        Ok::<_, DbError>((records, total))
+    });
+    let entries = records.into_iter().map(Shown::from).collect();
     Ok(Answer::ok(
         "the audit trail, newest first",
         Entries { entries, page },
     ))
 }
 
-fn filter(wanted: Wanted, search: &str) -> Result<Filter, ApiError> {
+fn filter(wanted: Wanted, search: &str) -> Result<Filter> {
     let since = params::moment("since", wanted.since.as_deref())?;
     Ok(Filter {
         actor: wanted.actor.unwrap_or_default(),
@@ -117,19 +118,6 @@ fn filter(wanted: Wanted, search: &str) -> Result<Filter, ApiError> {
         since: since.unwrap_or(Timestamp::from_millis(0)),
         search: search.to_owned(),
     })
-}
-
-async fn read(
-    deps: &Deps,
-    filter: &Filter,
-    paging: Option<&Paging>,
-) -> Result<(Vec<Shown>, i64), DbError> {
-    let mut snapshot = deps.db.snapshot().await?;
-    let total = audit::found(&mut snapshot, filter).await?;
-    let asked = Window::of(paging);
-    let window = asked.corrected(paging, total).unwrap_or(asked);
-    let records = audit::list(&mut snapshot, filter, window.limit, window.offset).await?;
-    Ok((records.into_iter().map(Shown::from).collect(), total))
 }
 
 /// The result of the verification.
@@ -153,11 +141,7 @@ pub struct Verified {
 ///
 /// # Errors
 /// Only when the database fails: a trail that was tampered with is an answer.
-async fn verify(
-    _: Superadmin,
-    _: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Verified>, ApiError> {
+async fn verify(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Verified>> {
     let _turn = deps
         .audit_check
         .acquire()
@@ -192,15 +176,11 @@ pub struct ExportFrom {
 }
 
 /// `GET /api/admin/audit/export`: the entries up to now, oldest first, one JSON object a line, each with
-/// its hash. What the retention removes while it is under way is not in it; the numbers tell.
+/// its hash. What the retention removes while it is under way is not in it, as the numbers show.
 ///
 /// # Errors
 /// 400 for a bad time. A database that fails later ends the download early, which clients see.
-async fn export(
-    _: Superadmin,
-    input: Input<ExportFrom>,
-    deps: Deps,
-) -> Result<JsonLines, ApiError> {
+async fn export(_: Superadmin, input: Input<ExportFrom>, deps: Deps) -> Result<JsonLines> {
     let since = params::moment("since", input.params.since.as_deref())?;
     let mut connection = deps.db.read().await?;
     let (_, last) = audit::bounds(&mut connection).await?;

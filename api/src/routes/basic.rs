@@ -9,7 +9,7 @@ use crate::answer::{Answer, Resource, Text};
 use crate::auth::csrf;
 use crate::deps::{Deps, VERSION};
 use crate::dispatch::{Anyone, Session};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
 use crate::settings::AuthMode;
@@ -43,6 +43,7 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Health)]
 pub struct HealthBody {
+    /// Always `ok`.
     #[schema(example = "ok")]
     status: &'static str,
     /// The service's version.
@@ -54,7 +55,7 @@ pub struct HealthBody {
 ///
 /// # Errors
 /// None.
-async fn health(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Resource<HealthBody>, ApiError> {
+async fn health(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Resource<HealthBody>> {
     Ok(Resource::new(&HealthBody {
         status: "ok",
         version: VERSION,
@@ -65,14 +66,16 @@ async fn health(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Resource<Health
 ///
 /// # Errors
 /// None.
-async fn liveness(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Text, ApiError> {
+async fn liveness(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Text> {
     Ok(Text("ok\n".to_owned()))
 }
 
 /// What a sign-in page needs to know of an authentication mode.
 #[derive(Serialize, ToSchema)]
 pub struct Provider {
+    /// Its name for programs.
     name: AuthMode,
+    /// Its name for people.
     #[schema(example = "Local accounts")]
     display_name: &'static str,
     /// Name and password are asked for here.
@@ -101,6 +104,7 @@ fn provider(mode: AuthMode) -> Provider {
 /// How people sign in.
 #[derive(Serialize, ToSchema)]
 pub struct LoginMode {
+    /// Where ordinary users come from.
     auth_mode: AuthMode,
     provider: Provider,
 }
@@ -109,11 +113,7 @@ pub struct LoginMode {
 ///
 /// # Errors
 /// None.
-async fn login_mode(
-    _: Anyone,
-    _: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<LoginMode>, ApiError> {
+async fn login_mode(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Answer<LoginMode>> {
     let auth_mode = deps.settings().auth_mode;
     let provider = provider(auth_mode);
     let mode = LoginMode {
@@ -127,7 +127,7 @@ async fn login_mode(
 ///
 /// # Errors
 /// 400, since the service signs nobody in through a provider.
-async fn login_oidc(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Infallible, ApiError> {
+async fn login_oidc(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Infallible> {
     Err(ApiError::InvalidParameter {
         field: None,
         message:
@@ -148,11 +148,7 @@ pub struct CsrfToken {
 ///
 /// # Errors
 /// None.
-async fn csrf(
-    session: Session,
-    _: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<CsrfToken>, ApiError> {
+async fn csrf(session: Session, _: Input<Nothing>, deps: Deps) -> Result<Answer<CsrfToken>> {
     let csrf_token = csrf::token(&deps.signer, &session.account.name, deps.clock.now());
     Ok(Answer::ok("CSRF token", CsrfToken { csrf_token }))
 }

@@ -14,7 +14,7 @@ use schema::db::Tx;
 use schema::ids::Generation;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -22,7 +22,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::answer::{Answer, Resource};
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::settings::{self, WebSettings};
@@ -99,11 +99,7 @@ impl PartialSchema for Document {
 ///
 /// # Errors
 /// None of its own.
-async fn read(
-    _: Superadmin,
-    _: Input<Nothing>,
-    deps: Deps,
-) -> Result<Resource<Document>, ApiError> {
+async fn read(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Resource<Document>> {
     let (config, generation) = settings::read(&deps.db, &deps.master_key).await?;
     let mut connection = deps.db.read().await?;
     let config = deps.adapter.settle(&mut connection, config).await?;
@@ -128,11 +124,7 @@ pub struct Described {
 ///
 /// # Errors
 /// None of its own.
-async fn describe(
-    _: Superadmin,
-    _: Input<Nothing>,
-    _: Deps,
-) -> Result<Answer<Described>, ApiError> {
+async fn describe(_: Superadmin, _: Input<Nothing>, _: Deps) -> Result<Answer<Described>> {
     let schema = config::json_schema();
     Ok(Answer::ok(
         "the configuration's JSON Schema",
@@ -168,8 +160,8 @@ pub struct Saved {
 }
 
 /// `POST /api/config`: keys that are not sent stay as they are, a masked secret too, `null` returns
-/// a key to its default. Two writers of different keys lose nothing; two of the same key tell each
-/// other apart by `if_generation`.
+/// a key to its default. Two writers of different keys lose nothing; of two of the same key
+/// `if_generation` refuses the second.
 ///
 /// # Errors
 /// 400 when `config` is no JSON, 422 with every problem in `problems`, 412, 409 `network_in_use`.
@@ -177,7 +169,7 @@ async fn save(
     Superadmin(actor): Superadmin,
     input: Input<ConfigForm>,
     deps: Deps,
-) -> Result<Answer<Saved>, ApiError> {
+) -> Result<Answer<Saved>> {
     let Input {
         params,
         if_generation,
@@ -200,7 +192,7 @@ async fn finish(
     draft: Draft,
     dry_run: bool,
     about: About,
-) -> Result<Answer<Saved>, ApiError> {
+) -> Result<Answer<Saved>> {
     if dry_run {
         return Ok(draft.answer("nothing was saved", draft.generation));
     }
@@ -213,11 +205,10 @@ async fn finish(
     tx.commit(about).await?;
     let settings = WebSettings::of(&draft.after, generation);
     settings::publish(&deps.settings_sender, settings);
-    tracing::info!(%actor, ?changed, generation, "configuration saved");
     Ok(draft.answer("configuration saved", generation))
 }
 
-fn parse(document: &SecretString) -> Result<Patch, ApiError> {
+fn parse(document: &SecretString) -> Result<Patch> {
     let document: Value = serde_json::from_str(document.expose_secret())
         .map_err(|_| ApiError::invalid("config", "config is not valid JSON"))?;
     parse_patch(&document).map_err(refused)
@@ -225,10 +216,10 @@ fn parse(document: &SecretString) -> Result<Patch, ApiError> {
 
 /// Names of keys only: a value may be a secret.
 fn about(changes: &Changes) -> About {
-    About::whole("config").detail(told(changes))
+    About::whole("config").detail(described(changes))
 }
 
-fn told(changes: &Changes) -> String {
+fn described(changes: &Changes) -> String {
     let keys: Vec<&str> = changes.0.keys().copied().collect();
     match &*keys {
         [] => "nothing changed".to_owned(),
@@ -243,7 +234,7 @@ struct Draft {
     after: Config,
     /// The present generation.
     generation: i64,
-    /// How many containers would be made anew.
+    /// How many containers would be recreated.
     restarts: i64,
 }
 
@@ -264,7 +255,7 @@ async fn draft(
     deps: &Dependencies,
     patch: Patch,
     expected: Option<Generation>,
-) -> Result<Draft, ApiError> {
+) -> Result<Draft> {
     let (values, generation) = config::query::load(tx, &deps.master_key).await?;
     if expected.is_some_and(|expected| expected.0 != generation) {
         return Err(ApiError::Stale {
@@ -290,7 +281,7 @@ async fn draft(
 }
 
 /// What the active adapter can't put into the files of any agent version is refused before it reaches anybody.
-async fn check_global(tx: &mut Tx, deps: &Dependencies, after: &Config) -> Result<(), ApiError> {
+async fn check_global(tx: &mut Tx, deps: &Dependencies, after: &Config) -> Result<()> {
     let adapter = deps.adapter.current_in(tx).await?;
     let (agent, security) = (after.get(&keys::AGENT), after.get(&keys::SECURITY));
     let Err(error) = adapter.check_global(&agent, &security) else {
@@ -314,25 +305,15 @@ fn refused(problems: Vec<Problem>) -> ApiError {
     let not_yet = problems
         .iter()
         .all(|problem| problem.code == ProblemCode::NotAvailableYet);
-    let mut message = "the configuration was not saved".to_owned();
-    for (at, problem) in problems.iter().take(3).enumerate() {
-        message.push_str(if at == 0 { ": " } else { "; " });
-        message.push_str(&problem.message);
-    }
-    if problems.len() > 3 {
-        message.push_str(&format!("; and {} more", problems.len() - 3));
-    }
-    let mut extra = Map::new();
-    extra.insert("problems".to_owned(), json!(problems));
-    ApiError::Unprocessable {
-        code: if not_yet {
-            "not_available_yet"
-        } else {
-            "invalid_config"
-        },
-        message,
-        extra,
-    }
+    let sentences = problems.iter().map(|problem| problem.message.clone());
+    let sentences: Vec<String> = sentences.collect();
+    let code = if not_yet {
+        "not_available_yet"
+    } else {
+        "invalid_config"
+    };
+    let what = "the configuration was not saved";
+    ApiError::problems(code, what, &sentences, problems)
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use schema::audit::{About, Audited};
+use schema::audit::Audited;
 use schema::config::keys;
 use schema::container::{self, Desired};
-use schema::ids::{Generation, Kind, UserName};
-use schema::user::{self, User};
+use schema::ids::{Generation, UserName};
+use schema::user::User;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ use super::params::{Who, by_rule_of, enabled, ordinary_user, present_user};
 use crate::answer::{Answer, Live};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::ports::{ContainerDetails, Usage};
 use crate::route::{Area, Failure, Route};
@@ -79,77 +79,47 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// `POST /api/admin/container/start`: it shall run, and ends debugging.
+/// `POST /api/admin/container/start`: it is to run, and debug mode ends.
 ///
 /// # Errors
 /// 404 without such a user, 409 while it is disabled or being removed, 412 for a stale
 /// `if_generation`; what the container fails with.
-async fn start(
-    Superadmin(actor): Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
-    let name = &input.params.username;
-    let mut tx = input.meta.begin(&deps).await?;
-    let user = enabled(present_user(user::find(&mut tx, name).await?, name)?)?;
-    let expected = input.if_generation;
-    let generation =
-        container::set_desired(&mut tx, &user.uid, Desired::Running, false, expected).await?;
-    tx.commit(About::object(Kind::Container, &user.name))
-        .await?;
-    tracing::info!(%actor, user = %user.name, "container start");
-    let done = format!("the container of {} is running", user.name);
-    wait::answer(
-        &deps,
-        &Change::of_container(&user, generation),
-        input.wait,
-        done,
-    )
-    .await
+async fn start(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
+    set_desired(input, &deps, Desired::Running).await
 }
 
 /// `POST /api/admin/container/stop`: nothing of it stays but the user's directory.
 ///
 /// # Errors
 /// As [`start`], but a disabled account is no obstacle.
-async fn stop(
-    Superadmin(actor): Superadmin,
+async fn stop(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
+    set_desired(input, &deps, Desired::Stopped).await
+}
+
+async fn set_desired(
     input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
-    let name = &input.params.username;
-    let mut tx = input.meta.begin(&deps).await?;
-    let user = present_user(user::find(&mut tx, name).await?, name)?;
+    deps: &Deps,
+    desired: Desired,
+) -> Result<Answer<Converging>> {
+    let mut tx = input.meta.begin(deps).await?;
+    let mut user = present_user(&mut tx, &input.params.username).await?;
+    if desired == Desired::Running {
+        user = enabled(user)?;
+    }
     let expected = input.if_generation;
-    let generation =
-        container::set_desired(&mut tx, &user.uid, Desired::Stopped, false, expected).await?;
-    tx.commit(About::object(Kind::Container, &user.name))
-        .await?;
-    tracing::info!(%actor, user = %user.name, "container stop");
-    let done = format!("the container of {} is stopped", user.name);
-    wait::answer(
-        &deps,
-        &Change::of_container(&user, generation),
-        input.wait,
-        done,
-    )
-    .await
+    let generation = container::set_desired(&mut tx, &user.uid, desired, false, expected).await?;
+    let change = Change::of_container(&user, generation);
+    tx.commit(change.about()).await?;
+    let done = format!("the container of {} is {desired}", user.name);
+    wait::answer(deps, &change, input.wait, done).await
 }
 
 /// `POST /api/admin/container/restart`: replaces it by a fresh one, once; a stopped one is started.
 ///
 /// # Errors
 /// As [`start`].
-async fn restart(
-    Superadmin(actor): Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
-    let name = &input.params.username;
-    let mut tx = input.meta.begin(&deps).await?;
-    let user = present_user(user::find(&mut tx, name).await?, name)?;
-    let how = (input.if_generation, input.wait);
-    restart_container(&deps, tx, user, &actor.to_string(), false, how).await
+async fn restart(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
+    restart_named(input, &deps, false).await
 }
 
 /// `POST /api/admin/container/debug`: replaces it by one that runs the adapter's debug command,
@@ -157,16 +127,15 @@ async fn restart(
 ///
 /// # Errors
 /// As [`start`].
-async fn debug(
-    Superadmin(actor): Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
-    let name = &input.params.username;
-    let mut tx = input.meta.begin(&deps).await?;
-    let user = present_user(user::find(&mut tx, name).await?, name)?;
+async fn debug(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
+    restart_named(input, &deps, true).await
+}
+
+async fn restart_named(input: Input<Who>, deps: &Deps, debug: bool) -> Result<Answer<Converging>> {
+    let mut tx = input.meta.begin(deps).await?;
+    let user = present_user(&mut tx, &input.params.username).await?;
     let how = (input.if_generation, input.wait);
-    restart_container(&deps, tx, user, &actor.to_string(), true, how).await
+    restart_container(deps, tx, user, debug, how).await
 }
 
 /// Gives a container a new restart token and waits until the fresh one is ready.
@@ -174,29 +143,28 @@ pub(super) async fn restart_container(
     deps: &Deps,
     mut tx: Audited,
     user: User,
-    actor: &str,
     debug: bool,
     (expected, wait): (Option<Generation>, Option<Duration>),
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let user = enabled(user)?;
     let token = Uuid::new_v4().to_string();
     let generation =
         container::request_restart(&mut tx, &user.uid, &token, debug, expected).await?;
-    tx.commit(About::object(Kind::Container, &user.name))
-        .await?;
+    let change = Change::of_container(&user, generation);
+    tx.commit(change.about()).await?;
     let how = if debug {
         "runs in debug mode"
     } else {
         "was restarted"
     };
-    tracing::info!(actor, user = %user.name, how, "container restart");
     let done = format!("the container of {} {how}", user.name);
-    wait::answer(deps, &Change::of_container(&user, generation), wait, done).await
+    wait::answer(deps, &change, wait, done).await
 }
 
 /// Own limits of one container.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Limits {
+    /// The account's name.
     username: UserName,
     /// Cores; 0 = no limit; absent or empty = as configured for everybody.
     #[schema(value_type = Option<f64>, example = 1.5)]
@@ -207,7 +175,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    fn cpu(&self) -> Result<Option<f64>, ApiError> {
+    fn cpu(&self) -> Result<Option<f64>> {
         let Some(text) = self.cpu_limit.as_deref().filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
@@ -218,7 +186,7 @@ impl Limits {
         Ok(Some(cores))
     }
 
-    fn memory(&self) -> Result<Option<i64>, ApiError> {
+    fn memory(&self) -> Result<Option<i64>> {
         const FIELD: &str = "memory_limit_mb";
         let Some(text) = self
             .memory_limit_mb
@@ -252,21 +220,15 @@ pub struct Limited {
 ///
 /// # Errors
 /// 400 for a limit outside the configuration's range; else as [`stop`].
-async fn limits(
-    Superadmin(actor): Superadmin,
-    input: Input<Limits>,
-    deps: Deps,
-) -> Result<Answer<Limited>, ApiError> {
-    let name = &input.params.username;
+async fn limits(_: Superadmin, input: Input<Limits>, deps: Deps) -> Result<Answer<Limited>> {
     let (cpu, memory) = (input.params.cpu()?, input.params.memory()?);
     let mut tx = input.meta.begin(&deps).await?;
-    let user = present_user(user::find(&mut tx, name).await?, name)?;
+    let user = present_user(&mut tx, &input.params.username).await?;
     let expected = input.if_generation;
     let generation = container::set_limits(&mut tx, &user.uid, cpu, memory, expected).await?;
-    let about = About::object(Kind::Container, &user.name);
-    tx.commit(about.detail(limits_text(cpu, memory))).await?;
-    tracing::info!(%actor, user = %user.name, ?cpu, ?memory, "container limits");
     let change = Change::of_container(&user, generation);
+    let detail = limits_text(cpu, memory);
+    tx.commit(change.about().detail(detail)).await?;
     let done = format!("the container of {} has the new limits", user.name);
     let answer = wait::answer(&deps, &change, input.wait, done).await?;
     Ok(answer.map(|converging| Limited {
@@ -285,6 +247,7 @@ fn limits_text(cpu: Option<f64>, memory: Option<i64>) -> String {
 /// Which part of whose log.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct LogsOf {
+    /// The account's name.
     username: UserName,
     /// Number of newest lines (default 100), or `all`.
     #[schema(pattern = "^([0-9]{1,9}|all)?$", example = "100")]
@@ -304,7 +267,7 @@ async fn logs(
     Superadmin(actor): Superadmin,
     input: Input<LogsOf>,
     deps: Deps,
-) -> Result<Live<Log>, ApiError> {
+) -> Result<Live<Log>> {
     let LogsOf {
         username,
         tail,
@@ -324,23 +287,37 @@ async fn logs(
 /// A container as the engine reports it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Inspected {
+    /// The account's name.
     username: UserName,
-    container: ContainerDetails,
+    container: Reported,
+}
+
+/// What the engine reports of a container.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ContainerReport)]
+struct Reported {
+    #[serde(flatten)]
+    details: ContainerDetails,
+    /// Opaque; the restart that it was created for.
+    restart_token: Option<String>,
+    /// It runs the adapter's debug command.
+    debug: bool,
 }
 
 /// `GET /api/admin/container/inspect`: what the engine knows of it.
 ///
 /// # Errors
 /// As [`logs`].
-async fn inspect(
-    _: Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Inspected>, ApiError> {
+async fn inspect(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Inspected>> {
     let user = find(&deps, &input.params.username).await?;
-    let facts = deps.inspect.inspect(&user.uid).await?;
+    let details = deps.inspect.inspect(&user.uid).await?;
+    let details = details.ok_or_else(|| no_container(&user.name))?;
     let inspected = Inspected {
-        container: facts.ok_or_else(|| no_container(&user.name))?,
+        container: Reported {
+            restart_token: details.container.restart_token().map(str::to_owned),
+            debug: details.container.debug(),
+            details,
+        },
         username: user.name,
     };
     Ok(Answer::ok(
@@ -352,6 +329,7 @@ async fn inspect(
 /// What a container uses.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Stats {
+    /// The account's name.
     username: UserName,
     stats: Usage,
 }
@@ -360,7 +338,7 @@ pub struct Stats {
 ///
 /// # Errors
 /// As [`logs`].
-async fn stats(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Stats>, ApiError> {
+async fn stats(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Stats>> {
     let user = find(&deps, &input.params.username).await?;
     let usage = deps.stats.stats(&user.uid).await?;
     let stats = Stats {
@@ -371,9 +349,8 @@ async fn stats(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<St
 }
 
 /// The user of a live read. The connection is given back before the engine is asked.
-async fn find(deps: &Deps, name: &UserName) -> Result<User, ApiError> {
-    let mut connection = deps.db.read().await?;
-    ordinary_user(user::find(&mut connection, name).await?, name)
+async fn find(deps: &Deps, name: &UserName) -> Result<User> {
+    ordinary_user(&mut *deps.db.read().await?, name).await
 }
 
 #[cfg(test)]

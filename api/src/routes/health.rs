@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::answer::{Answers, Body};
 use crate::deps::Deps;
 use crate::dispatch::Anyone;
-use crate::error::{ApiError, chain};
+use crate::error::{Result, chain};
 use crate::input::{Input, Nothing};
 use crate::openapi::Schemas;
 use crate::ports::{EngineState, LeaderState, PartHealth};
@@ -61,7 +61,7 @@ impl Answers for Readiness {
 ///
 /// # Errors
 /// None.
-async fn readiness(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Readiness, ApiError> {
+async fn readiness(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Readiness> {
     let database = database(&deps).await;
     let engine = engine(&deps.engine.engine());
     let leadership = leadership(&deps.leadership.leader());
@@ -138,7 +138,7 @@ mod tests {
             }
         }
 
-        fn network(&self) -> Option<crate::ports::AgentNetwork> {
+        fn network(&self) -> Option<crate::ports::Network> {
             None
         }
     }

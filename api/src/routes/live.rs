@@ -13,9 +13,9 @@ use super::{log_lines, params};
 use crate::answer::{Answer, Events, Live};
 use crate::deps::Deps;
 use crate::dispatch::Session;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::follows::Following;
-use crate::ports::{LogQuery, LogStream, PortError};
+use crate::ports::{LogOptions, LogStream, PortError};
 use crate::reply::Event;
 use crate::route::Failure;
 
@@ -57,7 +57,7 @@ pub struct LogParams {
 }
 
 impl LogParams {
-    fn query(&self) -> Result<LogQuery, ApiError> {
+    fn query(&self) -> Result<LogOptions> {
         let tail = match self.tail.as_deref() {
             None | Some("") => Some(DEFAULT_TAIL),
             Some("all") => None,
@@ -65,10 +65,11 @@ impl LogParams {
                 ApiError::invalid("tail", "tail is a whole number of lines, or all")
             })?),
         };
-        Ok(LogQuery {
+        Ok(LogOptions {
             tail,
             since: params::moment("since", self.since.as_deref())?,
             follow: self.follow.unwrap_or(false),
+            timestamps: true,
         })
     }
 }
@@ -76,6 +77,7 @@ impl LogParams {
 /// The newest lines of a container's log.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Log {
+    /// The account's name.
     username: UserName,
     /// Lines, each with its time, without escape sequences; at most 1 MiB.
     #[schema(example = "2026-05-11T11:46:40Z ready\n")]
@@ -91,7 +93,7 @@ pub(super) async fn logs(
     reader: Option<&Session>,
     (uid, name): (&Uid, &UserName),
     params: &LogParams,
-) -> Result<Live<Log>, ApiError> {
+) -> Result<Live<Log>> {
     let query = params.query()?;
     let following = match query.follow {
         true => Some(deps.follows.begin(reader.map(|s| &s.account.uid))?),
@@ -126,7 +128,7 @@ pub(super) async fn death(deps: Deps, session: Option<Session>) {
 }
 
 /// One event for each line; `end` when the log has ended, `error` when reading failed. Nothing more
-/// once the session is `dead`: whoever connects again is told why.
+/// once the session is `dead`: whoever connects again gets the reason.
 fn follow(
     log: LogStream,
     following: Following,

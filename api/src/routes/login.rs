@@ -21,7 +21,7 @@ use crate::auth::password::needs_rehash;
 use crate::auth::session::{SessionClaims, clear_cookie};
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Anyone, Session, Visitor};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
 use crate::route::{ANONYMOUS_BODY_LIMIT, Area, Failure, Route};
 use crate::settings::WebSettings;
@@ -130,6 +130,7 @@ pub struct LoginForm {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SignedIn {
     username: UserName,
+    /// What the account may do.
     role: Role,
     /// The first container is not ready yet.
     initializing: bool,
@@ -140,11 +141,7 @@ pub struct SignedIn {
 /// # Errors
 /// 401 with one text for all causes, 403 `superadmin_client` once the password was verified, 429 and
 /// 503 with `Retry-After`.
-async fn login(
-    _: Anyone,
-    input: Input<LoginForm>,
-    deps: Deps,
-) -> Result<Answer<SignedIn>, ApiError> {
+async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Answer<SignedIn>> {
     timeout(PATIENCE, Box::pin(sign_in(input, deps)))
         .await
         .map_err(|_| ApiError::Busy {
@@ -154,7 +151,7 @@ async fn login(
 
 /// One attempt, which leaves an entry in the audit trail whatever its outcome. One that the limit
 /// stops leaves none: the trail must not grow as fast as somebody can send.
-async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Answer<SignedIn>, ApiError> {
+async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Answer<SignedIn>> {
     let Input { params, meta, .. } = input;
     let name = params.username.clone();
     match attempt(params, &meta, &deps).await {
@@ -167,9 +164,9 @@ async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Answer<SignedIn>
     }
 }
 
-/// The account that was tried. A name that nobody has is not told: now and then it is a password
+/// The account that was tried. A name that nobody has is not recorded: now and then it is a password
 /// that was typed into the wrong field.
-async fn whom(deps: &Dependencies, name: &str) -> Result<About, ApiError> {
+async fn whom(deps: &Dependencies, name: &str) -> Result<About> {
     let account = credentials::find(deps, name).await?;
     Ok(account.map_or_else(
         || About::object("account", "unknown"),
@@ -177,11 +174,7 @@ async fn whom(deps: &Dependencies, name: &str) -> Result<About, ApiError> {
     ))
 }
 
-async fn attempt(
-    params: LoginForm,
-    meta: &Meta,
-    deps: &Dependencies,
-) -> Result<Answer<SignedIn>, ApiError> {
+async fn attempt(params: LoginForm, meta: &Meta, deps: &Dependencies) -> Result<Answer<SignedIn>> {
     let (name, password) = (&params.username, params.password);
     let account = credentials::verify(deps, meta.client, name, password.clone())
         .await?
@@ -201,7 +194,6 @@ async fn attempt(
         live => live?,
     };
     let claims = SessionClaims::new(live.name.clone(), Timestamp::from_secs(live.issued_at));
-    tracing::info!(account = %live.name, %client, "signed in");
     let signed_in = SignedIn {
         username: live.name,
         role: live.role,
@@ -238,7 +230,7 @@ async fn start_session(
     client: Client,
     meta: &Meta,
     rehashed: Option<&SecretString>,
-) -> Result<Live, ApiError> {
+) -> Result<Live> {
     let now = deps.clock.now();
     let address = meta.client.map(|ip| ip.to_string()).unwrap_or_default();
     let mut tx = meta.begin(deps).await?;
@@ -268,11 +260,7 @@ async fn start_session(
 ///
 /// # Errors
 /// None.
-async fn logout(
-    Visitor(session): Visitor,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer, ApiError> {
+async fn logout(Visitor(session): Visitor, input: Input<Nothing>, deps: Deps) -> Result<Answer> {
     if let Some(session) = session
         && let Err(error) = end(&deps, &input.meta, &session).await
     {

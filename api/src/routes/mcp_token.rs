@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
 
@@ -44,7 +44,7 @@ async fn show(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<McpToken>, ApiError> {
+) -> Result<Answer<McpToken>> {
     let account = &session.account;
     let mut connection = deps.db.read().await?;
     let user = user::find(&mut connection, &account.name)

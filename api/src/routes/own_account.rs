@@ -4,7 +4,7 @@ use http::header::SET_COOKIE;
 use schema::audit::About;
 use schema::condition::{self, ConditionStatus, ConditionType};
 use schema::container::{self, ContainerRow, StatusWord, status_word};
-use schema::ids::{Kind, Timestamp, UserName};
+use schema::ids::{Kind, Timestamp, Uid, UserName};
 use schema::object::ObjectRow;
 use schema::session::SessionRow;
 use schema::user::Role;
@@ -18,9 +18,9 @@ use crate::auth::session::{VALIDITY, clear_cookie};
 use crate::auth::{credentials, password};
 use crate::deps::Deps;
 use crate::dispatch::{OrdinaryUser, Session};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::explain::{Explained, explained};
-use crate::input::{Input, Nothing};
+use crate::input::{Input, Nothing, Paging};
 use crate::route::{Area, Failure, Route};
 use crate::settings::AuthMode;
 
@@ -67,8 +67,11 @@ pub(super) fn routes() -> Vec<Route> {
 /// The current session.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct UserInfo {
+    /// The account's name.
     username: UserName,
+    /// What the account may do.
     role: Role,
+    /// Where ordinary users come from.
     auth_mode: AuthMode,
     /// Accounts and passwords are managed by a directory or an identity provider.
     unified_auth: bool,
@@ -80,11 +83,7 @@ pub struct UserInfo {
 ///
 /// # Errors
 /// 401 when the session has ended meanwhile.
-async fn info(
-    session: Session,
-    _: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<UserInfo>, ApiError> {
+async fn info(session: Session, _: Input<Nothing>, deps: Deps) -> Result<Answer<UserInfo>> {
     let mut connection = deps.db.read().await?;
     let issued_at = session.claims.issued_at.as_secs();
     let live = session::find_live(&mut connection, &session.account.name, issued_at)
@@ -106,11 +105,13 @@ async fn info(
 pub struct InitStatus {
     /// The container runs and is ready.
     ready: bool,
+    /// The container's state in one word.
     status: StatusWord,
     /// The image is on the engine.
     image_ready: bool,
     /// The user's directory exists.
     has_config: bool,
+    /// Its conditions, each with its remedy.
     conditions: Vec<Explained>,
 }
 
@@ -122,7 +123,7 @@ async fn init_status(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<InitStatus>, ApiError> {
+) -> Result<Answer<InitStatus>> {
     let uid = &session.account.uid;
     let mut snapshot = deps.db.snapshot().await?;
     let row = container::get(&mut snapshot, uid).await?;
@@ -173,7 +174,7 @@ pub struct PasswordChanged {
     sessions_ended: u64,
 }
 
-/// `POST /api/user/password`: changes the own password and ends all other sessions. A wrong old
+/// `POST /api/user/password`: changes my password and ends all other sessions. A wrong old
 /// password counts as a failed sign-in, so that a stolen session is no way to guess faster.
 ///
 /// # Errors
@@ -182,7 +183,7 @@ async fn change_password(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<PasswordForm>,
     deps: Deps,
-) -> Result<Answer<PasswordChanged>, ApiError> {
+) -> Result<Answer<PasswordChanged>> {
     let Input { params, meta, .. } = input;
     password::check_rules("new_password", &params.new_password)?;
     let name = session.account.name.as_str();
@@ -195,8 +196,7 @@ async fn change_password(
         return Err(ApiError::WrongPassword);
     };
     let old = verified.password_hash.ok_or(ApiError::WrongPassword)?;
-    let new = deps.passwords.slot().await?.hash(params.new_password);
-    let new = SecretString::from(new.await?);
+    let new = deps.passwords.hash(&params.new_password).await?;
     let keep = session.claims.issued_at.as_secs();
     let mut tx = meta.begin(&deps).await?;
     let ended = user::replace_password(&mut tx, &verified.uid, &old, &new, keep)
@@ -204,7 +204,6 @@ async fn change_password(
         .ok_or(ApiError::WrongPassword)?;
     tx.commit(About::object(verified.role, &verified.name))
         .await?;
-    tracing::info!(account = %verified.name, "password changed");
     let changed = PasswordChanged {
         sessions_ended: ended,
     };
@@ -214,24 +213,29 @@ async fn change_password(
     ))
 }
 
-/// One of my sessions.
+/// A live session.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct OwnSession {
+#[schema(as = SessionItem)]
+pub struct LiveSession {
     /// Unix seconds; identifies the session in order to end it.
     #[schema(example = 1_778_500_000)]
     issued_at: i64,
+    /// When its account signed in.
     created_at: Timestamp,
+    /// When it ends by itself.
     expires_at: Timestamp,
+    /// The client's address at sign-in.
     #[schema(example = "192.0.2.7")]
     address: String,
+    /// `web`, `extension` or `desktop`.
     #[schema(example = "web")]
     client: String,
     /// It is the session of this request.
     current: bool,
 }
 
-impl OwnSession {
-    fn of(row: SessionRow, current: Timestamp) -> Self {
+impl LiveSession {
+    fn of(row: SessionRow, current: Option<Timestamp>) -> Self {
         let created_at = Timestamp::from_secs(row.issued_at);
         Self {
             issued_at: row.issued_at,
@@ -239,20 +243,37 @@ impl OwnSession {
             expires_at: created_at.plus(VALIDITY),
             address: row.address,
             client: row.client,
-            current: created_at == current,
+            current: Some(created_at) == current,
         }
     }
 }
 
-/// My sessions.
+/// Live sessions, newest first.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct OwnSessions {
-    sessions: Vec<OwnSession>,
+#[schema(as = Sessions)]
+pub struct LiveSessions {
+    sessions: Vec<LiveSession>,
     #[serde(flatten)]
     page: Page,
 }
 
-/// `GET /api/user/sessions`: the own live sessions, newest first. `search` finds addresses and
+/// The page asked for of an account's live sessions; `current` is the one that asks.
+pub(super) async fn live_sessions(
+    deps: &Deps,
+    uid: &Uid,
+    current: Option<Timestamp>,
+    paging: Option<&Paging>,
+) -> Result<LiveSessions> {
+    let oldest = deps.clock.now().minus(VALIDITY).as_secs();
+    let rows = session::list(&mut *deps.db.read().await?, uid, oldest).await?;
+    let live = rows.into_iter().map(|row| LiveSession::of(row, current));
+    let (sessions, page) = page::cut(live.collect(), paging, |live, search| {
+        live.address.contains(search) || live.client.contains(search)
+    });
+    Ok(LiveSessions { sessions, page })
+}
+
+/// `GET /api/user/sessions`: my live sessions, newest first. `search` finds addresses and
 /// clients.
 ///
 /// # Errors
@@ -261,18 +282,10 @@ async fn sessions(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<OwnSessions>, ApiError> {
-    let oldest = deps.clock.now().minus(VALIDITY).as_secs();
-    let mut connection = deps.db.read().await?;
-    let rows = session::list(&mut connection, &session.account.uid, oldest).await?;
-    let current = session.claims.issued_at;
-    let own = rows.into_iter().map(|row| OwnSession::of(row, current));
-    let paging = input.paging.as_ref();
-    let (sessions, total) = page::cut(own.collect(), paging, |own, search| {
-        own.address.contains(search) || own.client.contains(search)
-    });
-    let page = Page::of(paging, total);
-    Ok(Answer::ok("your sessions", OwnSessions { sessions, page }))
+) -> Result<Answer<LiveSessions>> {
+    let (uid, current) = (&session.account.uid, session.claims.issued_at);
+    let sessions = live_sessions(&deps, uid, Some(current), input.paging.as_ref()).await?;
+    Ok(Answer::ok("your sessions", sessions))
 }
 
 /// The form of `POST /api/user/sessions/revoke`.
@@ -290,8 +303,8 @@ pub struct Revoked {
     revoked: u64,
 }
 
-/// `POST /api/user/sessions/revoke`: ends one of the own sessions, or all others. Ending one that
-/// has ended is no failure: `revoked` tells how many there were.
+/// `POST /api/user/sessions/revoke`: ends one of my sessions, or all others. Ending one that
+/// has ended is no failure: `revoked` is the number of those that were ended.
 ///
 /// # Errors
 /// None of its own.
@@ -299,7 +312,7 @@ async fn revoke_sessions(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<RevokeForm>,
     deps: Deps,
-) -> Result<Answer<Revoked>, ApiError> {
+) -> Result<Answer<Revoked>> {
     let (uid, current) = (&session.account.uid, session.claims.issued_at.as_secs());
     let mut tx = input.meta.begin(&deps).await?;
     let revoked = match input.params.issued_at {

@@ -3,7 +3,6 @@
 use schema::container::{self, Desired, StatusWord, status_word};
 use schema::ids::{Generation, Kind, Timestamp, UserName};
 use schema::object;
-use schema::user;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,7 +12,7 @@ use super::params;
 use crate::answer::{Answer, Live};
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::explain::{Explained, explained};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
@@ -46,9 +45,13 @@ pub(super) fn routes() -> Vec<Route> {
 /// My container.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OwnContainer {
+    /// The account's name.
     username: UserName,
+    /// Its state in one word.
     status: StatusWord,
+    /// The desired state.
     desired: Desired,
+    /// The full reference of its image.
     #[schema(example = "docker.io/sipeed/picoclaw:1.2.3")]
     image: String,
     /// It runs the adapter's debug command.
@@ -56,9 +59,13 @@ pub struct OwnContainer {
     /// Address in the agent network.
     #[schema(example = "10.88.0.2")]
     ip: Option<String>,
+    /// When it was started.
     started_at: Option<Timestamp>,
+    /// How often its desired state was changed.
     generation: Generation,
+    /// The generation that was last observed.
     observed_generation: Generation,
+    /// Its conditions, each with its remedy.
     conditions: Vec<Explained>,
 }
 
@@ -70,7 +77,7 @@ async fn show(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<OwnContainer>, ApiError> {
+) -> Result<Answer<OwnContainer>> {
     let account = &session.account;
     let gone = || ApiError::not_found("your container");
     let mut connection = deps.db.snapshot().await?;
@@ -104,7 +111,7 @@ async fn logs(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<LogParams>,
     deps: Deps,
-) -> Result<Live<Log>, ApiError> {
+) -> Result<Live<Log>> {
     let account = &session.account;
     let whose = (&account.uid, &account.name);
     live::logs(&deps, Some(&session), whose, &input.params).await
@@ -118,10 +125,10 @@ async fn restart(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let name = &session.account.name;
     let mut tx = input.meta.begin(&deps).await?;
-    let user = params::present_user(user::find(&mut tx, name).await?, name)?;
+    let user = params::present_user(&mut tx, name).await?;
     let how = (input.if_generation, input.wait);
-    restart_container(&deps, tx, user, name.as_str(), false, how).await
+    restart_container(&deps, tx, user, false, how).await
 }

@@ -80,13 +80,28 @@ pub(super) fn search(paging: Option<&Paging>) -> &str {
     paging.map_or("", |paging| &paging.search)
 }
 
-/// Cuts the page out of a list that is short enough to be read as a whole; with the total of what
-/// fits. `matches` is asked with the search text in lower case.
+/// Reads the page asked for: `$list`, which uses `$window`, gives a part of the list and how many
+/// entries there are in all.
+// As a function it would take an async closure, whose future the compiler does not see to be `Send`.
+macro_rules! read_page {
+    ($paging:expr, $window:ident => $list:expr) => {{
+        let $window = $crate::routes::page::Window::of($paging);
+        let (mut items, total) = $list.await?;
+        if let Some($window) = $window.corrected($paging, total) {
+            (items, _) = $list.await?;
+        }
+        (items, $crate::routes::page::Page::of($paging, total))
+    }};
+}
+pub(super) use read_page;
+
+/// Cuts the page out of a list that is short enough to be read as a whole. `matches` is asked with
+/// the search text in lower case.
 pub(super) fn cut<T>(
     mut items: Vec<T>,
     paging: Option<&Paging>,
     matches: impl Fn(&T, &str) -> bool,
-) -> (Vec<T>, i64) {
+) -> (Vec<T>, Page) {
     let wanted = search(paging).to_lowercase();
     items.retain(|item| wanted.is_empty() || matches(item, &wanted));
     let total = i64::try_from(items.len()).unwrap_or(i64::MAX);
@@ -98,7 +113,7 @@ pub(super) fn cut<T>(
         .skip(count(window.offset))
         .take(count(window.limit))
         .collect();
-    (page, total)
+    (page, Page::of(paging, total))
 }
 
 #[cfg(test)]
@@ -141,8 +156,9 @@ mod tests {
         };
         assert_eq!(super::cut(names(), None, |_, _| false).0.len(), 45);
         assert_eq!(cut(2, "").0[0], "Name20");
-        assert_eq!((cut(9, "").0.len(), cut(9, "").1), (5, 45));
-        assert_eq!(cut(1, "NAME4").1, 5);
-        assert_eq!(cut(1, "nobody"), (Vec::new(), 0));
+        assert_eq!((cut(9, "").0.len(), cut(9, "").1.total), (5, 45));
+        assert_eq!(cut(1, "NAME4").1.total, 5);
+        let (none, page) = cut(1, "nobody");
+        assert_eq!((none.len(), page.total), (0, 0));
     }
 }

@@ -2,7 +2,9 @@
 
 use schema::config::Setting;
 use schema::ids::{Kind, Timestamp, UserName};
-use schema::user::{Role, User};
+use schema::reader::Connection;
+use schema::secrets::random_password;
+use schema::user::{self, Role, User};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -10,7 +12,8 @@ use serde_json::Value;
 use strum::VariantArray;
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
+use crate::auth::password::check_rules;
+use crate::error::{ApiError, Result};
 
 /// A request about one account.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -22,6 +25,7 @@ pub struct Who {
 /// A name and a password, returned only once.
 #[derive(Serialize, ToSchema)]
 pub struct Credentials {
+    /// The account's name.
     username: UserName,
     /// Returned only once.
     #[schema(format = Password, example = "tg7XqLr0aZ2mWcVd")]
@@ -37,9 +41,58 @@ impl Credentials {
     }
 }
 
+/// The form of a request for a new password.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct ResetForm {
+    /// The account's name.
+    pub username: UserName,
+    /// The new password; random when absent or empty.
+    #[schema(value_type = Option<String>, format = Password)]
+    pub password: Option<SecretString>,
+}
+
+/// A password to set.
+pub(super) struct NewPassword {
+    pub(super) password: SecretString,
+    /// Nobody has seen it yet.
+    random: bool,
+}
+
+impl NewPassword {
+    /// The one given, or else a random one.
+    pub(super) fn read(given: Option<SecretString>) -> Result<Self> {
+        let given = given.filter(|password| !password.expose_secret().is_empty());
+        let Some(password) = given else {
+            return Self::random();
+        };
+        check_rules("password", &password)?;
+        Ok(Self {
+            password,
+            random: false,
+        })
+    }
+
+    pub(super) fn random() -> Result<Self> {
+        Ok(Self {
+            password: random_password().map_err(ApiError::internal)?,
+            random: true,
+        })
+    }
+
+    /// What the answer says of it.
+    pub(super) fn reset(self, username: UserName) -> PasswordReset {
+        let random = self.random.then_some(self.password);
+        PasswordReset {
+            username,
+            password: random.map(|password| password.expose_secret().to_owned()),
+        }
+    }
+}
+
 /// An account with a new password.
 #[derive(Serialize, ToSchema)]
-pub struct NewPassword {
+pub struct PasswordReset {
+    /// The account's name.
     username: UserName,
     /// The random password, returned only once; absent when it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,52 +100,35 @@ pub struct NewPassword {
     password: Option<String>,
 }
 
-impl NewPassword {
-    pub(super) fn new(username: UserName, random: Option<&SecretString>) -> Self {
-        Self {
-            username,
-            password: random.map(|password| password.expose_secret().to_owned()),
-        }
-    }
-}
-
-/// An ordinary user that was looked up by name, unless there is none. One that is being removed is
-/// there.
-pub(super) fn ordinary_user(found: Option<User>, name: &UserName) -> Result<User, ApiError> {
-    found
+/// The ordinary user of this name, unless there is none. One that is being removed is there.
+pub(super) async fn ordinary_user(connection: &mut Connection, name: &UserName) -> Result<User> {
+    user::find(connection, name)
+        .await?
         .filter(|user| user.role == Role::User)
         .ok_or_else(|| ApiError::not_found(format!("user {name}")))
 }
 
 /// An ordinary user that can be worked with: there, and not being removed.
-pub(super) fn present_user(found: Option<User>, name: &UserName) -> Result<User, ApiError> {
-    let user = ordinary_user(found, name)?;
+pub(super) async fn present_user(connection: &mut Connection, name: &UserName) -> Result<User> {
+    let user = ordinary_user(connection, name).await?;
     if user.deleted_at.is_some() {
-        return Err(ApiError::Conflict {
-            code: "name_being_removed",
-            message: format!("user {name} is being removed"),
-        });
+        let message = format!("user {name} is being removed");
+        return Err(ApiError::conflict("name_being_removed", message));
     }
     Ok(user)
 }
 
-/// A user whose container may be told to run.
-pub(super) fn enabled(user: User) -> Result<User, ApiError> {
+/// A user whose container may be started.
+pub(super) fn enabled(user: User) -> Result<User> {
     if user.disabled {
-        return Err(ApiError::Conflict {
-            code: "account_disabled",
-            message: format!("user {} is disabled; enable the account first", user.name),
-        });
+        let message = format!("user {} is disabled; enable the account first", user.name);
+        return Err(ApiError::conflict("account_disabled", message));
     }
     Ok(user)
 }
 
 /// Checks a value by the rule of a configuration key; `field` is to blame for what breaks it.
-pub(super) fn by_rule_of<T>(
-    setting: &Setting<T>,
-    field: &str,
-    value: &Value,
-) -> Result<(), ApiError> {
+pub(super) fn by_rule_of<T>(setting: &Setting<T>, field: &str, value: &Value) -> Result<()> {
     let row = &setting.row;
     match row.check(value) {
         Ok(_) => Ok(()),
@@ -114,7 +150,7 @@ pub(super) fn kind_beside_object() -> ApiError {
 }
 
 /// A moment: RFC 3339, or whole Unix seconds. An empty text is none.
-pub(super) fn moment(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, ApiError> {
+pub(super) fn moment(field: &str, text: Option<&str>) -> Result<Option<Timestamp>> {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
@@ -132,7 +168,7 @@ pub(super) fn moment(field: &str, text: Option<&str>) -> Result<Option<Timestamp
 }
 
 /// An object as `kind/name`.
-pub(super) fn object_address(field: &str, text: &str) -> Result<(Kind, String), ApiError> {
+pub(super) fn object_address(field: &str, text: &str) -> Result<(Kind, String)> {
     text.split_once('/')
         .and_then(|(kind, name)| Some((kind.parse().ok()?, name.to_owned())))
         .filter(|(_, name)| !name.is_empty())
@@ -145,7 +181,7 @@ pub(super) fn object_address(field: &str, text: &str) -> Result<(Kind, String), 
 }
 
 /// A kind of object.
-pub(super) fn kind(field: &str, text: &str) -> Result<Kind, ApiError> {
+pub(super) fn kind(field: &str, text: &str) -> Result<Kind> {
     text.parse().map_err(|_| {
         let kinds: Vec<&str> = Kind::VARIANTS.iter().map(|kind| kind.as_str()).collect();
         ApiError::invalid(field, format!("{field} is one of {}", kinds.join(", ")))

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray;
 use utoipa::ToSchema;
 
-use super::page::{Page, Window, search};
+use super::page::{Page, read_page, search};
 use super::params;
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::explain::{Explained, ExplainedEvent, explained, explained_events};
 use crate::input::{Input, Nothing, Paging};
 use crate::ports::{EngineState, LeaderState, LiveNumbers, PartHealth};
@@ -67,12 +67,15 @@ const ALL: &str = "*";
 /// The operators' overview.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Overview {
+    /// Who runs the reconcilers.
     leader: LeaderState,
+    /// The container engine.
     engine: EngineState,
     /// The parts of the service.
     health: Vec<PartHealth>,
     /// All reconcilers are paused.
     paused: bool,
+    /// All reconcilers.
     reconcilers: Vec<Summary>,
 }
 
@@ -102,11 +105,7 @@ pub struct Summary {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn overview(
-    _: Superadmin,
-    _: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Overview>, ApiError> {
+async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Overview>> {
     let mut connection = deps.db.snapshot().await?;
     let counts = object::ready_counts(&mut connection).await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
@@ -154,18 +153,28 @@ fn merged(
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ObjectHeader)]
 pub struct Header {
+    /// `kind/name`.
     #[schema(example = "container/alice")]
     object: String,
+    /// Its kind.
     #[schema(value_type = Kind)]
     kind: String,
+    /// Its name within the kind.
     #[schema(example = "alice")]
     name: String,
+    /// Its identity, which differs between objects of the same name.
     uid: Uid,
+    /// How often its desired state was changed.
     generation: Generation,
+    /// The generation that was last observed.
     observed_generation: Generation,
+    /// The object itself is paused.
     paused: bool,
+    /// When it was created.
     created_at: Timestamp,
+    /// When its removal was requested.
     deleted_at: Option<Timestamp>,
+    /// Its conditions, each with its remedy.
     conditions: Vec<Explained>,
     /// Failed reconciliations in a row.
     failures: u32,
@@ -186,7 +195,9 @@ impl Header {
         } else {
             row.paused.then_some(Paused::Object)
         };
-        let look = deps.reconcilers.next_look(&row.kind, row.uid.as_str());
+        let look = deps
+            .reconcilers
+            .next_reconciliation(&row.kind, row.uid.as_str());
         Self {
             guidance: Guidance::of(&row, paused, look),
             object: format!("{}/{}", row.kind, row.name),
@@ -217,13 +228,13 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn kind(&self) -> Result<Option<Kind>, ApiError> {
+    fn kind(&self) -> Result<Option<Kind>> {
         params::given(&self.reconciler)
             .map(|name| params::kind("reconciler", name))
             .transpose()
     }
 
-    fn ready(&self) -> Result<Option<&'static str>, ApiError> {
+    fn ready(&self) -> Result<Option<&'static str>> {
         match self
             .ready
             .as_deref()
@@ -258,29 +269,21 @@ pub struct Objects {
 ///
 /// # Errors
 /// 400 for an unknown reconciler or value of `ready`.
-async fn objects(
-    _: Superadmin,
-    input: Input<Filter>,
-    deps: Deps,
-) -> Result<Answer<Objects>, ApiError> {
+async fn objects(_: Superadmin, input: Input<Filter>, deps: Deps) -> Result<Answer<Objects>> {
     let (kind, ready) = (input.params.kind()?, input.params.ready()?);
     let paging = input.paging.as_ref();
     let mut connection = deps.db.snapshot().await?;
     let watch_id = change::position(&mut connection).await?;
-    let Window { limit, offset } = Window::of(paging);
-    let (mut rows, total) =
-        object::list(&mut connection, kind, ready, search(paging), limit, offset).await?;
-    if let Some(Window { limit, offset }) = Window::of(paging).corrected(paging, total) {
-        (rows, _) =
-            object::list(&mut connection, kind, ready, search(paging), limit, offset).await?;
-    }
+    let (rows, page) = read_page!(paging, window => {
+        object::list(&mut connection, kind, ready, search(paging), window.limit, window.offset)
+    });
     let paused = object::paused_reconcilers(&mut connection).await?;
     drop(connection);
     let headers = rows.into_iter().map(|row| Header::of(&deps, row, &paused));
     let objects = Objects {
         objects: headers.collect(),
         watch_id,
-        page: Page::of(paging, total),
+        page,
     };
     Ok(Answer::ok("objects", objects))
 }
@@ -306,7 +309,7 @@ pub struct EventFilter {
 }
 
 impl EventFilter {
-    fn limit(&self) -> Result<i64, ApiError> {
+    fn limit(&self) -> Result<i64> {
         let limit = self.limit.unwrap_or(DEFAULT_EVENTS);
         if (1..=MAX_EVENTS).contains(&limit) {
             return Ok(limit);
@@ -315,7 +318,7 @@ impl EventFilter {
         Err(ApiError::invalid("limit", rule))
     }
 
-    fn filter(&self, search: &str) -> Result<event::Filter, ApiError> {
+    fn filter(&self, search: &str) -> Result<event::Filter> {
         let (kind, name) = match (params::given(&self.object), params::given(&self.kind)) {
             (Some(object), None) if object == SERVICE_OBJECT => (Some(Subject::Service), None),
             (Some(object), None) => {
@@ -361,34 +364,22 @@ pub struct EventList {
 ///
 /// # Errors
 /// 400 for a bad object, kind, reason, time or limit.
-async fn events(
-    _: Superadmin,
-    input: Input<EventFilter>,
-    deps: Deps,
-) -> Result<Answer<EventList>, ApiError> {
+async fn events(_: Superadmin, input: Input<EventFilter>, deps: Deps) -> Result<Answer<EventList>> {
     let paging = input.paging.as_ref();
     let filter = input.params.filter(search(paging))?;
-    let newest = input.params.limit()?;
-    let Window { limit, offset } = match paging {
-        Some(_) => Window::of(paging),
-        None => Window {
-            limit: newest,
-            offset: 0,
-        },
-    };
+    // Without a page, the newest are one of as many as there may be.
+    let newest = first(input.params.limit()?);
     let mut connection = deps.db.snapshot().await?;
     let watch_id = change::position(&mut connection).await?;
-    let (mut events, total) = event::page(&mut connection, &filter, limit, offset).await?;
-    if let Some(Window { limit, offset }) = Window::of(paging).corrected(paging, total) {
-        (events, _) = event::page(&mut connection, &filter, limit, offset).await?;
-    }
+    let paging = paging.unwrap_or(&newest);
+    let (events, page) = read_page!(Some(paging), window => {
+        event::page(&mut connection, &filter, window.limit, window.offset)
+    });
     drop(connection);
-    // Without a page, the newest are one of as many as there may be.
-    let newest = first(newest);
     let list = EventList {
         events: explained_events(events),
         watch_id,
-        page: Page::of(Some(paging.unwrap_or(&newest)), total),
+        page,
     };
     Ok(Answer::ok("events, newest first", list))
 }
@@ -402,7 +393,7 @@ fn first(page_size: i64) -> Paging {
 }
 
 /// Finds an object by kind and name, whatever its state.
-async fn find(deps: &Deps, kind: Kind, name: &str) -> Result<ObjectRow, ApiError> {
+async fn find(deps: &Deps, kind: Kind, name: &str) -> Result<ObjectRow> {
     let mut connection = deps.db.read().await?;
     let row = object::find_by_name(&mut connection, kind, name).await?;
     row.ok_or_else(|| missing(kind, name))

@@ -3,22 +3,20 @@
 use schema::audit::About;
 use schema::error::DbError;
 use schema::ids::{Timestamp, UserName};
-use schema::secrets::random_password;
 use schema::user::{self, Role, User};
-use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
+use secrecy::SecretString;
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::answer::Answer;
-use crate::auth::password;
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Actor, Superadmin};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
 use crate::route::{Area, Failure, Route};
 
 use super::page::{self, Page};
-use super::params::{Credentials, NewPassword};
+use super::params::{Credentials, NewPassword, PasswordReset, ResetForm, Who};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -67,8 +65,11 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SuperadminItem)]
 pub struct Item {
+    /// The account's name.
     username: UserName,
+    /// When it was created.
     created_at: Timestamp,
+    /// When it last signed in.
     last_login_at: Option<Timestamp>,
 }
 
@@ -87,11 +88,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// None of its own.
-async fn list(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Listing>, ApiError> {
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Listing>> {
     let all = user::list_superadmins(&mut *deps.db.read().await?).await?;
     let items = all.into_iter().map(|account| Item {
         username: account.name,
@@ -99,40 +96,29 @@ async fn list(
         last_login_at: account.last_login_at,
     });
     let paging = input.paging.as_ref();
-    let (items, total) = page::cut(items.collect(), paging, |item, search| {
+    let (items, page) = page::cut(items.collect(), paging, |item, search| {
         item.username.key().contains(search)
     });
     let listing = Listing {
         admins: items.iter().map(|item| item.username.clone()).collect(),
         items,
-        page: Page::of(paging, total),
+        page,
     };
     Ok(Answer::ok("superadmins", listing))
 }
 
-/// The form that names an account.
-#[derive(Debug, Deserialize, ToSchema)]
-pub struct NameForm {
-    username: UserName,
-}
-
-/// `POST /api/admin/superadmins/create`: the random password is told once.
+/// `POST /api/admin/superadmins/create`: the random password is returned once.
 ///
 /// # Errors
 /// 409 when the name is taken, by an ordinary user or one being removed too.
-async fn create(
-    Superadmin(actor): Superadmin,
-    input: Input<NameForm>,
-    deps: Deps,
-) -> Result<Answer<Credentials>, ApiError> {
+async fn create(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Credentials>> {
     let username = input.params.username;
-    let password = random_password().map_err(ApiError::internal)?;
-    let hash = hash(&deps, password.clone()).await?;
+    let password = NewPassword::random()?.password;
+    let hash = deps.passwords.hash(&password).await?;
     let mut tx = input.meta.begin(&deps).await?;
     user::create_superadmin(&mut tx, &username, &hash, deps.clock.now()).await?;
     tx.commit(About::object(Role::Superadmin, &username))
         .await?;
-    tracing::info!(%actor, superadmin = %username, "superadmin created");
     let message = format!("superadmin {username} created");
     let credentials = Credentials::new(username, &password);
     Ok(Answer::ok(message, credentials))
@@ -141,12 +127,8 @@ async fn create(
 /// `POST /api/admin/superadmins/delete`: ends the account and its sessions.
 ///
 /// # Errors
-/// 404; 409 `last_superadmin`, decided before anything else; 400 for the own account.
-async fn delete(
-    Superadmin(actor): Superadmin,
-    input: Input<NameForm>,
-    deps: Deps,
-) -> Result<Answer, ApiError> {
+/// 404; 409 `last_superadmin`, decided before anything else; 400 for one's own account.
+async fn delete(Superadmin(actor): Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer> {
     let username = input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
     user::delete_superadmin(&mut tx, &username)
@@ -156,27 +138,16 @@ async fn delete(
         // The transaction is dropped, so nothing has happened.
         return Err(ApiError::invalid(
             "username",
-            "a superadmin can't delete the own account; another one can",
+            "you cannot delete your own account; another superadmin can",
         ));
     }
     tx.commit(About::object(Role::Superadmin, &username))
         .await?;
-    tracing::info!(%actor, superadmin = %username, "superadmin deleted");
     Ok(Answer::plain(format!("superadmin {username} deleted")))
 }
 
-/// The form of `POST /api/admin/superadmins/reset`.
-#[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = SuperadminResetForm)]
-pub struct ResetForm {
-    username: UserName,
-    /// The new password; random when absent or empty.
-    #[schema(value_type = Option<String>, format = Password)]
-    password: Option<SecretString>,
-}
-
 /// `POST /api/admin/superadmins/reset`: sets a new password and ends all sessions of the account
-/// (but the one that asks). A random password is told once; one that was given is not repeated.
+/// (but the one that asks). A random password is returned once; one that was given is not returned.
 ///
 /// # Errors
 /// 404; 400 for a given password that breaks the rules.
@@ -184,20 +155,13 @@ async fn reset(
     Superadmin(actor): Superadmin,
     input: Input<ResetForm>,
     deps: Deps,
-) -> Result<Answer<NewPassword>, ApiError> {
+) -> Result<Answer<PasswordReset>> {
     let ResetForm { username, password } = input.params;
-    let given = password.filter(|password| !password.expose_secret().is_empty());
-    let (password, random) = match given {
-        Some(given) => (given, false),
-        None => (random_password().map_err(ApiError::internal)?, true),
-    };
-    password::check_rules("password", &password)?;
-    let hash = hash(&deps, password.clone()).await?;
+    let new = NewPassword::read(password)?;
+    let hash = deps.passwords.hash(&new.password).await?;
     set_password(&deps, &input.meta, &actor, &username, &hash).await?;
-    tracing::info!(%actor, superadmin = %username, "superadmin's password reset");
     let message = format!("superadmin {username} has a new password");
-    let told = random.then_some(&password);
-    Ok(Answer::ok(message, NewPassword::new(username, told)))
+    Ok(Answer::ok(message, new.reset(username)))
 }
 
 async fn set_password(
@@ -206,7 +170,7 @@ async fn set_password(
     actor: &Actor,
     username: &UserName,
     hash: &SecretString,
-) -> Result<(), ApiError> {
+) -> Result<()> {
     let keep = match actor {
         Actor::Session(session) if is_own(actor, username) => {
             Some(session.claims.issued_at.as_secs())
@@ -237,11 +201,6 @@ fn named(error: DbError, username: &UserName) -> ApiError {
         DbError::NotFound(_) => ApiError::not_found(format!("superadmin {username}")),
         other => other.into(),
     }
-}
-
-async fn hash(deps: &Dependencies, password: SecretString) -> Result<SecretString, ApiError> {
-    let hash = deps.passwords.slot().await?.hash(password).await?;
-    Ok(SecretString::from(hash))
 }
 
 #[cfg(test)]

@@ -12,26 +12,25 @@ use utoipa::ToSchema;
 
 use super::config;
 use super::images::{self, Noted};
-use super::page::{Page, Window};
+use super::page::{Page, read_page};
 use crate::answer::{Answer, Resource};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
-use crate::explain::Explained;
-use crate::input::{Input, Nothing, Paging};
+use crate::error::{ApiError, Result};
+use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
-use crate::wait::{Change, State};
+use crate::wait::{Change, Changed, State};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("task_status", "/api/admin/task/status", status)
             .title(Area::Operators, "Get the progress of a task")
-            .about("A bare resource, made from the states of the task's objects.")
+            .about("Without envelope; computed from the states of the task's objects.")
             .fails(&[Failure(404, "not_found", "no such task")]),
         Route::get("tasks", "/api/admin/tasks", list)
             .title(Area::Operators, "List tasks")
-            .about("Newest first, always one page; at most 200 results each.")
+            .about("Newest first, always one page; each with the results of at most 200 of its objects.")
             .paged(),
         Route::post("task_cancel", "/api/admin/task/cancel", cancel)
             .title(Area::Operators, "Cancel a task")
@@ -71,8 +70,10 @@ pub struct Status {
     kind: String,
     #[serde(flatten)]
     progress: Progress,
+    /// How far it is, as a sentence.
     #[schema(example = "under way: 3 of 10 done, 0 failed")]
     message: String,
+    /// When it was requested.
     started_at: Option<Timestamp>,
     /// When the last of its objects was done; absent while one is under way.
     finished_at: Option<Timestamp>,
@@ -134,11 +135,7 @@ pub struct Which {
 ///
 /// # Errors
 /// 404 without such an operation.
-async fn status(
-    _: Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Resource<Status>, ApiError> {
+async fn status(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Resource<Status>> {
     let mut connection = deps.db.snapshot().await?;
     let operation = match input.params.task_id.filter(|id| !id.is_empty()) {
         Some(id) => Some(
@@ -196,34 +193,26 @@ pub struct Tasks {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Tasks>, ApiError> {
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Tasks>> {
     let paging = input.paging.unwrap_or_default();
     let paging = Some(&paging);
-    let (tasks, total) = read(&deps, paging).await?;
-    let page = Page::of(paging, total);
+    let mut snapshot = deps.db.snapshot().await?;
+    let (operations, page) = read_page!(paging, window => {
+        operation::list(&mut snapshot, window.limit, window.offset)
+    });
+    let mut tasks = Vec::with_capacity(operations.len());
+    for operation in operations {
+        let count = operation::count(&mut snapshot, &operation).await?;
+        let results = operation::targets(&mut snapshot, &operation, MAX_RESULTS).await?;
+        tasks.push(Task::new(operation, count, results));
+    }
     Ok(Answer::ok("tasks, newest first", Tasks { tasks, page }))
 }
 
-async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Task>, i64), DbError> {
-    let mut connection = deps.db.snapshot().await?;
-    let window = Window::of(paging);
-    let (mut operations, total) =
-        operation::list(&mut connection, window.limit, window.offset).await?;
-    if let Some(last) = window.corrected(paging, total) {
-        (operations, _) = operation::list(&mut connection, last.limit, last.offset).await?;
-    }
-    let mut tasks = Vec::with_capacity(operations.len());
-    for operation in operations {
-        let count = operation::count(&mut connection, &operation).await?;
-        let results = operation::targets(&mut connection, &operation, MAX_RESULTS).await?;
-        tasks.push(Task::new(operation, count, results));
-    }
-    Ok((tasks, total))
-}
-
-/// Which operation shall end.
+/// Which operation to cancel.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Ended {
+    /// The id of the task.
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     task_id: String,
 }
@@ -232,44 +221,33 @@ pub struct Ended {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TaskCancelled)]
 pub struct Cancelled {
+    /// How far the cancellation is.
     state: State,
     /// The rollout or image whose reconciler observes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "rollout/01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
-    object: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generation: Option<Generation>,
-    /// The conditions so far, while it is under way.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conditions: Option<Vec<Explained>>,
+    #[serde(flatten)]
+    changed: Option<Changed>,
     /// The progress of a task over many objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
 }
 
 impl From<Noted> for Cancelled {
-    fn from(noted: Noted) -> Self {
+    fn from(Noted { state, changed }: Noted) -> Self {
         Self {
-            state: noted.state,
-            object: Some(noted.object),
-            generation: Some(noted.generation),
-            conditions: noted.conditions,
+            state,
+            changed: Some(changed),
             progress: None,
         }
     }
 }
 
-/// `POST /api/admin/task/cancel`: a rollout moves nobody more, a pull is called off. A `config_apply` ends as it
+/// `POST /api/admin/task/cancel`: a rollout moves no further users, a pull is cancelled. A `config_apply` ends as it
 /// is; what it has not reached counts as failed, and ordinary passes still bring it there.
 ///
 /// # Errors
 /// 404 without such an operation; 409 `not_cancellable` for one of another kind, `wrong_state` when it
 /// has ended; 412 for a stale `if_generation`.
-async fn cancel(
-    Superadmin(actor): Superadmin,
-    input: Input<Ended>,
-    deps: Deps,
-) -> Result<Answer<Cancelled>, ApiError> {
+async fn cancel(_: Superadmin, input: Input<Ended>, deps: Deps) -> Result<Answer<Cancelled>> {
     let id = input.params.task_id.as_str();
     let mut tx = input.meta.begin(&deps).await?;
     let operation = operation::get(&mut tx, id).await?;
@@ -288,17 +266,14 @@ async fn cancel(
             let count = operation::cancel(&mut tx, &operation, deps.clock.now()).await?;
             let about = About::whole("config").detail(format!("task {id}"));
             tx.commit(about).await?;
-            tracing::info!(%actor, task = id, "task cancelled");
             return Ok(ended(count.progress));
         }
         (Err(_), kind) => {
             let message = format!("tasks of type {kind} cannot be cancelled");
-            let code = "not_cancellable";
-            return Err(ApiError::Conflict { code, message });
+            return Err(ApiError::conflict("not_cancellable", message));
         }
     };
-    tx.commit(About::object(change.kind, &change.name)).await?;
-    tracing::info!(%actor, task = id, "task cancelled");
+    tx.commit(change.about()).await?;
     let done = "task cancelled".to_owned();
     let answer = images::noted(&deps, &change, input.wait, done).await?;
     Ok(answer.map(Cancelled::from))
@@ -307,9 +282,7 @@ async fn cancel(
 fn ended(progress: Progress) -> Answer<Cancelled> {
     let cancelled = Cancelled {
         state: State::Converged,
-        object: None,
-        generation: None,
-        conditions: None,
+        changed: None,
         progress: Some(progress),
     };
     Answer::ok(
@@ -323,7 +296,7 @@ async fn cancel_pull(
     operation: &Operation,
     expected: Option<Generation>,
     now: Timestamp,
-) -> Result<Change, ApiError> {
+) -> Result<Change> {
     let mut targets = operation::targets(tx, operation, 1).await?.into_iter();
     let target = targets.next().ok_or(DbError::NotFound("task's image"))?;
     let ended = || ApiError::from(DbError::WrongState("the pull has ended"));
@@ -333,7 +306,7 @@ async fn cancel_pull(
     if target.state == TargetState::Done || !row.as_ref().is_some_and(images::is_open_pull) {
         return Err(ended());
     }
-    images::call_off_pull(tx, reference, expected, now).await
+    images::cancel_pull(tx, reference, expected, now).await
 }
 
 #[cfg(test)]

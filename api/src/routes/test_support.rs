@@ -122,7 +122,7 @@ impl Fleet {
         uid
     }
 
-    /// What a reconciler would save, and tells whoever waits.
+    /// What a reconciler would save; wakes whoever waits.
     pub(crate) async fn saw(&self, kind: Kind, uid: &Uid, generation: i64, said: Condition) {
         let status = StatusRow {
             observed_generation: Generation(generation),

@@ -9,21 +9,21 @@ use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid, UserName};
 use schema::image::ImageReference;
 use schema::object;
-use schema::secrets::random_password;
-use schema::session;
 use schema::user::{self, NewUser, Role, Source, User, UserListing};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::page::{Page, Window, search};
-use super::params::{Credentials, NewPassword, Who, by_rule_of, ordinary_user, present_user};
+use super::page::{Page, read_page, search};
+use super::params::{
+    Credentials, NewPassword, PasswordReset, ResetForm, Who, by_rule_of, ordinary_user,
+    present_user,
+};
 use crate::answer::{Answer, Answers, Body};
-use crate::auth::password::check_rules;
 use crate::deps::Deps;
-use crate::dispatch::{Actor, Superadmin};
-use crate::error::ApiError;
+use crate::dispatch::Superadmin;
+use crate::error::{ApiError, Result};
 use crate::explain::{Explained, explained_owned};
 use crate::input::{Input, Nothing};
 use crate::openapi::Schemas;
@@ -33,6 +33,7 @@ use crate::settings::AuthMode;
 use crate::wait::{self, Change, Converging, Until};
 
 mod batch;
+mod sessions;
 
 /// The routes of this file, and of those below it.
 pub(super) fn routes() -> Vec<Route> {
@@ -81,11 +82,8 @@ pub(super) fn routes() -> Vec<Route> {
             .waits()
             .guarded()
             .fails(&[Failure::NO_USER, Failure::REMOVED]),
-        Route::post("users_revoke_sessions", "/api/admin/users/sessions/revoke", revoke_sessions)
-            .title(Area::Users, "End all sessions of an account")
-.about("Also of a superadmin.")
-            .fails(&[Failure::NO_USER]),
     ];
+    routes.extend(sessions::routes());
     routes.extend(batch::routes());
     routes
 }
@@ -94,15 +92,22 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UserItem)]
 pub struct Item {
+    /// The account's name.
     #[schema(example = "alice")]
     username: String,
+    /// Where the account comes from.
     #[schema(value_type = Source)]
     source: String,
+    /// What the account may do.
     role: Role,
+    /// The account is disabled.
     disabled: bool,
+    /// The state of the container in one word.
     status: StatusWord,
+    /// The full reference of the image.
     #[schema(example = "docker.io/sipeed/picoclaw:1.2.3")]
     image: String,
+    /// The image's tag; empty when it has none.
     #[schema(example = "1.2.3")]
     image_tag: String,
     /// The image is on the engine.
@@ -110,12 +115,19 @@ pub struct Item {
     /// Address in the agent network.
     #[schema(example = "10.88.0.2")]
     ip: Option<String>,
+    /// Groups of the user.
     groups: Vec<String>,
+    /// The desired state.
     desired: Desired,
+    /// How often the container's desired state was changed.
     generation: Generation,
+    /// The generation that was last observed.
     observed_generation: Generation,
+    /// Its conditions, each with its remedy.
     conditions: Vec<Explained>,
+    /// When it was created.
     created_at: Timestamp,
+    /// When it last signed in.
     last_login_at: Option<Timestamp>,
 }
 
@@ -160,6 +172,7 @@ pub struct Listing {
     /// The id to start watching from, for changes after this list.
     #[schema(value_type = String, example = "5f0c2a-41")]
     watch_id: Position,
+    /// Where ordinary users come from.
     auth_mode: AuthMode,
     /// Accounts and passwords are managed by a directory or an identity provider.
     unified_auth: bool,
@@ -171,22 +184,13 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn list(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Listing>, ApiError> {
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Listing>> {
     let paging = input.paging.as_ref();
-    let mut window = Window::of(paging);
     let mut connection = deps.db.snapshot().await?;
     let watch_id = change::position(&mut connection).await?;
-    let (mut users, total) =
-        user::list(&mut connection, search(paging), window.limit, window.offset).await?;
-    if let Some(last) = window.corrected(paging, total) {
-        window = last;
-        (users, _) =
-            user::list(&mut connection, search(paging), window.limit, window.offset).await?;
-    }
+    let (users, page) = read_page!(paging, window => {
+        user::list(&mut connection, search(paging), window.limit, window.offset)
+    });
     drop(connection);
     let mode = deps.settings().auth_mode;
     let listing = Listing {
@@ -194,7 +198,7 @@ async fn list(
         watch_id,
         auth_mode: mode,
         unified_auth: mode != AuthMode::Local,
-        page: Page::of(paging, total),
+        page,
     };
     Ok(Answer::ok("users and their containers", listing))
 }
@@ -202,6 +206,7 @@ async fn list(
 /// A user to create.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Creation {
+    /// The name of the new user.
     username: UserName,
     /// Random when absent or empty.
     #[schema(value_type = Option<String>, format = Password)]
@@ -220,8 +225,8 @@ pub struct Created {
     converging: Converging,
 }
 
-/// A user was created; what became of the container decides whether that is told as a success. The
-/// account is there all the same, and this is the only time its password is told.
+/// A user was created; what became of the container decides whether the answer is a success. The
+/// account exists all the same, and only this answer has its password.
 pub enum Creating {
     /// The container is ready or under way.
     Done(Answer<Created>),
@@ -246,24 +251,24 @@ impl Answers for Creating {
 ///
 /// # Errors
 /// 400 for a bad name, password or tag; 409 when the name is taken or still being removed.
-async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Creating, ApiError> {
+async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Creating> {
     let Creation {
         username,
         password,
         image_tag,
     } = input.params;
     let image_tag = checked_tag(image_tag)?;
-    let password = chosen_or_random(password)?;
-    let hash = deps.passwords.slot().await?.hash(password.clone()).await?;
+    let new = NewPassword::read(password)?;
+    let hash = deps.passwords.hash(&new.password).await?;
     let mut tx = input.meta.begin(&deps).await?;
     let template = Template::read(&mut tx, &deps, image_tag.as_deref()).await?;
     let change = template
-        .create(&mut tx, &username, hash.into(), deps.clock.now())
+        .create(&mut tx, &username, hash, deps.clock.now())
         .await?;
     tx.commit(About::object(Kind::User, &username)).await?;
     let settled = wait::settle(&deps, &change, Until::Converged, input.wait).await;
     let (done, under_way) = ("user created", "user created; container requested");
-    let credentials = Credentials::new(username, &password);
+    let credentials = Credentials::new(username, &new.password);
     Ok(match wait::reply(&change, settled, done, under_way) {
         Ok(answer) => Creating::Done(answer.map(|converging| Created {
             credentials,
@@ -273,22 +278,12 @@ async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Cre
     })
 }
 
-fn checked_tag(tag: Option<String>) -> Result<Option<String>, ApiError> {
+fn checked_tag(tag: Option<String>) -> Result<Option<String>> {
     let tag = tag.filter(|tag| !tag.is_empty());
     if let Some(tag) = &tag {
         by_rule_of(&keys::image::TAG, "image_tag", &json!(tag))?;
     }
     Ok(tag)
-}
-
-fn chosen_or_random(password: Option<SecretString>) -> Result<SecretString, ApiError> {
-    match password.filter(|password| !password.expose_secret().is_empty()) {
-        None => random_password().map_err(ApiError::internal),
-        Some(password) => {
-            check_rules("password", &password)?;
-            Ok(password)
-        }
-    }
 }
 
 /// What new users get from the configuration.
@@ -331,12 +326,8 @@ impl Template {
             desired: self.desired,
         };
         let generation = user::create(tx, &new, now).await?;
-        Ok(Change {
-            kind: Kind::Container,
-            uid: new.uid,
-            name: name.to_string(),
-            generation,
-        })
+        let (kind, name) = (Kind::Container, name.as_str());
+        Ok(Change::new(kind, new.uid, name, generation))
     }
 }
 
@@ -346,26 +337,16 @@ impl Template {
 /// # Errors
 /// 404 without such a user, 412 when its container's generation is not `if_generation`; what the
 /// removal fails with.
-async fn delete(
-    Superadmin(actor): Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+async fn delete(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
     let name = &input.params.username;
     let mut tx = input.meta.begin(&deps).await?;
-    let user = ordinary_user(user::find(&mut tx, name).await?, name)?;
+    let user = ordinary_user(&mut tx, name).await?;
     if user.deleted_at.is_none() && input.if_generation.is_some() {
         object::bump(&mut tx, Kind::Container, &user.uid, input.if_generation).await?;
     }
     let generation = removal_of(&mut tx, &user, deps.clock.now()).await?;
-    tx.commit(About::object(Kind::User, &user.name)).await?;
-    tracing::info!(%actor, user = %user.name, "user deleted");
-    let change = Change {
-        kind: Kind::User,
-        uid: user.uid,
-        name: user.name.to_string(),
-        generation,
-    };
+    let change = Change::of_user(Kind::User, &user, generation);
+    tx.commit(change.about()).await?;
     let settled = wait::settle(&deps, &change, Until::Purged, input.wait).await;
     let back = coming_back(deps.settings().auth_mode);
     let done = format!("user {name} deleted and the directory archived; {back}");
@@ -392,51 +373,32 @@ fn coming_back(mode: AuthMode) -> &'static str {
     }
 }
 
-/// The form of `POST /api/admin/users/reset-password`.
-#[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = UserResetForm)]
-pub struct ResetForm {
-    username: UserName,
-    /// The new password; random when absent or empty.
-    #[schema(value_type = Option<String>, format = Password)]
-    password: Option<SecretString>,
-}
-
-/// `POST /api/admin/users/reset-password`: sets a new password; all sessions end. A random one is told
-/// once; one that was given is not repeated.
+/// `POST /api/admin/users/reset-password`: sets a new password; all sessions end. A random one is
+/// returned once; one that was given is not returned.
 ///
 /// # Errors
 /// 404 without such a user, 403 when its password is kept elsewhere, 409 while it is being removed,
 /// 400 for a given password that breaks the rules.
 async fn reset_password(
-    Superadmin(actor): Superadmin,
+    _: Superadmin,
     input: Input<ResetForm>,
     deps: Deps,
-) -> Result<Answer<NewPassword>, ApiError> {
+) -> Result<Answer<PasswordReset>> {
     let ResetForm { username, password } = input.params;
     let name = &username;
-    let given = password.filter(|password| !password.expose_secret().is_empty());
-    let (password, random) = match given {
-        Some(given) => (given, false),
-        None => (random_password().map_err(ApiError::internal)?, true),
-    };
-    check_rules("password", &password)?;
-    let hash = deps.passwords.slot().await?.hash(password.clone()).await?;
+    let new = NewPassword::read(password)?;
+    let hash = deps.passwords.hash(&new.password).await?;
     let mut tx = input.meta.begin(&deps).await?;
-    let user = present_user(user::find(&mut tx, name).await?, name)?;
+    let user = present_user(&mut tx, name).await?;
     if user.source != Source::Local {
         return Err(ApiError::ModeForbidden(
             "the user's password is managed elsewhere",
         ));
     }
-    user::set_password(&mut tx, &user.uid, &hash.into(), None).await?;
+    user::set_password(&mut tx, &user.uid, &hash, None).await?;
     tx.commit(About::object(Kind::User, &user.name)).await?;
-    tracing::info!(%actor, user = %user.name, "password reset");
-    let told = random.then_some(&password);
-    Ok(Answer::ok(
-        "password reset; all sessions ended",
-        NewPassword::new(user.name, told),
-    ))
+    let message = "password reset; all sessions ended";
+    Ok(Answer::ok(message, new.reset(user.name)))
 }
 
 /// `POST /api/admin/users/disable`: no sign-in, no session, no running container.
@@ -444,80 +406,31 @@ async fn reset_password(
 /// # Errors
 /// 404 without such a user, 409 while it is being removed, 412 for a stale `if_generation`; what
 /// stopping the container fails with.
-async fn disable(
-    Superadmin(actor): Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
-    set_disabled(&actor, input, deps, true).await
+async fn disable(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
+    set_disabled(input, &deps, true).await
 }
 
 /// `POST /api/admin/users/enable`: signing in is possible again, and the container is as desired.
 ///
 /// # Errors
 /// As [`disable`].
-async fn enable(
-    Superadmin(actor): Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
-    set_disabled(&actor, input, deps, false).await
+async fn enable(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Converging>> {
+    set_disabled(input, &deps, false).await
 }
 
 async fn set_disabled(
-    actor: &Actor,
     input: Input<Who>,
-    deps: Deps,
+    deps: &Deps,
     disabled: bool,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let name = &input.params.username;
-    let mut tx = input.meta.begin(&deps).await?;
-    let user = present_user(user::find(&mut tx, name).await?, name)?;
+    let mut tx = input.meta.begin(deps).await?;
+    let user = present_user(&mut tx, name).await?;
     let generation = user::set_disabled(&mut tx, &user.uid, disabled, input.if_generation).await?;
     tx.commit(About::object(Kind::User, &user.name)).await?;
-    tracing::info!(%actor, user = %user.name, disabled, "user switched");
-    let done = format!(
-        "user {name} is {}",
-        if disabled { "disabled" } else { "enabled" }
-    );
-    wait::answer(
-        &deps,
-        &Change::of_container(&user, generation),
-        input.wait,
-        done,
-    )
-    .await
-}
-
-/// Sessions of an account that were ended.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Ended {
-    username: UserName,
-    /// How many.
-    ended: u64,
-}
-
-/// `POST /api/admin/users/sessions/revoke`: ends all sessions of an account, superadmins included.
-///
-/// # Errors
-/// 404 without such an account.
-async fn revoke_sessions(
-    Superadmin(actor): Superadmin,
-    input: Input<Who>,
-    deps: Deps,
-) -> Result<Answer<Ended>, ApiError> {
-    let name = &input.params.username;
-    let mut tx = input.meta.begin(&deps).await?;
-    let account = user::find(&mut tx, name).await?;
-    let account = account.ok_or_else(|| ApiError::not_found(format!("account {name}")))?;
-    let ended = session::revoke_all(&mut tx, &account.uid, None).await?;
-    let about = About::object(account.role, &account.name);
-    tx.commit(about.detail(format!("sessions ended: {ended}")))
-        .await?;
-    tracing::info!(%actor, account = %account.name, ended, "sessions revoked");
-    let message = format!("sessions of {name} ended");
-    let username = account.name;
-    Ok(Answer::ok(message, Ended { username, ended }))
+    let state = if disabled { "disabled" } else { "enabled" };
+    let change = Change::of_container(&user, generation);
+    wait::answer(deps, &change, input.wait, format!("user {name} is {state}")).await
 }
 
 #[cfg(test)]

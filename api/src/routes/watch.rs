@@ -15,10 +15,10 @@ use super::{live, params};
 use crate::answer::Events;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
-use crate::watch::{Batch, Told, Watching, position_event};
+use crate::watch::{Batch, Report, Watching, position_event};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -61,7 +61,7 @@ pub struct WatchParams {
 }
 
 impl WatchParams {
-    fn filter(&self) -> Result<Filter, ApiError> {
+    fn filter(&self) -> Result<Filter> {
         match (params::given(&self.object), params::given(&self.kind)) {
             (None, None) => Ok(Filter::default()),
             (Some(object), None) => {
@@ -77,7 +77,7 @@ impl WatchParams {
     }
 
     /// Where the client has come to; `None`: it begins.
-    fn since(&self, headers: &HeaderMap) -> Result<Option<Position>, ApiError> {
+    fn since(&self, headers: &HeaderMap) -> Result<Option<Position>> {
         let header = headers.get(LAST_EVENT_ID).map(|value| value.to_str());
         let text = match header {
             Some(text) => text.unwrap_or("?"),
@@ -108,7 +108,7 @@ async fn watch(
     Superadmin(actor): Superadmin,
     input: Input<WatchParams>,
     deps: Deps,
-) -> Result<Events, ApiError> {
+) -> Result<Events> {
     let filter = input.params.filter()?;
     let since = input.params.since(&input.meta.headers)?;
     let watching = deps.watch.join().await?;
@@ -122,24 +122,24 @@ struct Watcher {
     deps: Deps,
     watching: Watching,
     filter: Filter,
-    /// Everything until here was told, or does not concern this client.
+    /// Everything until here was sent, or does not concern this client.
     at: Position,
-    /// The database has more to tell than one page.
+    /// The database has more than one page.
     behind: bool,
     /// Still to be sent, beginning with the first event.
     ready: VecDeque<Bytes>,
-    /// When something was sent last; what others are told in between is nothing to this client.
+    /// When something was sent last; what others receive in between does not concern this client.
     spoke: Instant,
 }
 
 impl Watcher {
-    /// Reads where the client stands. The hub tells everything that is not in this read.
+    /// Reads where the client stands. The hub reports everything that is not in this read.
     async fn begin(
         deps: Deps,
         watching: Watching,
         filter: Filter,
         since: Option<Position>,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self> {
         let mut connection = deps.db.snapshot().await?;
         let (at, news) = match since {
             None => (change::position(&mut connection).await?, None),
@@ -171,15 +171,16 @@ impl Watcher {
     }
 
     /// What the database has said.
-    fn read(&mut self, news: News) -> Result<(), ApiError> {
-        let (told, through, more) = Told::all(&self.at, news)?;
-        self.ready.extend(told.into_iter().map(|told| told.frame));
+    fn read(&mut self, news: News) -> Result<()> {
+        let (reports, through, more) = Report::all(&self.at, news)?;
+        self.ready
+            .extend(reports.into_iter().map(|report| report.frame));
         (self.at, self.behind) = (through, more);
         Ok(())
     }
 
     /// Another page from the database.
-    async fn catch_up(&mut self) -> Result<(), ApiError> {
+    async fn catch_up(&mut self) -> Result<()> {
         let page = self.deps.watch.bounds().page;
         let mut connection = self.deps.db.snapshot().await?;
         let news = change::after(&mut connection, &self.at, &self.filter, page).await?;
@@ -189,20 +190,21 @@ impl Watcher {
 
     /// What the hub has said; some of it may have been read from the database already.
     fn hear(&mut self, batch: &Batch) {
-        for told in batch.iter() {
-            if told.is_resync() {
+        for report in batch.iter() {
+            if report.is_resync() {
                 // The hub has missed something; whether this client has, the database knows.
                 self.behind = true;
                 return;
             }
-            let known = told.at.instance == self.at.instance && told.at.version <= self.at.version;
+            let known =
+                report.at.instance == self.at.instance && report.at.version <= self.at.version;
             if known {
                 continue;
             }
-            if told.concerns(&self.filter) {
-                self.ready.push_back(told.frame.clone());
+            if report.concerns(&self.filter) {
+                self.ready.push_back(report.frame.clone());
             }
-            self.at = told.at.clone();
+            self.at = report.at.clone();
         }
     }
 

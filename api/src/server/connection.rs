@@ -73,7 +73,7 @@ pub(super) async fn talk<S>(
     let connection = watcher.watch(connection);
     tokio::pin!(connection);
     // Whoever answers pings may do so for ever, so HTTP/2 has no limit for idle connections either.
-    // The protocol is told apart by the first bytes, and nothing in there limits how long those may
+    // The first bytes decide the protocol, and nothing in there limits how long those may
     // take; nor has HTTP/2 a time limit for a request's head. So the first request has one here.
     let result = tokio::select! {
         result = &mut connection => result,

@@ -121,7 +121,7 @@ impl Listener {
         }))
     }
 
-    /// The bound TCP address, which tells the port when 0 was asked for; `None` for a socket.
+    /// The bound TCP address, which has the port when 0 was requested; `None` for a socket.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         match &self.0 {
             Source::Tcp { listener, .. } => listener.local_addr().ok(),

@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 use super::*;
 use crate::deps::Deps;
 use crate::dispatch::{Anyone, Superadmin};
-use crate::error::ApiError;
+use crate::error::Result;
 use crate::input::{Input, Nothing};
 use crate::reply::{Event, Reply};
 use crate::route::Route;
@@ -29,11 +29,11 @@ use crate::testing::{World, with_handler, world};
 mod limits;
 mod tls;
 
-async fn panics(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+async fn panics(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply> {
     panic!("secret detail of the panic")
 }
 
-async fn streams(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply, ApiError> {
+async fn streams(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply> {
     let first = futures::stream::once(async {
         Event {
             data: "first".to_owned(),
@@ -73,7 +73,7 @@ fn handlers(signs: &Signs) -> Vec<Route> {
     let begun = signs.begun.clone();
     let never = move |_: Superadmin, _: Input<Nothing>, _: Deps| {
         begun.notify_one();
-        std::future::pending::<Result<Reply, ApiError>>()
+        std::future::pending::<Result<Reply>>()
     };
     let flood = move |_: Anyone, _: Input<Nothing>, _: Deps| {
         let held = floods.clone();

@@ -6,6 +6,7 @@ use schema::adapter::{Agent, RunAs};
 use schema::config::{Config, keys};
 use schema::container::ContainerRow;
 use schema::ids::Uid;
+pub use schema::live::LABEL_DEBUG;
 use sha2::{Digest, Sha256};
 
 use crate::drivers::docker::{
@@ -13,9 +14,6 @@ use crate::drivers::docker::{
     LABEL_UID, LogLimits,
 };
 use crate::shared::network::NETWORK;
-
-/// Label: made with the adapter's debug command.
-pub const LABEL_DEBUG: &str = "io.agentyard.debug";
 
 /// Label: what the agent's files said when it was made, as far as it must be restarted for that.
 pub const LABEL_CONFIG_DIGEST: &str = "io.agentyard.config-digest";

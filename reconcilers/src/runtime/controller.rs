@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{FutureExt, Stream};
 use schema::ids::{Epoch, Timestamp};
-use schema::live::{LiveNumbers, LookBy, NextLook};
+use schema::live::{LiveNumbers, NextReconciliation, Trigger};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -410,7 +410,7 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
             Ok(Some(DryRun {
                 generation: R::generation(&snapshot),
                 actions: actions.iter().map(|action| R::describe(action)).collect(),
-                conditions,
+                conditions: conditions.into_iter().map(Into::into).collect(),
                 requeue_after_ms: match requeue {
                     Requeue::AtResync => None,
                     Requeue::After(delay) => u64::try_from(delay.as_millis()).ok(),
@@ -441,28 +441,28 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
         self.queue.next_attempt_at(&R::Key::from(key.to_owned()))
     }
 
-    fn next_look(&self, key: &str) -> Option<NextLook> {
+    fn next_reconciliation(&self, key: &str) -> Option<NextReconciliation> {
         if !self.leadership.is_leader() {
             return None;
         }
         let key = R::Key::from(key.to_owned());
         let (by, at) = if self.pauses.borrow().all || self.is_paused(&key) {
-            (LookBy::Resume, None)
+            (Trigger::Resume, None)
         } else {
             let now = self.clock.now();
             match self.queue.next_run(&key) {
-                NextRun::Now => (LookBy::Now, Some(now)),
+                NextRun::Now => (Trigger::Now, Some(now)),
                 NextRun::At(at) => {
                     let left = at.saturating_duration_since(Instant::now());
-                    (LookBy::Timer, Some(now.plus(left)))
+                    (Trigger::Timer, Some(now.plus(left)))
                 }
                 NextRun::Unplanned => {
                     let resync = self.resync.lock().unwrap_or_else(PoisonError::into_inner);
-                    (LookBy::Resync, resync.next_at)
+                    (Trigger::Resync, resync.next_at)
                 }
             }
         };
-        Some(NextLook { by, at })
+        Some(NextReconciliation { by, at })
     }
 
     fn wake(&self) {

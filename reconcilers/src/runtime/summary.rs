@@ -1,10 +1,10 @@
 //! What an operator sees of a reconciler, and may ask of it.
 
 use async_trait::async_trait;
-use schema::condition::{Condition, Reason};
-use schema::ids::{Generation, Timestamp};
-use schema::live::{LiveNumbers, NextLook};
-use serde::Serialize;
+use schema::condition::Reason;
+use schema::ids::Timestamp;
+pub use schema::live::DryRun;
+use schema::live::{LiveNumbers, NextReconciliation};
 use tokio::sync::watch;
 
 /// How one reconciler is. On a standby, which observes nothing, all numbers are zero.
@@ -24,19 +24,6 @@ pub struct Summary {
     pub paused: bool,
     /// What no table knows.
     pub live: LiveNumbers,
-}
-
-/// What the next pass would do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DryRun {
-    /// The generation of the desired state that was read.
-    pub generation: Generation,
-    /// The steps, as text.
-    pub actions: Vec<String>,
-    /// What the pass would say of the object.
-    pub conditions: Vec<Condition>,
-    /// After how many milliseconds it would observe again; `None`: at the resync.
-    pub requeue_after_ms: Option<u64>,
 }
 
 /// The object could not be observed.
@@ -67,8 +54,8 @@ pub trait ReconcilerHandle: Send + Sync {
     fn retry(&self, key: &str);
     /// When a failing key is tried again; `None` when it is not in back-off.
     fn next_attempt(&self, key: &str) -> Option<Timestamp>;
-    /// When an object is observed next; `None` on a standby, which does not know.
-    fn next_look(&self, key: &str) -> Option<NextLook>;
+    /// When an object is reconciled next; `None` on a standby, which does not know.
+    fn next_reconciliation(&self, key: &str) -> Option<NextReconciliation>;
     /// Reads once for changes of desired state, and begins a full pass.
     fn wake(&self);
 }

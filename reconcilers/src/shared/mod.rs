@@ -20,7 +20,7 @@ use self::probe::DataDirProbe;
 use self::pulls::Pulls;
 use self::view::EngineView;
 use crate::drivers::adapter_source::PackageSource;
-use crate::drivers::docker::{ContainerEngine, RegistryCredentials};
+use crate::drivers::docker::ContainerEngine;
 use crate::runtime::Waits;
 use crate::stores::{AdapterSource, ConfigSource, ConfigStore, DataDir, PackageStore};
 
@@ -138,8 +138,6 @@ impl Shared {
             Ok(image) => self.config.newest().await?.registry_credentials_for(&image),
             Err(_) => None,
         };
-        let credentials =
-            credentials.map(|(username, password)| RegistryCredentials { username, password });
         self.pulls.start(reference, credentials, token);
         Ok(())
     }

@@ -82,7 +82,11 @@ impl Audited {
         } = self;
         let entry = Entry::new(author, about, Outcome::Ok, writer.clock.now());
         query::append(&mut tx, &writer.key, &entry).await?;
-        tx.commit().await
+        tx.commit().await?;
+        let (actor, action) = (&*entry.actor, &*entry.action);
+        let (object, detail) = (&*entry.object, &*entry.detail);
+        tracing::info!(actor, action, object, detail, "change recorded");
+        Ok(())
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::keys::{container, find, image};
@@ -12,6 +11,7 @@ use super::setting::{KeyDef, Setting};
 use super::{Changes, Problem, ProblemCode, document};
 use crate::adapter::SecretPaths;
 use crate::image::ImageReference;
+use crate::live::RegistryCredentials;
 
 /// The capabilities that an agent gets by default when it runs as its image's own user.
 pub const IMAGE_CAPABILITIES: &[&str] = &["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"];
@@ -181,16 +181,15 @@ impl Config {
 
     /// `image.registry_username` and `image.registry_password` for a request about `image`; `None` = anonymous. They
     /// belong to the registry of `image.name` and are sent to no other.
-    pub fn registry_credentials_for(
-        &self,
-        image: &ImageReference,
-    ) -> Option<(String, SecretString)> {
+    pub fn registry_credentials_for(&self, image: &ImageReference) -> Option<RegistryCredentials> {
         let managed: ImageReference = self.get(&image::NAME).parse().ok()?;
         if !managed.registry().eq_ignore_ascii_case(image.registry()) {
             return None;
         }
-        let password = self.get(&image::REGISTRY_PASSWORD).unwrap_or_default();
-        Some((self.get(&image::REGISTRY_USERNAME)?, password))
+        Some(RegistryCredentials {
+            username: self.get(&image::REGISTRY_USERNAME)?,
+            password: self.get(&image::REGISTRY_PASSWORD).unwrap_or_default(),
+        })
     }
 
     /// `container.capabilities` where agents run as their image's user, or not.

@@ -589,8 +589,9 @@ fn accessors_speak_the_units_of_their_users() {
     assert_eq!(config.cpu_limit_nanos(), Some(1_500_000_000));
     assert_eq!(config.get(&image::PULL_POLICY), PullPolicy::Never);
     let image = config.image_reference().parse().unwrap();
-    let (user, password) = config.registry_credentials_for(&image).unwrap();
-    assert_eq!((user.as_str(), password.expose_secret()), ("u", "12345678"));
+    let sent = config.registry_credentials_for(&image).unwrap();
+    assert_eq!(sent.username, "u");
+    assert_eq!(sent.password.expose_secret(), "12345678");
     assert_eq!(config.get(&web::TRUSTED_PROXIES).len(), 2);
 }
 

@@ -119,13 +119,13 @@ impl ContainerRow {
 }
 
 /// What the container reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Default, FromRow)]
+#[derive(Debug, Clone, PartialEq, Default, FromRow, Serialize, ToSchema)]
 pub struct ContainerFacts {
     /// The engine's id of the container last observed ready.
     pub engine_id: Option<String>,
     /// The reference that `image_id` was resolved from.
     pub image_ref: Option<String>,
-    /// The image this user is pinned to.
+    /// The image this user is pinned to; as shown to operators, that of the container if there is one.
     pub image_id: Option<String>,
     /// Its repository digest, when it has one.
     pub image_digest: Option<String>,
@@ -135,16 +135,16 @@ pub struct ContainerFacts {
     pub started_at: Option<Timestamp>,
     /// When it was first observed ready after that start.
     pub ready_at: Option<Timestamp>,
-    /// Exits in a row that nobody asked for.
+    /// Unexpected exits in a row.
     #[sqlx(try_from = "i64")]
     pub crash_count: u32,
-    /// The restart token for which they were counted; a new one forgives.
+    /// The restart token for which they were counted; a new one resets the count.
     pub crash_token: String,
     /// When the newest of them happened.
     pub last_exit_at: Option<Timestamp>,
     /// Its exit code.
     pub last_exit_code: Option<i64>,
-    /// Settings whose replacement container did not become ready.
+    /// Digest of the settings whose replacement container did not become ready.
     pub failed_digest: Option<String>,
     /// When that was.
     pub failed_at: Option<Timestamp>,

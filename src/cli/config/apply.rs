@@ -5,12 +5,12 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::Failure;
 use crate::cli::admin::escaped;
 use crate::cli::output::cell::{at, cleaned, counted, number, text};
 use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
 use crate::cli::server::Server;
+use crate::cli::{Failure, Result};
 
 /// Time between two reads of a task's progress.
 const POLL: Duration = Duration::from_millis(500);
@@ -30,7 +30,7 @@ pub struct ApplyArgs {
 ///
 /// # Errors
 /// When no server answers, it refuses, or the files of a user cannot be written.
-pub async fn apply(server: &Server, args: &ApplyArgs) -> Result<(), Failure> {
+pub async fn apply(server: &Server, args: &ApplyArgs) -> Result {
     let mut body = json!({});
     if let Some(user) = &args.user {
         body["username"] = json!(user);
@@ -56,7 +56,7 @@ pub async fn apply(server: &Server, args: &ApplyArgs) -> Result<(), Failure> {
 }
 
 /// Shows a task's progress until it has ended.
-async fn follow(server: &Server, task: &str) -> Result<(), Failure> {
+async fn follow(server: &Server, task: &str) -> Result {
     let path = format!("/api/admin/task/status?task_id={}", escaped(task));
     let mut shown = String::new();
     loop {

@@ -14,7 +14,7 @@ use super::output::items::pretty;
 use super::output::{Format, screen};
 use super::pages::{ListArgs, Pages};
 use super::server::Server;
-use super::{Failure, suggest};
+use super::{Failure, Result, suggest};
 
 /// The service's configuration.
 #[derive(Debug, Subcommand)]
@@ -86,7 +86,7 @@ pub struct How {
 ///
 /// # Errors
 /// When no server answers, or it refuses.
-pub async fn config(server: &Server, command: ConfigCommand) -> Result<(), Failure> {
+pub async fn config(server: &Server, command: ConfigCommand) -> Result {
     match command {
         ConfigCommand::Get { key } => get(server, key.as_deref()).await,
         ConfigCommand::Set { assignments, how } => {
@@ -138,7 +138,7 @@ fn known(key: &str) -> Result<String, String> {
     ))
 }
 
-async fn get(server: &Server, key: Option<&str>) -> Result<(), Failure> {
+async fn get(server: &Server, key: Option<&str>) -> Result {
     let document = server.get("/api/config").await?;
     let Some(key) = key else {
         return print_json(&document);
@@ -155,11 +155,11 @@ async fn get(server: &Server, key: Option<&str>) -> Result<(), Failure> {
     }
 }
 
-fn print_json(value: &Value) -> Result<(), Failure> {
+fn print_json(value: &Value) -> Result {
     screen::print_raw(format!("{}\n", pretty(value)?).as_bytes())
 }
 
-async fn save(server: &Server, document: Map<String, Value>, how: &How) -> Result<(), Failure> {
+async fn save(server: &Server, document: Map<String, Value>, how: &How) -> Result {
     let text = Value::Object(document).to_string();
     let body = json!({ "config": text, "dry_run": how.dry_run });
     let answer = server.post("/api/config", &body).await?;
@@ -167,7 +167,7 @@ async fn save(server: &Server, document: Map<String, Value>, how: &How) -> Resul
 }
 
 /// Shows what a change does, or would do.
-fn report(answer: &Value, how: &How) -> Result<(), Failure> {
+fn report(answer: &Value, how: &How) -> Result {
     let changed = cleaned(answer, "changed");
     let containers = counted(number(answer, "restarts"), "container");
     let text = match (changed.is_empty(), how.dry_run) {
@@ -181,7 +181,7 @@ fn report(answer: &Value, how: &How) -> Result<(), Failure> {
     screen::print(&text)
 }
 
-async fn history(server: &Server, args: ListArgs) -> Result<(), Failure> {
+async fn history(server: &Server, args: ListArgs) -> Result {
     let pages = Pages::new(server, &CONFIG_HISTORY, &args.search);
     let is_table = matches!(args.output.format, Format::Table | Format::Wide);
     let adapt = |revision: &mut Value| {

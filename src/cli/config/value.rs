@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::known;
 use crate::cli::output::screen;
-use crate::cli::{Failure, failed};
+use crate::cli::{Failure, Result, failed};
 
 /// Longer than any value may be.
 const LARGEST_VALUE: u64 = 1024 * 1024;
@@ -55,7 +55,7 @@ impl Given {
     ///
     /// # Errors
     /// When it cannot be read, or standard input was read for another key.
-    pub async fn value(&mut self, key: &str, text: SecretString) -> Result<Value, Failure> {
+    pub async fn value(&mut self, key: &str, text: SecretString) -> Result<Value> {
         let is_secret = find(key).is_some_and(|def| def.is_secret());
         if text.expose_secret() != "-" {
             if is_secret && !text.expose_secret().is_empty() {

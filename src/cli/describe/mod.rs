@@ -15,7 +15,7 @@ use super::output::items::print_one;
 use super::output::{Format, screen};
 use super::server::Server;
 use super::target::Thing;
-use super::{Failure, diff, pages};
+use super::{Result, diff, pages};
 
 /// Of what.
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ enum Form {
 ///
 /// # Errors
 /// When no server answers, or there is no such thing.
-pub async fn describe(server: &Server, args: DescribeArgs) -> Result<(), Failure> {
+pub async fn describe(server: &Server, args: DescribeArgs) -> Result {
     for (index, thing) in args.things.iter().enumerate() {
         let (answer, text) = if thing.kind.is_object() {
             of_object(server, thing).await?
@@ -61,7 +61,7 @@ pub async fn describe(server: &Server, args: DescribeArgs) -> Result<(), Failure
     Ok(())
 }
 
-async fn of_object(server: &Server, thing: &Thing) -> Result<(Value, String), Failure> {
+async fn of_object(server: &Server, thing: &Thing) -> Result<(Value, String)> {
     let answer = diff::named(server, thing).await?;
     let overview = server.get("/api/admin/reconcile").await?;
     let text = object::render(&answer, &overview, &server.command, SystemClock.now());
@@ -69,7 +69,7 @@ async fn of_object(server: &Server, thing: &Thing) -> Result<(Value, String), Fa
 }
 
 /// What has no conditions: its fields.
-async fn of_other(server: &Server, thing: &Thing) -> Result<(Value, String), Failure> {
+async fn of_other(server: &Server, thing: &Thing) -> Result<(Value, String)> {
     let (found, _) = pages::find(server, thing.kind, &thing.name).await?;
     let Some(item) = found else {
         return Err(pages::missing(server, thing.kind, &thing.name).await);

@@ -166,26 +166,17 @@ fn attempts(object: &Value, now: Timestamp) -> String {
 
 fn events(object: &Value, now: Timestamp) -> String {
     // The object is known here, and the newest goes where the eye ends.
-    let columns: Vec<_> = EVENTS
+    let columns = EVENTS
         .columns(false)
-        .filter(|column| column.field != "object")
-        .collect();
-    let found = at(object, "events").as_array();
-    let rows: Vec<Vec<Cell>> = found
-        .into_iter()
-        .flatten()
-        .rev()
-        .map(|event| {
-            let cells = columns.iter().map(|column| Cell::of(column, event, now));
-            cells.collect()
-        })
-        .collect();
+        .filter(|column| column.field != "object");
+    let found = at(object, "events").as_array().into_iter().flatten();
+    let rows = Cell::rows(columns.clone(), found.rev(), now);
     if rows.is_empty() {
         return "Events: none\n".to_owned();
     }
     section(
         "Events",
-        columns.iter().map(|column| column.title).collect(),
+        columns.map(|column| column.title).collect(),
         &rows,
     )
 }

@@ -5,7 +5,7 @@ mod pull;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::Failure;
+use super::Result;
 use super::kinds::LOCAL_IMAGES;
 use super::output::cell::text;
 use super::output::clean::clean;
@@ -49,7 +49,7 @@ pub struct DeleteArgs {
     /// Tag of the configured repository, reference, or id
     #[arg(value_name = "IMAGE")]
     image: String,
-    /// Allow other repositories
+    /// Allow an image of another repository than the configured one
     #[arg(long)]
     force: bool,
 }
@@ -58,7 +58,7 @@ pub struct DeleteArgs {
 ///
 /// # Errors
 /// When no server answers, or it refuses.
-pub async fn image(server: &Server, command: ImageCommand) -> Result<(), Failure> {
+pub async fn image(server: &Server, command: ImageCommand) -> Result {
     match command {
         ImageCommand::Pull(args) => pull::pull(server, &args).await,
         ImageCommand::List(args) => list(server, args).await,
@@ -66,7 +66,7 @@ pub async fn image(server: &Server, command: ImageCommand) -> Result<(), Failure
     }
 }
 
-async fn list(server: &Server, args: ImageListArgs) -> Result<(), Failure> {
+async fn list(server: &Server, args: ImageListArgs) -> Result {
     let mut pages = Pages::new(server, &LOCAL_IMAGES, &args.list.search);
     if args.all {
         pages = pages.with("all=true");
@@ -74,7 +74,7 @@ async fn list(server: &Server, args: ImageListArgs) -> Result<(), Failure> {
     pages.print(args.list.output, |_| {}).await
 }
 
-async fn delete(server: &Server, args: &DeleteArgs) -> Result<(), Failure> {
+async fn delete(server: &Server, args: &DeleteArgs) -> Result {
     let body = json!({ "image": args.image, "force": args.force });
     let path = "/api/admin/images/delete";
     let answer = server.post(path, &body).await?;

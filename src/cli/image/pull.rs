@@ -5,12 +5,12 @@ use indicatif::ProgressBar;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::cli::Failure;
 use crate::cli::output::cell::{number, text};
 use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
 use crate::cli::server::Server;
 use crate::cli::sse::Events;
+use crate::cli::{Failure, Result};
 
 /// Without a terminal, a line is printed each time so many percent more are done.
 const STEP: u64 = 10;
@@ -27,7 +27,7 @@ pub struct PullArgs {
 ///
 /// # Errors
 /// When no server answers, it refuses, or the pull fails.
-pub async fn pull(server: &Server, args: &PullArgs) -> Result<(), Failure> {
+pub async fn pull(server: &Server, args: &PullArgs) -> Result {
     let body = json!({ "image": args.image });
     let path = "/api/admin/images/pull";
     let request = server.request(Method::POST, path).json(&body);

@@ -115,7 +115,7 @@ impl KindInfo {
     }
 
     /// The columns of its table.
-    pub fn columns(&self, wide: bool) -> impl Iterator<Item = &Column> {
+    pub fn columns(&self, wide: bool) -> impl Iterator<Item = &Column> + Clone {
         let shown = move |column: &&Column| wide || !column.wide;
         self.columns.iter().filter(shown)
     }

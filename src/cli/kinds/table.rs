@@ -102,7 +102,7 @@ pub static EVENTS: KindInfo = listed(
     ],
 );
 
-/// Entries of the audit log.
+/// Entries of the audit trail.
 pub static AUDIT: KindInfo = listed(
     "audit",
     "audit entries",

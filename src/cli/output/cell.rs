@@ -64,6 +64,20 @@ impl Cell {
         }
     }
 
+    /// The rows of a table of these columns.
+    pub fn rows<'a>(
+        columns: impl Iterator<Item = &'a Column> + Clone,
+        items: impl IntoIterator<Item = &'a Value>,
+        now: Timestamp,
+    ) -> Vec<Vec<Self>> {
+        let row = |item| {
+            columns
+                .clone()
+                .map(move |column| Self::of(column, item, now))
+        };
+        items.into_iter().map(|item| row(item).collect()).collect()
+    }
+
     /// Columns on a terminal.
     pub fn width(&self) -> usize {
         self.text.width()

@@ -8,7 +8,7 @@ use super::cell::Cell;
 use super::table::Table;
 use super::{Format, OutputArgs, screen};
 use crate::cli::kinds::KindInfo;
-use crate::cli::{Failure, failed};
+use crate::cli::{Result, failed};
 
 /// How many objects are to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Printer {
     ///
     /// # Errors
     /// When the output cannot be written.
-    pub fn print(&mut self, items: &[Value]) -> Result<(), Failure> {
+    pub fn print(&mut self, items: &[Value]) -> Result {
         let text = self.text(items, SystemClock.now())?;
         match self.format {
             Format::Table | Format::Wide => screen::print(&text),
@@ -63,7 +63,7 @@ impl Printer {
     ///
     /// # Errors
     /// When the output cannot be written.
-    pub fn end(&mut self) -> Result<(), Failure> {
+    pub fn end(&mut self) -> Result {
         match (self.format, self.printed) {
             (Format::Json, 0) if self.amount == Amount::List => screen::print_raw(b"[]\n"),
             (Format::Yaml, 0) if self.amount == Amount::List => screen::print_raw(b"[]\n"),
@@ -80,23 +80,17 @@ impl Printer {
     ///
     /// # Errors
     /// When the output cannot be written.
-    pub fn close(&mut self) -> Result<(), Failure> {
+    pub fn close(&mut self) -> Result {
         if self.printed > 0 { self.end() } else { Ok(()) }
     }
 
-    fn text(&mut self, items: &[Value], now: Timestamp) -> Result<String, Failure> {
+    fn text(&mut self, items: &[Value], now: Timestamp) -> Result<String> {
         let before = self.printed;
         self.printed += items.len();
         match self.format {
             Format::Table | Format::Wide => {
                 let wide = self.format == Format::Wide;
-                let rows: Vec<Vec<Cell>> = items
-                    .iter()
-                    .map(|item| {
-                        let columns = self.kind.columns(wide);
-                        columns.map(|column| Cell::of(column, item, now)).collect()
-                    })
-                    .collect();
+                let rows = Cell::rows(self.kind.columns(wide), items, now);
                 Ok(self.table.rows(&rows))
             }
             Format::Name => {
@@ -108,7 +102,7 @@ impl Printer {
         }
     }
 
-    fn json(&self, items: &[Value], before: usize) -> Result<String, Failure> {
+    fn json(&self, items: &[Value], before: usize) -> Result<String> {
         let mut text = String::new();
         for (index, item) in items.iter().enumerate() {
             match self.amount {
@@ -125,7 +119,7 @@ impl Printer {
         Ok(text)
     }
 
-    fn yaml(&self, items: &[Value]) -> Result<String, Failure> {
+    fn yaml(&self, items: &[Value]) -> Result<String> {
         match self.amount {
             Amount::List if items.is_empty() => Ok(String::new()),
             Amount::List => serde_yaml::to_string(items).map_err(failed),
@@ -142,7 +136,7 @@ impl Printer {
 }
 
 /// JSON for people and programs.
-pub fn pretty(value: &Value) -> Result<String, Failure> {
+pub fn pretty(value: &Value) -> Result<String> {
     serde_json::to_string_pretty(value).map_err(failed)
 }
 
@@ -150,7 +144,7 @@ pub fn pretty(value: &Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// When the output cannot be written.
-pub fn print_one(kind: &'static KindInfo, value: &Value, format: Format) -> Result<(), Failure> {
+pub fn print_one(kind: &'static KindInfo, value: &Value, format: Format) -> Result {
     Printer::new(kind, format.into(), Amount::One).print(std::slice::from_ref(value))
 }
 

@@ -5,13 +5,13 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::clean::clean_lines;
-use crate::cli::Failure;
+use crate::cli::{Failure, Result};
 
 /// Prints text for people; its colours are taken away where no terminal is, or `NO_COLOR` is set.
 ///
 /// # Errors
 /// When nobody reads any more, or it cannot be written.
-pub fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: &str) -> Result {
     let mut out = anstream::stdout().lock();
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
@@ -20,7 +20,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When nobody reads any more, or it cannot be written.
-pub fn print_raw(bytes: &[u8]) -> Result<(), Failure> {
+pub fn print_raw(bytes: &[u8]) -> Result {
     let mut out = io::stdout().lock();
     written(out.write_all(bytes).and_then(|()| out.flush()))
 }
@@ -38,7 +38,7 @@ pub fn bar(length: u64, template: &str) -> Option<ProgressBar> {
     io::stderr().is_terminal().then_some(bar)
 }
 
-fn written(result: io::Result<()>) -> Result<(), Failure> {
+fn written(result: io::Result<()>) -> Result {
     result.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Failure::PipeClosed,
         _ => Failure::Failed(format!("the output cannot be written: {error}")),

@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use indicatif::ProgressBar;
 use serde_json::Value;
 
-use crate::cli::Failure;
 use crate::cli::output::cell::{cleaned, number};
 use crate::cli::output::screen;
 use crate::cli::server::Server;
 use crate::cli::watch::Watch;
+use crate::cli::{Failure, Result};
 
 /// Prints what becomes of each user, and how the rollout ended.
 ///
 /// # Errors
 /// When it paused or failed, the server refuses, or there is no such rollout.
-pub async fn follow(server: &Server, id: &str) -> Result<(), Failure> {
+pub async fn follow(server: &Server, id: &str) -> Result {
     // Watched before the first read, so that no change falls between.
     let mut watch = Watch::since(server, None).of_object(&format!("rollout/{id}"));
     let mut view = View::new();
@@ -52,7 +52,7 @@ impl End {
         }
     }
 
-    fn report(self, server: &Server, id: &str) -> Result<(), Failure> {
+    fn report(self, server: &Server, id: &str) -> Result {
         match self {
             Self::Reached(text) => screen::print(&format!("{text}\n")),
             Self::Paused(text) => Err(Failure::Failed(format!(
@@ -82,7 +82,7 @@ impl View {
     }
 
     /// Shows what has changed; gives the end when there is one.
-    fn show(&mut self, rollout: &Value) -> Result<Option<End>, Failure> {
+    fn show(&mut self, rollout: &Value) -> Result<Option<End>> {
         for line in self.news(rollout) {
             match &self.bar {
                 Some(bar) => bar.suspend(|| screen::print(&format!("{line}\n")))?,

@@ -6,7 +6,6 @@ mod start;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::Failure;
 use super::admin::escaped;
 use super::kinds::ROLLOUT_USERS;
 use super::output::cell::{cleaned, number, plain, text};
@@ -14,6 +13,7 @@ use super::output::clean::clean;
 use super::output::items::{Amount, Printer, print_one};
 use super::output::{Format, screen};
 use super::server::Server;
+use super::{Failure, Result};
 
 /// Moves of users from their images to another one.
 #[derive(Debug, Subcommand)]
@@ -23,15 +23,15 @@ pub enum RolloutCommand {
         after_help = "Examples:\n  agentyard rollout start v0.2.9 --all --max-unavailable 5\n  agentyard rollout start v0.2.9 --user alice --user bob --detach\n  agentyard rollout start v0.2.9 --from v0.2.8"
     )]
     Start(start::StartArgs),
-    /// Show progress
+    /// Show the progress of a rollout
     #[command(
         after_help = "Examples:\n  agentyard rollout status\n  agentyard rollout status --watch\n  agentyard rollout status -o json | jq .users"
     )]
     Status(StatusArgs),
-    /// Stop moving further users
+    /// Pause a rollout: no further users are moved
     #[command(after_help = "Examples:\n  agentyard rollout pause")]
     Pause(ChangeArgs),
-    /// Continue; retry failed users
+    /// Resume a rollout; failed users are retried
     #[command(after_help = "Examples:\n  agentyard rollout resume --watch")]
     Resume(ChangeArgs),
     /// Return users to their previous images, even when the rollout is finished
@@ -69,7 +69,7 @@ pub struct ChangeArgs {
 ///
 /// # Errors
 /// When no server answers, it refuses, or a rollout that was followed did not reach its goal.
-pub async fn rollout(server: &Server, command: RolloutCommand) -> Result<(), Failure> {
+pub async fn rollout(server: &Server, command: RolloutCommand) -> Result {
     match command {
         RolloutCommand::Start(args) => start::start(server, args).await,
         RolloutCommand::Status(args) => status(server, args).await,
@@ -81,7 +81,7 @@ pub async fn rollout(server: &Server, command: RolloutCommand) -> Result<(), Fai
 }
 
 /// One rollout with its users.
-async fn one(server: &Server, id: &str) -> Result<Value, Failure> {
+async fn one(server: &Server, id: &str) -> Result<Value> {
     let path = format!("/api/admin/images/rollouts/{}", escaped(id));
     let mut answer = server.get(&path).await?;
     let users = answer.get_mut("users").map(Value::take);
@@ -110,7 +110,7 @@ fn plain_id(id: &str) -> &str {
 }
 
 /// The id that was given, or that of the newest rollout.
-async fn chosen(server: &Server, id: Option<String>) -> Result<String, Failure> {
+async fn chosen(server: &Server, id: Option<String>) -> Result<String> {
     if let Some(id) = id {
         return Ok(plain_id(&id).to_owned());
     }
@@ -125,7 +125,7 @@ async fn chosen(server: &Server, id: Option<String>) -> Result<String, Failure> 
     }
 }
 
-async fn status(server: &Server, args: StatusArgs) -> Result<(), Failure> {
+async fn status(server: &Server, args: StatusArgs) -> Result {
     let id = chosen(server, args.id).await?;
     if args.watch {
         return follow::follow(server, &id).await;
@@ -165,7 +165,7 @@ fn head(rollout: &Value) -> String {
     text + "\n"
 }
 
-async fn change(server: &Server, verb: &str, args: ChangeArgs) -> Result<(), Failure> {
+async fn change(server: &Server, verb: &str, args: ChangeArgs) -> Result {
     let path = format!("/api/admin/images/rollouts/{verb}");
     let mut body = json!({ "wait": 0 });
     if let Some(id) = &args.id {

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::follow;
-use crate::cli::Failure;
+use crate::cli::Result;
 use crate::cli::output::cell::{counted, number, text};
 use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
@@ -25,13 +25,13 @@ pub struct StartArgs {
     /// Move all users
     #[arg(long, conflicts_with_all = ["users", "from"])]
     all: bool,
-    /// All users on this image; the new image is pulled only if it is missing
+    /// Move all users of this image; the new image is pulled only if it is missing
     #[arg(long, value_name = "IMAGE")]
     from: Option<String>,
     /// Maximum users moving at once
     #[arg(long, value_name = "N", default_value_t = 1)]
     max_unavailable: u32,
-    /// Continue after failures
+    /// Continue after failures instead of pausing
     #[arg(long)]
     no_pause_on_failure: bool,
     /// Maximum time for a user's new container to become ready, such as 90s or 5m
@@ -68,7 +68,7 @@ impl StartArgs {
 ///
 /// # Errors
 /// When no server answers, it refuses, or the rollout does not get to its goal.
-pub async fn start(server: &Server, args: StartArgs) -> Result<(), Failure> {
+pub async fn start(server: &Server, args: StartArgs) -> Result {
     let (path, body) = args.request();
     let answer = server.post(path, &body).await?;
     let id = text(&answer, "task_id");

@@ -18,7 +18,7 @@ use super::output::screen;
 use super::server::Server;
 use super::target::{Object, Thing, duration};
 use super::watch::{Change, Watch};
-use super::{Failure, pages};
+use super::{Failure, Result, pages};
 
 /// Time for the first read, however short the wait is.
 const FIRST_READ: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ pub struct WaitArgs {
 ///
 /// # Errors
 /// When the time is over, no server answers, or there is no such object.
-pub async fn wait(server: &Server, args: WaitArgs) -> Result<(), Failure> {
+pub async fn wait(server: &Server, args: WaitArgs) -> Result {
     let mut waiting = Waiting {
         server,
         goal: args.goal,
@@ -91,7 +91,7 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    async fn first_read(&mut self) -> Result<Option<String>, Failure> {
+    async fn first_read(&mut self) -> Result<Option<String>> {
         let mut watch_id = None;
         let mut index = 0;
         while let Some(pending) = self.objects.get(index) {
@@ -106,7 +106,7 @@ impl Waiting<'_> {
         Ok(watch_id)
     }
 
-    async fn follow(&mut self, watch_id: Option<String>) -> Result<(), Failure> {
+    async fn follow(&mut self, watch_id: Option<String>) -> Result {
         let server = self.server;
         let mut watch = Watch::since(server, watch_id);
         if let [only] = &self.objects[..] {
@@ -132,7 +132,7 @@ impl Waiting<'_> {
     }
 
     /// Takes what was read of the object at this place; gives the place of the next.
-    fn observed(&mut self, index: usize, object: Option<Value>) -> Result<usize, Failure> {
+    fn observed(&mut self, index: usize, object: Option<Value>) -> Result<usize> {
         let mut pending = self.objects.remove(index);
         if self.met(&mut pending, object)? {
             return Ok(index);
@@ -142,7 +142,7 @@ impl Waiting<'_> {
     }
 
     /// Whether the wait for this object is over. Says so, or what it is stuck on.
-    fn met(&mut self, pending: &mut Pending, object: Option<Value>) -> Result<bool, Failure> {
+    fn met(&mut self, pending: &mut Pending, object: Option<Value>) -> Result<bool> {
         let address = pending.thing.to_string();
         let uid = object.as_ref().map(|object| text(object, "uid"));
         // A new object of the same name is not the one whose deletion is waited for.
@@ -194,9 +194,6 @@ impl Waiting<'_> {
 }
 
 /// The header of one object: cheap, as nothing is observed for it.
-async fn find(
-    server: &Server,
-    pending: &Pending,
-) -> Result<(Option<Value>, Option<String>), Failure> {
+async fn find(server: &Server, pending: &Pending) -> Result<(Option<Value>, Option<String>)> {
     pages::find(server, &OBJECTS, &pending.thing.to_string()).await
 }

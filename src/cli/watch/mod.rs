@@ -6,11 +6,11 @@ use reqwest::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::Failure;
 use super::admin::escaped;
 use super::output::screen;
 use super::server::Server;
 use super::sse::{Event, Events};
+use super::{Failure, Result};
 
 const PATH: &str = "/api/admin/watch";
 /// How often what the server does not report is read again.
@@ -84,7 +84,7 @@ impl<'a> Watch<'a> {
     ///
     /// # Errors
     /// When the server refuses; one that is gone is waited for.
-    pub async fn next(&mut self) -> Result<Change, Failure> {
+    pub async fn next(&mut self) -> Result<Change> {
         loop {
             match &mut self.mode {
                 Mode::Polling => {
@@ -118,7 +118,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    async fn connect(&self) -> Result<Mode, Failure> {
+    async fn connect(&self) -> Result<Mode> {
         let request = self.server.request(Method::GET, &self.path);
         let mut request = request.header("accept", "text/event-stream");
         if let Some(id) = &self.last_id {
@@ -139,7 +139,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn understood(&mut self, event: Event) -> Result<Option<Change>, Failure> {
+    fn understood(&mut self, event: Event) -> Result<Option<Change>> {
         let Some(data) = event.data else {
             self.remember(event.id);
             return Ok(None);
@@ -184,10 +184,7 @@ impl<'a> Watch<'a> {
     ///
     /// # Errors
     /// When the server refuses.
-    pub async fn patiently<T>(
-        &mut self,
-        mut work: impl AsyncFnMut() -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    pub async fn patiently<T>(&mut self, mut work: impl AsyncFnMut() -> Result<T>) -> Result<T> {
         loop {
             match work().await {
                 Err(Failure::Unavailable(why)) => self.patience.wait(&why).await,

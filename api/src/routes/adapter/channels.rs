@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::Result;
 use crate::input::Input;
 use crate::route::{Area, Route};
 
@@ -41,7 +41,7 @@ pub struct Channels {
     channels: Vec<Channel>,
 }
 
-/// One of them.
+/// A channel of the active adapter.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Channel {
     /// Its name in files.
@@ -101,11 +101,7 @@ fn gather(adapter: &Adapter, agent: &Value, wanted: Option<u32>) -> Vec<Channel>
 ///
 /// # Errors
 /// None of its own.
-async fn channels(
-    _: Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Channels>, ApiError> {
+async fn channels(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Channels>> {
     let mut connection = deps.db.read().await?;
     let (values, _) = config::load(&mut connection, &deps.master_key).await?;
     let adapter = deps.adapter.current_in(&mut connection).await?;

@@ -14,14 +14,13 @@ use schema::audit::About;
 use schema::config::{Config, keys, query as config};
 use schema::ids::{Generation, Kind};
 use serde::Serialize;
-use serde_json::Map;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::wait::{self, Change, Converging, Until};
@@ -76,33 +75,21 @@ fn about() -> About {
 /// # Errors
 /// 422 `no_adapter_source` without one, 412 for a stale `if_generation`; within the wait 502 when the source fails,
 /// 422 when what it gives is not valid.
-async fn refresh(
-    Superadmin(actor): Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+async fn refresh(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Converging>> {
     let mut tx = input.meta.begin(&deps).await?;
     let (values, _) = config::load(&mut tx, &deps.master_key).await?;
     if Config::from_stored(values)
         .get(&keys::adapter::SOURCE_URL)
         .is_none()
     {
-        return Err(ApiError::Unprocessable {
-            code: "no_adapter_source",
-            message: "no source of adapter packages; set adapter.source_url first".to_owned(),
-            extra: Map::new(),
-        });
+        let message = "no source of adapter packages; set adapter.source_url first";
+        return Err(ApiError::unprocessable("no_adapter_source", message));
     }
     let token = Uuid::now_v7().simple().to_string();
     let generation = store::request_refresh(&mut tx, &token, input.if_generation).await?;
-    tx.commit(about()).await?;
-    tracing::info!(%actor, "adapter refresh requested");
-    let change = Change {
-        kind: Kind::Adapter,
-        uid: store::object_uid(),
-        name: store::OBJECT_NAME.to_owned(),
-        generation,
-    };
+    let (uid, name) = (store::object_uid(), store::OBJECT_NAME);
+    let change = Change::new(Kind::Adapter, uid, name, generation);
+    tx.commit(change.about()).await?;
     let settled = wait::settle(&deps, &change, Until::Converged, input.wait).await;
     let version = &deps.adapter.current().await?.index.adapter_version;
     wait::reply(
@@ -138,11 +125,7 @@ fn object_name() -> String {
 ///
 /// # Errors
 /// 409 `wrong_state` when there was none, 412 for a stale `if_generation`.
-async fn roll_back(
-    Superadmin(actor): Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<InEffect>, ApiError> {
+async fn roll_back(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<InEffect>> {
     let mut tx = input.meta.begin(&deps).await?;
     store::object_generation(&mut tx, input.if_generation).await?;
     store::roll_back(&mut tx, deps.clock.now()).await?;
@@ -153,7 +136,6 @@ async fn roll_back(
     let version = &active.version;
     tx.commit(about().detail(format!("back to version {version}")))
         .await?;
-    tracing::info!(%actor, version, "the adapter was rolled back");
     let message = format!("adapter {version} is active again");
     Ok(Answer::ok(
         message,

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::Result;
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
 
@@ -117,7 +117,7 @@ fn rules_of(adapter: &Adapter, before: Option<&AgentVersion>, of: &AgentVersion)
 ///
 /// # Errors
 /// None of its own.
-async fn show(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Shown>, ApiError> {
+async fn show(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Shown>> {
     let mut snapshot = deps.db.snapshot().await?;
     let state = store::state(&mut snapshot).await?;
     let known = store::known(&mut snapshot).await?;
@@ -157,7 +157,7 @@ pub struct Kept {
     adapters: Vec<KeptAdapter>,
 }
 
-/// One of them.
+/// A retained adapter.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct KeptAdapter {
     /// The package's version.
@@ -192,7 +192,7 @@ impl From<KnownAdapter> for KeptAdapter {
 ///
 /// # Errors
 /// None of its own.
-async fn list(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Kept>, ApiError> {
+async fn list(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer<Kept>> {
     let known = store::known(&mut *deps.db.read().await?).await?;
     let adapters = known.into_iter().map(KeptAdapter::from).collect();
     Ok(Answer::ok("", Kept { adapters }))

@@ -10,7 +10,7 @@ use super::{InEffect, about, object_name};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{FILE, Input, Nothing};
 use crate::route::{Area, Failure, Route};
 
@@ -41,9 +41,9 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Most problems of a package that are told.
-const TOLD: usize = 50;
-/// Longest text of a problem that is told, in bytes: the author of the package chooses what it quotes.
+/// Most problems of a package in one answer.
+const REPORTED: usize = 50;
+/// Longest text of a problem, in bytes: the author of the package chooses what it quotes.
 const LONGEST: usize = 500;
 
 /// `POST /api/admin/migration-rules/upload`: the zip in `file` is in effect from now on.
@@ -51,11 +51,7 @@ const LONGEST: usize = 500;
 /// # Errors
 /// 400 without a file, 413 for one of more than 16 MiB, 422 `invalid_adapter` with every problem's file and place,
 /// 412 for a stale `if_generation`.
-async fn upload(
-    Superadmin(actor): Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<InEffect>, ApiError> {
+async fn upload(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<InEffect>> {
     let file = input.file.ok_or_else(|| {
         ApiError::invalid(FILE, "file is required: the zip, as multipart/form-data")
     })?;
@@ -82,7 +78,6 @@ async fn upload(
     let generation = store::object_generation(&mut tx, None).await?;
     let detail = format!("version {version}, digest {}", adapter.digest);
     tx.commit(about().detail(detail)).await?;
-    tracing::info!(%actor, version, digest = adapter.digest, changed = activated.changed, "an adapter was uploaded");
     let message = if activated.changed {
         format!("adapter {version} is active")
     } else {
@@ -104,7 +99,7 @@ fn refused(invalid: InvalidPackage) -> ApiError {
     let message = invalid.brief();
     let total = invalid.0.len();
     let mut problems = invalid.0;
-    problems.truncate(TOLD);
+    problems.truncate(REPORTED);
     for problem in &mut problems {
         for text in [
             &mut problem.file,

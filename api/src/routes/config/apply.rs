@@ -2,22 +2,20 @@
 
 use http::StatusCode;
 use schema::audit::About;
-use schema::ids::{Generation, Kind, UserName};
+use schema::ids::{Kind, UserName};
+use schema::object;
 use schema::operation::{self, Progress};
-use schema::{object, user};
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
 use utoipa::ToSchema;
 
 use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
-use crate::error::ApiError;
-use crate::explain::Explained;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
 use crate::routes::params::{given, present_user};
-use crate::wait::{self, Change, Converging, State};
+use crate::wait::{self, Change, Changed, Converging, State};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -62,16 +60,11 @@ pub struct ApplyForm {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ConfigApplied)]
 pub struct Applied {
+    /// How far it is.
     state: State,
     /// The object of one user's files.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "agent-config/alice")]
-    object: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generation: Option<Generation>,
-    /// The conditions so far, while it is under way.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conditions: Option<Vec<Explained>>,
+    #[serde(flatten)]
+    changed: Option<Changed>,
     /// The task of all users' files; absent when there are no users.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
@@ -79,17 +72,16 @@ pub struct Applied {
     /// Number of users.
     #[schema(example = 1)]
     total: u64,
+    /// How many users are in which state.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
 }
 
 impl From<Converging> for Applied {
-    fn from(one: Converging) -> Self {
+    fn from(Converging { state, changed }: Converging) -> Self {
         Self {
-            state: one.state,
-            object: Some(one.object),
-            generation: Some(one.generation),
-            conditions: one.conditions,
+            state,
+            changed: Some(changed),
             task_id: None,
             total: 1,
             progress: None,
@@ -97,7 +89,7 @@ impl From<Converging> for Applied {
     }
 }
 
-/// `POST /api/admin/config/apply`: the files of one user, or of everybody, are looked at and brought to what
+/// `POST /api/admin/config/apply`: the files of one user, or of everybody, are compared with and brought to what
 /// is configured. Everybody's are one task, recorded in a handful of statements; a second one while the first
 /// is under way is another task.
 ///
@@ -108,54 +100,35 @@ async fn apply(
     Superadmin(actor): Superadmin,
     input: Input<ApplyForm>,
     deps: Deps,
-) -> Result<Answer<Applied>, ApiError> {
+) -> Result<Answer<Applied>> {
     if given(&input.params.group).is_some() {
-        return Err(ApiError::Unprocessable {
-            code: "not_available_yet",
-            message: "there are no groups yet; name a user, or nobody for everybody".to_owned(),
-            extra: Map::new(),
-        });
+        let rule = "there are no groups yet; name a user, or nobody for everybody";
+        return Err(ApiError::unprocessable("not_available_yet", rule));
     }
     match given(&input.params.username) {
         Some(name) => {
             let name: UserName = name
                 .parse()
                 .map_err(|rule| ApiError::invalid("username", format!("{rule}")))?;
-            one(&deps, &actor, &input, &name).await
+            one(&deps, &input, &name).await
         }
         None => all(&deps, &actor, &input).await,
     }
 }
 
-async fn one(
-    deps: &Deps,
-    actor: &Actor,
-    input: &Input<ApplyForm>,
-    name: &UserName,
-) -> Result<Answer<Applied>, ApiError> {
+async fn one(deps: &Deps, input: &Input<ApplyForm>, name: &UserName) -> Result<Answer<Applied>> {
     let mut tx = input.meta.begin(deps).await?;
-    let user = present_user(user::find(&mut tx, name).await?, name)?;
+    let user = present_user(&mut tx, name).await?;
     let generation =
         object::bump(&mut tx, Kind::AgentConfig, &user.uid, input.if_generation).await?;
-    tx.commit(About::object(Kind::AgentConfig, &user.name))
-        .await?;
-    tracing::info!(%actor, user = %user.name, "configuration applied");
-    let change = Change {
-        kind: Kind::AgentConfig,
-        uid: user.uid,
-        name: user.name.to_string(),
-        generation,
-    };
+    let change = Change::of_config(&user, generation);
+    tx.commit(change.about()).await?;
     let done = format!("the files of {} are up to date", user.name);
     let answer = wait::answer(deps, &change, input.wait, done).await?;
     Ok(answer.map(Applied::from))
 }
 
-async fn all(
-    deps: &Deps,
-    actor: &Actor,
-    input: &Input<ApplyForm>,
-) -> Result<Answer<Applied>, ApiError> {
+async fn all(deps: &Deps, actor: &Actor, input: &Input<ApplyForm>) -> Result<Answer<Applied>> {
     if input.if_generation.is_some() {
         let rule =
             "if_generation requires username: the files of all users have no common generation";
@@ -171,14 +144,11 @@ async fn all(
     let (task, total) = created?;
     let about = About::whole("config").detail(format!("task {task}: {}", answer::users(total)));
     tx.commit(about).await?;
-    tracing::info!(%actor, task, total, "configuration apply of all users");
     let progress = wait::settle_operation(deps, &task, input.wait).await;
     let (state, status) = wait::state_of(progress);
     let applied = Applied {
         state,
-        object: None,
-        generation: None,
-        conditions: None,
+        changed: None,
         task_id: Some(task),
         total,
         progress: Some(progress),
@@ -190,9 +160,7 @@ async fn all(
 fn nobody() -> Answer<Applied> {
     let applied = Applied {
         state: State::Converged,
-        object: None,
-        generation: None,
-        conditions: None,
+        changed: None,
         task_id: None,
         total: 0,
         progress: None,

@@ -2,19 +2,18 @@
 
 use schema::config::history::{self, Past, Revision};
 use schema::config::{self, Patch, parse_patch};
-use schema::error::DbError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{Saved, draft, finish, refused, told};
+use super::{Saved, described, draft, finish, refused};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
-use crate::input::{Input, Nothing, Paging};
+use crate::error::{ApiError, Result};
+use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
-use crate::routes::page::{Page, Window, search};
+use crate::routes::page::{Page, read_page, search};
 use schema::audit::About;
 
 /// The routes of this file.
@@ -84,31 +83,18 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn list(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Listing>, ApiError> {
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Listing>> {
     let mut paging = input.paging.unwrap_or_default();
     paging.page_size = paging.page_size.min(LONGEST_PAGE);
     let paging = Some(&paging);
-    let (history, total) = read(&deps, paging).await?;
-    let page = Page::of(paging, total);
+    let mut snapshot = deps.db.snapshot().await?;
+    let (history, page) = read_page!(paging, window => {
+        history::list(&mut snapshot, search(paging), window.limit, window.offset)
+    });
     Ok(Answer::ok(
         "changes of the configuration, newest first",
         Listing { history, page },
     ))
-}
-
-async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Revision>, i64), DbError> {
-    let mut connection = deps.db.snapshot().await?;
-    let (window, search) = (Window::of(paging), search(paging));
-    let (mut rows, total) =
-        history::list(&mut connection, search, window.limit, window.offset).await?;
-    if let Some(last) = window.corrected(paging, total) {
-        (rows, _) = history::list(&mut connection, search, last.limit, last.offset).await?;
-    }
-    Ok((rows, total))
 }
 
 /// The form of `POST /api/admin/config/rollback`.
@@ -133,32 +119,29 @@ async fn rollback(
     Superadmin(actor): Superadmin,
     input: Input<RollbackForm>,
     deps: Deps,
-) -> Result<Answer<Saved>, ApiError> {
+) -> Result<Answer<Saved>> {
     let RollbackForm { revision, dry_run } = input.params;
     let mut tx = input.meta.begin(&deps).await?;
     config::query::lock(&mut tx).await?;
     let past = history::at(&mut tx, revision).await?;
     let patch = patch(past, revision)?;
     let draft = draft(&mut tx, &deps, patch, input.if_generation).await?;
-    let told = format!("to revision {revision}; {}", told(&draft.changes));
-    let about = About::whole("config").detail(told);
+    let detail = format!("to revision {revision}; {}", described(&draft.changes));
+    let about = About::whole("config").detail(detail);
     finish(&deps, &actor, tx, draft, dry_run, about).await
 }
 
 /// What a request would ask for that wants the past back.
-fn patch(past: Past, revision: i64) -> Result<Patch, ApiError> {
+fn patch(past: Past, revision: i64) -> Result<Patch> {
     let values = match past {
         Past::Known(values) => values,
         Past::NotYet => return Err(ApiError::not_found(format!("revision {revision}"))),
         Past::Forgotten => {
-            return Err(ApiError::Conflict {
-                code: "history_too_short",
-                message: format!(
-                    "the history does not reach back to revision {revision}; only the newest {} changes are kept, and no more than {} MiB of them",
-                    history::KEPT,
-                    history::KEPT_BYTES >> 20
-                ),
-            });
+            let (kept, mebibytes) = (history::KEPT, history::KEPT_BYTES >> 20);
+            let message = format!(
+                "the history does not reach back to revision {revision}; only the newest {kept} changes are kept, and no more than {mebibytes} MiB of them"
+            );
+            return Err(ApiError::conflict("history_too_short", message));
         }
     };
     let goes_back = |key: &String| config::find(key).is_some_and(|def| !def.is_secret());

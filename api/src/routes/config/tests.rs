@@ -9,6 +9,8 @@ use schema::ids::Kind;
 use schema::{object, user};
 use tokio_util::sync::CancellationToken;
 
+use serde_json::json;
+
 use super::*;
 use crate::routes::house::{Answer, House, house};
 use crate::testing::NOW;

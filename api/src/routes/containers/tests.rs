@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, LogQuery, LogStream, PortError, Usage,
+    ContainerInspect, ContainerLogs, ContainerStats, LogOptions, LogStream, PortError, Usage,
 };
 use crate::routes::test_support::{Fleet, fleet};
 
@@ -25,7 +25,7 @@ const ALICE: &str = "username=alice&wait=0";
 struct Engine {
     log: Vec<u8>,
     away: bool,
-    asked: std::sync::Mutex<Vec<LogQuery>>,
+    asked: std::sync::Mutex<Vec<LogOptions>>,
 }
 
 impl Engine {
@@ -39,7 +39,7 @@ impl Engine {
 
 #[async_trait]
 impl ContainerLogs for Engine {
-    async fn logs(&self, user: &Uid, query: LogQuery) -> Result<Option<LogStream>, PortError> {
+    async fn logs(&self, user: &Uid, query: LogOptions) -> Result<Option<LogStream>, PortError> {
         self.asked.lock().unwrap().push(query);
         let pieces: Vec<_> = self
             .log
@@ -54,10 +54,8 @@ impl ContainerLogs for Engine {
 #[async_trait]
 impl ContainerInspect for Engine {
     async fn inspect(&self, user: &Uid) -> Result<Option<ContainerDetails>, PortError> {
-        let facts = ContainerDetails {
-            id: "abc".to_owned(),
-            ..ContainerDetails::default()
-        };
+        let mut facts = ContainerDetails::default();
+        facts.container.id = "abc".to_owned();
         self.check(user, facts)
     }
 }

@@ -1,8 +1,7 @@
-//! What people want of a rollout under way, and of a pull.
+//! Pauses, resumes, rolls back and cancels rollouts; cancels pulls.
 
 use std::time::Duration;
 
-use schema::audit::About;
 use schema::db::Tx;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
@@ -14,8 +13,8 @@ use super::delete::being_removed;
 use super::{IN_ROLLOUT, NO_ROLLOUT};
 use crate::answer::Answer;
 use crate::deps::Deps;
-use crate::dispatch::{Actor, Superadmin};
-use crate::error::ApiError;
+use crate::dispatch::Superadmin;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
 use crate::wait::{self, Change, Converging, Until};
@@ -84,7 +83,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A change that its reconciler has taken note of: `converged` says no more than that.
+/// A change that its reconciler has observed: `converged` says no more than that.
 pub type Noted = Converging;
 
 /// Which rollout.
@@ -95,7 +94,7 @@ pub struct Which {
     id: Option<String>,
 }
 
-/// A change of what is wanted of a rollout.
+/// A change of the desired state of a rollout.
 #[derive(Clone, Copy)]
 enum Verb {
     Pause,
@@ -129,7 +128,7 @@ impl Verb {
     }
 
     /// The rollout meant when none is named.
-    async fn newest(self, tx: &mut Tx) -> Result<Uid, ApiError> {
+    async fn newest(self, tx: &mut Tx) -> Result<Uid> {
         let newest = match self {
             Self::RollBack => {
                 let (rows, _) = rollout::list(tx, "", 1, 0).await?;
@@ -145,83 +144,54 @@ impl Verb {
     }
 }
 
-/// `POST /api/admin/images/rollouts/pause`: nobody more is moved until it is resumed.
+/// `POST /api/admin/images/rollouts/pause`: no further users are moved until it is resumed.
 ///
 /// # Errors
 /// 404 without such a rollout, 409 `wrong_state` when it has ended, 412 for a stale `if_generation`.
-async fn pause(
-    Superadmin(actor): Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Noted>, ApiError> {
-    change(&deps, &actor, input, Verb::Pause).await
+async fn pause(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>> {
+    change(&deps, input, Verb::Pause).await
 }
 
-/// `POST /api/admin/images/rollouts/resume`: the image is pulled and resolved once more, who failed gets
-/// another turn, and it goes on.
+/// `POST /api/admin/images/rollouts/resume`: the image is pulled and resolved once more, failed users
+/// are retried, and it continues.
 ///
 /// # Errors
 /// As [`pause`]; also when it is not paused.
-async fn resume(
-    Superadmin(actor): Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Noted>, ApiError> {
-    change(&deps, &actor, input, Verb::Resume).await
+async fn resume(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>> {
+    change(&deps, input, Verb::Resume).await
 }
 
-/// `POST /api/admin/images/rollouts/rollback`: everybody goes back to the image of before; also when the
+/// `POST /api/admin/images/rollouts/rollback`: everybody returns to the previous image, even when the
 /// rollout has ended.
 ///
 /// # Errors
 /// As [`pause`]; 409 `in_rollout` when one of its users is in another rollout by now.
-async fn roll_back(
-    Superadmin(actor): Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Noted>, ApiError> {
-    change(&deps, &actor, input, Verb::RollBack).await
+async fn roll_back(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>> {
+    change(&deps, input, Verb::RollBack).await
 }
 
-/// `POST /api/admin/images/rollouts/cancel`: nobody more is moved, and that is the end.
+/// `POST /api/admin/images/rollouts/cancel`: no further users are moved, and it ends.
 ///
 /// # Errors
 /// As [`pause`].
-async fn cancel_route(
-    Superadmin(actor): Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Noted>, ApiError> {
-    change(&deps, &actor, input, Verb::Cancel).await
+async fn cancel_route(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>> {
+    change(&deps, input, Verb::Cancel).await
 }
 
-async fn change(
-    deps: &Deps,
-    actor: &Actor,
-    input: Input<Which>,
-    verb: Verb,
-) -> Result<Answer<Noted>, ApiError> {
+async fn change(deps: &Deps, input: Input<Which>, verb: Verb) -> Result<Answer<Noted>> {
     let mut tx = input.meta.begin(deps).await?;
     let uid = match input.params.id.filter(|id| !id.is_empty()) {
         Some(id) => Uid::from(id),
         None => verb.newest(&mut tx).await?,
     };
     let generation = verb.write(&mut tx, &uid, input.if_generation).await?;
-    let action = input.meta.action;
-    tx.commit(About::object(Kind::Rollout, uid.as_str()))
-        .await?;
-    tracing::info!(%actor, rollout = uid.as_str(), action, "rollout");
     let change = of_rollout(uid, generation);
+    tx.commit(change.about()).await?;
     noted(deps, &change, input.wait, verb.done().to_owned()).await
 }
 
 fn of_rollout(uid: Uid, generation: Generation) -> Change {
-    Change {
-        kind: Kind::Rollout,
-        name: uid.to_string(),
-        uid,
-        generation,
-    }
+    Change::new(Kind::Rollout, uid.clone(), uid.as_str(), generation)
 }
 
 /// Cancels a rollout; the caller commits.
@@ -229,31 +199,31 @@ pub(in crate::routes) async fn cancel(
     tx: &mut Tx,
     id: &str,
     expected: Option<Generation>,
-) -> Result<Change, ApiError> {
+) -> Result<Change> {
     let uid = Uid::from(id.to_owned());
     let generation = Verb::Cancel.write(tx, &uid, expected).await?;
     Ok(of_rollout(uid, generation))
 }
 
-/// Calls the pull of a full reference off; the caller commits.
-pub(in crate::routes) async fn call_off_pull(
+/// Cancels the pull of a full reference; the caller commits.
+pub(in crate::routes) async fn cancel_pull(
     tx: &mut Tx,
     reference: &str,
     expected: Option<Generation>,
     now: Timestamp,
-) -> Result<Change, ApiError> {
+) -> Result<Change> {
     let cancelled = image::request_cancel(tx, reference, expected, now).await;
     let (uid, generation) = cancelled.map_err(being_removed)?;
-    Ok(Change::of_image(uid, reference, generation))
+    Ok(Change::new(Kind::Image, uid, reference, generation))
 }
 
-/// Waits until the reconciler has taken note of a change.
+/// Waits until the reconciler has observed a change.
 pub(in crate::routes) async fn noted(
     deps: &Deps,
     change: &Change,
     wait: Option<Duration>,
     done: String,
-) -> Result<Answer<Noted>, ApiError> {
+) -> Result<Answer<Noted>> {
     let settled = wait::settle(deps, change, Until::Noted, wait).await;
     wait::reply(change, settled, done, "requested; the change is under way")
 }

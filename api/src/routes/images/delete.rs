@@ -1,6 +1,5 @@
 //! `POST /api/admin/images/delete`: an image leaves the engine.
 
-use schema::audit::About;
 use schema::db::Tx;
 use schema::error::DbError;
 use schema::ids::Kind;
@@ -9,11 +8,11 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::local::{is_managed, known_as, managed_tags, meant};
-use super::names::{Named, full, settings};
+use super::names::{Named, full, managed};
 use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::ports::{LocalImage, PortError};
 use crate::route::{Area, Failure, Route};
@@ -68,7 +67,7 @@ pub struct Doomed {
 struct Target {
     /// A full reference, or an id.
     name: String,
-    /// The image it means, if the engine told.
+    /// The image it means, if the engine knows it.
     id: Option<String>,
     /// References that go: all of the image when it goes by its id.
     references: Vec<ImageReference>,
@@ -84,11 +83,7 @@ struct Target {
 /// # Errors
 /// 404 when nobody knows the image; 409 `not_managed`, `image_in_use`; what the removal fails with. 503
 /// only when the engine would have to say what is meant, or to whom it belongs.
-async fn delete(
-    Superadmin(actor): Superadmin,
-    input: Input<Doomed>,
-    deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+async fn delete(_: Superadmin, input: Input<Doomed>, deps: Deps) -> Result<Answer<Converging>> {
     let target = target(&deps, &input.params).await?;
     let mut tx = input.meta.begin(&deps).await?;
     refuse_used(&target, &mut tx).await?;
@@ -100,9 +95,8 @@ async fn delete(
             image::request_absent(&mut tx, &row.reference, now).await?;
         }
     }
-    tx.commit(About::object(Kind::Image, &target.name)).await?;
-    tracing::info!(%actor, image = target.name, "image removal");
-    let change = Change::of_image(uid, target.name, generation);
+    let change = Change::new(Kind::Image, uid, target.name, generation);
+    tx.commit(change.about()).await?;
     let settled = wait::settle(&deps, &change, Until::Purged, input.wait).await;
     let done = format!("image {} deleted", change.name);
     wait::reply(
@@ -114,10 +108,9 @@ async fn delete(
 }
 
 /// Finds out what is meant. No connection is held while the engine is asked.
-async fn target(deps: &Deps, doomed: &Doomed) -> Result<Target, ApiError> {
+async fn target(deps: &Deps, doomed: &Doomed) -> Result<Target> {
     let mut connection = deps.db.snapshot().await?;
-    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
-    let (_, managed) = settings(values)?;
+    let managed = managed(&mut connection, deps).await?;
     let named = Named::read("image", &doomed.image, &managed)?;
     let full = named.reference().map(ToString::to_string);
     let wanted = match full.as_deref().or(named.whole_id()) {
@@ -135,12 +128,10 @@ async fn target(deps: &Deps, doomed: &Doomed) -> Result<Target, ApiError> {
         return Ok(target);
     }
     let (name, repository) = (target.name, managed.name());
-    Err(ApiError::Conflict {
-        code: "not_managed",
-        message: format!(
-            "{name} is not of the repository {repository}, which is the one that is managed here; force removes it all the same"
-        ),
-    })
+    let message = format!(
+        "{name} is not of the repository {repository}, which is the one that is managed here; force removes it all the same"
+    );
+    Err(ApiError::conflict("not_managed", message))
 }
 
 impl Target {
@@ -164,7 +155,7 @@ impl Target {
         reference == self.name || parsed.is_ok_and(|parsed| self.references.contains(&parsed))
     }
 
-    /// Whether a wish for an image is one for this one, which goes by its id.
+    /// Whether an image that somebody desires is this one, which goes by its id.
     fn takes_along(&self, row: &ImageRow) -> bool {
         let pulled_as = row.facts.image_id.as_ref() == Some(&self.name);
         let reference: Result<ImageReference, _> = row.reference.parse();
@@ -190,11 +181,7 @@ enum Known {
 
 impl Known {
     /// What is to be removed; also what the engine does not have, but somebody wanted.
-    fn or_wanted(
-        self,
-        wanted: Option<ImageRow>,
-        managed: &ImageReference,
-    ) -> Result<Target, ApiError> {
+    fn or_wanted(self, wanted: Option<ImageRow>, managed: &ImageReference) -> Result<Target> {
         match (self, wanted) {
             (Self::Target(target), _) => Ok(target),
             (Self::Nothing(alternatives), Some(row)) => Ok(of_row(row, alternatives, managed)),
@@ -219,11 +206,7 @@ fn of_row(row: ImageRow, alternatives: Vec<String>, managed: &ImageReference) ->
     }
 }
 
-fn of_engine(
-    images: &[LocalImage],
-    named: &Named,
-    managed: &ImageReference,
-) -> Result<Known, ApiError> {
+fn of_engine(images: &[LocalImage], named: &Named, managed: &ImageReference) -> Result<Known> {
     let tags = managed_tags(images, managed).into_iter();
     let references = tags.filter_map(|tag| Some(managed.with_tag(&tag).ok()?.to_string()));
     let mut alternatives: Vec<String> = references.take(NAMED).collect();
@@ -281,7 +264,7 @@ fn blindly(named: &Named, managed: &ImageReference, force: bool) -> Known {
 }
 
 /// Refuses while somebody has the image, by id or by reference, or may yet get it from a rollout.
-async fn refuse_used(target: &Target, tx: &mut Tx) -> Result<(), ApiError> {
+async fn refuse_used(target: &Target, tx: &mut Tx) -> Result<()> {
     let names = |all: Vec<ImageUse>| {
         let used = all.into_iter().filter(|one| target.is_of(one));
         let mut names: Vec<String> = used.map(|one| one.name).collect();
@@ -317,10 +300,10 @@ async fn refuse_used(target: &Target, tx: &mut Tx) -> Result<(), ApiError> {
 /// A request about an image that is being removed.
 pub(super) fn being_removed(error: DbError) -> ApiError {
     match error {
-        DbError::NameBeingRemoved => ApiError::Conflict {
-            code: "image_being_removed",
-            message: "the image is being removed from the engine; try again soon".to_owned(),
-        },
+        DbError::NameBeingRemoved => ApiError::conflict(
+            "image_being_removed",
+            "the image is being removed from the engine; try again soon",
+        ),
         other => other.into(),
     }
 }

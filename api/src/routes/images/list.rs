@@ -8,7 +8,7 @@ use super::local::{self, Uses};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::Result;
 use crate::input::{Input, Nothing};
 use crate::ports::LocalImage;
 use crate::route::{Area, Failure, Route};
@@ -56,18 +56,23 @@ pub struct Item {
     /// The first 12 digits of the id.
     #[schema(example = "4bcff63911fc")]
     id: String,
+    /// The whole id.
     #[schema(example = "sha256:4bcff63911fcb4448bd4fdacec207030997caf25e9bea4045fa6c8c44de311d1")]
     full_id: String,
+    /// Its references on the engine.
     #[schema(example = json!(["docker.io/sipeed/picoclaw:v1.2"]))]
     repo_tags: Vec<String>,
     /// Bytes.
     size: u64,
+    /// The size for people.
     #[schema(example = "80.0 MB")]
     size_str: String,
     /// When it was built.
     created: Timestamp,
+    /// When it was built, for people.
     #[schema(example = "2026-05-11 11:46")]
     created_str: String,
+    /// Number of its users.
     user_count: usize,
     /// Its users.
     users: Vec<String>,
@@ -128,7 +133,7 @@ pub struct Listing {
 ///
 /// # Errors
 /// 503 while the engine cannot be reached.
-async fn list(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Listing>, ApiError> {
+async fn list(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Listing>> {
     let (managed, uses, mut images) = local::everything(&deps).await?;
     images.sort_by(|a, b| (b.created_at, &a.id).cmp(&(a.created_at, &b.id)));
     let shown = |image: &LocalImage, users: &[String]| {
@@ -139,11 +144,10 @@ async fn list(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<L
         .map(|(image, users)| Item::new(image, users))
         .collect();
     let paging = input.paging.as_ref();
-    let (images, total) = cut(items, paging, |item: &Item, text| {
+    let (images, page) = cut(items, paging, |item: &Item, text| {
         let mut texts = item.repo_tags.iter().chain([&item.full_id]);
         texts.any(|known| known.to_lowercase().contains(text))
     });
-    let page = Page::of(paging, total);
     Ok(Answer::ok("images on the engine", Listing { images, page }))
 }
 
@@ -179,11 +183,10 @@ pub(super) fn tags_answer<T>(
     input: &Input<T>,
 ) -> Answer<Tags> {
     let paging = input.paging.as_ref();
-    let (tags, total) = cut(tags.iter().collect(), paging, |tag: &&String, text| {
+    let (tags, page) = cut(tags.iter().collect(), paging, |tag: &&String, text| {
         tag.to_lowercase().contains(text)
     });
     let tags = tags.into_iter().cloned().collect();
-    let page = Page::of(paging, total);
     let fields = Tags {
         repository,
         tags,
@@ -196,11 +199,7 @@ pub(super) fn tags_answer<T>(
 ///
 /// # Errors
 /// As [`list`].
-async fn local_tags(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Tags>, ApiError> {
+async fn local_tags(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Tags>> {
     let (managed, _, images) = local::everything(&deps).await?;
     let tags = local::managed_tags(&images, &managed);
     let message = "tags on the engine";

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use schema::image::{self, ImageReference, ImageUse};
 
-use super::names::{Named, full, settings};
+use super::names::{Named, full, managed};
 use crate::deps::Deps;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::ports::LocalImage;
 
 /// Users by what they have.
@@ -56,10 +56,7 @@ pub(super) fn is_managed(image: &LocalImage, managed: &ImageReference) -> bool {
 ///
 /// # Errors
 /// 400 when several ids begin so.
-pub(super) fn meant<'a>(
-    images: &'a [LocalImage],
-    named: &Named,
-) -> Result<Option<&'a LocalImage>, ApiError> {
+pub(super) fn meant<'a>(images: &'a [LocalImage], named: &Named) -> Result<Option<&'a LocalImage>> {
     let is_known_as =
         |image: &&LocalImage, meant: &ImageReference| known_as(image).any(|known| known == *meant);
     let by_reference = named.reference().and_then(|reference| {
@@ -93,14 +90,11 @@ pub(super) fn managed_tags(images: &[LocalImage], managed: &ImageReference) -> V
 }
 
 /// What the database knows, and then what the engine has: no connection is held while it is asked.
-pub(super) async fn everything(
-    deps: &Deps,
-) -> Result<(ImageReference, Uses, Vec<LocalImage>), ApiError> {
+pub(super) async fn everything(deps: &Deps) -> Result<(ImageReference, Uses, Vec<LocalImage>)> {
     let mut connection = deps.db.snapshot().await?;
-    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
+    let managed = managed(&mut connection, deps).await?;
     let uses = image::uses(&mut connection).await?;
     drop(connection);
-    let (_, managed) = settings(values)?;
     let images = deps.images.list().await?;
     Ok((managed, Uses::new(uses), images))
 }

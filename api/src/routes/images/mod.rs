@@ -14,7 +14,7 @@ mod start;
 mod tests;
 mod users;
 
-pub(in crate::routes) use self::control::{Noted, call_off_pull, cancel as cancel_rollout, noted};
+pub(in crate::routes) use self::control::{Noted, cancel as cancel_rollout, cancel_pull, noted};
 pub(in crate::routes) use self::pull::is_open as is_open_pull;
 use crate::route::{Failure, Route};
 

@@ -1,12 +1,11 @@
 //! How clients name images.
 
-use std::collections::BTreeMap;
-
-use schema::config::{Config, keys};
+use schema::config::{Config, keys, query};
 use schema::image::ImageReference;
-use serde_json::Value;
+use schema::reader::Connection;
 
-use crate::error::ApiError;
+use crate::deps::Deps;
+use crate::error::{ApiError, Result};
 
 /// The shortest piece of an id that is taken for one, as people know it from the engine.
 const SHORTEST_ID: usize = 12;
@@ -23,13 +22,21 @@ pub(super) struct Named {
     reference: Option<ImageReference>,
 }
 
-/// The configuration in effect, and the repository that is managed: that of `image.name`.
-pub(super) fn settings(
-    values: BTreeMap<String, Value>,
-) -> Result<(Config, ImageReference), ApiError> {
+/// The configuration in effect with its generation, and the repository that is managed: that of
+/// `image.name`.
+pub(super) async fn settings(
+    connection: &mut Connection,
+    deps: &Deps,
+) -> Result<(Config, i64, ImageReference)> {
+    let (values, generation) = query::load(connection, &deps.master_key).await?;
     let config = Config::from_stored(values);
     let managed = config.get(&keys::image::NAME).parse();
-    Ok((config, managed.map_err(ApiError::internal)?))
+    Ok((config, generation, managed.map_err(ApiError::internal)?))
+}
+
+/// The repository that is managed.
+pub(super) async fn managed(connection: &mut Connection, deps: &Deps) -> Result<ImageReference> {
+    Ok(settings(connection, deps).await?.2)
 }
 
 /// A reference, or a tag of the managed repository. A text without `/`, `:` and `@` that can be a tag
@@ -38,7 +45,7 @@ pub(super) fn reference(
     field: &str,
     text: &str,
     managed: &ImageReference,
-) -> Result<ImageReference, ApiError> {
+) -> Result<ImageReference> {
     let text = text.trim();
     let bare = !text.contains(['/', ':', '@']);
     if let (true, Ok(tagged)) = (bare, managed.with_tag(text)) {
@@ -52,11 +59,7 @@ pub(super) fn reference(
 
 impl Named {
     /// Reads a reference, a tag, or an id: whole, or its first 12 digits or more.
-    pub(super) fn read(
-        field: &str,
-        text: &str,
-        managed: &ImageReference,
-    ) -> Result<Self, ApiError> {
+    pub(super) fn read(field: &str, text: &str, managed: &ImageReference) -> Result<Self> {
         let text = text.trim();
         let digits = text.strip_prefix(ALGORITHM).unwrap_or(text);
         let is_id = (SHORTEST_ID..=WHOLE_ID).contains(&digits.len())

@@ -31,7 +31,7 @@ struct Step {
     message: String,
 }
 
-/// The stream: an event for each change, and one last `done` or `error`. It holds the right to look on,
+/// The stream: an event for each change, and one last `done` or `error`. It holds the right to view,
 /// and lasts no longer than the session.
 pub(super) fn stream(deps: &Deps, actor: &Actor, id: String, viewing: Following) -> Events {
     let dead = live::death(deps.clone(), actor.session().cloned());
@@ -45,8 +45,8 @@ pub(super) fn stream(deps: &Deps, actor: &Actor, id: String, viewing: Following)
 struct Viewer {
     deps: Deps,
     uid: Uid,
-    looks: Watch,
-    told: Option<Step>,
+    watch: Watch,
+    shown: Option<Step>,
     /// Still to be sent.
     ready: VecDeque<Value>,
     ended: bool,
@@ -54,10 +54,10 @@ struct Viewer {
 
 fn steps(deps: Deps, uid: Uid) -> impl Stream<Item = Event> + Send {
     let viewer = Viewer {
-        looks: Watch::unending(&deps),
+        watch: Watch::unending(&deps),
         deps,
         uid,
-        told: None,
+        shown: None,
         ready: VecDeque::new(),
         ended: false,
     };
@@ -73,7 +73,7 @@ impl Viewer {
             if let Some(said) = self.ready.pop_front() {
                 return Event::json(&said).ok();
             }
-            if self.ended || (self.told.is_some() && !self.looks.next().await) {
+            if self.ended || (self.shown.is_some() && !self.watch.next().await) {
                 return None;
             }
             match read(&self.deps, &self.uid).await {
@@ -81,8 +81,8 @@ impl Viewer {
                 Ok(None) => return None,
                 Err(error) => {
                     let error = crate::error::chain(&error);
-                    tracing::warn!(%error, "cannot see how far a rollout is; looking again");
-                    if self.told.is_none() && !self.looks.next().await {
+                    tracing::warn!(%error, "cannot read how far a rollout is; reading again");
+                    if self.shown.is_none() && !self.watch.next().await {
                         return None;
                     }
                 }
@@ -93,9 +93,9 @@ impl Viewer {
     /// Takes in what was read: an event if it is new, and the last word if it is the end.
     fn hear(&mut self, row: &RolloutRow, step: Step) {
         let last = last_word(row, &step);
-        if self.told.as_ref() != Some(&step) {
+        if self.shown.as_ref() != Some(&step) {
             self.ready.extend(serde_json::to_value(&step).ok());
-            self.told = Some(step);
+            self.shown = Some(step);
         }
         if let Some(last) = last {
             self.ready.push_back(last);

@@ -10,7 +10,7 @@ use super::names::{reference, settings};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::ports::RegistryError;
 use crate::route::{Area, Failure, Route};
@@ -49,12 +49,10 @@ pub struct Which {
 ///
 /// # Errors
 /// 502 when the registry fails; the sentence says what to do.
-async fn tags(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Tags>, ApiError> {
+async fn tags(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Tags>> {
     let mut connection = deps.db.read().await?;
-    let (values, generation) =
-        schema::config::query::load(&mut connection, &deps.master_key).await?;
+    let (config, generation, managed) = settings(&mut connection, &deps).await?;
     drop(connection);
-    let (config, managed) = settings(values)?;
     let asked = input.params.image.as_deref();
     let image = match asked.filter(|text| !text.trim().is_empty()) {
         Some(text) => reference("image", text, &managed)?,

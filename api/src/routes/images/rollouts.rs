@@ -1,6 +1,5 @@
 //! `GET /api/admin/images/rollouts`: what is being moved where, and how far it is.
 
-use schema::error::DbError;
 use schema::ids::{Generation, Timestamp, Uid};
 use schema::operation::Progress;
 use schema::rollout::{
@@ -13,10 +12,10 @@ use super::NO_ROLLOUT;
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
-use crate::input::{Input, Nothing, Paging};
+use crate::error::{ApiError, Result};
+use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
-use crate::routes::page::{Page, Window, cut, search};
+use crate::routes::page::{Page, cut, read_page, search};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -43,9 +42,12 @@ pub struct Item {
     /// Also the id of its task.
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     id: String,
+    /// How it was requested.
     #[serde(rename = "type")]
     kind: RolloutKind,
+    /// How far it is.
     phase: Phase,
+    /// The desired state.
     desired: DesiredRollout,
     /// The image that users get.
     #[schema(example = "docker.io/sipeed/picoclaw:v1.2")]
@@ -54,19 +56,27 @@ pub struct Item {
     source: Option<String>,
     /// What the reference was resolved to, the same for all users.
     image_id: Option<String>,
+    /// Its repository digest, when it has one.
     image_digest: Option<String>,
+    /// Maximum users moving at once.
     max_unavailable: u32,
+    /// A failure pauses it.
     pause_on_failure: bool,
+    /// How long a new container may take to become ready.
     #[schema(example = "2m")]
     health_timeout: String,
+    /// What it is doing, or why it stopped, as a sentence.
     message: String,
     /// Who requested it.
     #[schema(example = "admin")]
     actor: String,
+    /// When it was created.
     created_at: Timestamp,
+    /// When it ended; null before.
     finished_at: Option<Timestamp>,
     /// Its generation, for `if_generation`.
     generation: Generation,
+    /// How many of its users are in which state.
     progress: Progress,
 }
 
@@ -108,35 +118,26 @@ pub struct Listing {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn list(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Listing>, ApiError> {
+async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Listing>> {
     let paging = input.paging.unwrap_or_default();
     let paging = Some(&paging);
-    let (rollouts, total) = read(&deps, paging).await?;
-    let page = Page::of(paging, total);
-    let listing = Listing { rollouts, page };
-    Ok(Answer::ok("rollouts, newest first", listing))
-}
-
-async fn read(deps: &Deps, paging: Option<&Paging>) -> Result<(Vec<Item>, i64), DbError> {
-    let mut connection = deps.db.snapshot().await?;
-    let (window, search) = (Window::of(paging), search(paging));
-    let (mut rows, total) =
-        rollout::list(&mut connection, search, window.limit, window.offset).await?;
-    if let Some(last) = window.corrected(paging, total) {
-        (rows, _) = rollout::list(&mut connection, search, last.limit, last.offset).await?;
-    }
-    let items = rows.into_iter();
-    let items = items.map(|(row, progress)| Item::new(row, progress));
-    Ok((items.collect(), total))
+    let mut snapshot = deps.db.snapshot().await?;
+    let (rows, page) = read_page!(paging, window => {
+        rollout::list(&mut snapshot, search(paging), window.limit, window.offset)
+    });
+    let rollouts = rows.into_iter();
+    let rollouts = rollouts.map(|(row, progress)| Item::new(row, progress));
+    let rollouts = rollouts.collect();
+    Ok(Answer::ok(
+        "rollouts, newest first",
+        Listing { rollouts, page },
+    ))
 }
 
 /// Which rollout.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Which {
+    /// The id of the rollout.
     #[schema(example = "01970a3e6f0c7d3b8a5b6b1d2c3e4f50")]
     id: String,
 }
@@ -145,16 +146,22 @@ pub struct Which {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RolloutUser)]
 pub struct UserResult {
+    /// The user's name.
     #[schema(example = "alice")]
     username: String,
+    /// How far the user is.
     state: TargetState,
+    /// Why, as a sentence.
     message: String,
     /// The image last assigned.
     image_id: Option<String>,
     /// The previous reference.
     previous_image: Option<String>,
+    /// The id of the previous image.
     previous_image_id: Option<String>,
+    /// When the user was moved.
     moved_at: Option<Timestamp>,
+    /// When the result was known.
     finished_at: Option<Timestamp>,
 }
 
@@ -192,7 +199,7 @@ pub struct Detail {
 ///
 /// # Errors
 /// 404 without such a rollout.
-async fn show(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Detail>, ApiError> {
+async fn show(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Detail>> {
     let uid = Uid::from(input.params.id.clone());
     let mut connection = deps.db.snapshot().await?;
     let missing = || ApiError::not_found("rollout");
@@ -204,13 +211,13 @@ async fn show(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<D
     drop(connection);
     let results_of_users = targets.into_iter().map(UserResult::from).collect();
     let paging = input.paging.as_ref();
-    let (users, total) = cut(results_of_users, paging, |user: &UserResult, text| {
+    let (users, page) = cut(results_of_users, paging, |user: &UserResult, text| {
         user.username.to_lowercase().contains(text)
     });
     let detail = Detail {
         rollout: Item::new(row, progress),
         users,
-        page: Page::of(paging, total),
+        page,
     };
     Ok(Answer::ok("the rollout and its users", detail))
 }

@@ -10,15 +10,14 @@ use schema::operation::Progress;
 use schema::rollout::{self, NewRollout, RolloutKind};
 use schema::user::{self, UserListing};
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
 use utoipa::ToSchema;
 
-use super::names::{Named, reference, settings};
+use super::names::{Named, managed, reference};
 use super::{IN_ROLLOUT, progress, users};
 use crate::answer::{self, Answer, Live};
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::follows::Following;
 use crate::input::{Input, Meta};
 use crate::route::{Area, Failure, Route};
@@ -65,7 +64,7 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(120);
 const HEALTH_TIMEOUTS: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(5)..=Duration::from_secs(3600);
 const MAX_UNAVAILABLE: std::ops::RangeInclusive<u32> = 1..=1000;
-/// Most names that a refusal tells.
+/// Most names in a refusal.
 const NAMED: usize = 20;
 
 /// Users of one image move to another.
@@ -125,7 +124,7 @@ impl Care {
         max_unavailable: Option<u32>,
         pause_on_failure: Option<bool>,
         health_timeout: Option<&str>,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self> {
         let max_unavailable = max_unavailable.unwrap_or(1);
         if !MAX_UNAVAILABLE.contains(&max_unavailable) {
             let rule = "max_unavailable is a whole number from 1 to 1000";
@@ -156,7 +155,9 @@ pub struct Started {
     task_id: String,
     /// How many users it moves.
     total: usize,
+    /// How far it is.
     state: State,
+    /// How many users are in which state.
     progress: Progress,
 }
 
@@ -169,12 +170,11 @@ async fn migrate(
     Superadmin(actor): Superadmin,
     input: Input<Migration>,
     deps: Deps,
-) -> Result<Answer<Started>, ApiError> {
+) -> Result<Answer<Started>> {
     let asked = &input.params;
     let (care, whom) = (asked.care()?, asked.whom()?);
     let mut tx = input.meta.begin(&deps).await?;
-    let (values, _) = schema::config::query::load(&mut tx, &deps.master_key).await?;
-    let (_, managed) = settings(values)?;
+    let managed = managed(&mut tx, &deps).await?;
     let source = Named::read("image", &asked.image, &managed)?;
     let target = reference("target", &asked.target, &managed)?.to_string();
     let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
@@ -182,12 +182,12 @@ async fn migrate(
     let wanted = chosen(everybody, &whom, has_it)?;
     let source = Some(asked.image.trim().to_owned());
     let new = new_rollout(RolloutKind::Migrate, target, source, &care);
-    let id = create(tx, &deps, &input.meta, &actor, &new, &wanted).await?;
+    let id = create(tx, &deps, &actor, &new, &wanted).await?;
     started(&deps, id, wanted.len(), input.wait).await
 }
 
 /// `POST /api/admin/images/upgrade`: users move to an image that is pulled first. With
-/// `Accept: text/event-stream` the answer tells how it goes, until it ends or pauses.
+/// `Accept: text/event-stream` the answer reports its progress until it ends or pauses.
 ///
 /// # Errors
 /// As [`migrate`]; 422 `not_available_yet` for groups.
@@ -195,18 +195,17 @@ async fn upgrade(
     Superadmin(actor): Superadmin,
     input: Input<Upgrade>,
     deps: Deps,
-) -> Result<Live<Started>, ApiError> {
+) -> Result<Live<Started>> {
     let asked = &input.params;
     let (care, whom) = (asked.care()?, asked.whom()?);
     let viewing = viewing(&deps, &input.meta, &actor)?;
     let mut tx = input.meta.begin(&deps).await?;
-    let (values, _) = schema::config::query::load(&mut tx, &deps.master_key).await?;
-    let (_, managed) = settings(values)?;
+    let managed = managed(&mut tx, &deps).await?;
     let target = reference("tag", &asked.tag, &managed)?.to_string();
     let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
     let wanted = chosen(everybody, &whom, |_| true)?;
     let new = new_rollout(RolloutKind::Upgrade, target, None, &care);
-    let id = create(tx, &deps, &input.meta, &actor, &new, &wanted).await?;
+    let id = create(tx, &deps, &actor, &new, &wanted).await?;
     match viewing {
         Some(viewing) => Ok(Live::Stream(progress::stream(&deps, &actor, id, viewing))),
         None => started(&deps, id, wanted.len(), input.wait)
@@ -216,13 +215,13 @@ async fn upgrade(
 }
 
 impl Migration {
-    fn care(&self) -> Result<Care, ApiError> {
+    fn care(&self) -> Result<Care> {
         let timeout = self.health_timeout.as_deref();
         Care::read(self.max_unavailable, self.pause_on_failure, timeout)
     }
 
     /// The users named; empty for everybody. A list that names nobody is no request for everybody.
-    fn whom(&self) -> Result<Vec<&str>, ApiError> {
+    fn whom(&self) -> Result<Vec<&str>> {
         let users = self.users.as_deref().map(names);
         match users {
             Some(users) if users.is_empty() => {
@@ -235,19 +234,16 @@ impl Migration {
 }
 
 impl Upgrade {
-    fn care(&self) -> Result<Care, ApiError> {
+    fn care(&self) -> Result<Care> {
         let timeout = self.health_timeout.as_deref();
         Care::read(self.max_unavailable, self.pause_on_failure, timeout)
     }
 
     /// The users named; empty for everybody.
-    fn whom(&self) -> Result<Vec<&str>, ApiError> {
+    fn whom(&self) -> Result<Vec<&str>> {
         if !names(&self.groups).is_empty() {
-            return Err(ApiError::Unprocessable {
-                code: "not_available_yet",
-                message: "there are no groups yet; name the users".to_owned(),
-                extra: Map::new(),
-            });
+            let rule = "there are no groups yet; name the users";
+            return Err(ApiError::unprocessable("not_available_yet", rule));
         }
         let users = names(&self.users);
         if users.is_empty() != self.all {
@@ -259,8 +255,8 @@ impl Upgrade {
     }
 }
 
-/// The right to look on, if the client wants to.
-fn viewing(deps: &Deps, meta: &Meta, actor: &Actor) -> Result<Option<Following>, ApiError> {
+/// The right to view, if the client wants to.
+fn viewing(deps: &Deps, meta: &Meta, actor: &Actor) -> Result<Option<Following>> {
     let accepts = meta.headers.get_all(ACCEPT).iter();
     let mut accepts = accepts.filter_map(|value| value.to_str().ok());
     if !accepts.any(|value| value.to_ascii_lowercase().contains("text/event-stream")) {
@@ -270,13 +266,13 @@ fn viewing(deps: &Deps, meta: &Meta, actor: &Actor) -> Result<Option<Following>,
     deps.viewers.begin(account).map(Some)
 }
 
-/// The users of these names, in this order, each once; without names everybody who fits, by name. All who
-/// cannot be meant are told. Who is being removed is not there.
+/// The users of these names, in this order, each once; without names everybody who fits, by name. A refusal
+/// names all who cannot be meant. Users who are being removed count as unknown.
 fn chosen(
     mut everybody: Vec<UserListing>,
     names: &[&str],
     fits: impl Fn(&UserListing) -> bool,
-) -> Result<Vec<Uid>, ApiError> {
+) -> Result<Vec<Uid>> {
     everybody.retain(|user| user.deleted_at.is_none() && user.desired.is_some());
     if names.is_empty() {
         let fitting = everybody.into_iter().filter(fits);
@@ -304,7 +300,7 @@ fn chosen(
     Err(ApiError::invalid("users", refusal))
 }
 
-/// A name as it may be told: what is none, the client made up.
+/// A name as it may be shown: what is none, the client made up.
 fn shown(name: &str) -> String {
     let valid: Result<UserName, _> = name.parse();
     valid.map_or_else(|_| "(no user name)".to_owned(), |name| name.to_string())
@@ -341,26 +337,19 @@ fn new_rollout(
 async fn create(
     mut tx: Audited,
     deps: &Deps,
-    meta: &Meta,
     actor: &Actor,
     new: &NewRollout,
     users: &[Uid],
-) -> Result<String, ApiError> {
+) -> Result<String> {
     if users.is_empty() {
-        return Err(ApiError::Unprocessable {
-            code: "no_users",
-            message: "there is nobody to move: no user has this image, or there are no users"
-                .to_owned(),
-            extra: Map::new(),
-        });
+        let message = "there is nobody to move: no user has this image, or there are no users";
+        return Err(ApiError::unprocessable("no_users", message));
     }
     let now = deps.clock.now();
     let uid = rollout::create(&mut tx, new, users, &actor.to_string(), now).await?;
     let detail = format!("{} to {}", answer::users(users.len()), new.reference);
     let about = About::object(Kind::Rollout, uid.as_str());
     tx.commit(about.detail(detail)).await?;
-    let (action, total) = (meta.action, users.len());
-    tracing::info!(%actor, rollout = uid.as_str(), action, total, "rollout");
     Ok(uid.to_string())
 }
 
@@ -369,7 +358,7 @@ async fn started(
     id: String,
     total: usize,
     wait: Option<Duration>,
-) -> Result<Answer<Started>, ApiError> {
+) -> Result<Answer<Started>> {
     let progress = wait::settle_operation(deps, &id, wait).await;
     let (state, status) = wait::state_of(progress);
     let message = format!("rollout of {} requested", answer::users(total));

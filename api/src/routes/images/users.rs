@@ -6,12 +6,12 @@ use schema::user::{self, UserListing};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::names::{Named, full, reference, settings};
+use super::names::{Named, full, managed, reference};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
-use crate::input::Input;
+use crate::error::Result;
+use crate::input::{Input, Paging};
 use crate::route::{Area, Route};
 use crate::routes::page::{Page, cut};
 
@@ -40,12 +40,15 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ImageUser)]
 pub struct Item {
+    /// The account's name.
     #[schema(example = "alice")]
     username: String,
+    /// The full reference of the image.
     #[schema(example = "docker.io/sipeed/picoclaw:v1.1")]
     image: String,
     /// The id of that image, once it is known.
     image_id: Option<String>,
+    /// The state of the container in one word.
     status: StatusWord,
     /// Names, separated by a comma and a space.
     groups: String,
@@ -69,6 +72,7 @@ impl From<UserListing> for Item {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ImageGroup)]
 pub struct Group {
+    /// Its name.
     name: String,
     /// How many of its members.
     count: usize,
@@ -100,14 +104,9 @@ pub struct Candidates {
 ///
 /// # Errors
 /// 400 for what is neither tag nor reference.
-async fn candidates(
-    _: Superadmin,
-    input: Input<Target>,
-    deps: Deps,
-) -> Result<Answer<Candidates>, ApiError> {
+async fn candidates(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Answer<Candidates>> {
     let mut connection = deps.db.snapshot().await?;
-    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
-    let (_, managed) = settings(values)?;
+    let managed = managed(&mut connection, &deps).await?;
     let target = reference("tag", &input.params.tag, &managed)?.to_string();
     let pulled = image::find(&mut connection, &target).await?;
     let pulled = pulled.and_then(|image| image.facts.image_id);
@@ -115,12 +114,12 @@ async fn candidates(
     drop(connection);
     users.retain(|user| user.deleted_at.is_none() && differs(user, &target, pulled.as_deref()));
     let paging = input.paging.as_ref();
-    let (users, total) = page(users, paging);
+    let (users, page) = page(users, paging);
     let candidates = Candidates {
         target,
         users,
         groups: Vec::new(),
-        page: Page::of(paging, total),
+        page,
     };
     Ok(Answer::ok("upgrade candidates", candidates))
 }
@@ -152,21 +151,15 @@ pub struct Users {
 ///
 /// # Errors
 /// As [`candidates`].
-async fn of_image(
-    _: Superadmin,
-    input: Input<Whose>,
-    deps: Deps,
-) -> Result<Answer<Users>, ApiError> {
+async fn of_image(_: Superadmin, input: Input<Whose>, deps: Deps) -> Result<Answer<Users>> {
     let mut connection = deps.db.snapshot().await?;
-    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
-    let (_, managed) = settings(values)?;
+    let managed = managed(&mut connection, &deps).await?;
     let named = Named::read("image", &input.params.image, &managed)?;
     let (mut users, _) = user::list(&mut connection, "", i64::MAX, 0).await?;
     drop(connection);
     users.retain(|user| has(user, &named));
     let paging = input.paging.as_ref();
-    let (users, total) = page(users, paging);
-    let page = Page::of(paging, total);
+    let (users, page) = page(users, paging);
     Ok(Answer::ok("users of the image", Users { users, page }))
 }
 
@@ -177,7 +170,7 @@ pub(super) fn has(user: &UserListing, named: &Named) -> bool {
     by_id || by_reference.is_some_and(|meant| meant == full(&user.image_ref))
 }
 
-fn page(users: Vec<UserListing>, paging: Option<&crate::input::Paging>) -> (Vec<Item>, i64) {
+fn page(users: Vec<UserListing>, paging: Option<&Paging>) -> (Vec<Item>, Page) {
     let items = users.into_iter().map(Item::from).collect();
     cut(items, paging, |item: &Item, text| {
         item.username.to_lowercase().contains(text)

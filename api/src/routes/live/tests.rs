@@ -21,7 +21,7 @@ struct Endless;
 
 #[async_trait]
 impl ContainerLogs for Endless {
-    async fn logs(&self, _: &Uid, _: LogQuery) -> Result<Option<LogStream>, PortError> {
+    async fn logs(&self, _: &Uid, _: LogOptions) -> Result<Option<LogStream>, PortError> {
         let first = stream::iter([Ok(Bytes::from_static(b"one\n"))]);
         Ok(Some(first.chain(stream::pending()).boxed()))
     }
@@ -36,7 +36,7 @@ struct Sessions {
 
 #[async_trait]
 impl Authenticator for Sessions {
-    async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>, ApiError> {
+    async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>> {
         if self.broken.load(Ordering::Relaxed) {
             return Err(ApiError::internal("no database"));
         }
@@ -71,7 +71,7 @@ async fn with_logs() -> (World, Arc<Sessions>) {
 type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, warp::Error>;
 
 /// Follows alice's log; gives the body after its first line.
-async fn following(world: &World, reader: Option<&Session>) -> Result<Body, ApiError> {
+async fn following(world: &World, reader: Option<&Session>) -> Result<Body> {
     let params = LogParams {
         follow: Some(true),
         ..LogParams::default()

@@ -302,7 +302,7 @@ async fn l6_an_account_gone_while_its_password_was_verified_starts_no_session() 
     assert_eq!(another.code(), "bad_credentials");
 }
 
-async fn attempt(house: &House, verified: &User) -> Result<Live, ApiError> {
+async fn attempt(house: &House, verified: &User) -> Result<Live> {
     let deps = &house.world.deps;
     start_session(deps, verified, Client::Web, &meta(), None).await
 }

@@ -27,10 +27,10 @@ use super::{Header, missing};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::explain::{ExplainedEvent, explained_events};
 use crate::input::Input;
-use crate::ports::Plan;
+use crate::ports::DryRun;
 use crate::route::{Area, Failure, Route};
 
 /// The routes of this file.
@@ -58,8 +58,10 @@ const DRY_RUN_TIME: Duration = Duration::from_secs(15);
 /// Which object.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Address {
+    /// The kind of the object.
     #[schema(value_type = Kind)]
     kind: String,
+    /// The name of the object.
     #[schema(example = "alice")]
     name: String,
 }
@@ -77,7 +79,7 @@ pub struct Detail {
     /// The object that this one waits for, the one which that one waits for, and so on.
     waits_for: Vec<Header>,
     /// Null when nothing is desired and nothing exists.
-    plan: Option<DryRun>,
+    plan: Option<Planned>,
     /// Reconcilers that have something to clean up before the object is removed.
     finalizers: Vec<String>,
     /// The newest events.
@@ -86,10 +88,11 @@ pub struct Detail {
 
 /// What the next reconciliation would do, or why that is unknown.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DryRun)]
 #[serde(untagged)]
-pub enum DryRun {
+pub enum Planned {
     /// What it would do.
-    Plan(Plan),
+    Plan(DryRun),
     /// Why that is unknown.
     #[schema(title = "unknown")]
     Unknown {
@@ -143,7 +146,7 @@ macro_rules! kinds {
         async fn sections(
             kind: Kind,
             at: &mut Reading<'_>,
-        ) -> Result<Sections<Desired, Observed>, ApiError> {
+        ) -> Result<Sections<Desired, Observed>> {
             match kind {
                 $(Kind::$kind => {
                     let Sections { desired, observed } = $file::read(at).await?;
@@ -186,16 +189,12 @@ struct Stored {
 ///
 /// # Errors
 /// 404 without such an object.
-async fn object(
-    _: Superadmin,
-    input: Input<Address>,
-    deps: Deps,
-) -> Result<Answer<Detail>, ApiError> {
+async fn object(_: Superadmin, input: Input<Address>, deps: Deps) -> Result<Answer<Detail>> {
     let Address { kind, name } = &input.params;
     let kind: Kind = kind
         .parse()
         .map_err(|_| ApiError::not_found("kind of object"))?;
-    // The connection is given back before the world is looked at.
+    // The connection is given back before the world is observed.
     let stored = read(&deps, kind, name).await?;
     let plan = dry_run(&deps, kind, &stored.row).await;
     let observed = stored.sections.observed.await;
@@ -215,7 +214,7 @@ async fn object(
     Ok(Answer::ok(message, detail))
 }
 
-async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
+async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored> {
     let mut connection = deps.db.snapshot().await?;
     let row = object::find_by_name(&mut connection, kind, name).await?;
     let row = row.ok_or_else(|| missing(kind, name))?;
@@ -241,7 +240,7 @@ async fn read(deps: &Deps, kind: Kind, name: &str) -> Result<Stored, ApiError> {
 }
 
 /// What an object waits for, what that waits for, and so on to the end.
-async fn chain(connection: &mut Snapshot, row: &ObjectRow) -> Result<Vec<ObjectRow>, ApiError> {
+async fn chain(connection: &mut Snapshot, row: &ObjectRow) -> Result<Vec<ObjectRow>> {
     let mut chain: Vec<ObjectRow> = Vec::new();
     loop {
         let last = chain.last().unwrap_or(row);
@@ -262,12 +261,12 @@ async fn chain(connection: &mut Snapshot, row: &ObjectRow) -> Result<Vec<ObjectR
 }
 
 /// What the next reconciliation would do, or why that is unknown.
-async fn dry_run(deps: &Deps, kind: Kind, row: &ObjectRow) -> Option<DryRun> {
+async fn dry_run(deps: &Deps, kind: Kind, row: &ObjectRow) -> Option<Planned> {
     let plan = deps.reconcilers.dry_run(kind.as_str(), row.uid.as_str());
     let error = match timeout(DRY_RUN_TIME, plan).await {
-        Ok(Ok(plan)) => return plan.map(DryRun::Plan),
+        Ok(Ok(plan)) => return plan.map(Planned::Plan),
         Ok(Err(error)) => error,
         Err(_) => "the object could not be observed in time".to_owned(),
     };
-    Some(DryRun::Unknown { error })
+    Some(Planned::Unknown { error })
 }

@@ -7,7 +7,7 @@ use schema::object::ObjectRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ports::{LookBy, NextLook};
+use crate::ports::{NextReconciliation, Trigger};
 
 /// What to know of an object that is not as desired; all absent when it is.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, ToSchema)]
@@ -25,7 +25,7 @@ pub struct Guidance {
     force: Option<Force>,
 }
 
-/// What keeps an object from being looked at.
+/// What keeps an object from being reconciled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Paused {
     /// It is paused by itself.
@@ -48,8 +48,12 @@ struct Force {
 }
 
 impl Guidance {
-    /// For one object; `look`: when this process looks at it next, if it is the leader.
-    pub(super) fn of(row: &ObjectRow, paused: Option<Paused>, look: Option<NextLook>) -> Self {
+    /// For one object; `look`: when this process reconciles it next, if it is the leader.
+    pub(super) fn of(
+        row: &ObjectRow,
+        paused: Option<Paused>,
+        look: Option<NextReconciliation>,
+    ) -> Self {
         let ready = condition::find(&row.status.conditions, ConditionType::Ready);
         let current = row.status.observed_generation >= row.generation;
         if ready.is_some_and(|ready| ready.status == ConditionStatus::True)
@@ -59,8 +63,8 @@ impl Guidance {
             return Self::default();
         }
         let look = if paused.is_some() {
-            Some(NextLook {
-                by: LookBy::Resume,
+            Some(NextReconciliation {
+                by: Trigger::Resume,
                 at: None,
             })
         } else {
@@ -107,7 +111,7 @@ fn problem(ready: Option<&Condition>, current: bool, paused: bool) -> String {
 fn next(
     row: &ObjectRow,
     ready: Option<&Condition>,
-    look: Option<NextLook>,
+    look: Option<NextReconciliation>,
     at: Option<Timestamp>,
 ) -> String {
     let reason = ready.map_or(Reason::Pending, |ready| ready.reason);
@@ -122,14 +126,14 @@ fn next(
     };
     let at = at.map(|at| at.to_rfc3339());
     match (look.map(|look| look.by), at) {
-        (Some(LookBy::Resume), _) => Reason::PausedByOperator.next_try().to_owned(),
+        (Some(Trigger::Resume), _) => Reason::PausedByOperator.next_try().to_owned(),
         // The engine is not asked object by object.
         _ if reason == Reason::EngineUnavailable => {
             "the engine is called again every few seconds; once it answers, everything is reconciled"
                 .to_owned()
         }
-        (Some(LookBy::Now), _) => format!("now, {tried}{failures}"),
-        (Some(LookBy::Resync), Some(at)) => {
+        (Some(Trigger::Now), _) => format!("now, {tried}{failures}"),
+        (Some(Trigger::Resync), Some(at)) => {
             format!("at the next resync, {at}, {tried}{failures}")
         }
         (_, Some(at)) => format!("at {at}, {tried}{failures}"),
@@ -203,7 +207,11 @@ mod tests {
         }
     }
 
-    fn told(row: &ObjectRow, paused: Option<Paused>, look: Option<NextLook>) -> serde_json::Value {
+    fn told(
+        row: &ObjectRow,
+        paused: Option<Paused>,
+        look: Option<NextReconciliation>,
+    ) -> serde_json::Value {
         serde_json::to_value(Guidance::of(row, paused, look)).unwrap()
     }
 
@@ -244,8 +252,8 @@ mod tests {
     #[test]
     fn a_broken_object_says_what_since_when_what_next_and_how_to_force_it() {
         let full = row(Some(Condition::not_ready(Reason::StorageFull, "no space")));
-        let look = NextLook {
-            by: LookBy::Timer,
+        let look = NextReconciliation {
+            by: Trigger::Timer,
             at: Some(NOW),
         };
         assert_eq!(

@@ -15,12 +15,11 @@ use super::{ALL, find};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
-use crate::explain::Explained;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta};
 use crate::route::{Area, Failure, Route};
 use crate::routes::params;
-use crate::wait::{self, Change, Converging, State, Until};
+use crate::wait::{self, Change, Converging, Until};
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -79,38 +78,29 @@ pub struct Target {
     all: Option<bool>,
 }
 
-/// The result of a pause or resume. All absent when a reconciler was named.
-#[derive(Debug, Default, Serialize, ToSchema)]
+/// The result of a pause or resume.
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Switched {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<State>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "container/alice")]
-    object: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generation: Option<Generation>,
-    /// The conditions so far, while it is under way.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conditions: Option<Vec<Explained>>,
+    /// Absent when a reconciler was named.
+    #[serde(flatten)]
+    object: Option<Converging>,
 }
 
 impl From<Converging> for Switched {
     fn from(object: Converging) -> Self {
-        Self {
-            state: Some(object.state),
-            object: Some(object.object),
-            generation: Some(object.generation),
-            conditions: object.conditions,
-        }
+        let object = Some(object);
+        Self { object }
     }
 }
 
 /// What is reconciled now. Absent when it is more than one object.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Retried {
+    /// The object, as `kind/name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "container/alice")]
     object: Option<String>,
+    /// Its generation.
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<Generation>,
 }
@@ -133,7 +123,7 @@ enum Scope {
 impl Target {
     /// Exactly one way to say it: a request that is understood differently than it was meant must
     /// not stop everything.
-    fn scope(&self) -> Result<Scope, ApiError> {
+    fn scope(&self) -> Result<Scope> {
         let all = self.all.unwrap_or(false);
         match (
             params::given(&self.object),
@@ -164,34 +154,25 @@ impl Target {
 }
 
 fn change(row: &ObjectRow, kind: Kind) -> Change {
-    Change {
-        kind,
-        uid: row.uid.clone(),
-        name: row.name.clone(),
-        generation: row.generation,
-    }
+    Change::new(kind, row.uid.clone(), &*row.name, row.generation)
 }
 
 /// `POST /api/admin/reconcile/retry`: a pass at once, back-off or not; a container in a crash loop is
-/// started anew.
+/// started again.
 ///
 /// # Errors
-/// 404 without such an object; 409 `paused` for what is not looked at before it is resumed; 409
+/// 404 without such an object; 409 `paused` for what is not reconciled before it is resumed; 409
 /// `not_leader` for a reconciler on a standby, which runs none.
-async fn retry(
-    _: Superadmin,
-    input: Input<Target>,
-    deps: Deps,
-) -> Result<Answer<Retried>, ApiError> {
+async fn retry(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Answer<Retried>> {
     let leading = deps.leadership.leader().leading;
     let scope = input.params.scope()?;
     unless_paused(&deps, &scope).await?;
     match scope {
         Scope::Object(kind, name) => retry_object(&input.meta, &deps, leading, (kind, &name)).await,
-        Scope::All | Scope::Reconciler(_) if !leading => Err(ApiError::Conflict {
-            code: "not_leader",
-            message: "this replica runs no reconcilers; ask the leader".to_owned(),
-        }),
+        Scope::All | Scope::Reconciler(_) if !leading => Err(ApiError::conflict(
+            "not_leader",
+            "this replica runs no reconcilers; ask the leader",
+        )),
         Scope::All => {
             record(&input.meta, &deps, ALL).await?;
             deps.reconcilers.wake(None);
@@ -209,8 +190,8 @@ async fn retry(
     }
 }
 
-/// Nothing that is paused is looked at, whoever asks for it.
-async fn unless_paused(deps: &Deps, scope: &Scope) -> Result<(), ApiError> {
+/// Nothing that is paused is reconciled, whoever asks for it.
+async fn unless_paused(deps: &Deps, scope: &Scope) -> Result<()> {
     let mut connection = deps.db.read().await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
     let by = |name: &str| paused.iter().any(|paused| paused == name);
@@ -238,14 +219,12 @@ async fn unless_paused(deps: &Deps, scope: &Scope) -> Result<(), ApiError> {
             Scope::All | Scope::Reconciler(_) | Scope::Object(..) => return Ok(()),
         }
     };
-    Err(ApiError::Conflict {
-        code: "paused",
-        message: format!("{what} is paused; resume it first ({how})"),
-    })
+    let message = format!("{what} is paused; resume it first ({how})");
+    Err(ApiError::conflict("paused", message))
 }
 
-/// Nothing is written to have a reconciler look, but who asked for it is told.
-async fn record(meta: &Meta, deps: &Deps, name: &str) -> Result<(), ApiError> {
+/// A reconciliation changes nothing in the database, but the audit trail records who requested it.
+async fn record(meta: &Meta, deps: &Deps, name: &str) -> Result<()> {
     let tx = meta.begin(deps).await?;
     Ok(tx.commit(About::object(RECONCILER, name)).await?)
 }
@@ -255,14 +234,14 @@ async fn retry_object(
     deps: &Deps,
     leading: bool,
     (kind, name): (Kind, &str),
-) -> Result<Answer<Retried>, ApiError> {
+) -> Result<Answer<Retried>> {
     let mut row = find(deps, kind, name).await?;
     let mut tx = meta.begin(deps).await?;
     let restarted = forgive_crashes(&mut tx, kind, &row).await?;
     if let Some(generation) = restarted {
         row.generation = generation;
     } else if !leading {
-        // The leader is elsewhere; a new generation is what it looks at without delay.
+        // The leader is elsewhere; a new generation makes it reconcile without delay.
         row.generation = object::bump(&mut tx, kind, &row.uid, None).await?;
     }
     tx.commit(About::object(kind, &row.name)).await?;
@@ -277,8 +256,8 @@ async fn retry_object(
     Ok(Answer::ok("reconciliation requested", retried))
 }
 
-/// A container that ends again and again waits by itself before its next start, whoever looks at it;
-/// only a restart begins the count anew, so for it a retry is one. Gives the generation that it made.
+/// A container that ends again and again waits by itself before its next start;
+/// only a restart resets the count, so for it a retry is one. Gives the generation that it made.
 async fn forgive_crashes(
     tx: &mut Tx,
     kind: Kind,
@@ -305,13 +284,9 @@ async fn forgive_crashes(
 ///
 /// # Errors
 /// 400 unless exactly one thing is named; 404 without such an object; 412 for a stale `if_generation`.
-async fn pause(
-    _: Superadmin,
-    input: Input<Target>,
-    deps: Deps,
-) -> Result<Answer<Switched>, ApiError> {
+async fn pause(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Answer<Switched>> {
     let Some((kind, name)) = reconcilers_paused(&input, &deps, true).await? else {
-        return Ok(Answer::ok("paused", Switched::default()));
+        return Ok(Answer::ok("paused", Switched { object: None }));
     };
     let change = object_paused(&input, &deps, (kind, &name), true).await?;
     let settled = wait::settle(&deps, &change, Until::Paused, input.wait).await;
@@ -324,13 +299,9 @@ async fn pause(
 ///
 /// # Errors
 /// As [`pause`]; what the object fails with.
-async fn resume(
-    _: Superadmin,
-    input: Input<Target>,
-    deps: Deps,
-) -> Result<Answer<Switched>, ApiError> {
+async fn resume(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<Answer<Switched>> {
     let Some((kind, name)) = reconcilers_paused(&input, &deps, false).await? else {
-        return Ok(Answer::ok("resumed", Switched::default()));
+        return Ok(Answer::ok("resumed", Switched { object: None }));
     };
     let change = object_paused(&input, &deps, (kind, &name), false).await?;
     let done = format!("{} is resumed and as desired", change.object());
@@ -343,7 +314,7 @@ async fn reconcilers_paused(
     input: &Input<Target>,
     deps: &Deps,
     paused: bool,
-) -> Result<Option<(Kind, String)>, ApiError> {
+) -> Result<Option<(Kind, String)>> {
     let name = match input.params.scope()? {
         Scope::Object(kind, name) => return Ok(Some((kind, name))),
         Scope::Reconciler(kind) => kind.as_str(),
@@ -353,7 +324,7 @@ async fn reconcilers_paused(
     object::set_reconciler_paused(&mut tx, name, paused).await?;
     tx.commit(About::object(RECONCILER, name)).await?;
     if !paused {
-        // What was parked meanwhile is looked at without waiting for the resync.
+        // What was paused is reconciled without waiting for the resync.
         deps.reconcilers.wake((name != ALL).then_some(name));
     }
     Ok(None)
@@ -364,7 +335,7 @@ async fn object_paused(
     deps: &Deps,
     (kind, name): (Kind, &str),
     paused: bool,
-) -> Result<Change, ApiError> {
+) -> Result<Change> {
     let mut row = find(deps, kind, name).await?;
     let mut tx = input.meta.begin(deps).await?;
     let expected = input.if_generation;

@@ -8,7 +8,7 @@ use schema::ids::ObjectRef;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ports::{LeaderState, Leadership, LookBy, NextLook, Plan, Reconcilers};
+use crate::ports::{DryRun, LeaderState, Leadership, NextReconciliation, Reconcilers, Trigger};
 use crate::routes::test_support::{Fleet, fleet};
 use crate::testing::NOW;
 
@@ -51,11 +51,11 @@ impl Reconcilers for Asked {
         vec![("container", live)]
     }
 
-    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<Plan>, String> {
+    async fn dry_run(&self, reconciler: &str, key: &str) -> Result<Option<DryRun>, String> {
         if self.broken {
             return Err("the engine can't be reached".to_owned());
         }
-        Ok(Some(Plan {
+        Ok(Some(DryRun {
             generation: Generation(1),
             actions: vec![format!("{reconciler} {key}")],
             conditions: Vec::new(),
@@ -63,9 +63,9 @@ impl Reconcilers for Asked {
         }))
     }
 
-    fn next_look(&self, _: &str, _: &str) -> Option<NextLook> {
-        (!self.standby).then_some(NextLook {
-            by: LookBy::Resync,
+    fn next_reconciliation(&self, _: &str, _: &str) -> Option<NextReconciliation> {
+        (!self.standby).then_some(NextReconciliation {
+            by: Trigger::Resync,
             at: Some(NOW),
         })
     }

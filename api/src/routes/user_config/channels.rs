@@ -14,7 +14,7 @@ use super::forms::{Own, config_version};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
-use crate::error::ApiError;
+use crate::error::Result;
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
 
@@ -44,8 +44,10 @@ pub struct Which {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AgentChannel)]
 pub struct Channel {
+    /// Its name in files.
     #[schema(example = "dingtalk")]
     key: String,
+    /// Its display name.
     #[schema(example = "DingTalk")]
     label: String,
     /// Allowed by an administrator; others are not listed.
@@ -104,7 +106,7 @@ async fn list(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Which>,
     deps: Deps,
-) -> Result<Answer<Channels>, ApiError> {
+) -> Result<Answer<Channels>> {
     let version = config_version(input.params.config_version.as_deref())?;
     let own = Own::read(&deps, &session.account, version).await?;
     let sections = own.forms.channels()?.into_iter();

@@ -14,7 +14,7 @@ use super::{READ_FAILURES, SAVE_FAILURES};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
-use crate::error::ApiError;
+use crate::error::Result;
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
 use crate::wait::Converging;
@@ -71,11 +71,11 @@ async fn read(
     OrdinaryUser(session): OrdinaryUser,
     _: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<ChatApp>, ApiError> {
+) -> Result<Answer<ChatApp>> {
     let own = Own::read(&deps, &session.account, None).await?;
     let section = own.forms.channel(own.forms.chatapp())?;
     let id = stored(&own, section, CLIENT_ID);
-    // What the form calls secret is not told, whatever its name.
+    // What the form calls secret is not returned, whatever its name.
     let id = id.filter(|_| {
         section
             .field(CLIENT_ID)
@@ -118,7 +118,7 @@ async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<ChatAppForm>,
     deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let Input {
         params,
         wait,

@@ -2,7 +2,7 @@
 
 use schema::audit::{About, Audited};
 use schema::ids::{Generation, Kind, Timestamp};
-use schema::user::{self, User};
+use schema::user::User;
 use schema::{agent_config, object};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::answer::Answer;
 use crate::auth::Account;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::routes::page::{self, Page};
@@ -87,7 +87,7 @@ async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<CookiesForm>,
     deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let CookiesForm { domain, cookies } = input.params;
     check(&cookies)?;
     let (uid, key) = (&session.account.uid, &deps.master_key);
@@ -100,7 +100,6 @@ async fn save(
     // With these: whoever is over a limit keeps what was there before.
     check_all(&agent_config::cookies(&mut tx, key, uid).await?)?;
     tx.commit(about(&user, &domain)).await?;
-    tracing::info!(user = %user.name, %domain, "cookies stored");
     let change = Change::of_config(&user, generation);
     let done = "cookies stored, and in the agent's files";
     wait::answer(&deps, &change, input.wait, done).await
@@ -110,12 +109,12 @@ fn about(user: &User, domain: &CookieDomain) -> About {
     About::object(Kind::AgentConfig, &user.name).detail(format!("cookies of {domain}"))
 }
 
-async fn find(tx: &mut Audited, account: &Account) -> Result<User, ApiError> {
-    params::present_user(user::find(tx, &account.name).await?, &account.name)
+async fn find(tx: &mut Audited, account: &Account) -> Result<User> {
+    params::present_user(tx, &account.name).await
 }
 
 /// Compare-and-set after the fact: dropping the transaction undoes the set.
-fn unchanged_before(made: Generation, expected: Option<Generation>) -> Result<(), ApiError> {
+fn unchanged_before(made: Generation, expected: Option<Generation>) -> Result<()> {
     let before = Generation(made.0 - 1);
     match expected {
         Some(expected) if expected != before => Err(ApiError::Stale {
@@ -125,7 +124,7 @@ fn unchanged_before(made: Generation, expected: Option<Generation>) -> Result<()
     }
 }
 
-fn check(cookies: &SecretString) -> Result<(), ApiError> {
+fn check(cookies: &SecretString) -> Result<()> {
     let text = cookies.expose_secret();
     let problem = if text.trim().is_empty() {
         "cookies must not be empty; to forget those of a domain there is a route of its own"
@@ -139,7 +138,7 @@ fn check(cookies: &SecretString) -> Result<(), ApiError> {
     Err(ApiError::invalid("cookies", problem))
 }
 
-fn check_all(cookies: &[agent_config::Cookie]) -> Result<(), ApiError> {
+fn check_all(cookies: &[agent_config::Cookie]) -> Result<()> {
     let sizes = cookies.iter();
     let bytes: usize = sizes.map(|cookie| cookie.value.expose_secret().len()).sum();
     let message = if cookies.len() > MOST_DOMAINS {
@@ -151,16 +150,14 @@ fn check_all(cookies: &[agent_config::Cookie]) -> Result<(), ApiError> {
     } else {
         return Ok(());
     };
-    Err(ApiError::Conflict {
-        code: "too_many_cookies",
-        message,
-    })
+    Err(ApiError::conflict("too_many_cookies", message))
 }
 
 /// A domain with cookies.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CookiesOfDomain)]
 pub struct Stored {
+    /// A host name; with a leading dot its subdomains, too.
     #[schema(example = ".example.com")]
     domain: String,
     /// When they were last stored.
@@ -186,7 +183,7 @@ async fn list(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
     deps: Deps,
-) -> Result<Answer<Domains>, ApiError> {
+) -> Result<Answer<Domains>> {
     let uid = &session.account.uid;
     let mut snapshot = deps.db.snapshot().await?;
     let object = object::get(&mut snapshot, Kind::AgentConfig, uid).await?;
@@ -196,13 +193,13 @@ async fn list(
         .into_iter()
         .map(|(domain, updated_at)| Stored { domain, updated_at });
     let paging = input.paging.as_ref();
-    let (cookies, total) = page::cut(stored.collect(), paging, |stored, search| {
+    let (cookies, page) = page::cut(stored.collect(), paging, |stored, search| {
         stored.domain.contains(search)
     });
     let domains = Domains {
         cookies,
         generation: object.generation,
-        page: Page::of(paging, total),
+        page,
     };
     Ok(Answer::ok("domains with cookies", domains))
 }
@@ -224,7 +221,7 @@ async fn delete(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Deletion>,
     deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let domain = input.params.domain;
     let mut tx = input.meta.begin(&deps).await?;
     let user = find(&mut tx, &session.account).await?;
@@ -233,7 +230,6 @@ async fn delete(
         .ok_or_else(|| ApiError::not_found("cookies of this domain"))?;
     unchanged_before(generation, input.if_generation)?;
     tx.commit(about(&user, &domain)).await?;
-    tracing::info!(user = %user.name, %domain, "cookies deleted");
     let change = Change::of_config(&user, generation);
     let done = "cookies deleted, in the agent's files, too";
     wait::answer(&deps, &change, input.wait, done).await

@@ -14,7 +14,7 @@ use super::{READ_FAILURES, SAVE_FAILURES};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::route::{Area, Route};
 use crate::routes::params::given;
@@ -70,8 +70,10 @@ pub struct Which {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AgentField)]
 pub struct FormField {
+    /// Its name in requests.
     #[schema(example = "client_id")]
     key: String,
+    /// Its display name.
     #[schema(example = "Client ID")]
     label: String,
     /// `boolean`, `integer`, `number`, `text`, `password`, `select`, `string_list` or `json`.
@@ -122,6 +124,7 @@ pub struct FieldState {
     /// The channel it belongs to: two channels may have fields of the same name.
     #[schema(example = "dingtalk")]
     section: String,
+    /// The field itself.
     field: FormField,
     /// The value that is set; absent for a secret.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,7 +170,7 @@ async fn read(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Which>,
     deps: Deps,
-) -> Result<Answer<Fields>, ApiError> {
+) -> Result<Answer<Fields>> {
     let version = config_version(input.params.config_version.as_deref())?;
     let own = Own::read(&deps, &session.account, version).await?;
     let sections = match given(&input.params.section) {
@@ -207,7 +210,7 @@ async fn save(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<FieldsForm>,
     deps: Deps,
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let Input {
         params,
         wait,
@@ -227,7 +230,7 @@ async fn save(
     save_channel(&deps, &session.account, &meta, draft, (if_generation, wait)).await
 }
 
-fn parse(values: &SecretString) -> Result<Map<String, Value>, ApiError> {
+fn parse(values: &SecretString) -> Result<Map<String, Value>> {
     serde_json::from_str(values.expose_secret())
         .map_err(|_| ApiError::invalid("values", "values is a JSON object from field to value"))
 }

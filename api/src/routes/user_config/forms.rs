@@ -7,11 +7,11 @@ use schema::agent_config::{self, AgentConfigRow, UserValues};
 use schema::config::{self, Config, keys};
 use schema::ids::Generation;
 use schema::image::ImageReference;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::auth::Account;
 use crate::deps::Deps;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// The forms of an agent's version, and which of them an administrator permits.
 pub(super) struct Forms {
@@ -35,7 +35,7 @@ impl Forms {
         image: Option<&str>,
         stored: config::query::Values,
         wanted: Option<u32>,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self> {
         let image = image.and_then(|image| image.parse::<ImageReference>().ok());
         let tag = image.as_ref().and_then(ImageReference::tag);
         let tag = tag.unwrap_or_default().to_owned();
@@ -61,7 +61,7 @@ impl Forms {
         self.adapter.ui_schemas.get(&self.version)
     }
 
-    fn permits(&self, channel: &str) -> Result<bool, ApiError> {
+    fn permits(&self, channel: &str) -> Result<bool> {
         self.adapter
             .permits_channel(&self.tag, &self.agent, channel)
             .map_err(|error| unusable(&error))
@@ -71,7 +71,7 @@ impl Forms {
     ///
     /// # Errors
     /// 422 when the global settings cannot be used.
-    pub(super) fn channels(&self) -> Result<Vec<&Section>, ApiError> {
+    pub(super) fn channels(&self) -> Result<Vec<&Section>> {
         let page = self
             .schema()
             .and_then(|schema| schema.page(PageKey::Channels));
@@ -94,7 +94,7 @@ impl Forms {
     /// # Errors
     /// 404 when there is none of this name, 403 when no administrator has allowed it, 422 when the global
     /// settings cannot be used.
-    pub(super) fn channel(&self, key: &str) -> Result<&Section, ApiError> {
+    pub(super) fn channel(&self, key: &str) -> Result<&Section> {
         let section = self.schema().and_then(|schema| schema.channel(key));
         let section = section.ok_or_else(|| {
             // What a client sends for a name may be anything.
@@ -112,11 +112,8 @@ impl Forms {
 }
 
 fn unusable(error: &RenderError) -> ApiError {
-    ApiError::Unprocessable {
-        code: "invalid_global_config",
-        message: format!("the administrator's settings for agents can't be used: {error}"),
-        extra: Map::new(),
-    }
+    let message = format!("the administrator's settings for agents can't be used: {error}");
+    ApiError::unprocessable("invalid_global_config", message)
 }
 
 /// A user's own settings and the forms for them.
@@ -132,11 +129,7 @@ impl Own {
     ///
     /// # Errors
     /// As [`Forms::of`]; 404 while the account is being removed.
-    pub(super) async fn read(
-        deps: &Deps,
-        account: &Account,
-        wanted: Option<u32>,
-    ) -> Result<Self, ApiError> {
+    pub(super) async fn read(deps: &Deps, account: &Account, wanted: Option<u32>) -> Result<Self> {
         let adapter = deps.adapter.current().await?;
         let mut snapshot = deps.db.snapshot().await?;
         let row = present(agent_config::get(&mut snapshot, &account.uid).await?)?;
@@ -154,7 +147,7 @@ impl Own {
 ///
 /// # Errors
 /// 404.
-pub(super) fn present(row: Option<AgentConfigRow>) -> Result<AgentConfigRow, ApiError> {
+pub(super) fn present(row: Option<AgentConfigRow>) -> Result<AgentConfigRow> {
     row.filter(|row| row.deleted_at.is_none())
         .ok_or_else(|| ApiError::not_found("your account"))
 }
@@ -163,7 +156,7 @@ pub(super) fn present(row: Option<AgentConfigRow>) -> Result<AgentConfigRow, Api
 ///
 /// # Errors
 /// 400.
-pub(super) fn config_version(text: Option<&str>) -> Result<Option<u32>, ApiError> {
+pub(super) fn config_version(text: Option<&str>) -> Result<Option<u32>> {
     let parsed = text.filter(|text| !text.is_empty()).map(str::parse);
     parsed.transpose().map_err(|_| {
         let message = "config_version is a whole number that is not negative";

@@ -1,7 +1,7 @@
 //! What users set up of their own agents: channels, and cookies of web sites.
 //!
 //! Handlers record what is wanted, and the agent-config reconciler writes the files. Which channels there are and what
-//! fields they have is told by the active adapter; which of them users may set up is decided by an administrator,
+//! fields they have is declared by the active adapter; which of them users may set up is decided by an administrator,
 //! who enables them in the global settings.
 
 mod channels;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use schema::adapter::{FieldChanges, FieldProblem, Section};
 use schema::audit::About;
 use schema::ids::{Generation, Kind};
-use schema::{agent_config, config, container, object, user};
-use serde_json::{Map, Value, json};
+use schema::{agent_config, config, container, object};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::fields::value_of;
@@ -15,15 +15,15 @@ use super::forms::{Forms, present};
 use crate::answer::Answer;
 use crate::auth::Account;
 use crate::deps::Deps;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::Meta;
 use crate::routes::params;
 use crate::wait::{self, Change, Converging};
 
-/// Most problems that one answer tells of.
+/// Most problems in one answer.
 const MOST_PROBLEMS: usize = 100;
 
-/// What shall change of one channel.
+/// What is to change of one channel.
 pub(super) struct Draft {
     /// Its name; `None` = the one behind the chat-app routes.
     pub(super) channel: Option<String>,
@@ -43,11 +43,11 @@ pub(super) async fn save_channel(
     meta: &Meta,
     draft: Draft,
     (expected, wait): (Option<Generation>, Option<Duration>),
-) -> Result<Answer<Converging>, ApiError> {
+) -> Result<Answer<Converging>> {
     let (uid, key) = (&account.uid, &deps.master_key);
     let adapter = deps.adapter.current().await?;
     let mut tx = meta.begin(deps).await?;
-    let user = params::present_user(user::find(&mut tx, &account.name).await?, &account.name)?;
+    let user = params::present_user(&mut tx, &account.name).await?;
     // A second save waits here and then reads what this one has written. The container comes first wherever
     // both are changed, or two transactions could wait for each other.
     let token = Uuid::new_v4().to_string();
@@ -63,13 +63,12 @@ pub(super) async fn save_channel(
     let changes = section
         .check_values(&draft.values, &present_keys(section, &values))
         .map_err(refused)?;
-    let detail = told(section, &changes);
+    let detail = described(section, &changes);
     merge(&mut values, changes);
     let now = deps.clock.now();
     agent_config::set_channel_values(&mut tx, key, uid, &section.key, &values, now).await?;
     let about = About::object(Kind::AgentConfig, &user.name);
     tx.commit(about.detail(&detail)).await?;
-    tracing::info!(user = %user.name, detail, "agent configuration saved");
 
     let change = Change::of_config(&user, saved);
     let container = Change::of_container(&user, restarted);
@@ -101,7 +100,7 @@ fn merge(values: &mut BTreeMap<String, Value>, changes: FieldChanges) {
 }
 
 /// Names of fields only: a value may be a secret.
-fn told(section: &Section, changes: &FieldChanges) -> String {
+fn described(section: &Section, changes: &FieldChanges) -> String {
     let keys: Vec<&str> = changes.keys().map(String::as_str).collect();
     match &*keys {
         [] => format!("channel {}: nothing changed", section.key),
@@ -110,20 +109,10 @@ fn told(section: &Section, changes: &FieldChanges) -> String {
 }
 
 fn refused(mut problems: Vec<FieldProblem>) -> ApiError {
-    let mut message = "the values were not saved".to_owned();
-    for (at, problem) in problems.iter().take(3).enumerate() {
-        message.push_str(if at == 0 { ": " } else { "; " });
-        message.push_str(&format!("{} {}", problem.key, problem.message));
-    }
-    if problems.len() > 3 {
-        message.push_str(&format!("; and {} more", problems.len() - 3));
-    }
+    let sentences = problems.iter();
+    let sentences = sentences.map(|problem| format!("{} {}", problem.key, problem.message));
+    let sentences: Vec<String> = sentences.collect();
     problems.truncate(MOST_PROBLEMS);
-    let mut extra = Map::new();
-    extra.insert("problems".to_owned(), json!(problems));
-    ApiError::Unprocessable {
-        code: "invalid_values",
-        message,
-        extra,
-    }
+    let what = "the values were not saved";
+    ApiError::problems("invalid_values", what, &sentences, problems)
 }

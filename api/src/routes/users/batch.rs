@@ -16,7 +16,7 @@ use super::Template;
 use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta};
 use crate::route::{Area, Route};
 use crate::routes::params::names;
@@ -57,14 +57,18 @@ pub struct Names {
 #[derive(Serialize, ToSchema)]
 #[schema(as = BatchOutcome)]
 pub struct Outcome {
+    /// The name as it was given.
     #[schema(example = "alice")]
     username: String,
+    /// The user was created.
     success: bool,
     /// Returned only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     password: Option<String>,
+    /// Why not, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Why not, stable for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
 }
@@ -85,13 +89,16 @@ impl Outcome {
 /// The results.
 #[derive(Serialize, ToSchema)]
 pub struct BatchCreated {
+    /// One result per name, in the order given.
     results: Vec<Outcome>,
     /// The task of their containers; null when no user was created.
     task_id: Option<String>,
     /// How many were created.
     total: usize,
+    /// How far the task is.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<State>,
+    /// How many containers are in which state.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
 }
@@ -110,12 +117,12 @@ enum Candidate {
 /// created are one operation.
 ///
 /// # Errors
-/// 400 without names or with more than 500; what befalls one name is told in its result.
+/// 400 without names or with more than 500; what fails for one name is in its result.
 async fn batch_create(
     Superadmin(actor): Superadmin,
     input: Input<Names>,
     deps: Deps,
-) -> Result<Answer<BatchCreated>, ApiError> {
+) -> Result<Answer<BatchCreated>> {
     let names = names(&input.params.usernames);
     if names.is_empty() || names.len() > MAX_NAMES {
         let rule = format!("usernames holds 1 to {MAX_NAMES} names");
@@ -127,7 +134,6 @@ async fn batch_create(
     }
     let (results, task) = record(&deps, &input.meta, candidates, &actor.to_string()).await?;
     let created = results.iter().filter(|result| result.success).count();
-    tracing::info!(%actor, created, "users created");
     let message = format!("{created} of {} created", answer::users(results.len()));
     let progress = match &task {
         None => None,
@@ -145,7 +151,7 @@ async fn batch_create(
 }
 
 /// Checks a name and hashes its password. Only a failing service is an error.
-async fn candidate(deps: &Deps, text: &str) -> Result<Candidate, ApiError> {
+async fn candidate(deps: &Deps, text: &str) -> Result<Candidate> {
     let refused = |error: &ApiError| Ok(Candidate::Refused(Outcome::refused(text, error)));
     let name: UserName = match text.parse() {
         Ok(name) => name,
@@ -180,16 +186,14 @@ fn already_exists(name: &UserName) -> ApiError {
 }
 
 /// Hashes a password; sign-ins go first, so a full line is waited for.
-async fn hash(deps: &Deps, password: &SecretString) -> Result<SecretString, ApiError> {
+async fn hash(deps: &Deps, password: &SecretString) -> Result<SecretString> {
     for _ in 1..HASH_ATTEMPTS {
-        match deps.passwords.slot().await {
-            Ok(slot) => return Ok(slot.hash(password.clone()).await?.into()),
+        match deps.passwords.hash(password).await {
             Err(ApiError::Busy { retry_after }) => tokio::time::sleep(retry_after).await,
-            Err(error) => return Err(error),
+            other => return other,
         }
     }
-    let slot = deps.passwords.slot().await?;
-    Ok(slot.hash(password.clone()).await?.into())
+    deps.passwords.hash(password).await
 }
 
 /// Records all users and the operation in one transaction. Returns the results in the order of the
@@ -199,7 +203,7 @@ async fn record(
     meta: &Meta,
     candidates: Vec<Candidate>,
     actor: &str,
-) -> Result<(Vec<Outcome>, Option<String>), ApiError> {
+) -> Result<(Vec<Outcome>, Option<String>)> {
     let now = deps.clock.now();
     let mut tx = meta.begin(deps).await?;
     let template = Template::read(&mut tx, deps, None).await?;

@@ -1,9 +1,12 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
+use schema::session;
+use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use super::*;
+use crate::routes::house::house;
 use crate::routes::test_support::{Fleet, fleet};
 use crate::testing::NOW;
 
@@ -428,6 +431,35 @@ async fn l7_revoked_sessions_end() {
         .post(path, "username=nobody")
         .await
         .fails(404, "not_found");
+}
+
+#[tokio::test]
+async fn live_sessions_of_an_account_are_listed_newest_first() {
+    let house = house().await;
+    let root = house.sign_in("root").await;
+    for _ in 0..2 {
+        house.sign_in("alice").await;
+    }
+    let get = async |query: &str| {
+        let path = format!("/api/admin/users/sessions?{query}");
+        house.get(&path).with("root", &root).send().await
+    };
+    let list = get("username=Alice").await.body;
+    let newest = json!({
+        "issued_at": 1_778_500_001, "created_at": "2026-05-11T11:46:41Z",
+        "expires_at": "2026-05-12T11:46:41Z", "address": "", "client": "web", "current": false,
+    });
+    assert_eq!((&list["total"], &list["sessions"][0]), (&json!(2), &newest));
+    assert_eq!(get("username=alice&search=desktop").await.body["total"], 0);
+    let own = get("username=root").await.body;
+    assert_eq!(own["sessions"][0]["current"], true);
+    house
+        .post("/api/admin/users/sessions/revoke", &[("username", "alice")])
+        .with("root", &root)
+        .send()
+        .await;
+    assert_eq!(get("username=alice").await.body["sessions"], json!([]));
+    assert_eq!(get("username=nobody").await.verdict(), (404, "not_found"));
 }
 
 #[tokio::test]

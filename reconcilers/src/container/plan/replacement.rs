@@ -5,7 +5,7 @@ use std::time::Duration;
 use schema::condition::{Condition, Reason};
 use schema::container::ContainerFacts;
 
-use super::super::settings::{LABEL_CONFIG_DIGEST, LABEL_DEBUG};
+use super::super::settings::LABEL_CONFIG_DIGEST;
 use super::{Action, Running, SHORT, act, forgotten, remove, rename, start, stop};
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
@@ -30,7 +30,7 @@ impl Running<'_> {
         let label = |key: &str| base.labels.get(key).map_or("", String::as_str);
         let wanted_digest = digest_of(wanted);
         let other_token = label(LABEL_RESTART_TOKEN) != self.row.restart_token;
-        let debugging = self.row.debug || base.labels.contains_key(LABEL_DEBUG);
+        let debugging = self.row.debug || base.debug();
         let by_hand = self.seen.drift(base).is_some();
         let facts = &self.row.facts;
         let mut actions = Vec::new();

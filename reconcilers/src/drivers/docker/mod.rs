@@ -23,7 +23,10 @@ pub use connect::{DockerHost, InvalidDockerHost, TlsFiles};
 pub use convert::subnet as parse_subnet;
 pub use real::{CALL_TIMEOUT, DockerEngine, PULL_IDLE_TIMEOUT};
 pub use request::tagged;
-pub use schema::live::{LocalImage as Image, Usage as Stats};
+pub use schema::live::{
+    Bind, Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
+    LocalImage as Image, LogLimits, LogOptions, Network, RegistryCredentials, Usage as Stats,
+};
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -31,9 +34,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::Stream;
-use schema::ids::Timestamp;
 pub use schema::image::PullEvent;
-use secrecy::SecretString;
 
 /// Label: the instance of Agentyard that owns the object.
 pub const LABEL_OWNER: &str = "io.agentyard.owner";
@@ -43,8 +44,6 @@ pub const LABEL_UID: &str = "io.agentyard.uid";
 pub const LABEL_GENERATION: &str = "io.agentyard.generation";
 /// Label: the digest of the settings the object was made with.
 pub const LABEL_SPEC_DIGEST: &str = "io.agentyard.spec-digest";
-/// Label: the restart token the object was made for.
-pub const LABEL_RESTART_TOKEN: &str = "io.agentyard.restart-token";
 
 /// A stream of driver items, boxed.
 pub type EngineStream<T> = Pin<Box<dyn Stream<Item = Result<T, EngineError>> + Send>>;
@@ -193,132 +192,6 @@ impl Limits {
     }
 }
 
-/// What a listing says of a container.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Container {
-    /// The engine's id.
-    pub id: String,
-    /// The name, without the leading slash; empty while the container is being removed.
-    pub name: String,
-    /// All labels.
-    pub labels: BTreeMap<String, String>,
-    /// What it is doing.
-    pub state: ContainerState,
-    /// The id (`sha256:…`) of the image it was made from.
-    pub image_id: String,
-    /// When it was created (whole seconds).
-    pub created_at: Timestamp,
-    /// Names of attached networks, with the address where there is one.
-    pub networks: BTreeMap<String, Option<String>>,
-}
-
-/// What a container is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display, strum::EnumString)]
-#[strum(serialize_all = "snake_case")]
-pub enum ContainerState {
-    /// Created, never started.
-    Created,
-    /// Running.
-    Running,
-    /// Frozen by `pause`.
-    Paused,
-    /// Between two runs of the engine's own restart policy.
-    Restarting,
-    /// Being removed.
-    Removing,
-    /// Ended.
-    Exited,
-    /// Could not be removed; unusable.
-    Dead,
-}
-
-/// Everything about one container.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ContainerDetails {
-    /// What a listing would say.
-    pub container: Container,
-    /// When it was last started.
-    pub started_at: Option<Timestamp>,
-    /// When it last ended.
-    pub finished_at: Option<Timestamp>,
-    /// How it last ended; `None` while it runs and when it never ran.
-    pub exit_code: Option<i64>,
-    /// Killed for using too much memory.
-    pub oom_killed: bool,
-    /// The engine's own words when a start failed.
-    pub error: String,
-    /// The settings in force, read back in the same form they are given in [`ContainerSettings`]:
-    /// zero for "no limit", binds sorted by target, capabilities sorted and without `CAP_`.
-    /// Environment and labels hold the image's too, and command and host name the engine's own
-    /// choice where none was given: compare only what was asked for.
-    pub settings: ContainerSettings,
-    /// Names of properties that `create` gives every container and this one lacks, because somebody
-    /// else made or changed it: `cap_drop`, `no_new_privileges`, `privileged`, `init`, `restart_policy`.
-    pub deviations: Vec<&'static str>,
-}
-
-/// What a container is made with. Read back by `inspect` in the same form, so that the two can be
-/// compared; a field that the engine fills in by itself when absent is `None` in a request.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct ContainerSettings {
-    /// Image id (`sha256:…`), so that a moved tag changes nothing.
-    pub image: String,
-    /// The whole command line, replacing the image's entry point and arguments; `None` keeps both.
-    /// (`inspect` reads back the one in force.)
-    pub command: Option<Vec<String>>,
-    /// Environment set by us, on top of the image's.
-    pub environment: BTreeMap<String, String>,
-    /// Labels set by us. Never a secret.
-    pub labels: BTreeMap<String, String>,
-    /// `uid:gid`, or `None` for the image's own user.
-    pub user: Option<String>,
-    /// Host name inside the container.
-    pub hostname: Option<String>,
-    /// Bind mounts; the source must exist.
-    pub binds: Vec<Bind>,
-    /// The one network to attach to.
-    pub network: String,
-    /// Processor limit in billionths of a core; 0 = none.
-    pub nano_cpus: i64,
-    /// Memory limit in bytes (swap included, so swap is off); 0 = none.
-    pub memory_bytes: i64,
-    /// Limit of processes; 0 = none.
-    pub pids_limit: i64,
-    /// Capabilities added after dropping ALL.
-    pub capabilities: Vec<String>,
-    /// Log limits.
-    pub log: LogLimits,
-}
-
-/// A bind mount.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Bind {
-    /// Path as the engine's host sees it.
-    pub source: String,
-    /// Path inside the container.
-    pub target: String,
-    /// Mounted read-only.
-    pub read_only: bool,
-}
-
-/// Bounds of the engine's log files of one container (`json-file` driver).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogLimits {
-    /// Size of one file in MiB.
-    pub max_size_mb: u32,
-    /// Number of files.
-    pub max_files: u32,
-}
-
-impl Default for LogLimits {
-    fn default() -> Self {
-        Self {
-            max_size_mb: 10,
-            max_files: 3,
-        }
-    }
-}
-
 /// A network to create: bridge driver, no traffic between its containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkSettings {
@@ -328,49 +201,6 @@ pub struct NetworkSettings {
     pub subnet: String,
     /// Labels. Never a secret.
     pub labels: BTreeMap<String, String>,
-}
-
-/// A network as the engine describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Network {
-    /// The engine's id.
-    pub id: String,
-    /// Name.
-    pub name: String,
-    /// Driver, normally `bridge`.
-    pub driver: String,
-    /// Subnet of the first address pool.
-    pub subnet: Option<String>,
-    /// Gateway of the first address pool.
-    pub gateway: Option<String>,
-    /// Whether containers on it can reach each other.
-    pub inter_container_traffic: bool,
-    /// All labels.
-    pub labels: BTreeMap<String, String>,
-    /// Ids of attached (running) containers.
-    pub containers: Vec<String>,
-}
-
-/// A user name and password for a registry.
-#[derive(Debug, Clone)]
-pub struct RegistryCredentials {
-    /// User name.
-    pub username: String,
-    /// Password or token.
-    pub password: SecretString,
-}
-
-/// Which part of a log to read.
-#[derive(Debug, Clone, Default)]
-pub struct LogOptions {
-    /// Only the last so many lines.
-    pub tail: Option<u32>,
-    /// Only lines from this moment on.
-    pub since: Option<Timestamp>,
-    /// Keep the stream open for new lines.
-    pub follow: bool,
-    /// Prefix each line with its time.
-    pub timestamps: bool,
 }
 
 /// A piece of log text; a line may be spread over several.

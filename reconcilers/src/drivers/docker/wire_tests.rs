@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use schema::ids::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::*;

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use schema::condition::Reason;
-use schema::live::LookBy;
+use schema::live::Trigger;
 
 use super::support::*;
 use crate::runtime::ErrorClass;
@@ -22,11 +22,17 @@ async fn l55_panics_are_counted_and_told_until_a_pass_succeeds() {
     let summary = yard.summary();
     assert_eq!((summary.live.panicked, summary.live.panics), (1, 1));
     assert!(summary.live.last_panic_at.is_some());
-    assert_eq!(yard.handle.next_look("a").unwrap().by, LookBy::Timer);
+    assert_eq!(
+        yard.handle.next_reconciliation("a").unwrap().by,
+        Trigger::Timer
+    );
     yard.until_ready("a").await;
     let summary = yard.summary();
     assert_eq!((summary.live.panicked, summary.live.panics), (0, 2));
-    assert_eq!(yard.handle.next_look("a").unwrap().by, LookBy::Resync);
+    assert_eq!(
+        yard.handle.next_reconciliation("a").unwrap().by,
+        Trigger::Resync
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,7 +56,10 @@ async fn l55_hung_workers_are_a_stuck_reconciler_while_keys_wait() {
     yard.store.state().pauses.all = true;
     pass_time(3.0).await;
     assert_eq!(yard.summary().live.stuck_since, None, "paused is not stuck");
-    assert_eq!(yard.handle.next_look("b").unwrap().by, LookBy::Resume);
+    assert_eq!(
+        yard.handle.next_reconciliation("b").unwrap().by,
+        Trigger::Resume
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -414,7 +414,7 @@ impl ContainerEngine for FakeEngine {
                 let mut world = self.world();
                 world.get_mut(id)?.details.container.id.clone()
             };
-            Ok(self.log_stream(id, options.clone()))
+            Ok(self.log_stream(id, *options))
         })
         .await
     }

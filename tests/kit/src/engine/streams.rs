@@ -20,7 +20,7 @@ impl FakeEngine {
         });
         let start = Some(skipped);
         futures::stream::unfold(start, move |place| {
-            let (engine, id, options) = (engine.clone(), id.clone(), options.clone());
+            let (engine, id, options) = (engine.clone(), id.clone(), options);
             async move {
                 let place = place?;
                 loop {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::deps::Deps;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::reply::Event;
 use crate::routes::images::list::size_text;
 use crate::wait::Watch;
@@ -60,7 +60,7 @@ pub(super) struct LastEvent {
 impl FromStr for LastEvent {
     type Err = ApiError;
 
-    fn from_str(text: &str) -> Result<Self, ApiError> {
+    fn from_str(text: &str) -> Result<Self> {
         let parse = || {
             // A request may hold dashes itself.
             let (rest, n) = text.rsplit_once('-')?;
@@ -168,7 +168,7 @@ pub(super) async fn resumed(
     deps: &Deps,
     reference: &str,
     last: LastEvent,
-) -> Result<impl Stream<Item = Event> + use<>, ApiError> {
+) -> Result<impl Stream<Item = Event> + use<>> {
     let log = deps.pulls.log(reference).filter(|log| log.id() == last.log);
     let mut viewer = Viewer::new(deps, last.request.clone(), Source::Ended);
     if let Some(log) = log {

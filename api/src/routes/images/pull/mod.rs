@@ -17,11 +17,11 @@ use uuid::Uuid;
 
 use super::control::{self, Noted};
 use super::delete::being_removed;
-use super::names::{Named, reference, settings};
+use super::names::{Named, managed, reference};
 use crate::answer::{Answer, Events};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::routes::live;
@@ -88,11 +88,7 @@ pub struct Which {
 /// # Errors
 /// 400 for what is neither tag nor reference, 409 while the image is being removed, 412 for a stale
 /// `if_generation`, 429 when too many pulls are viewed; all before the stream begins.
-async fn pull(
-    Superadmin(actor): Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Events, ApiError> {
+async fn pull(Superadmin(actor): Superadmin, input: Input<Which>, deps: Deps) -> Result<Events> {
     let image = read_name(&deps, &input.params.image).await?;
     let last = last_event(&input.meta)?;
     let viewing = deps
@@ -117,26 +113,20 @@ async fn pull(
 }
 
 /// What a client that comes back has had.
-fn last_event(meta: &Meta) -> Result<Option<LastEvent>, ApiError> {
+fn last_event(meta: &Meta) -> Result<Option<LastEvent>> {
     let header = meta.headers.get(LAST_EVENT_ID);
     let parsed = header.map(|value| value.to_str().unwrap_or_default().parse());
     parsed.transpose()
 }
 
-async fn read_name(deps: &Deps, text: &str) -> Result<ImageReference, ApiError> {
-    reference("image", text, &managed(deps).await?)
-}
-
-async fn managed(deps: &Deps) -> Result<ImageReference, ApiError> {
-    let mut connection = deps.db.read().await?;
-    let (values, _) = schema::config::query::load(&mut connection, &deps.master_key).await?;
-    drop(connection);
-    Ok(settings(values)?.1)
+async fn read_name(deps: &Deps, text: &str) -> Result<ImageReference> {
+    let managed = managed(&mut *deps.db.read().await?, deps).await?;
+    reference("image", text, &managed)
 }
 
 /// By what an image is desired, present or absent: a full reference or a whole id.
-async fn read_target(deps: &Deps, text: &str) -> Result<String, ApiError> {
-    let managed = managed(deps).await?;
+async fn read_target(deps: &Deps, text: &str) -> Result<String> {
+    let managed = managed(&mut *deps.db.read().await?, deps).await?;
     if let Some(id) = Named::read("image", text, &managed)?.whole_id() {
         return Ok(id.to_owned());
     }
@@ -150,7 +140,7 @@ async fn request(
     image: &ImageReference,
     expected: Option<Generation>,
     actor: &str,
-) -> Result<Request, ApiError> {
+) -> Result<Request> {
     // Later ones are greater, which distinguishes a newer request from one that was taken back.
     let token = Uuid::now_v7().to_string();
     let reference = image.to_string();
@@ -162,7 +152,6 @@ async fn request(
     let task = operation::create(&mut tx, "pull", actor, &[object], now).await?;
     let about = About::object(Kind::Image, &reference);
     tx.commit(about.detail(format!("task {task}"))).await?;
-    tracing::info!(actor, image = reference, "image pull");
     Ok(Request {
         uid,
         reference,
@@ -175,17 +164,21 @@ async fn request(
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ImagePull)]
 pub struct Item {
+    /// The full reference.
     #[schema(example = "docker.io/sipeed/picoclaw:v1.2")]
     reference: String,
     /// Requested by an administrator; otherwise a container or a rollout needs it.
     wanted: bool,
     /// This process runs it; the following fields are known only then.
     running: bool,
+    /// Progress in percent.
     #[schema(minimum = 0, maximum = 100)]
     percent: Option<u8>,
+    /// Bytes pulled.
     bytes: Option<u64>,
     /// Total bytes, as far as known.
     bytes_total: Option<u64>,
+    /// When it began.
     started_at: Option<Timestamp>,
     /// Number of viewers.
     viewers: Option<usize>,
@@ -208,11 +201,7 @@ pub struct Pulls {
 ///
 /// # Errors
 /// Only when the database fails.
-async fn running(
-    _: Superadmin,
-    input: Input<Nothing>,
-    deps: Deps,
-) -> Result<Answer<Pulls>, ApiError> {
+async fn running(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer<Pulls>> {
     let mut items: Vec<Item> = deps.pulls.running().into_iter().map(Item::from).collect();
     let mut connection = deps.db.snapshot().await?;
     let wanted = image::all(&mut connection).await?;
@@ -237,10 +226,9 @@ async fn running(
     }
     drop(connection);
     let paging = input.paging.as_ref();
-    let (pulls, total) = cut(items, paging, |item: &Item, text| {
+    let (pulls, page) = cut(items, paging, |item: &Item, text| {
         item.reference.to_lowercase().contains(text)
     });
-    let page = Page::of(paging, total);
     Ok(Answer::ok("pulls in progress", Pulls { pulls, page }))
 }
 
@@ -293,11 +281,7 @@ fn is_leaving(row: &ImageRow) -> bool {
 ///
 /// # Errors
 /// 404 when nothing of that name is being pulled, wanted or removed; 412 for a stale `if_generation`.
-async fn cancel(
-    Superadmin(actor): Superadmin,
-    input: Input<Which>,
-    deps: Deps,
-) -> Result<Answer<Noted>, ApiError> {
+async fn cancel(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>> {
     let reference = read_target(&deps, &input.params.image).await?;
     let mut pulls = deps.pulls.running().into_iter();
     let runs = pulls.any(|pull| pull.reference == reference);
@@ -308,9 +292,8 @@ async fn cancel(
         return Err(ApiError::not_found(format!("pull of {reference}")));
     }
     let (expected, now) = (input.if_generation, deps.clock.now());
-    let change = control::call_off_pull(&mut tx, &reference, expected, now).await?;
-    tx.commit(About::object(Kind::Image, &reference)).await?;
-    tracing::info!(%actor, image = reference, "image pull cancelled");
+    let change = control::cancel_pull(&mut tx, &reference, expected, now).await?;
+    tx.commit(change.about()).await?;
     let what = if leaves { "removal" } else { "pull" };
     let done = format!("the {what} of {reference} is cancelled");
     control::noted(&deps, &change, input.wait, done).await

@@ -3,11 +3,11 @@
 use std::sync::Mutex;
 
 use schema::image::ImageReference;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::*;
-use crate::ports::{RegistryError, RegistryTags};
+use crate::ports::{RegistryCredentials, RegistryError, RegistryTags};
 
 fn shelf() -> Vec<LocalImage> {
     vec![
@@ -138,11 +138,11 @@ impl RegistryTags for Asked {
     async fn tags(
         &self,
         image: &ImageReference,
-        credentials: Option<(String, SecretString)>,
+        credentials: Option<RegistryCredentials>,
         plain_http: bool,
     ) -> Result<Vec<String>, RegistryError> {
         let who =
-            credentials.map(|(name, password)| format!("{name}:{}", password.expose_secret()));
+            credentials.map(|sent| format!("{}:{}", sent.username, sent.password.expose_secret()));
         let asked = format!("{} {who:?} {plain_http}", image.name());
         self.0.lock().unwrap().push(asked);
         if image.registry() == "broken.example" {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Reading, Sections};
-use crate::error::ApiError;
+use crate::error::Result;
 
 /// What a user's agent files follow from.
 #[derive(Debug, Serialize, ToSchema)]
@@ -43,7 +43,7 @@ pub struct Observed {
     restart_digest: Option<String>,
 }
 
-pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>, ApiError> {
+pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
     let Some(row) = agent_config::get(at.connection, &at.row.uid).await? else {
         return Ok(Sections::none());
     };

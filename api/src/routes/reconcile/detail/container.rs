@@ -5,15 +5,14 @@ use std::time::Duration;
 use futures::FutureExt;
 use schema::config::Config;
 use schema::container::{self, ContainerFacts, ContainerRow};
-use schema::ids::Timestamp;
 use serde::Serialize;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::{Reading, Sections};
 use crate::deps::Deps;
-use crate::error::{ApiError, chain};
-use crate::ports::ContainerDetails;
+use crate::error::{Result, chain};
+use crate::ports::{ContainerDetails, ContainerState};
 
 /// Longest time the engine may take to report one container.
 const INSPECT_TIME: Duration = Duration::from_secs(5);
@@ -25,14 +24,17 @@ const MEBIBYTE: i64 = 1024 * 1024;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DesiredContainer, title = "container")]
 pub struct Desired {
-    /// Whether it is to run, all things considered.
+    /// Whether it is to run: that is desired, and its user is not disabled.
     running: bool,
+    /// The desired state as it was requested.
     desired: container::Desired,
     /// The user is disabled.
     disabled: bool,
+    /// Whether it is to run the adapter's debug command.
     debug: bool,
     /// Opaque; a new value requests a restart.
     restart_token: String,
+    /// The full reference of its image.
     image: String,
     /// The image's id on the engine, once it is known.
     image_id: Option<String>,
@@ -40,6 +42,7 @@ pub struct Desired {
     cpu_limit: f64,
     /// MiB; 0 = no limit.
     memory_limit_mb: i64,
+    /// The network that it is attached to.
     network: &'static str,
 }
 
@@ -67,52 +70,29 @@ impl Desired {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ObservedContainer, title = "container")]
 pub struct Observed {
-    /// The engine's id of the container last observed ready.
-    engine_id: Option<String>,
-    /// The reference that `image_id` was resolved from.
-    image_ref: Option<String>,
-    /// The image of the container on the engine, or else the one that this user is pinned to.
-    image_id: Option<String>,
-    /// Its repository digest, when it has one.
-    image_digest: Option<String>,
-    /// Address in the agent network.
-    ip: Option<String>,
-    /// When that container was started.
-    started_at: Option<Timestamp>,
-    /// When it was first observed ready after that start.
-    ready_at: Option<Timestamp>,
-    /// Unexpected exits in a row.
-    crash_count: u32,
-    /// The restart token for which they were counted; a new one resets the count.
-    crash_token: String,
-    /// When the newest of them happened.
-    last_exit_at: Option<Timestamp>,
-    /// Its exit code.
-    last_exit_code: Option<i64>,
-    /// Digest of the settings whose replacement container did not become ready.
-    failed_digest: Option<String>,
-    /// When that was.
-    failed_at: Option<Timestamp>,
-    /// How often in a row.
-    failed_count: u32,
+    #[serde(flatten)]
+    facts: ContainerFacts,
     /// Why the engine could not be asked; what it would have reported is absent then.
     engine_error: Option<String>,
     #[serde(flatten)]
     live: Option<Live>,
 }
 
-/// What the engine reports, in the words of the desired state; all but the first two are null when there is
-/// no container.
+/// What the engine reports, in the fields of the desired state; all but the first two are null when
+/// there is no container.
 #[derive(Debug, Default, PartialEq, Serialize, ToSchema)]
 #[schema(as = ContainerNow)]
 struct Live {
+    /// It runs.
     running: bool,
     /// `none` when there is no container.
     #[schema(example = "running")]
     state: String,
     /// Name on the engine.
     container: Option<String>,
+    /// It runs the adapter's debug command.
     debug: Option<bool>,
+    /// Opaque; the restart that it was created for.
     restart_token: Option<String>,
     /// Cores; 0 = no limit.
     cpu_limit: Option<f64>,
@@ -120,12 +100,13 @@ struct Live {
     memory_limit_mb: Option<i64>,
     /// Its networks, separated by commas.
     network: Option<String>,
+    /// Exit code of its last exit; null while it runs.
     exit_code: Option<i64>,
     /// The engine's error when a start failed.
     error: Option<String>,
 }
 
-pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>, ApiError> {
+pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
     let Some(row) = container::get(at.connection, &at.row.uid).await? else {
         return Ok(Sections::none());
     };
@@ -144,38 +125,12 @@ async fn observe(deps: Deps, row: ContainerRow) -> Observed {
         Ok(Err(error)) => (None, Some(chain(&error))),
         Err(_) => (None, Some("the engine does not answer in time".to_owned())),
     };
-    let image = live.iter().flatten().next().map(|now| now.image.clone());
-    let ContainerFacts {
-        engine_id,
-        image_ref,
-        image_id,
-        image_digest,
-        ip,
-        started_at,
-        ready_at,
-        crash_count,
-        crash_token,
-        last_exit_at,
-        last_exit_code,
-        failed_digest,
-        failed_at,
-        failed_count,
-    } = row.facts;
+    let mut facts = row.facts;
+    if let Some(Some(now)) = &live {
+        facts.image_id = Some(now.container.image_id.clone());
+    }
     Observed {
-        engine_id,
-        image_ref,
-        image_id: image.or(image_id),
-        image_digest,
-        ip,
-        started_at,
-        ready_at,
-        crash_count,
-        crash_token,
-        last_exit_at,
-        last_exit_code,
-        failed_digest,
-        failed_at,
-        failed_count,
+        facts,
         engine_error,
         live: live.map(Live::of),
     }
@@ -183,24 +138,29 @@ async fn observe(deps: Deps, row: ContainerRow) -> Observed {
 
 impl Live {
     fn of(container: Option<ContainerDetails>) -> Self {
-        let Some(container) = container else {
+        let Some(details) = container else {
             return Self {
                 state: "none".to_owned(),
                 ..Self::default()
             };
         };
+        let ContainerDetails {
+            container,
+            settings,
+            ..
+        } = details;
         let networks: Vec<&str> = container.networks.keys().map(String::as_str).collect();
         Self {
-            running: container.state == "running",
-            container: Some(container.name),
-            debug: Some(container.debug),
-            restart_token: container.restart_token,
-            cpu_limit: Some(cores(container.cpu_limit_nanos)),
-            memory_limit_mb: Some(container.memory_limit_bytes / MEBIBYTE),
+            running: container.state == ContainerState::Running,
+            state: container.state.to_string(),
+            debug: Some(container.debug()),
+            restart_token: container.restart_token().map(str::to_owned),
+            cpu_limit: Some(cores(settings.nano_cpus)),
+            memory_limit_mb: Some(settings.memory_bytes / MEBIBYTE),
             network: Some(networks.join(",")),
-            exit_code: container.exit_code,
-            error: Some(container.error).filter(|error| !error.is_empty()),
-            state: container.state,
+            exit_code: details.exit_code,
+            error: Some(details.error).filter(|error| !error.is_empty()),
+            container: Some(container.name),
         }
     }
 }

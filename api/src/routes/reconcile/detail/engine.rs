@@ -5,8 +5,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Reading, Sections};
-use crate::error::ApiError;
-use crate::ports::AgentNetwork;
+use crate::error::Result;
+use crate::ports::Network;
 
 /// What is desired of the engine.
 #[derive(Debug, Serialize, ToSchema)]
@@ -20,15 +20,17 @@ pub struct Desired {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ObservedEngine, title = "engine")]
 pub struct Observed {
+    /// The engine was reachable.
     available: bool,
     /// Its version, or why it cannot be used.
     engine: String,
     /// Addresses of the agent network.
     network_subnet: Option<String>,
-    network: Option<AgentNetwork>,
+    /// The agent network; null when there is none.
+    network: Option<Network>,
 }
 
-pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>, ApiError> {
+pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
     let desired = Desired {
         network_subnet: at.config.get(&keys::container::NETWORK_SUBNET),
     };

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Reading, Sections};
-use crate::error::ApiError;
+use crate::error::Result;
 
 /// What is desired of an image.
 #[derive(Debug, Serialize, ToSchema)]
@@ -14,6 +14,7 @@ use crate::error::ApiError;
 pub struct Desired {
     /// The full reference, or the id of an image to be removed.
     image: String,
+    /// The desired state as it was requested.
     desired: DesiredImage,
     /// Opaque; a new value requests another pull.
     pull_token: String,
@@ -35,7 +36,7 @@ pub struct Observed {
     pulled_at: Option<Timestamp>,
 }
 
-pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>, ApiError> {
+pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
     let Some(row) = image::get(at.connection, &at.row.uid).await? else {
         return Ok(Sections::none());
     };

@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Reading, Sections};
-use crate::error::ApiError;
+use crate::error::Result;
 
 /// What is desired of a rollout.
 #[derive(Debug, Serialize, ToSchema)]
@@ -16,6 +16,7 @@ use crate::error::ApiError;
 pub struct Desired {
     /// The full reference of the new image.
     image: String,
+    /// The desired state as it was requested.
     desired: DesiredRollout,
     /// How many users may be under way at once.
     max_unavailable: u32,
@@ -35,14 +36,17 @@ pub struct Observed {
     image: String,
     /// What it was resolved to.
     image_id: Option<String>,
+    /// How far it is.
     phase: Phase,
+    /// What it is doing, or why it stopped, as a sentence.
     message: String,
+    /// When it ended.
     finished_at: Option<Timestamp>,
     /// How many users are in which state.
     users: BTreeMap<String, usize>,
 }
 
-pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>, ApiError> {
+pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
     let Some((row, targets)) = rollout::get(at.connection, &at.row.uid).await? else {
         return Ok(Sections::none());
     };

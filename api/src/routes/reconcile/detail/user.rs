@@ -7,15 +7,17 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Reading, Sections};
-use crate::error::ApiError;
+use crate::error::{ApiError, Result};
 
 /// What is desired of a user.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DesiredUser, title = "user")]
 pub struct Desired {
+    /// What the account may do.
     role: Role,
+    /// Where the account comes from.
     source: Source,
-    /// Nobody can sign in.
+    /// The account is disabled: nobody can sign in with it.
     disabled: bool,
     /// Below the data directory.
     directory: String,
@@ -30,7 +32,7 @@ pub struct Observed {
     directory: Option<String>,
 }
 
-pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>, ApiError> {
+pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
     let name: UserName = at.row.name.parse().map_err(ApiError::internal)?;
     let account = user::find(at.connection, &name).await?;
     let directory = format!("users/{name}");

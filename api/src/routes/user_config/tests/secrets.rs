@@ -240,6 +240,6 @@ fn whatever_is_sent_nothing_breaks_and_no_secret_comes_back() {
         }
     });
     let log = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
-    assert!(log.contains("agent configuration saved") && log.contains("cookies stored"));
+    assert!(log.contains("own_fields_save") && log.contains("cookies_save"));
     assert!(!log.contains(CANARY), "{log}");
 }
