@@ -40,6 +40,6 @@ pub trait Authenticator: Send + Sync + 'static {
     /// revoked, its account deleted, disabled or of another authentication mode's source.
     ///
     /// # Errors
-    /// [`ApiError::Internal`] when sessions cannot be read; never `None` in that case.
+    /// [`ApiError::Internal`](crate::error::ApiError::Internal) when sessions cannot be read; never `None` in that case.
     async fn account(&self, claims: &SessionClaims) -> Result<Option<Account>>;
 }
