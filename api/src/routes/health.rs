@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
     use crate::ports::{EngineHealth, Fault, Health};
-    use crate::routes::test_support::fleet;
+    use crate::routes::test_support::yard;
 
     struct Up;
 
@@ -145,8 +145,8 @@ mod tests {
 
     #[tokio::test]
     async fn l33_readiness_names_what_is_missing() {
-        let mut fleet = fleet().await;
-        let answer = fleet.get("/readyz").await;
+        let mut yard = yard().await;
+        let answer = yard.get("/readyz").await;
         assert_eq!(answer.status, 503);
         let lines: Vec<_> = answer.text.lines().collect();
         let expected = [
@@ -155,13 +155,13 @@ mod tests {
             "leadership: no leader known",
         ];
         assert_eq!(lines, expected);
-        fleet = crate::routes::test_support::fleet().await;
-        fleet.deps().engine = Arc::new(Up);
-        let answer = fleet.get("/readyz").await;
+        yard = crate::routes::test_support::yard().await;
+        yard.deps().engine = Arc::new(Up);
+        let answer = yard.get("/readyz").await;
         assert_eq!(answer.status, 200);
         assert!(answer.text.contains("engine: ok\n"));
-        fleet.world.db.close().await;
-        let answer = fleet.get("/readyz").await;
+        yard.world.db.close().await;
+        let answer = yard.get("/readyz").await;
         assert_eq!(answer.status, 503);
         assert!(
             answer.text.starts_with("database: failed\nengine: ok\n"),
@@ -203,10 +203,10 @@ mod tests {
                 message: "it is\nslow".to_owned(),
                 fatal,
             });
-            let mut fleet = fleet().await;
-            fleet.deps().engine = Arc::new(Up);
-            fleet.deps().health = Arc::new(Parts(fault));
-            let answer = fleet.get("/readyz").await;
+            let mut yard = yard().await;
+            yard.deps().engine = Arc::new(Up);
+            yard.deps().health = Arc::new(Parts(fault));
+            let answer = yard.get("/readyz").await;
             assert_eq!(answer.status, status, "{}", answer.text);
             let lines: Vec<_> = answer.text.lines().collect();
             assert_eq!(lines[3..], ["bell: ok", line]);

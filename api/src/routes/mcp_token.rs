@@ -61,22 +61,22 @@ mod tests {
     use schema::ids::Uid;
     use serde_json::Value;
 
-    use crate::routes::house::{House, house};
+    use crate::routes::yard::{Yard, yard};
 
     const PATH: &str = "/api/mcp/token";
 
-    async fn token(house: &House, name: &str) -> String {
-        let cookie = house.sign_in(name).await;
-        let answer = house.get(PATH).with(name, &cookie).send().await;
+    async fn token(yard: &Yard, name: &str) -> String {
+        let cookie = yard.sign_in(name).await;
+        let answer = yard.get(PATH).with(name, &cookie).send().await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.body["token"].as_str().unwrap().to_owned()
     }
 
     #[tokio::test]
     async fn the_token_is_the_same_at_every_call_and_of_the_agreed_shape() {
-        let house = house().await;
-        let first = token(&house, "alice").await;
-        assert_eq!(token(&house, "alice").await, first);
+        let yard = yard().await;
+        let first = token(&yard, "alice").await;
+        assert_eq!(token(&yard, "alice").await, first);
         let (name, secret) = first.split_once(':').unwrap();
         assert_eq!((name, secret.len()), ("alice", 64));
         assert!(
@@ -84,50 +84,47 @@ mod tests {
                 .bytes()
                 .all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
         );
-        assert_ne!(
-            token(&house, "bob").await.split_once(':').unwrap().1,
-            secret
-        );
+        assert_ne!(token(&yard, "bob").await.split_once(':').unwrap().1, secret);
         // What the renderer writes into the agent's files.
-        let uid: Uid = house.find("alice").await.unwrap().uid;
-        let derived = house.world.deps.master_key.mcp_token(&uid, 1);
+        let uid: Uid = yard.find("alice").await.unwrap().uid;
+        let derived = yard.world.deps.master_key.mcp_token(&uid, 1);
         assert_eq!(secrecy::ExposeSecret::expose_secret(&derived), secret);
     }
 
     #[tokio::test]
     async fn l6_l8_another_account_of_the_same_name_has_another_token() {
-        let house = house().await;
-        let first = token(&house, "alice").await;
-        let uid = house.find("alice").await.unwrap().uid;
-        let mut tx = house.tx().await;
+        let yard = yard().await;
+        let first = token(&yard, "alice").await;
+        let uid = yard.find("alice").await.unwrap().uid;
+        let mut tx = yard.tx().await;
         schema::user::delete(&mut tx, &uid, crate::testing::NOW)
             .await
             .unwrap();
         assert!(schema::container::purge(&mut tx, &uid).await.unwrap());
         assert!(schema::user::purge(&mut tx, &uid).await.unwrap());
         tx.commit().await.unwrap();
-        house.create_user("alice").await;
-        assert_ne!(token(&house, "alice").await, first);
+        yard.create_user("alice").await;
+        assert_ne!(token(&yard, "alice").await, first);
     }
 
     #[tokio::test]
     async fn superadmins_and_strangers_have_none() {
-        let house = house().await;
-        let cookie = house.sign_in("root").await;
-        let answer = house.get(PATH).with("root", &cookie).send().await;
+        let yard = yard().await;
+        let cookie = yard.sign_in("root").await;
+        let answer = yard.get(PATH).with("root", &cookie).send().await;
         assert_eq!(answer.verdict(), (403, "wrong_role"));
         assert_eq!(
-            house.get(PATH).send().await.verdict(),
+            yard.get(PATH).send().await.verdict(),
             (401, "not_signed_in")
         );
-        let cookie = house.sign_in("alice").await;
-        let uid = house.find("alice").await.unwrap().uid;
-        let mut tx = house.tx().await;
+        let cookie = yard.sign_in("alice").await;
+        let uid = yard.find("alice").await.unwrap().uid;
+        let mut tx = yard.tx().await;
         schema::user::set_disabled(&mut tx, &uid, true, None)
             .await
             .unwrap();
         tx.commit().await.unwrap();
-        let answer = house.get(PATH).with("alice", &cookie).send().await;
+        let answer = yard.get(PATH).with("alice", &cookie).send().await;
         assert_eq!(answer.verdict(), (401, "not_signed_in"));
         assert_eq!(answer.body.get("token"), None::<&Value>);
     }

@@ -6,8 +6,6 @@ mod basic;
 mod config;
 mod containers;
 mod health;
-#[cfg(test)]
-mod house;
 mod images;
 mod live;
 mod log_lines;
@@ -25,6 +23,8 @@ pub(crate) mod test_support;
 mod user_config;
 mod users;
 mod watch;
+#[cfg(test)]
+mod yard;
 
 use crate::openapi;
 use crate::route::Route;

@@ -1,4 +1,4 @@
-//! Driving the fleet's handlers through the whole dispatcher, on a real database without reconcilers:
+//! Driving the yard's handlers through the whole dispatcher, on a real database without reconcilers:
 //! tests write statuses by hand.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::openapi::conformance::Conformance;
 use crate::testing::{NOW, World, world};
 
 /// A world with clients in it.
-pub(crate) struct Fleet {
+pub(crate) struct Yard {
     pub(crate) world: World,
 }
 
@@ -46,14 +46,14 @@ impl Answer {
     }
 }
 
-/// A fleet without users.
-pub(crate) async fn fleet() -> Fleet {
-    Fleet {
+/// A yard without users.
+pub(crate) async fn yard() -> Yard {
+    Yard {
         world: world().await,
     }
 }
 
-impl Fleet {
+impl Yard {
     /// Changes what the handlers work with; before the first request only.
     pub(crate) fn deps(&mut self) -> &mut Dependencies {
         Arc::get_mut(&mut self.world.deps).unwrap()

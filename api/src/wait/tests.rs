@@ -3,7 +3,7 @@ use schema::object::StatusRow;
 use strum::VariantArray;
 
 use super::*;
-use crate::routes::test_support::{Fleet, fleet};
+use crate::routes::test_support::{Yard, yard};
 
 const LONG: Option<Duration> = Some(Duration::from_secs(20));
 
@@ -171,23 +171,23 @@ fn every_failure_has_a_status_and_a_code() {
 }
 
 /// Saves `Ready=True` for generation 1 of alice's container a little later.
-async fn soon(fleet: &Fleet, uid: &Uid) {
+async fn soon(yard: &Yard, uid: &Uid) {
     tokio::time::sleep(Duration::from_millis(100)).await;
     let running = Condition::ready(Reason::Running, "");
-    fleet.saw(Kind::Container, uid, 1, running).await;
+    yard.saw(Kind::Container, uid, 1, running).await;
 }
 
 #[tokio::test]
 async fn a_waiter_hears_of_a_save_at_once() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
     let began = Instant::now();
     let (settled, ()) = tokio::join!(
         async {
-            let settled = settle(&fleet.world.deps, &change(1), Until::Converged, LONG).await;
+            let settled = settle(&yard.world.deps, &change(1), Until::Converged, LONG).await;
             (settled, began.elapsed())
         },
-        soon(&fleet, &uid)
+        soon(&yard, &uid)
     );
     assert_eq!(settled.0, Settled::Converged);
     assert!(settled.1 < ASK_EVERY, "{:?}", settled.1);
@@ -195,17 +195,17 @@ async fn a_waiter_hears_of_a_save_at_once() {
 
 #[tokio::test]
 async fn a_save_of_another_replica_is_found_without_a_tick() {
-    let mut fleet = fleet().await;
+    let mut yard = yard().await;
     // This process's own saves tick elsewhere.
     let (silent, receiver) = watch::channel(0);
-    fleet.deps().status_ticks = receiver;
-    let uid = fleet.user("alice").await;
+    yard.deps().status_ticks = receiver;
+    let uid = yard.user("alice").await;
     let began = Instant::now();
-    let deps = fleet.world.deps.clone();
+    let deps = yard.world.deps.clone();
     let change = change(1);
     let (settled, ()) = tokio::join!(
         settle(&deps, &change, Until::Converged, LONG),
-        soon(&fleet, &uid)
+        soon(&yard, &uid)
     );
     assert_eq!(settled, Settled::Converged);
     assert!(began.elapsed() < ASK_EVERY * 3);
@@ -214,9 +214,9 @@ async fn a_save_of_another_replica_is_found_without_a_tick() {
 
 #[tokio::test]
 async fn when_the_time_is_up_or_the_service_stops_the_change_is_pending() {
-    let fleet = fleet().await;
-    fleet.user("alice").await;
-    let deps = &fleet.world.deps;
+    let yard = yard().await;
+    yard.user("alice").await;
+    let deps = &yard.world.deps;
     let short = Some(Duration::from_millis(200));
     assert_eq!(
         settle(deps, &change(1), Until::Converged, short).await,
@@ -234,11 +234,11 @@ async fn when_the_time_is_up_or_the_service_stops_the_change_is_pending() {
 
 #[tokio::test]
 async fn looks_are_paced_whatever_the_ticks() {
-    let fleet = fleet().await;
-    let mut watch = Watch::new(&fleet.world.deps, Duration::from_secs(60));
+    let yard = yard().await;
+    let mut watch = Watch::new(&yard.world.deps, Duration::from_secs(60));
     tokio::time::pause();
     let began = Instant::now();
-    fleet.world.status_ticks.send_modify(|ticks| *ticks += 1);
+    yard.world.status_ticks.send_modify(|ticks| *ticks += 1);
     assert!(watch.next().await);
     assert!((ASK_GAP..ASK_EVERY).contains(&began.elapsed()));
     // Nobody is left who could tick.
@@ -252,10 +252,10 @@ async fn looks_are_paced_whatever_the_ticks() {
 
 #[tokio::test]
 async fn a_database_that_cannot_be_read_leaves_the_change_pending() {
-    let fleet = fleet().await;
-    fleet.user("alice").await;
-    fleet.world.db.close().await;
+    let yard = yard().await;
+    yard.user("alice").await;
+    yard.world.db.close().await;
     let short = Some(Duration::from_millis(100));
-    let settled = settle(&fleet.world.deps, &change(1), Until::Converged, short).await;
+    let settled = settle(&yard.world.deps, &change(1), Until::Converged, short).await;
     assert_eq!(settled, Settled::Pending(vec![]));
 }

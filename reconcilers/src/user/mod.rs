@@ -1,6 +1,6 @@
 //! The user reconciler: every ordinary user has a directory, and a deleted one leaves only an archive.
 //!
-//! Owns: `users/<name>` and `archive/…` in the data directory, through [`DataDir`]; purges the rows of
+//! Owns: `users/<name>` and `archive/…` in the data directory, through [`DataDir`](crate::stores::DataDir); purges the rows of
 //! deleted users. It waits until the user's container is gone before it touches the directory.
 //!
 //! A directory without a row is left alone: it may be all that is left of a lost database.

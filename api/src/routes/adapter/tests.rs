@@ -12,7 +12,7 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use super::upload::ADAPTER_LIMIT;
-use crate::routes::test_support::{self, Answer, Fleet};
+use crate::routes::test_support::{self, Answer, Yard};
 use crate::testing::NOW;
 
 const RULES: &str = "/api/admin/migration-rules";
@@ -76,26 +76,26 @@ pub(in crate::routes) fn body(file: &[u8]) -> Vec<u8> {
     body
 }
 
-async fn upload(fleet: &Fleet, file: &[u8]) -> Answer {
+async fn upload(yard: &Yard, file: &[u8]) -> Answer {
     let request = warp::test::request()
         .path(UPLOAD)
         .header("content-type", "multipart/form-data; boundary=X")
         .body(body(file));
-    fleet.request("POST", request, "root").await
+    yard.request("POST", request, "root").await
 }
 
-/// A fleet with the object of the adapter.
-async fn fleet() -> Fleet {
-    let fleet = test_support::fleet().await;
+/// A yard with the object of the adapter.
+async fn yard() -> Yard {
+    let yard = test_support::yard().await;
     let echo = Adapter::builtin("echo").unwrap().unwrap();
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     store::ensure_base(&mut tx, &echo, NOW).await.unwrap();
     tx.commit().await.unwrap();
-    fleet
+    yard
 }
 
-async fn active(fleet: &Fleet) -> Value {
-    fleet.get(RULES).await.is(200)["rules"].clone()
+async fn active(yard: &Yard) -> Value {
+    yard.get(RULES).await.is(200)["rules"].clone()
 }
 
 /// Sets or removes one place as the loader's own tests do; without a value it is removed.
@@ -146,25 +146,25 @@ fn spoiled() -> Vec<(String, Vec<u8>, String)> {
 
 #[tokio::test]
 async fn every_bad_package_is_refused_with_file_and_place_and_the_active_one_stays() {
-    let fleet = fleet().await;
-    upload(&fleet, &version("7.0")).await.is(200);
-    let before = active(&fleet).await;
+    let yard = yard().await;
+    upload(&yard, &version("7.0")).await.is(200);
+    let before = active(&yard).await;
     let spoiled = spoiled();
     assert!(spoiled.len() >= 60, "{}", spoiled.len());
     for (what, zip, first) in spoiled {
-        let refused = upload(&fleet, &zip).await.fails(422, "invalid_adapter");
+        let refused = upload(&yard, &zip).await.fails(422, "invalid_adapter");
         let problem = &refused["problems"][0];
         let text = |name: &str| problem[name].as_str().unwrap();
         let told = format!("{}#{} {}", text("file"), text("pointer"), text("message"));
         assert_eq!(told, first, "{what}");
         assert!(refused["problems"].as_array().unwrap().len() <= 50);
     }
-    assert_eq!(active(&fleet).await, before);
+    assert_eq!(active(&yard).await, before);
 }
 
 #[tokio::test]
 async fn l47_hashes_and_paths_of_an_upload_are_checked() {
-    let fleet = fleet().await;
+    let yard = yard().await;
     let good = hashed(&echo());
     let with = |path: &str, bytes: &[u8]| {
         let mut files = good.clone();
@@ -192,47 +192,46 @@ async fn l47_hashes_and_paths_of_an_upload_are_checked() {
         (without("index.json"), "index.json"),
         (b"PK nonsense".to_vec(), ""),
     ] {
-        let refused = upload(&fleet, &package).await.fails(422, "invalid_adapter");
+        let refused = upload(&yard, &package).await.fails(422, "invalid_adapter");
         let problems = refused["problems"].as_array().unwrap();
         let named = problems.iter().any(|problem| problem["file"] == file);
         assert!(named, "{file}: {refused}");
     }
-    assert_eq!(active(&fleet).await["source"], "base");
+    assert_eq!(active(&yard).await["source"], "base");
 }
 
 #[tokio::test]
 async fn what_is_no_upload_is_told_so() {
-    let fleet = fleet().await;
-    fleet.post(UPLOAD, "file=x").await.is(415);
+    let yard = yard().await;
+    yard.post(UPLOAD, "file=x").await.is(415);
     let request = warp::test::request().path(UPLOAD);
-    fleet
-        .request("POST", request, "root")
+    yard.request("POST", request, "root")
         .await
         .fails(400, "invalid_parameter");
     let too_large = vec![b'x'; usize::try_from(ADAPTER_LIMIT).unwrap() + 1];
-    upload(&fleet, &too_large).await.fails(413, "too_large");
+    upload(&yard, &too_large).await.fails(413, "too_large");
     let far_too_large = vec![b'x'; usize::try_from(ADAPTER_LIMIT).unwrap() + 100_000];
-    upload(&fleet, &far_too_large).await.fails(413, "too_large");
-    upload(&fleet, b"").await.fails(422, "invalid_adapter");
+    upload(&yard, &far_too_large).await.fails(413, "too_large");
+    upload(&yard, b"").await.fails(422, "invalid_adapter");
 }
 
 #[tokio::test]
 async fn any_version_may_be_uploaded_and_the_same_again_changes_nothing() {
-    let fleet = fleet().await;
-    let alice = fleet.user("alice").await;
+    let yard = yard().await;
+    let alice = yard.user("alice").await;
     for (uploaded, changed, generation) in [("9.0", true, 2), ("0.1", true, 3), ("0.1", false, 3)] {
-        let answer = upload(&fleet, &version(uploaded)).await.is(200);
+        let answer = upload(&yard, &version(uploaded)).await.is(200);
         assert_eq!(answer["adapter_version"], uploaded);
         assert_eq!(answer["changed"], changed, "{answer}");
         for kind in [Kind::AgentConfig, Kind::Container] {
-            let object = fleet.object(kind, &alice).await.unwrap();
+            let object = yard.object(kind, &alice).await.unwrap();
             assert_eq!(object.generation.0, generation, "{kind}");
         }
     }
-    let rules = active(&fleet).await;
+    let rules = active(&yard).await;
     assert_eq!(rules["adapter_version"], "0.1");
     assert_eq!(rules["source"], "upload");
-    let kept = fleet.get("/api/admin/adapters").await.is(200);
+    let kept = yard.get("/api/admin/adapters").await.is(200);
     let kept = kept["adapters"].as_array().unwrap();
     assert_eq!(kept.len(), 3);
     assert!(
@@ -247,14 +246,13 @@ async fn any_version_may_be_uploaded_and_the_same_again_changes_nothing() {
 
 #[tokio::test]
 async fn a_switch_tells_its_generation_and_refuses_one_that_was_decided_on_another() {
-    let fleet = fleet().await;
-    let uploaded = upload(&fleet, &version("9.0")).await.is(200);
+    let yard = yard().await;
+    let uploaded = upload(&yard, &version("9.0")).await.is(200);
     assert_eq!(uploaded["object"], "adapter/active");
     let generation = uploaded["generation"].as_i64().unwrap();
-    assert_eq!(active(&fleet).await["generation"], generation);
+    assert_eq!(active(&yard).await["generation"], generation);
     let stale = format!("if_generation={}", generation - 1);
-    fleet
-        .post(ROLLBACK, &stale)
+    yard.post(ROLLBACK, &stale)
         .await
         .fails(412, "stale_generation");
     let field = "--X\r\nContent-Disposition: form-data; name=\"if_generation\"\r\n\r\n1\r\n";
@@ -262,36 +260,35 @@ async fn a_switch_tells_its_generation_and_refuses_one_that_was_decided_on_anoth
         .path(UPLOAD)
         .header("content-type", "multipart/form-data; boundary=X")
         .body([field.as_bytes(), &body(&version("9.1"))].concat());
-    fleet
-        .request("POST", request, "root")
+    yard.request("POST", request, "root")
         .await
         .fails(412, "stale_generation");
-    assert_eq!(active(&fleet).await["adapter_version"], "9.0");
+    assert_eq!(active(&yard).await["adapter_version"], "9.0");
     let fresh = format!("if_generation={generation}");
-    let back = fleet.post(ROLLBACK, &fresh).await.is(200);
+    let back = yard.post(ROLLBACK, &fresh).await.is(200);
     assert_eq!(back["generation"], generation + 1);
-    assert_eq!(active(&fleet).await["generation"], generation + 1);
+    assert_eq!(active(&yard).await["generation"], generation + 1);
 }
 
 #[tokio::test]
 async fn rolling_back_twice_goes_back_and_forth() {
-    let fleet = fleet().await;
-    fleet.post(ROLLBACK, "").await.fails(409, "wrong_state");
-    upload(&fleet, &version("9.0")).await.is(200);
-    let base = fleet.post(ROLLBACK, "").await.is(200);
+    let yard = yard().await;
+    yard.post(ROLLBACK, "").await.fails(409, "wrong_state");
+    upload(&yard, &version("9.0")).await.is(200);
+    let base = yard.post(ROLLBACK, "").await.is(200);
     assert_ne!(base["adapter_version"], "9.0");
-    assert_eq!(active(&fleet).await["source"], "base");
+    assert_eq!(active(&yard).await["source"], "base");
     assert_eq!(
-        fleet.post(ROLLBACK, "").await.is(200)["adapter_version"],
+        yard.post(ROLLBACK, "").await.is(200)["adapter_version"],
         "9.0"
     );
-    assert_eq!(active(&fleet).await["adapter_version"], "9.0");
+    assert_eq!(active(&yard).await["adapter_version"], "9.0");
 }
 
 #[tokio::test]
 async fn the_rules_tell_what_each_version_migrates() {
-    let fleet = fleet().await;
-    let rules = active(&fleet).await;
+    let yard = yard().await;
+    let rules = active(&yard).await;
     assert_eq!(rules["adapter_schema_version"], 1);
     assert_eq!(rules["latest_supported_config_version"], 3);
     let versions = rules["versions"].as_array().unwrap();
@@ -313,9 +310,9 @@ async fn the_rules_tell_what_each_version_migrates() {
 }
 
 /// Saves configuration behind the handlers' backs.
-async fn configure(fleet: &Fleet, document: Value) {
-    let key = &fleet.world.deps.master_key;
-    let mut tx = fleet.world.db.begin().await.unwrap();
+async fn configure(yard: &Yard, document: Value) {
+    let key = &yard.world.deps.master_key;
+    let mut tx = yard.world.db.begin().await.unwrap();
     let patch = parse_patch(&document).unwrap();
     let changes = patch.resolve(&Config::default()).unwrap();
     config::save(&mut tx, key, &changes, None, crate::testing::BY)
@@ -326,71 +323,54 @@ async fn configure(fleet: &Fleet, document: Value) {
 
 #[tokio::test]
 async fn a_refresh_needs_a_source_and_tells_how_it_failed() {
-    let fleet = fleet().await;
-    fleet
-        .post(REFRESH, "")
-        .await
-        .fails(422, "no_adapter_source");
+    let yard = yard().await;
+    yard.post(REFRESH, "").await.fails(422, "no_adapter_source");
     configure(
-        &fleet,
+        &yard,
         json!({"adapter.source_url": "https://example.test/a.zip"}),
     )
     .await;
     let uid = store::object_uid();
-    let asked = fleet.post(REFRESH, "wait=0").await.is(202);
+    let asked = yard.post(REFRESH, "wait=0").await.is(202);
     assert_eq!(asked["object"], "adapter/active");
     let generation = asked["generation"].as_i64().unwrap();
-    let mut connection = fleet.world.deps.db.read().await.unwrap();
+    let mut connection = yard.world.deps.db.read().await.unwrap();
     let first = store::state(&mut connection).await.unwrap().refresh_token;
     assert!(!first.is_empty());
     drop(connection);
     let stale = format!("wait=0&if_generation={}", generation - 1);
-    fleet
-        .post(REFRESH, &stale)
+    yard.post(REFRESH, &stale)
         .await
         .fails(412, "stale_generation");
     for (reason, status, code) in [
         (Reason::AdapterSourceFailed, 502, "adapter_source_failed"),
         (Reason::AdapterInvalid, 422, "adapter_invalid"),
     ] {
-        let next = fleet
-            .object(Kind::Adapter, &uid)
-            .await
-            .unwrap()
-            .generation
-            .0
-            + 1;
-        fleet
-            .saw(
-                Kind::Adapter,
-                &uid,
-                next,
-                Condition::not_ready(reason, "so it is"),
-            )
-            .await;
-        let failed = fleet.post(REFRESH, "").await.fails(status, code);
+        let next = yard.object(Kind::Adapter, &uid).await.unwrap().generation.0 + 1;
+        yard.saw(
+            Kind::Adapter,
+            &uid,
+            next,
+            Condition::not_ready(reason, "so it is"),
+        )
+        .await;
+        let failed = yard.post(REFRESH, "").await.fails(status, code);
         assert_eq!(failed["error"], "so it is");
     }
-    let next = fleet
-        .object(Kind::Adapter, &uid)
-        .await
-        .unwrap()
-        .generation
-        .0
-        + 1;
+    let next = yard.object(Kind::Adapter, &uid).await.unwrap().generation.0 + 1;
     let ready = Condition::ready(Reason::Converged, "fine");
-    fleet.saw(Kind::Adapter, &uid, next, ready).await;
-    fleet.post(REFRESH, "").await.is(200);
-    let mut connection = fleet.world.deps.db.read().await.unwrap();
+    yard.saw(Kind::Adapter, &uid, next, ready).await;
+    yard.post(REFRESH, "").await.is(200);
+    let mut connection = yard.world.deps.db.read().await.unwrap();
     let last = store::state(&mut connection).await.unwrap().refresh_token;
     assert_ne!(last, first);
 }
 
 #[tokio::test]
 async fn channels_tell_which_versions_know_and_permit_them() {
-    let fleet = fleet().await;
+    let yard = yard().await;
     let path = "/api/admin/agent/channels";
-    let channels = fleet.get(path).await.is(200)["channels"].clone();
+    let channels = yard.get(path).await.is(200)["channels"].clone();
     let named = |channels: &Value, key: &str| {
         let channels = channels.as_array().unwrap();
         channels
@@ -402,37 +382,34 @@ async fn channels_tell_which_versions_know_and_permit_them() {
     assert_eq!(chat["config_versions"], json!([1, 2, 3]));
     assert_eq!(chat["allowed"], false);
     assert!(named(&channels, "mail").is_some());
-    let first = fleet.get(&format!("{path}?config_version=1")).await.is(200);
+    let first = yard.get(&format!("{path}?config_version=1")).await.is(200);
     assert!(named(&first["channels"], "mail").is_none());
-    let none = fleet
-        .get(&format!("{path}?config_version=99"))
-        .await
-        .is(200);
+    let none = yard.get(&format!("{path}?config_version=99")).await.is(200);
     assert_eq!(none["channels"], json!([]));
-    fleet.get(&format!("{path}?config_version=x")).await.is(400);
+    yard.get(&format!("{path}?config_version=x")).await.is(400);
     let permitted = json!({"agent": {"channel_list": {"chat": {"enabled": true}}}});
-    configure(&fleet, permitted).await;
-    let channels = fleet.get(path).await.is(200)["channels"].clone();
+    configure(&yard, permitted).await;
+    let channels = yard.get(path).await.is(200)["channels"].clone();
     assert_eq!(named(&channels, "chat").unwrap()["allowed"], true);
     assert_eq!(named(&channels, "mail").unwrap()["allowed"], false);
 }
 
 #[tokio::test]
 async fn uploads_at_the_same_moment_leave_one_of_them_in_effect() {
-    let fleet = fleet().await;
+    let yard = yard().await;
     let packages: Vec<_> = (0..6).map(|n| version(&format!("{n}.0"))).collect();
     let newer = Adapter::from_zip(&version("9.9")).unwrap();
     let install = async {
-        let mut tx = fleet.world.db.begin().await.unwrap();
+        let mut tx = yard.world.db.begin().await.unwrap();
         store::install(&mut tx, &newer, true, NOW).await.unwrap();
         tx.commit().await.unwrap();
     };
-    let uploads = futures::future::join_all(packages.iter().map(|zip| upload(&fleet, zip)));
+    let uploads = futures::future::join_all(packages.iter().map(|zip| upload(&yard, zip)));
     let (uploads, ()) = tokio::join!(uploads, install);
     for answer in uploads {
         answer.is(200);
     }
-    let mut connection = fleet.world.deps.db.read().await.unwrap();
+    let mut connection = yard.world.deps.db.read().await.unwrap();
     let known = store::known(&mut connection).await.unwrap();
     assert_eq!(known.iter().filter(|known| known.active).count(), 1);
     assert_eq!(known.iter().filter(|known| known.previous).count(), 1);

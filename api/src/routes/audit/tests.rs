@@ -10,13 +10,13 @@ use crate::auth::session::SessionClaims;
 use crate::route::Access;
 use crate::routes;
 use crate::routes::adapter;
-use crate::routes::house::{Answer, House, PASSWORD, from_address, from_socket, house};
+use crate::routes::yard::{Answer, PASSWORD, Yard, from_address, from_socket, yard};
 
 const ADDRESS: &str = "192.0.2.9:1000";
 /// In everything that is secret in the requests of these tests.
 const CANARY: &str = "canary-hunter2";
 
-impl House {
+impl Yard {
     /// What the trail tells, oldest first.
     async fn trail(&self) -> Vec<Record> {
         let mut connection = self.world.db.read().await.unwrap();
@@ -268,11 +268,11 @@ fn case(id: &str) -> Case {
 
 #[tokio::test]
 async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
-    let house = house().await;
-    house.create_superadmin("second").await;
-    let root = house.sign_in("root").await;
+    let yard = yard().await;
+    yard.create_superadmin("second").await;
+    let root = yard.sign_in("root").await;
     let allowed = r#"{"agent":{"channel_list":{"chat":{"enabled":true}}}}"#;
-    let ask = house.post("/api/config", &[("config", allowed)]);
+    let ask = yard.post("/api/config", &[("config", allowed)]);
     assert_eq!(ask.with("root", &root).send().await.status, 200);
     let mut secrets = vec![CANARY.to_owned(), PASSWORD.to_owned(), root.clone()];
     let mut actions = BTreeSet::new();
@@ -283,12 +283,12 @@ async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
             detail,
         } = case(route.id);
         // The password is another one after some of the routes; the session need not be a new one.
-        let alice = house.session_of("alice").await;
+        let alice = yard.session_of("alice").await;
         let (who, cookie) = match route.access {
             Access::Superadmin => ("root", root.as_str()),
             _ => ("alice", alice.as_str()),
         };
-        let migration = house.prepare(route.id).await;
+        let migration = yard.prepare(route.id).await;
         let form: Vec<(&str, &str)> = form
             .iter()
             .map(|(name, value)| match *value {
@@ -297,17 +297,17 @@ async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
             })
             .collect();
         let ask = match route.id {
-            "adapter_upload" => house.upload(route.path, &adapter::tests::version("7.0")),
-            _ => house.post(route.path, &form),
+            "adapter_upload" => yard.upload(route.path, &adapter::tests::version("7.0")),
+            _ => yard.post(route.path, &form),
         };
         let ask = ask.with(who, cookie).context(from_address(ADDRESS));
         let sent = async {
             tokio::select! {
                 answer = ask.send() => answer,
-                () = house.call_pulls_off(route.id) => unreachable!("it never ends"),
+                () = yard.call_pulls_off(route.id) => unreachable!("it never ends"),
             }
         };
-        let (answer, entry) = house.entry_of(sent).await;
+        let (answer, entry) = yard.entry_of(sent).await;
         assert!(answer.status.is_success(), "{}: {answer:?}", route.path);
         let said = (&*entry.actor, &*entry.address, &*entry.action);
         let action = route.id.to_owned();
@@ -328,16 +328,16 @@ async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
         routes::all().iter().filter(|r| r.post).count()
     );
     assert!(secrets.len() > 30, "answers with passwords are looked at");
-    let export = house
+    let export = yard
         .get("/api/admin/audit/export")
         .with("root", &root)
         .send()
         .await;
-    assert_eq!(export.text.lines().count(), house.trail().await.len());
+    assert_eq!(export.text.lines().count(), yard.trail().await.len());
     for secret in secrets {
         assert!(!export.text.contains(&secret), "{secret}");
     }
-    let verdict = house.ask("/api/admin/audit/verify", &root).await;
+    let verdict = yard.ask("/api/admin/audit/verify", &root).await;
     assert_eq!(verdict["valid"], true, "{verdict}");
 }
 
@@ -358,10 +358,10 @@ fn secrets_of(answer: &Answer) -> Vec<String> {
 
 #[tokio::test]
 async fn refused_sign_ins_are_told_without_what_was_typed() {
-    let house = house().await;
+    let yard = yard().await;
     let refused = async |name: &str, object: &str, detail: &str| {
-        let ask = house.login(name, CANARY).context(from_address(ADDRESS));
-        let (answer, entry) = house.entry_of(ask.send()).await;
+        let ask = yard.login(name, CANARY).context(from_address(ADDRESS));
+        let (answer, entry) = yard.entry_of(ask.send()).await;
         assert_eq!(answer.verdict(), (401, detail));
         let said = (&*entry.actor, &*entry.action, &*entry.object);
         assert_eq!(said, ("-", "login", object));
@@ -375,8 +375,8 @@ async fn refused_sign_ins_are_told_without_what_was_typed() {
     refused(CANARY, "account/unknown", "bad_credentials").await;
     refused("no\u{1}name\u{202e}", "account/unknown", "bad_credentials").await;
     // Not an attempt, but a request that cannot be read.
-    let ask = house.login("no\0name", CANARY);
-    let unread = house
+    let ask = yard.login("no\0name", CANARY);
+    let unread = yard
         .no_entry_of(ask.context(from_address(ADDRESS)).send())
         .await;
     assert_eq!(unread.verdict(), (400, "invalid_parameter"));
@@ -386,17 +386,15 @@ async fn refused_sign_ins_are_told_without_what_was_typed() {
         ("password", PASSWORD),
         ("client", "desktop"),
     ];
-    let (answer, entry) = house.entry_of(house.post("/api/login", &form).send()).await;
+    let (answer, entry) = yard.entry_of(yard.post("/api/login", &form).send()).await;
     assert_eq!(answer.verdict(), (403, "superadmin_client"));
     assert_eq!((&*entry.actor, &*entry.object), ("-", "superadmin/root"));
     assert_eq!(entry.detail, "superadmin_client");
 
-    let alice = house.sign_in("alice").await;
+    let alice = yard.sign_in("alice").await;
     let form = [("old_password", CANARY), ("new_password", "another one")];
-    let ask = house
-        .post("/api/user/password", &form)
-        .with("alice", &alice);
-    let (answer, entry) = house.entry_of(ask.send()).await;
+    let ask = yard.post("/api/user/password", &form).with("alice", &alice);
+    let (answer, entry) = yard.entry_of(ask.send()).await;
     assert_eq!(answer.verdict(), (401, "wrong_password"));
     assert_eq!((&*entry.actor, &*entry.object), ("alice", "user/alice"));
     assert_eq!(
@@ -404,7 +402,7 @@ async fn refused_sign_ins_are_told_without_what_was_typed() {
         ("refused", "wrong_password")
     );
 
-    let trail = serde_json::to_string(&house.trail().await).unwrap();
+    let trail = serde_json::to_string(&yard.trail().await).unwrap();
     assert!(
         !trail.contains(CANARY) && !trail.contains("nobody"),
         "{trail}"
@@ -413,23 +411,21 @@ async fn refused_sign_ins_are_told_without_what_was_typed() {
 
 #[tokio::test]
 async fn l19_attempts_past_the_limit_do_not_make_the_trail_grow() {
-    let house = house().await;
+    let yard = yard().await;
     for _ in 0..10 {
-        house.entry_of(house.login("alice", "wrong").send()).await;
+        yard.entry_of(yard.login("alice", "wrong").send()).await;
     }
     for _ in 0..5 {
-        let answer = house
-            .no_entry_of(house.login("alice", "wrong").send())
-            .await;
+        let answer = yard.no_entry_of(yard.login("alice", "wrong").send()).await;
         assert_eq!(answer.verdict(), (429, "too_many_attempts"));
     }
 }
 
 #[tokio::test]
 async fn what_changes_nothing_leaves_no_entry() {
-    let house = house().await;
-    let root = house.sign_in("root").await;
-    let alice = house.sign_in("alice").await;
+    let yard = yard().await;
+    let root = yard.sign_in("root").await;
+    let alice = yard.sign_in("alice").await;
     for (who, path, form, status) in [
         ("root", "users/create", &[("username", "alice")][..], 409),
         ("root", "users/create", &[("username", "-")], 400),
@@ -447,44 +443,42 @@ async fn what_changes_nothing_leaves_no_entry() {
     ] {
         let path = format!("/api/admin/{path}");
         let cookie = if who == "root" { &root } else { &alice };
-        let ask = house.post(&path, form).with(who, cookie);
-        let answer = house.no_entry_of(ask.send()).await;
+        let ask = yard.post(&path, form).with(who, cookie);
+        let answer = yard.no_entry_of(ask.send()).await;
         assert_eq!(answer.status.as_u16(), status, "{path}: {answer:?}");
     }
     let dry = [("config", r#"{"image.tag":"2"}"#), ("dry_run", "1")];
-    let ask = house.post("/api/config", &dry).with("root", &root);
-    assert_eq!(house.no_entry_of(ask.send()).await.status, 200);
-    let answer = house
-        .no_entry_of(house.post("/api/logout", &[]).send())
-        .await;
+    let ask = yard.post("/api/config", &dry).with("root", &root);
+    assert_eq!(yard.no_entry_of(ask.send()).await.status, 200);
+    let answer = yard.no_entry_of(yard.post("/api/logout", &[]).send()).await;
     assert_eq!(answer.status, 200, "without a session");
-    let csrf = house.post("/api/admin/users/delete", &[("username", "bob")]);
+    let csrf = yard.post("/api/admin/users/delete", &[("username", "bob")]);
     let csrf = csrf.header("cookie", &root);
-    assert_eq!(house.no_entry_of(csrf.send()).await.status, 403);
+    assert_eq!(yard.no_entry_of(csrf.send()).await.status, 403);
 }
 
 #[tokio::test]
 async fn the_socket_is_told_by_the_user_at_its_other_end() {
-    let house = house().await;
+    let yard = yard().await;
     let form = [("username", "eve")];
-    let ask = house.post("/api/admin/superadmins/create", &form);
-    let (answer, entry) = house.entry_of(ask.context(from_socket()).send()).await;
+    let ask = yard.post("/api/admin/superadmins/create", &form);
+    let (answer, entry) = yard.entry_of(ask.context(from_socket()).send()).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!((&*entry.actor, &*entry.address), ("socket:0", ""));
 }
 
 #[tokio::test]
 async fn switches_on_many_objects_name_the_reconciler() {
-    let house = house().await;
-    let root = house.sign_in("root").await;
+    let yard = yard().await;
+    let root = yard.sign_in("root").await;
     for (switch, form, object) in [
         ("pause", ("reconciler", "user"), "reconciler/user"),
         ("resume", ("all", "true"), "reconciler/*"),
     ] {
         let path = format!("/api/admin/reconcile/{switch}");
         let form = [form];
-        let ask = house.post(&path, &form).with("root", &root);
-        let (answer, entry) = house.entry_of(ask.send()).await;
+        let ask = yard.post(&path, &form).with("root", &root);
+        let (answer, entry) = yard.entry_of(ask.send()).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         assert_eq!(entry.object, object);
     }
@@ -492,12 +486,12 @@ async fn switches_on_many_objects_name_the_reconciler() {
 
 #[tokio::test]
 async fn the_list_is_paged_filtered_and_newest_first() {
-    let house = house().await;
-    let root = house.sign_in("root").await;
-    house.sign_in("alice").await;
-    house.login("alice", "wrong").send().await;
+    let yard = yard().await;
+    let root = yard.sign_in("root").await;
+    yard.sign_in("alice").await;
+    yard.login("alice", "wrong").send().await;
     let list = async |query: &str| {
-        let body = house.ask(&format!("/api/admin/audit{query}"), &root).await;
+        let body = yard.ask(&format!("/api/admin/audit{query}"), &root).await;
         let seqs = body["entries"].as_array().unwrap().iter();
         let seqs: Vec<i64> = seqs.map(|entry| entry["seq"].as_i64().unwrap()).collect();
         (body, seqs)
@@ -525,7 +519,7 @@ async fn the_list_is_paged_filtered_and_newest_first() {
     ] {
         assert_eq!(list(query).await.1, expected, "{query}");
     }
-    let bad = house.get("/api/admin/audit?since=yesterday");
+    let bad = yard.get("/api/admin/audit?since=yesterday");
     let bad = bad.with("root", &root).send().await;
     assert_eq!(bad.verdict(), (400, "invalid_parameter"));
     assert_eq!(bad.body["field"], "since");
@@ -533,10 +527,10 @@ async fn the_list_is_paged_filtered_and_newest_first() {
 
 #[tokio::test]
 async fn verifying_names_what_was_tampered_with() {
-    let house = house().await;
-    let root = house.sign_in("root").await;
-    house.sign_in("alice").await;
-    let verify = async || house.ask("/api/admin/audit/verify", &root).await;
+    let yard = yard().await;
+    let root = yard.sign_in("root").await;
+    yard.sign_in("alice").await;
+    let verify = async || yard.ask("/api/admin/audit/verify", &root).await;
     let mut good = verify().await;
     good.as_object_mut().unwrap().remove("message");
     assert_eq!(
@@ -544,7 +538,7 @@ async fn verifying_names_what_was_tampered_with() {
         json!({"success": true, "valid": true, "entries": 2, "first_seq": 1, "last_seq": 2, "problem": null})
     );
     // An entry that was written under another key.
-    let mut tx = house.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     let other = schema::secrets::MasterKey::load_or_create(dir.path()).unwrap();
     let now = Timestamp::from_millis(0);
@@ -563,11 +557,11 @@ async fn verifying_names_what_was_tampered_with() {
 
 #[tokio::test]
 async fn an_export_holds_every_entry_with_its_hash_however_many() {
-    let house = house().await;
-    let root = house.sign_in("root").await;
+    let yard = yard().await;
+    let root = yard.sign_in("root").await;
     let many = 2 * audit::EXPORT_PAGE + 10;
-    let mut tx = house.world.db.begin().await.unwrap();
-    let key = ChainKey::of(&house.world.deps.master_key);
+    let mut tx = yard.world.db.begin().await.unwrap();
+    let key = ChainKey::of(&yard.world.deps.master_key);
     for n in 0..many {
         let at = crate::testing::NOW.plus(std::time::Duration::from_secs(n.unsigned_abs() + 1));
         let about = About::object("user", n);
@@ -577,7 +571,7 @@ async fn an_export_holds_every_entry_with_its_hash_however_many() {
     tx.commit().await.unwrap();
     let export = async |query: &str| {
         let path = format!("/api/admin/audit/export{query}");
-        let answer = house.get(&path).with("root", &root).send().await;
+        let answer = yard.get(&path).with("root", &root).send().await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let disposition = &answer.headers["content-disposition"];
         assert_eq!(disposition, "attachment; filename=\"audit.jsonl\"");
@@ -604,12 +598,12 @@ async fn an_export_holds_every_entry_with_its_hash_however_many() {
 #[tokio::test]
 async fn an_export_that_fails_is_cut_off_and_not_taken_for_whole() {
     use futures::StreamExt;
-    let house = house().await;
-    house.sign_in("root").await;
-    let mut whole = Box::pin(lines(house.world.deps.db.clone(), 0, 1));
+    let yard = yard().await;
+    yard.sign_in("root").await;
+    let mut whole = Box::pin(lines(yard.world.deps.db.clone(), 0, 1));
     assert!(whole.next().await.unwrap().is_ok());
     assert!(whole.next().await.is_none());
-    let mut cut = Box::pin(lines(house.world.deps.db.clone(), 0, 1));
-    house.world.db.close().await;
+    let mut cut = Box::pin(lines(yard.world.deps.db.clone(), 0, 1));
+    yard.world.db.close().await;
     assert!(cut.next().await.unwrap().is_err());
 }

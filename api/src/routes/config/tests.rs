@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use serde_json::json;
 
 use super::*;
-use crate::routes::house::{Answer, House, house};
+use crate::routes::yard::{Answer, Yard, yard};
 use crate::testing::NOW;
 
 mod apply;
@@ -22,19 +22,19 @@ const PATH: &str = "/api/config";
 const MASK: &str = "********";
 
 struct Admin {
-    house: House,
+    yard: Yard,
     cookie: String,
 }
 
 async fn admin() -> Admin {
-    let house = house().await;
-    let cookie = house.sign_in("root").await;
-    Admin { house, cookie }
+    let yard = yard().await;
+    let cookie = yard.sign_in("root").await;
+    Admin { yard, cookie }
 }
 
 impl Admin {
     async fn read(&self) -> Answer {
-        let answer = self.house.get(PATH).with("root", &self.cookie).send().await;
+        let answer = self.yard.get(PATH).with("root", &self.cookie).send().await;
         assert_eq!(answer.status, 200);
         answer
     }
@@ -45,7 +45,7 @@ impl Admin {
             .into_iter()
             .chain(more.iter().copied())
             .collect();
-        self.house
+        self.yard
             .post(PATH, &form)
             .with("root", &self.cookie)
             .send()
@@ -57,7 +57,7 @@ impl Admin {
     }
 
     async fn stored(&self, key: &str) -> Option<Value> {
-        let deps = &self.house.world.deps;
+        let deps = &self.yard.world.deps;
         let mut connection = deps.db.read().await.unwrap();
         let (values, _) = config::query::load(&mut connection, &deps.master_key)
             .await
@@ -70,7 +70,7 @@ impl Admin {
 async fn l21_what_the_active_adapter_stores_as_secret_is_not_shown() {
     let admin = admin().await;
     let picoclaw = Adapter::builtin("picoclaw").unwrap().unwrap();
-    let mut tx = admin.house.world.db.begin().await.unwrap();
+    let mut tx = admin.yard.world.db.begin().await.unwrap();
     store::activate(&mut tx, &picoclaw, Source::Upload, NOW)
         .await
         .unwrap();
@@ -80,7 +80,7 @@ async fn l21_what_the_active_adapter_stores_as_secret_is_not_shown() {
     let saved = admin.save(&json!({ "agent": agent })).await;
     assert_eq!(saved.status, 200, "{}", saved.text);
     for path in [PATH, "/api/admin/config/history"] {
-        let shown = admin.house.get(path).with("root", &admin.cookie);
+        let shown = admin.yard.get(path).with("root", &admin.cookie);
         let shown = shown.send().await;
         assert!(!shown.text.contains("hunter2"), "{}", shown.text);
         assert!(shown.text.contains("visible"), "{}", shown.text);
@@ -150,8 +150,8 @@ async fn l21_a_secret_is_sealed_in_the_database() {
     admin
         .save(&json!({"image.registry_password": "hunter2"}))
         .await;
-    admin.house.world.db.close().await;
-    for entry in std::fs::read_dir(admin.house.world._dir.path()).unwrap() {
+    admin.yard.world.db.close().await;
+    for entry in std::fs::read_dir(admin.yard.world._dir.path()).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
         assert!(!bytes.windows(7).any(|window| window == b"hunter2"));
     }
@@ -180,7 +180,7 @@ async fn l21_passwords_that_look_like_numbers_stay_texts() {
     // The same through a JSON body whose `config` is an object instead of a text.
     let body = json!({"config": {"image": {"registry_password": "00"}}});
     let ask = admin
-        .house
+        .yard
         .post_json(PATH, &body)
         .with("root", &admin.cookie);
     assert_eq!(ask.send().await.status, 200);
@@ -221,7 +221,7 @@ async fn l21_writers_of_different_keys_lose_nothing() {
             "{key}"
         );
     }
-    let settings = admin.house.world.deps.settings();
+    let settings = admin.yard.world.deps.settings();
     assert_eq!(
         settings.generation, 5,
         "the newest is in effect, whoever came last"
@@ -314,7 +314,7 @@ async fn every_problem_is_told_and_nothing_is_saved() {
     assert_eq!(mask.verdict(), (422, "invalid_config"));
     for text in ["", "{", "not json"] {
         let ask = admin
-            .house
+            .yard
             .post(PATH, &[("config", text)])
             .with("root", &admin.cookie);
         let answer = ask.send().await;
@@ -369,7 +369,7 @@ async fn the_next_request_obeys_new_settings() {
     let admin = admin().await;
     let foreign = |path| {
         let ask = admin
-            .house
+            .yard
             .post(path, &[])
             .header("origin", "https://tools.example");
         ask.send()
@@ -397,7 +397,7 @@ async fn what_no_agent_can_read_is_refused() {
 }
 
 async fn generation(admin: &Admin, name: &str) -> i64 {
-    let mut connection = admin.house.world.deps.db.read().await.unwrap();
+    let mut connection = admin.yard.world.deps.db.read().await.unwrap();
     let object = object::find_by_name(&mut connection, Kind::Container, name).await;
     object.unwrap().unwrap().generation.0
 }
@@ -405,9 +405,9 @@ async fn generation(admin: &Admin, name: &str) -> i64 {
 #[tokio::test]
 async fn a_dry_run_tells_what_would_restart_and_saves_nothing() {
     let admin = admin().await;
-    let limited = admin.house.find("bob").await.unwrap().uid;
-    let disabled = admin.house.create_user("disabled").await;
-    let mut tx = admin.house.tx().await;
+    let limited = admin.yard.find("bob").await.unwrap().uid;
+    let disabled = admin.yard.create_user("disabled").await;
+    let mut tx = admin.yard.tx().await;
     container::set_limits(&mut tx, &limited, Some(2.0), None, None)
         .await
         .unwrap();
@@ -453,8 +453,8 @@ async fn the_network_stays_while_containers_exist() {
     assert_eq!(admin.save(&same).await.status, 200);
     let mut uids = Vec::new();
     for name in ["alice", "bob"] {
-        let uid = admin.house.find(name).await.unwrap().uid;
-        let mut tx = admin.house.tx().await;
+        let uid = admin.yard.find(name).await.unwrap().uid;
+        let mut tx = admin.yard.tx().await;
         let stopped = container::Desired::Stopped;
         container::set_desired(&mut tx, &uid, stopped, false, None)
             .await
@@ -467,7 +467,7 @@ async fn the_network_stays_while_containers_exist() {
         ..ContainerFacts::default()
     };
     for expected in [(409, "network_in_use"), (200, "")] {
-        let mut tx = admin.house.tx().await;
+        let mut tx = admin.yard.tx().await;
         container::save_facts(&mut tx, &uids[0], &facts)
             .await
             .unwrap();
@@ -480,7 +480,7 @@ async fn the_network_stays_while_containers_exist() {
 #[tokio::test]
 async fn settings_follow_what_others_save() {
     let admin = admin().await;
-    let deps = &admin.house.world.deps;
+    let deps = &admin.yard.world.deps;
     let shutdown = CancellationToken::new();
     let (sender, mut settings) = tokio::sync::watch::channel(Default::default());
     let key = deps.master_key.clone();
@@ -494,7 +494,7 @@ async fn settings_follow_what_others_save() {
         let changed = tokio::time::timeout(Duration::from_secs(5), settings.changed()).await;
         changed.expect("the bell wakes it").unwrap();
         assert_eq!(settings.borrow_and_update().desktop_user_agents, ["Desk"]);
-        admin.house.world.db.close().await;
+        admin.yard.world.db.close().await;
         let stays = tokio::time::timeout(Duration::from_millis(50), settings.changed()).await;
         assert!(stays.is_err());
         shutdown.cancel();

@@ -11,7 +11,7 @@ use super::*;
 use crate::ports::{
     ContainerInspect, ContainerLogs, ContainerStats, LogOptions, LogStream, PortError, Usage,
 };
-use crate::routes::test_support::{Fleet, fleet};
+use crate::routes::test_support::{Yard, yard};
 
 const START: &str = "/api/admin/container/start";
 const STOP: &str = "/api/admin/container/stop";
@@ -75,57 +75,55 @@ impl ContainerStats for Engine {
     }
 }
 
-async fn with_engine(log: &[u8], away: bool) -> (Fleet, Arc<Engine>) {
-    let mut fleet = fleet().await;
+async fn with_engine(log: &[u8], away: bool) -> (Yard, Arc<Engine>) {
+    let mut yard = yard().await;
     let engine = Arc::new(Engine {
         log: log.to_vec(),
         away,
         asked: std::sync::Mutex::default(),
     });
-    fleet.deps().logs = engine.clone();
-    fleet.deps().inspect = engine.clone();
-    fleet.deps().stats = engine.clone();
-    fleet.user("alice").await;
-    fleet.user("bob").await;
-    (fleet, engine)
+    yard.deps().logs = engine.clone();
+    yard.deps().inspect = engine.clone();
+    yard.deps().stats = engine.clone();
+    yard.user("alice").await;
+    yard.user("bob").await;
+    (yard, engine)
 }
 
 #[tokio::test]
 async fn stop_and_start_are_desired_states() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
-    let body = fleet.post(STOP, ALICE).await.is(202);
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    let body = yard.post(STOP, ALICE).await.is(202);
     assert_eq!(
         (&body["state"], &body["generation"]),
         (&json!("pending"), &json!(2))
     );
-    assert_eq!(fleet.container(&uid).await.desired, Desired::Stopped);
-    fleet.post(START, ALICE).await.is(202);
-    assert_eq!(fleet.container(&uid).await.desired, Desired::Running);
-    fleet
-        .post(START, "username=nobody")
+    assert_eq!(yard.container(&uid).await.desired, Desired::Stopped);
+    yard.post(START, ALICE).await.is(202);
+    assert_eq!(yard.container(&uid).await.desired, Desired::Running);
+    yard.post(START, "username=nobody")
         .await
         .fails(404, "not_found");
 }
 
 #[tokio::test]
 async fn an_answer_is_held_until_the_container_is_there() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
     let reconcile = async {
-        while fleet.container(&uid).await.generation.0 < 2 {
+        while yard.container(&uid).await.generation.0 < 2 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        fleet
-            .saw(
-                Kind::Container,
-                &uid,
-                2,
-                Condition::ready(Reason::Running, ""),
-            )
-            .await;
+        yard.saw(
+            Kind::Container,
+            &uid,
+            2,
+            Condition::ready(Reason::Running, ""),
+        )
+        .await;
     };
-    let (answer, ()) = tokio::join!(fleet.post(START, "username=alice&wait=20"), reconcile);
+    let (answer, ()) = tokio::join!(yard.post(START, "username=alice&wait=20"), reconcile);
     let body = answer.is(200);
     assert_eq!(
         (&body["state"], &body["object"]),
@@ -135,11 +133,11 @@ async fn an_answer_is_held_until_the_container_is_there() {
 
 #[tokio::test]
 async fn l33_without_an_engine_a_start_is_recorded_and_pending() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
     let away = Condition::unknown(Reason::EngineUnavailable, "connection refused");
-    fleet.saw(Kind::Container, &uid, 2, away).await;
-    let body = fleet.post(START, "username=alice&wait=0").await.is(202);
+    yard.saw(Kind::Container, &uid, 2, away).await;
+    let body = yard.post(START, "username=alice&wait=0").await.is(202);
     assert_eq!(body["state"], "pending");
     assert_eq!(body["conditions"][0]["reason"], "EngineUnavailable");
     assert!(
@@ -152,11 +150,11 @@ async fn l33_without_an_engine_a_start_is_recorded_and_pending() {
 
 #[tokio::test]
 async fn l30_a_foreign_container_of_the_name_is_a_conflict() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
     let conflict = Condition::not_ready(Reason::NameConflict, "agentyard-alice is not ours");
-    fleet.saw(Kind::Container, &uid, 2, conflict).await;
-    let body = fleet
+    yard.saw(Kind::Container, &uid, 2, conflict).await;
+    let body = yard
         .post(START, "username=alice&wait=0")
         .await
         .fails(409, "name_conflict");
@@ -165,30 +163,30 @@ async fn l30_a_foreign_container_of_the_name_is_a_conflict() {
         (&body["state"], &body["generation"]),
         (&json!("failed"), &json!(2))
     );
-    assert_eq!(fleet.container(&uid).await.desired, Desired::Running);
+    assert_eq!(yard.container(&uid).await.desired, Desired::Running);
 }
 
 #[tokio::test]
 async fn each_restart_has_a_token_of_its_own_and_ends_debugging() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
-    fleet.post(DEBUG, ALICE).await.is(202);
-    let first = fleet.container(&uid).await;
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    yard.post(DEBUG, ALICE).await.is(202);
+    let first = yard.container(&uid).await;
     assert!(first.debug && !first.restart_token.is_empty());
-    fleet.post(RESTART, ALICE).await.is(202);
-    let second = fleet.container(&uid).await;
+    yard.post(RESTART, ALICE).await.is(202);
+    let second = yard.container(&uid).await;
     assert!(!second.debug);
     assert_ne!(first.restart_token, second.restart_token);
-    fleet.post(DEBUG, ALICE).await.is(202);
-    fleet.post(START, ALICE).await.is(202);
-    assert!(!fleet.container(&uid).await.debug);
+    yard.post(DEBUG, ALICE).await.is(202);
+    yard.post(START, ALICE).await.is(202);
+    assert!(!yard.container(&uid).await.debug);
 }
 
 #[tokio::test]
 async fn limits_are_set_together_and_go_back_when_left_out() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
-    let set = |fields: &'static str| fleet.post(LIMITS, fields);
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    let set = |fields: &'static str| yard.post(LIMITS, fields);
     let body = set("username=alice&wait=0&cpu_limit=1.5&memory_limit_mb=512")
         .await
         .is(202);
@@ -196,7 +194,7 @@ async fn limits_are_set_together_and_go_back_when_left_out() {
         (&body["cpu_limit"], &body["memory_limit_mb"]),
         (&json!(1.5), &json!(512))
     );
-    let row = fleet.container(&uid).await;
+    let row = yard.container(&uid).await;
     assert_eq!((row.cpu_limit, row.memory_limit_mb), (Some(1.5), Some(512)));
     let body = set("username=alice&wait=0&cpu_limit=&memory_limit_mb=")
         .await
@@ -205,7 +203,7 @@ async fn limits_are_set_together_and_go_back_when_left_out() {
         (&body["cpu_limit"], &body["memory_limit_mb"]),
         (&Value::Null, &Value::Null)
     );
-    let row = fleet.container(&uid).await;
+    let row = yard.container(&uid).await;
     assert_eq!((row.cpu_limit, row.memory_limit_mb), (None, None));
     for (field, fields) in [
         ("cpu_limit", "username=alice&cpu_limit=-1"),
@@ -221,15 +219,14 @@ async fn limits_are_set_together_and_go_back_when_left_out() {
 
 #[tokio::test]
 async fn a_log_is_clean_text() {
-    let (fleet, engine) = with_engine(b"\x1b[32mgreen\x1b[0m\tline\nlast", false).await;
-    let body = fleet.get(LOGS).await.is(200);
+    let (yard, engine) = with_engine(b"\x1b[32mgreen\x1b[0m\tline\nlast", false).await;
+    let body = yard.get(LOGS).await.is(200);
     assert_eq!(body["logs"], "green\tline\nlast\n");
     assert_eq!(
         (&body["username"], &body["truncated"]),
         (&json!("alice"), &json!(false))
     );
-    fleet
-        .get(&format!("{LOGS}&tail=all&since=1778500000"))
+    yard.get(&format!("{LOGS}&tail=all&since=1778500000"))
         .await
         .is(200);
     let asked = engine.asked.lock().unwrap().clone();
@@ -242,7 +239,7 @@ async fn a_log_is_clean_text() {
         (None, Some(crate::testing::NOW))
     );
     for bad in ["tail=-1", "tail=some", "since=never", "follow=maybe"] {
-        let answer = fleet.get(&format!("{LOGS}&{bad}")).await;
+        let answer = yard.get(&format!("{LOGS}&{bad}")).await;
         answer.fails(400, "invalid_parameter");
     }
 }
@@ -252,8 +249,8 @@ async fn l42_a_long_log_is_cut_to_its_newest_mebibyte() {
     let mut log = b"x".repeat(99);
     log.push(b'\n');
     let log = [log.repeat(11_000), b"newest\n".to_vec()].concat();
-    let (fleet, _) = with_engine(&log, false).await;
-    let body = fleet.get(&format!("{LOGS}&tail=all")).await.is(200);
+    let (yard, _) = with_engine(&log, false).await;
+    let body = yard.get(&format!("{LOGS}&tail=all")).await.is(200);
     let text = body["logs"].as_str().unwrap();
     assert_eq!(body["truncated"], true);
     assert!(text.len() <= live::MAX_LOG && text.len() > live::MAX_LOG - 200);
@@ -262,8 +259,8 @@ async fn l42_a_long_log_is_cut_to_its_newest_mebibyte() {
 
 #[tokio::test]
 async fn a_followed_log_comes_line_by_line_and_says_when_it_ends() {
-    let (fleet, engine) = with_engine(b"one\ntwo\n", false).await;
-    let answer = fleet.get(&format!("{LOGS}&follow=true")).await;
+    let (yard, engine) = with_engine(b"one\ntwo\n", false).await;
+    let answer = yard.get(&format!("{LOGS}&follow=true")).await;
     assert_eq!(answer.status, 200);
     let events: Vec<&str> = answer
         .text
@@ -277,23 +274,23 @@ async fn a_followed_log_comes_line_by_line_and_says_when_it_ends() {
 
 #[tokio::test]
 async fn live_reads_tell_no_user_no_container_and_no_engine_apart() {
-    let (fleet, _) = with_engine(b"", false).await;
+    let (yard, _) = with_engine(b"", false).await;
     let (away, _) = with_engine(b"", true).await;
     for path in ["logs", "inspect", "stats"] {
         let path = |name| format!("/api/admin/container/{path}?username={name}");
-        fleet.get(&path("alice")).await.is(200);
-        fleet.get(&path("bob")).await.fails(404, "not_found");
-        fleet.get(&path("nobody")).await.fails(404, "not_found");
+        yard.get(&path("alice")).await.is(200);
+        yard.get(&path("bob")).await.fails(404, "not_found");
+        yard.get(&path("nobody")).await.fails(404, "not_found");
         away.get(&path("alice"))
             .await
             .fails(503, "engine_unavailable");
     }
-    let stats = fleet
+    let stats = yard
         .get("/api/admin/container/stats?username=alice")
         .await
         .is(200);
     assert_eq!(stats["stats"]["cpu_percent"], 12.5);
-    let inspect = fleet
+    let inspect = yard
         .get("/api/admin/container/inspect?username=alice")
         .await
         .is(200);
@@ -302,9 +299,9 @@ async fn live_reads_tell_no_user_no_container_and_no_engine_apart() {
 
 #[tokio::test]
 async fn users_see_and_restart_their_own_container_only() {
-    let (fleet, _) = with_engine(b"hello\n", false).await;
+    let (yard, _) = with_engine(b"hello\n", false).await;
     let alice = Uid::from("alice".to_owned());
-    let shown = fleet.get_as("alice", "/api/user/container").await.is(200);
+    let shown = yard.get_as("alice", "/api/user/container").await.is(200);
     let expected = [
         ("username", "alice"),
         ("status", "starting"),
@@ -314,7 +311,7 @@ async fn users_see_and_restart_their_own_container_only() {
         assert_eq!(shown[field], value);
     }
     assert_eq!(shown["conditions"], json!([]));
-    let logs = fleet
+    let logs = yard
         .get_as("alice", "/api/user/logs?username=bob")
         .await
         .is(200);
@@ -323,11 +320,10 @@ async fn users_see_and_restart_their_own_container_only() {
         (&json!("alice"), &json!("hello\n"))
     );
     let path = "/api/user/container/restart";
-    fleet
-        .post_as("alice", path, "username=bob&wait=0")
+    yard.post_as("alice", path, "username=bob&wait=0")
         .await
         .is(202);
-    assert!(!fleet.container(&alice).await.restart_token.is_empty());
-    let bob = fleet.container(&Uid::from("bob".to_owned())).await;
+    assert!(!yard.container(&alice).await.restart_token.is_empty());
+    let bob = yard.container(&Uid::from("bob".to_owned())).await;
     assert_eq!(bob.restart_token, "");
 }

@@ -13,14 +13,14 @@ use serde_json::json;
 
 use super::*;
 use crate::auth::login_limit::WINDOW;
-use crate::routes::house::{House, PASSWORD, from_address, house};
+use crate::routes::yard::{PASSWORD, Yard, from_address, yard};
 use crate::settings::AuthMode;
 use crate::testing::NOW;
 
 #[tokio::test]
 async fn signing_in_answers_who_one_is_and_sets_the_cookie() {
-    let house = house().await;
-    let answer = house.login("Alice", PASSWORD).send().await;
+    let yard = yard().await;
+    let answer = yard.login("Alice", PASSWORD).send().await;
     assert_eq!(
         answer.body,
         json!({"success": true, "message": "signed in", "username": "alice", "role": "user", "initializing": true})
@@ -28,10 +28,10 @@ async fn signing_in_answers_who_one_is_and_sets_the_cookie() {
     let cookie = answer.headers[SET_COOKIE].to_str().unwrap();
     assert!(cookie.starts_with("session=alice:1778500000:"), "{cookie}");
     assert!(cookie.ends_with("; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax"));
-    assert!(house.lives(&answer.cookie()).await);
-    let account = house.find("alice").await.unwrap();
+    assert!(yard.lives(&answer.cookie()).await);
+    let account = yard.find("alice").await.unwrap();
     assert_eq!(account.last_login_at, Some(NOW));
-    let root = house.login("root", PASSWORD).send().await;
+    let root = yard.login("root", PASSWORD).send().await;
     assert_eq!(
         (&root.body["role"], &root.body["initializing"]),
         (&json!("superadmin"), &json!(false))
@@ -40,44 +40,44 @@ async fn signing_in_answers_who_one_is_and_sets_the_cookie() {
 
 #[tokio::test]
 async fn two_sign_ins_in_one_second_are_two_sessions() {
-    let house = house().await;
-    let (first, second) = (house.sign_in("alice").await, house.sign_in("alice").await);
+    let yard = yard().await;
+    let (first, second) = (yard.sign_in("alice").await, yard.sign_in("alice").await);
     assert_ne!(first, second);
-    assert!(house.lives(&first).await && house.lives(&second).await);
+    assert!(yard.lives(&first).await && yard.lives(&second).await);
 }
 
 #[tokio::test]
 async fn a_ready_container_is_not_initializing() {
-    let house = house().await;
-    let uid = house.find("alice").await.unwrap().uid;
+    let yard = yard().await;
+    let uid = yard.find("alice").await.unwrap().uid;
     let status = StatusRow {
         observed_generation: Generation(1),
         conditions: vec![Condition::ready(Reason::Running, "")],
         ..StatusRow::default()
     };
-    let mut tx = house.tx().await;
+    let mut tx = yard.tx().await;
     object::save_status(&mut tx, Kind::Container, &uid, &status, Epoch(1))
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let answer = house.login("alice", PASSWORD).send().await;
+    let answer = yard.login("alice", PASSWORD).send().await;
     assert_eq!(answer.body["initializing"], false);
 }
 
 #[tokio::test]
 async fn json_and_the_versioned_path_are_taken_too() {
-    let house = house().await;
+    let yard = yard().await;
     let body = json!({"username": "alice", "password": PASSWORD});
-    let ask = house.post_json("/api/v1/login/", &body);
+    let ask = yard.post_json("/api/v1/login/", &body);
     assert_eq!(ask.send().await.status, 200);
 }
 
 #[tokio::test]
 async fn l5_every_refusal_is_the_same() {
-    let house = house().await;
-    let disabled = house.create_user("disabled").await;
-    let leaving = house.create_user("leaving").await;
-    let mut tx = house.tx().await;
+    let yard = yard().await;
+    let disabled = yard.create_user("disabled").await;
+    let leaving = yard.create_user("leaving").await;
+    let mut tx = yard.tx().await;
     user::set_disabled(&mut tx, &disabled, true, None)
         .await
         .unwrap();
@@ -99,10 +99,10 @@ async fn l5_every_refusal_is_the_same() {
     {
         // The address varies, so that the limit stays out of this.
         let context = from_address(&format!("10.0.0.{at}:1"));
-        let before = house.world.deps.passwords.computed();
-        let answer = house.login(name, password).context(context).send().await;
+        let before = yard.world.deps.passwords.computed();
+        let answer = yard.login(name, password).context(context).send().await;
         assert_eq!(answer.verdict(), (401, "bad_credentials"), "{name}");
-        let after = house.world.deps.passwords.computed();
+        let after = yard.world.deps.passwords.computed();
         assert_eq!(after - before, 1, "the same work for {name}");
         assert!(!answer.headers.contains_key(SET_COOKIE));
         seen.insert(answer.text);
@@ -112,12 +112,12 @@ async fn l5_every_refusal_is_the_same() {
 
 #[tokio::test]
 async fn l5_the_client_matters_only_after_the_password() {
-    let house = house().await;
+    let yard = yard().await;
     let settings = WebSettings {
         desktop_user_agents: vec!["AgentDesktop".to_owned()],
         ..WebSettings::default()
     };
-    house.world.settings.send(Arc::new(settings)).unwrap();
+    yard.world.settings.send(Arc::new(settings)).unwrap();
     let form = |name: &'static str, client: &'static str| {
         vec![
             ("username", name),
@@ -126,7 +126,7 @@ async fn l5_the_client_matters_only_after_the_password() {
         ]
     };
     let web = |name, header: Option<(&'static str, &'static str)>| {
-        let ask = house.post("/api/login", &form(name, "web"));
+        let ask = yard.post("/api/login", &form(name, "web"));
         match header {
             Some((header, value)) => ask.header(header, value),
             None => ask,
@@ -134,7 +134,7 @@ async fn l5_the_client_matters_only_after_the_password() {
     };
     let refused = (403, "superadmin_client");
     for client in ["extension", "desktop"] {
-        let answer = house.post("/api/login", &form("root", client)).send().await;
+        let answer = yard.post("/api/login", &form("root", client)).send().await;
         assert_eq!(answer.verdict(), refused, "{client}");
         assert!(!answer.headers.contains_key(SET_COOKIE));
     }
@@ -146,13 +146,13 @@ async fn l5_the_client_matters_only_after_the_password() {
         assert_eq!(root.verdict(), refused, "{header:?}");
         let alice = web("alice", Some(header)).send().await;
         assert_eq!(alice.status, 200, "{header:?}");
-        let wrong = house
+        let wrong = yard
             .login("root", "wrong password")
             .header(header.0, header.1);
         assert_eq!(wrong.send().await.verdict(), (401, "bad_credentials"));
     }
     assert_eq!(web("root", None).send().await.status, 200);
-    let unknown = house.post(
+    let unknown = yard.post(
         "/api/login",
         &[("username", "a"), ("password", "b"), ("client", "x")],
     );
@@ -161,15 +161,15 @@ async fn l5_the_client_matters_only_after_the_password() {
 
 #[tokio::test]
 async fn the_session_remembers_what_it_was_started_with() {
-    let house = house().await;
+    let yard = yard().await;
     let form = [("username", "alice"), ("password", PASSWORD)];
-    let ask = house
+    let ask = yard
         .post("/api/login", &form)
         .header("origin", "moz-extension://abc")
         .context(from_address("192.0.2.7:1"));
     assert_eq!(ask.send().await.status, 200);
-    let uid = house.find("alice").await.unwrap().uid;
-    let mut connection = house.world.deps.db.read().await.unwrap();
+    let uid = yard.find("alice").await.unwrap().uid;
+    let mut connection = yard.world.deps.db.read().await.unwrap();
     let rows = session::list(&mut connection, &uid, 0).await.unwrap();
     assert_eq!(rows.len(), 1);
     assert_eq!(
@@ -180,49 +180,49 @@ async fn the_session_remembers_what_it_was_started_with() {
 
 #[tokio::test]
 async fn l19_the_eleventh_attempt_is_refused_whatever_headers_say() {
-    let house = house().await;
+    let yard = yard().await;
     for n in 0..10 {
         let context = from_address("192.0.2.7:1");
-        let ask = house
+        let ask = yard
             .login("alice", "wrong password")
             .header("x-forwarded-for", &format!("198.51.100.{n}"))
             .context(context);
         assert_eq!(ask.send().await.verdict(), (401, "bad_credentials"));
     }
-    let eleventh = |name, ip| house.login(name, PASSWORD).context(from_address(ip)).send();
-    let before = house.world.deps.passwords.computed();
+    let eleventh = |name, ip| yard.login(name, PASSWORD).context(from_address(ip)).send();
+    let before = yard.world.deps.passwords.computed();
     let answer = eleventh("alice", "192.0.2.7:2").await;
     assert_eq!(answer.verdict(), (429, "too_many_attempts"));
     assert_eq!(answer.headers[RETRY_AFTER], "300");
     assert_eq!(eleventh("root", "192.0.2.7:2").await.status, 429);
-    let after = house.world.deps.passwords.computed();
+    let after = yard.world.deps.passwords.computed();
     assert_eq!(after, before, "refused before any hashing");
     assert_eq!(eleventh("alice", "192.0.2.8:2").await.status, 200);
-    house.world.clock.advance(WINDOW);
+    yard.world.clock.advance(WINDOW);
     assert_eq!(eleventh("alice", "192.0.2.7:2").await.status, 200);
 }
 
 #[tokio::test]
 async fn l19_successful_attempts_count_for_the_name_but_not_for_the_address() {
-    let house = house().await;
+    let yard = yard().await;
     for _ in 0..10 {
-        house.sign_in("alice").await;
+        yard.sign_in("alice").await;
     }
-    let alice = house.login("alice", PASSWORD).send().await;
+    let alice = yard.login("alice", PASSWORD).send().await;
     assert_eq!(alice.verdict(), (429, "too_many_attempts"));
-    house.sign_in("bob").await;
+    yard.sign_in("bob").await;
 }
 
 #[tokio::test]
 async fn the_cookie_is_secure_when_a_trusted_proxy_speaks_https() {
-    let house = house().await;
+    let yard = yard().await;
     let settings = WebSettings {
         trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
         ..WebSettings::default()
     };
-    house.world.settings.send(Arc::new(settings)).unwrap();
+    yard.world.settings.send(Arc::new(settings)).unwrap();
     for (address, secure) in [("10.0.0.1:1", true), ("192.0.2.1:1", false)] {
-        let ask = house
+        let ask = yard
             .login("alice", PASSWORD)
             .header("x-forwarded-proto", "https")
             .context(from_address(address));
@@ -233,11 +233,11 @@ async fn the_cookie_is_secure_when_a_trusted_proxy_speaks_https() {
 }
 
 /// Stores a hash of [`PASSWORD`] with parameters of old.
-async fn set_weak_hash(house: &House, uid: &schema::ids::Uid) {
+async fn set_weak_hash(yard: &Yard, uid: &schema::ids::Uid) {
     let params = argon2::Params::new(64, 1, 1, None).unwrap();
     let weak = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, params);
     let weak = argon2::PasswordHasher::hash_password(&weak, PASSWORD.as_bytes()).unwrap();
-    let mut tx = house.tx().await;
+    let mut tx = yard.tx().await;
     user::set_password(&mut tx, uid, &weak.to_string().into(), None)
         .await
         .unwrap();
@@ -246,37 +246,37 @@ async fn set_weak_hash(house: &House, uid: &schema::ids::Uid) {
 
 #[tokio::test]
 async fn an_outdated_hash_is_renewed_at_sign_in() {
-    let house = house().await;
-    let uid = house.find("alice").await.unwrap().uid;
-    set_weak_hash(&house, &uid).await;
-    house.sign_in("alice").await;
-    let renewed = house.find("alice").await.unwrap().password_hash.unwrap();
+    let yard = yard().await;
+    let uid = yard.find("alice").await.unwrap().uid;
+    set_weak_hash(&yard, &uid).await;
+    yard.sign_in("alice").await;
+    let renewed = yard.find("alice").await.unwrap().password_hash.unwrap();
     assert!(!needs_rehash(renewed.expose_secret()));
-    house.sign_in("alice").await;
+    yard.sign_in("alice").await;
 }
 
 #[tokio::test]
 async fn sign_ins_that_renew_a_hash_together_all_succeed() {
-    let house = house().await;
-    let uid = house.find("alice").await.unwrap().uid;
-    set_weak_hash(&house, &uid).await;
-    let sign_ins = futures::future::join_all((0..3).map(|_| house.sign_in("alice"))).await;
+    let yard = yard().await;
+    let uid = yard.find("alice").await.unwrap().uid;
+    set_weak_hash(&yard, &uid).await;
+    let sign_ins = futures::future::join_all((0..3).map(|_| yard.sign_in("alice"))).await;
     let different: std::collections::BTreeSet<_> = sign_ins.iter().collect();
     assert_eq!(different.len(), 3);
 }
 
 #[tokio::test]
 async fn l7_a_password_changed_while_it_was_verified_starts_no_session() {
-    let house = house().await;
-    let verified = house.find("alice").await.unwrap();
-    let mut tx = house.tx().await;
+    let yard = yard().await;
+    let verified = yard.find("alice").await.unwrap();
+    let mut tx = yard.tx().await;
     user::set_password(&mut tx, &verified.uid, &"another hash".into(), None)
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let error = attempt(&house, &verified).await.unwrap_err();
+    let error = attempt(&yard, &verified).await.unwrap_err();
     assert_eq!(error.code(), "bad_credentials");
-    let mut connection = house.world.deps.db.read().await.unwrap();
+    let mut connection = yard.world.deps.db.read().await.unwrap();
     assert_eq!(
         session::list(&mut connection, &verified.uid, 0)
             .await
@@ -287,23 +287,23 @@ async fn l7_a_password_changed_while_it_was_verified_starts_no_session() {
 
 #[tokio::test]
 async fn l6_an_account_gone_while_its_password_was_verified_starts_no_session() {
-    let house = house().await;
-    house.create_superadmin("other").await;
-    let verified = house.find("other").await.unwrap();
-    let mut tx = house.tx().await;
+    let yard = yard().await;
+    yard.create_superadmin("other").await;
+    let verified = yard.find("other").await.unwrap();
+    let mut tx = yard.tx().await;
     user::delete_superadmin(&mut tx, &verified.name)
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let gone = attempt(&house, &verified).await.unwrap_err();
+    let gone = attempt(&yard, &verified).await.unwrap_err();
     assert_eq!(gone.code(), "bad_credentials");
-    house.create_superadmin("other").await;
-    let another = attempt(&house, &verified).await.unwrap_err();
+    yard.create_superadmin("other").await;
+    let another = attempt(&yard, &verified).await.unwrap_err();
     assert_eq!(another.code(), "bad_credentials");
 }
 
-async fn attempt(house: &House, verified: &User) -> Result<Live> {
-    let deps = &house.world.deps;
+async fn attempt(yard: &Yard, verified: &User) -> Result<Live> {
+    let deps = &yard.world.deps;
     start_session(deps, verified, Client::Web, &meta(), None).await
 }
 
@@ -320,11 +320,10 @@ fn meta() -> Meta {
 
 #[tokio::test]
 async fn l7_signing_out_ends_that_session_only() {
-    let house = house().await;
-    let (first, second) = (house.sign_in("alice").await, house.sign_in("alice").await);
+    let yard = yard().await;
+    let (first, second) = (yard.sign_in("alice").await, yard.sign_in("alice").await);
     let logout = |cookie| {
-        house
-            .post("/api/logout", &[])
+        yard.post("/api/logout", &[])
             .header("cookie", cookie)
             .send()
     };
@@ -336,7 +335,7 @@ async fn l7_signing_out_ends_that_session_only() {
             .unwrap()
             .contains("Max-Age=0")
     );
-    assert!(!house.lives(&first).await && house.lives(&second).await);
+    assert!(!yard.lives(&first).await && yard.lives(&second).await);
     assert_eq!(
         logout(&first).await.status,
         200,
@@ -347,16 +346,16 @@ async fn l7_signing_out_ends_that_session_only() {
 
 #[tokio::test]
 async fn signing_out_clears_the_cookie_even_without_a_database() {
-    let house = house().await;
-    let cookie = house.sign_in("alice").await;
+    let yard = yard().await;
+    let cookie = yard.sign_in("alice").await;
     // The session is found, but cannot be ended.
     let session = {
         let claims = SessionClaims::new("alice".parse().unwrap(), NOW);
-        let account = house.world.deps.authenticator.account(&claims).await;
+        let account = yard.world.deps.authenticator.account(&claims).await;
         let account = account.unwrap().unwrap();
         Session { account, claims }
     };
-    house.world.db.close().await;
+    yard.world.db.close().await;
     let input = Input {
         file: None,
         params: Nothing {},
@@ -365,10 +364,10 @@ async fn signing_out_clears_the_cookie_even_without_a_database() {
         paging: None,
         meta: meta(),
     };
-    let deps = house.world.deps.clone();
+    let deps = yard.world.deps.clone();
     assert!(logout(Visitor(Some(session)), input, deps).await.is_ok());
     // It cannot even be found.
-    let answer = house.post("/api/logout", &[]).header("cookie", &cookie);
+    let answer = yard.post("/api/logout", &[]).header("cookie", &cookie);
     let answer = answer.send().await;
     assert_eq!(answer.status, 200);
     let cleared = answer.headers[SET_COOKIE].to_str().unwrap();
@@ -377,11 +376,11 @@ async fn signing_out_clears_the_cookie_even_without_a_database() {
 
 #[tokio::test]
 async fn signing_in_never_takes_5_seconds() {
-    let house = house().await;
+    let yard = yard().await;
     // A writer that does not end: the sign-in waits for it, as it would for a slow database.
-    let _writer = house.tx().await;
+    let _writer = yard.tx().await;
     let begun = tokio::time::Instant::now();
-    let answer = house.login("alice", PASSWORD).send().await;
+    let answer = yard.login("alice", PASSWORD).send().await;
     let took = begun.elapsed();
     assert_eq!(answer.verdict(), (503, "busy"));
     assert!(answer.headers.contains_key(RETRY_AFTER));
@@ -390,64 +389,64 @@ async fn signing_in_never_takes_5_seconds() {
 
 #[tokio::test]
 async fn signing_out_needs_no_body() {
-    let house = house().await;
-    let cookie = house.sign_in("alice").await;
-    let request = house
+    let yard = yard().await;
+    let cookie = yard.sign_in("alice").await;
+    let request = yard
         .get("/api/logout")
         .method("POST")
         .header("cookie", &cookie);
     assert_eq!(request.send().await.status, 200);
-    assert!(!house.lives(&cookie).await);
+    assert!(!yard.lives(&cookie).await);
 }
 
 #[tokio::test]
 async fn l7_a_session_ends_after_24_hours_and_with_its_account() {
-    let house = house().await;
-    let alice = house.sign_in("alice").await;
-    let bob = house.sign_in("bob").await;
-    let uid = house.find("bob").await.unwrap().uid;
-    let mut tx = house.tx().await;
+    let yard = yard().await;
+    let alice = yard.sign_in("alice").await;
+    let bob = yard.sign_in("bob").await;
+    let uid = yard.find("bob").await.unwrap().uid;
+    let mut tx = yard.tx().await;
     user::set_disabled(&mut tx, &uid, true, None).await.unwrap();
     user::set_disabled(&mut tx, &uid, false, None)
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    assert!(house.lives(&alice).await && !house.lives(&bob).await);
-    house.world.clock.advance(Duration::from_secs(86_400));
-    assert!(house.lives(&alice).await);
-    house.world.clock.advance(Duration::from_millis(1));
-    assert!(!house.lives(&alice).await);
+    assert!(yard.lives(&alice).await && !yard.lives(&bob).await);
+    yard.world.clock.advance(Duration::from_secs(86_400));
+    assert!(yard.lives(&alice).await);
+    yard.world.clock.advance(Duration::from_millis(1));
+    assert!(!yard.lives(&alice).await);
 }
 
 #[tokio::test]
 async fn accounts_of_another_mode_neither_sign_in_nor_stay() {
-    let house = house().await;
-    let (alice, root) = (house.sign_in("alice").await, house.sign_in("root").await);
+    let yard = yard().await;
+    let (alice, root) = (yard.sign_in("alice").await, yard.sign_in("root").await);
     let settings = WebSettings {
         auth_mode: AuthMode::Ldap,
         ..WebSettings::default()
     };
-    house.world.settings.send(Arc::new(settings)).unwrap();
-    assert!(!house.lives(&alice).await && house.lives(&root).await);
+    yard.world.settings.send(Arc::new(settings)).unwrap();
+    assert!(!yard.lives(&alice).await && yard.lives(&root).await);
     assert_eq!(
-        house.login("alice", PASSWORD).send().await.verdict(),
+        yard.login("alice", PASSWORD).send().await.verdict(),
         (401, "bad_credentials")
     );
-    house.sign_in("root").await;
+    yard.sign_in("root").await;
 }
 
 #[tokio::test]
 async fn a_broken_database_is_no_missing_session() {
-    let house = house().await;
-    let cookie = house.sign_in("alice").await;
-    house.world.db.close().await;
-    let answer = house
+    let yard = yard().await;
+    let cookie = yard.sign_in("alice").await;
+    yard.world.db.close().await;
+    let answer = yard
         .get("/api/user/info")
         .header("cookie", &cookie)
         .send()
         .await;
     assert_eq!(answer.verdict(), (500, "internal"));
-    let answer = house.login("alice", PASSWORD).send().await;
+    let answer = yard.login("alice", PASSWORD).send().await;
     assert_eq!(answer.verdict(), (500, "internal"));
 }
 

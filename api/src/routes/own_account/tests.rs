@@ -9,13 +9,13 @@ use schema::object::StatusRow;
 use serde_json::json;
 
 use super::*;
-use crate::routes::house::{House, PASSWORD, house};
+use crate::routes::yard::{PASSWORD, Yard, yard};
 
 #[tokio::test]
 async fn info_tells_the_session_that_asks() {
-    let house = house().await;
-    let (alice, root) = (house.sign_in("alice").await, house.sign_in("root").await);
-    let answer = house
+    let yard = yard().await;
+    let (alice, root) = (yard.sign_in("alice").await, yard.sign_in("root").await);
+    let answer = yard
         .get("/api/user/info")
         .with("alice", &alice)
         .send()
@@ -25,18 +25,18 @@ async fn info_tells_the_session_that_asks() {
         json!({"success": true, "message": "current session", "username": "alice", "role": "user",
                "auth_mode": "local", "unified_auth": false, "initializing": true})
     );
-    let answer = house.get("/api/user/info").with("root", &root).send().await;
+    let answer = yard.get("/api/user/info").with("root", &root).send().await;
     assert_eq!(answer.body["role"], "superadmin");
     assert_eq!(answer.body["initializing"], false);
 }
 
-async fn save(house: &House, kind: Kind, uid: &Uid, condition: Condition) {
+async fn save(yard: &Yard, kind: Kind, uid: &Uid, condition: Condition) {
     let status = StatusRow {
         observed_generation: Generation(1),
         conditions: vec![condition],
         ..StatusRow::default()
     };
-    let mut tx = house.tx().await;
+    let mut tx = yard.tx().await;
     assert!(
         object::save_status(&mut tx, kind, uid, &status, Epoch(1))
             .await
@@ -47,12 +47,11 @@ async fn save(house: &House, kind: Kind, uid: &Uid, condition: Condition) {
 
 #[tokio::test]
 async fn l59_init_status_tells_only_what_was_observed() {
-    let house = house().await;
-    let cookie = house.sign_in("alice").await;
-    let uid = house.find("alice").await.unwrap().uid;
+    let yard = yard().await;
+    let cookie = yard.sign_in("alice").await;
+    let uid = yard.find("alice").await.unwrap().uid;
     let status = async || {
-        house
-            .get("/api/user/init-status")
+        yard.get("/api/user/init-status")
             .with("alice", &cookie)
             .send()
             .await
@@ -65,14 +64,14 @@ async fn l59_init_status_tells_only_what_was_observed() {
                "image_ready": false, "has_config": false, "conditions": []})
     );
     save(
-        &house,
+        &yard,
         Kind::User,
         &uid,
         Condition::ready(Reason::Converged, ""),
     )
     .await;
     let pulling = Condition::not_ready(Reason::ImagePulling, "pulling echo:1");
-    save(&house, Kind::Container, &uid, pulling).await;
+    save(&yard, Kind::Container, &uid, pulling).await;
     let pulling = status().await;
     assert_eq!(
         (&pulling["has_config"], &pulling["image_ready"]),
@@ -83,11 +82,11 @@ async fn l59_init_status_tells_only_what_was_observed() {
         image_id: Some("sha256:1".to_owned()),
         ..ContainerFacts::default()
     };
-    let mut tx = house.tx().await;
+    let mut tx = yard.tx().await;
     container::save_facts(&mut tx, &uid, &facts).await.unwrap();
     tx.commit().await.unwrap();
     save(
-        &house,
+        &yard,
         Kind::Container,
         &uid,
         Condition::ready(Reason::Running, ""),
@@ -102,59 +101,57 @@ async fn l59_init_status_tells_only_what_was_observed() {
 }
 
 fn change<'a>(
-    house: &'a House,
+    yard: &'a Yard,
     cookie: &'a str,
     old: &str,
     new: &str,
-) -> crate::routes::house::Ask<'a> {
+) -> crate::routes::yard::Ask<'a> {
     let form = [("old_password", old), ("new_password", new)];
-    house
-        .post("/api/user/password", &form)
-        .with("alice", cookie)
+    yard.post("/api/user/password", &form).with("alice", cookie)
 }
 
 #[tokio::test]
 async fn l7_changing_the_password_ends_all_other_sessions() {
-    let house = house().await;
-    let (this, other) = (house.sign_in("alice").await, house.sign_in("alice").await);
-    let bob = house.sign_in("bob").await;
-    let answer = change(&house, &this, PASSWORD, "battery staple")
+    let yard = yard().await;
+    let (this, other) = (yard.sign_in("alice").await, yard.sign_in("alice").await);
+    let bob = yard.sign_in("bob").await;
+    let answer = change(&yard, &this, PASSWORD, "battery staple")
         .send()
         .await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.body["sessions_ended"], 1);
-    assert!(house.lives(&this).await && !house.lives(&other).await && house.lives(&bob).await);
-    let old = house.login("alice", PASSWORD).send().await;
+    assert!(yard.lives(&this).await && !yard.lives(&other).await && yard.lives(&bob).await);
+    let old = yard.login("alice", PASSWORD).send().await;
     assert_eq!(old.verdict(), (401, "bad_credentials"));
-    let new = house.login("alice", "battery staple").send().await;
+    let new = yard.login("alice", "battery staple").send().await;
     assert_eq!(new.status, 200);
 }
 
 #[tokio::test]
 async fn a_wrong_old_password_changes_nothing_and_counts_as_attempt() {
-    let house = house().await;
-    let cookie = house.sign_in("alice").await;
+    let yard = yard().await;
+    let cookie = yard.sign_in("alice").await;
     for _ in 0..9 {
-        let answer = change(&house, &cookie, "wrong password", "battery staple")
+        let answer = change(&yard, &cookie, "wrong password", "battery staple")
             .send()
             .await;
         assert_eq!(answer.verdict(), (401, "wrong_password"));
     }
-    let answer = change(&house, &cookie, PASSWORD, "battery staple")
+    let answer = change(&yard, &cookie, PASSWORD, "battery staple")
         .send()
         .await;
     assert_eq!(answer.verdict(), (429, "too_many_attempts"));
-    house.world.clock.advance(Duration::from_secs(300));
-    house.sign_in("alice").await;
-    assert!(house.lives(&cookie).await);
+    yard.world.clock.advance(Duration::from_secs(300));
+    yard.sign_in("alice").await;
+    assert!(yard.lives(&cookie).await);
 }
 
 #[tokio::test]
 async fn a_new_password_must_keep_the_rules() {
-    let house = house().await;
-    let cookie = house.sign_in("alice").await;
+    let yard = yard().await;
+    let cookie = yard.sign_in("alice").await;
     for new in ["", "short12", &"x".repeat(1025)] {
-        let answer = change(&house, &cookie, PASSWORD, new).send().await;
+        let answer = change(&yard, &cookie, PASSWORD, new).send().await;
         assert_eq!(
             answer.verdict(),
             (400, "invalid_parameter"),
@@ -163,38 +160,38 @@ async fn a_new_password_must_keep_the_rules() {
         );
         assert_eq!(answer.body["field"], "new_password");
     }
-    let absent = house.post("/api/user/password", &[("old_password", PASSWORD)]);
+    let absent = yard.post("/api/user/password", &[("old_password", PASSWORD)]);
     let absent = absent.with("alice", &cookie).send().await;
     assert_eq!(absent.verdict(), (400, "invalid_parameter"));
-    house.sign_in("alice").await;
+    yard.sign_in("alice").await;
 }
 
 #[tokio::test]
 async fn a_password_reset_while_the_old_one_was_verified_wins() {
-    let house = house().await;
-    let verified = house.find("alice").await.unwrap();
+    let yard = yard().await;
+    let verified = yard.find("alice").await.unwrap();
     let old = verified.password_hash.unwrap();
-    let mut tx = house.tx().await;
+    let mut tx = yard.tx().await;
     user::set_password(&mut tx, &verified.uid, &"reset".into(), None)
         .await
         .unwrap();
     let replaced = user::replace_password(&mut tx, &verified.uid, &old, &"own".into(), 0).await;
     assert_eq!(replaced.unwrap(), None);
     tx.commit().await.unwrap();
-    let hash = house.find("alice").await.unwrap().password_hash.unwrap();
+    let hash = yard.find("alice").await.unwrap().password_hash.unwrap();
     assert_eq!(secrecy::ExposeSecret::expose_secret(&hash), "reset");
 }
 
 #[tokio::test]
 async fn own_sessions_are_listed_and_ended_one_by_one_or_all_others() {
-    let house = house().await;
+    let yard = yard().await;
     let mut cookies = Vec::new();
     for _ in 0..4 {
-        cookies.push(house.sign_in("alice").await);
+        cookies.push(yard.sign_in("alice").await);
     }
-    let bob = house.sign_in("bob").await;
+    let bob = yard.sign_in("bob").await;
     let this = &cookies[1];
-    let list = house
+    let list = yard
         .get("/api/user/sessions")
         .with("alice", this)
         .send()
@@ -207,7 +204,7 @@ async fn own_sessions_are_listed_and_ended_one_by_one_or_all_others() {
                "address": "", "client": "web", "current": true})
     );
     assert_eq!(list["sessions"][0]["current"], false);
-    let page = house
+    let page = yard
         .get("/api/user/sessions?page=2&page_size=3")
         .with("alice", this)
         .send()
@@ -222,7 +219,7 @@ async fn own_sessions_are_listed_and_ended_one_by_one_or_all_others() {
     );
 
     let revoke = async |form: &[(&str, &str)]| {
-        let ask = house
+        let ask = yard
             .post("/api/user/sessions/revoke", form)
             .with("alice", this);
         ask.send().await
@@ -232,7 +229,7 @@ async fn own_sessions_are_listed_and_ended_one_by_one_or_all_others() {
         (one.status.as_u16(), &one.body["revoked"]),
         (200, &json!(1))
     );
-    assert!(!house.lives(&cookies[0]).await && house.lives(&cookies[2]).await);
+    assert!(!yard.lives(&cookies[0]).await && yard.lives(&cookies[2]).await);
     assert_eq!(
         revoke(&[("issued_at", "1778500000")]).await.body["revoked"],
         0
@@ -243,8 +240,8 @@ async fn own_sessions_are_listed_and_ended_one_by_one_or_all_others() {
     );
     let others = revoke(&[]).await;
     assert_eq!(others.body["revoked"], 2);
-    assert!(house.lives(this).await && house.lives(&bob).await);
-    assert!(!house.lives(&cookies[2]).await && !house.lives(&cookies[3]).await);
+    assert!(yard.lives(this).await && yard.lives(&bob).await);
+    assert!(!yard.lives(&cookies[2]).await && !yard.lives(&cookies[3]).await);
     let own = revoke(&[("issued_at", "1778500001")]).await;
     assert!(
         own.headers[SET_COOKIE]
@@ -252,15 +249,15 @@ async fn own_sessions_are_listed_and_ended_one_by_one_or_all_others() {
             .unwrap()
             .contains("Max-Age=0")
     );
-    assert!(!house.lives(this).await);
+    assert!(!yard.lives(this).await);
 }
 
 #[tokio::test]
 async fn the_own_container_is_for_ordinary_users() {
-    let house = house().await;
-    let root = house.sign_in("root").await;
+    let yard = yard().await;
+    let root = yard.sign_in("root").await;
     for path in ["/api/user/init-status", "/api/user/sessions"] {
-        let answer = house.get(path).with("root", &root).send().await;
+        let answer = yard.get(path).with("root", &root).send().await;
         assert_eq!(answer.verdict(), (403, "wrong_role"), "{path}");
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ports::{DryRun, LeaderState, Leadership, NextReconciliation, Reconcilers, Trigger};
-use crate::routes::test_support::{Fleet, fleet};
+use crate::routes::test_support::{Yard, yard};
 use crate::testing::NOW;
 
 mod events;
@@ -79,32 +79,30 @@ impl Reconcilers for Asked {
     }
 }
 
-async fn with(asked: Asked) -> (Fleet, Arc<Asked>) {
-    let mut fleet = fleet().await;
+async fn with(asked: Asked) -> (Yard, Arc<Asked>) {
+    let mut yard = yard().await;
     let asked = Arc::new(asked);
-    fleet.deps().reconcilers = asked.clone();
-    fleet.deps().leadership = asked.clone();
-    (fleet, asked)
+    yard.deps().reconcilers = asked.clone();
+    yard.deps().leadership = asked.clone();
+    (yard, asked)
 }
 
 #[tokio::test]
 async fn the_overview_merges_live_and_stored_numbers() {
-    let (fleet, _) = with(Asked::default()).await;
-    let uid = fleet.user("alice").await;
-    fleet.user("bob").await;
-    fleet
-        .saw(
-            Kind::Container,
-            &uid,
-            1,
-            Condition::ready(Reason::Running, ""),
-        )
-        .await;
-    fleet
-        .post("/api/admin/reconcile/pause", "reconciler=user")
+    let (yard, _) = with(Asked::default()).await;
+    let uid = yard.user("alice").await;
+    yard.user("bob").await;
+    yard.saw(
+        Kind::Container,
+        &uid,
+        1,
+        Condition::ready(Reason::Running, ""),
+    )
+    .await;
+    yard.post("/api/admin/reconcile/pause", "reconciler=user")
         .await
         .is(200);
-    let body = fleet.get("/api/admin/reconcile").await.is(200);
+    let body = yard.get("/api/admin/reconcile").await.is(200);
     assert_eq!(
         (&body["leader"]["leading"], &body["paused"]),
         (&json!(true), &json!(false))
@@ -137,16 +135,15 @@ fn objects_of(body: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn l60_objects_are_filtered_and_paged() {
-    let (fleet, _) = with(Asked::default()).await;
-    let alice = fleet.user("alice").await;
-    fleet.user("bob").await;
+    let (yard, _) = with(Asked::default()).await;
+    let alice = yard.user("alice").await;
+    yard.user("bob").await;
     let missing = Condition::not_ready(Reason::ImageMissing, "no such image");
-    fleet.saw(Kind::Container, &alice, 1, missing).await;
+    yard.saw(Kind::Container, &alice, 1, missing).await;
     let list = |query: &'static str| {
-        let fleet = &fleet;
+        let yard = &yard;
         async move {
-            fleet
-                .get(&format!("/api/admin/reconcile/objects?{query}"))
+            yard.get(&format!("/api/admin/reconcile/objects?{query}"))
                 .await
         }
     };
@@ -183,17 +180,16 @@ async fn l60_objects_are_filtered_and_paged() {
 
 #[tokio::test]
 async fn an_object_is_told_in_full() {
-    let (fleet, _) = with(Asked::default()).await;
-    let uid = fleet.user("alice").await;
-    fleet
-        .saw(
-            Kind::Container,
-            &uid,
-            1,
-            Condition::ready(Reason::Running, ""),
-        )
-        .await;
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let (yard, _) = with(Asked::default()).await;
+    let uid = yard.user("alice").await;
+    yard.saw(
+        Kind::Container,
+        &uid,
+        1,
+        Condition::ready(Reason::Running, ""),
+    )
+    .await;
+    let mut tx = yard.world.db.begin().await.unwrap();
     event::record(
         &mut tx,
         Kind::Container,
@@ -209,7 +205,7 @@ async fn an_object_is_told_in_full() {
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let body = fleet
+    let body = yard
         .get("/api/admin/reconcile/objects/container/Alice")
         .await
         .is(200);
@@ -225,14 +221,14 @@ async fn an_object_is_told_in_full() {
     assert_eq!(body["plan"]["actions"], json!(["container alice"]));
     assert_eq!(body["finalizers"], json!(["container"]));
     assert_eq!(body["events"][0]["message"], "started");
-    let user = fleet
+    let user = yard
         .get("/api/admin/reconcile/objects/user/alice")
         .await
         .is(200);
     assert_eq!(user["desired"]["directory"], "users/alice");
     for path in ["container/nobody", "pod/alice"] {
         let path = format!("/api/admin/reconcile/objects/{path}");
-        fleet.get(&path).await.fails(404, "not_found");
+        yard.get(&path).await.fails(404, "not_found");
     }
 }
 
@@ -242,9 +238,9 @@ async fn an_object_that_cannot_be_observed_says_why() {
         broken: true,
         ..Asked::default()
     };
-    let (fleet, _) = with(broken).await;
-    fleet.user("alice").await;
-    let body = fleet
+    let (yard, _) = with(broken).await;
+    yard.user("alice").await;
+    let body = yard
         .get("/api/admin/reconcile/objects/container/alice")
         .await
         .is(200);
@@ -256,24 +252,23 @@ async fn an_object_that_cannot_be_observed_says_why() {
 
 #[tokio::test]
 async fn a_retry_is_passed_to_the_reconciler() {
-    let (fleet, asked) = with(Asked::default()).await;
-    let uid = fleet.user("alice").await;
+    let (yard, asked) = with(Asked::default()).await;
+    let uid = yard.user("alice").await;
     let path = "/api/admin/reconcile/retry";
-    let body = fleet.post(path, "object=container/alice").await.is(200);
+    let body = yard.post(path, "object=container/alice").await.is(200);
     assert_eq!(
         (&body["object"], &body["generation"]),
         (&json!("container/alice"), &json!(1))
     );
-    fleet.post(path, "reconciler=user").await.is(200);
-    fleet.post(path, "all=true").await.is(200);
+    yard.post(path, "reconciler=user").await.is(200);
+    yard.post(path, "all=true").await.is(200);
     assert_eq!(
         asked.take(),
         ["retry container alice", "wake user", "wake all"]
     );
-    assert_eq!(fleet.container(&uid).await.generation.0, 1);
-    fleet.post(path, "").await.fails(400, "invalid_parameter");
-    fleet
-        .post(path, "object=container/nobody")
+    assert_eq!(yard.container(&uid).await.generation.0, 1);
+    yard.post(path, "").await.fails(400, "invalid_parameter");
+    yard.post(path, "object=container/nobody")
         .await
         .fails(404, "not_found");
 }
@@ -284,22 +279,22 @@ async fn a_retry_on_a_standby_reaches_the_leader_through_the_database() {
         standby: true,
         ..Asked::default()
     };
-    let (fleet, asked) = with(standby).await;
-    let uid = fleet.user("alice").await;
+    let (yard, asked) = with(standby).await;
+    let uid = yard.user("alice").await;
     let path = "/api/admin/reconcile/retry";
-    let body = fleet.post(path, "object=container/alice").await.is(200);
+    let body = yard.post(path, "object=container/alice").await.is(200);
     assert_eq!(body["generation"], 2);
-    assert_eq!(fleet.container(&uid).await.generation.0, 2);
-    fleet.post(path, "all=true").await.fails(409, "not_leader");
+    assert_eq!(yard.container(&uid).await.generation.0, 2);
+    yard.post(path, "all=true").await.fails(409, "not_leader");
     assert!(asked.take().is_empty());
 }
 
 #[tokio::test]
 async fn an_object_is_paused_when_a_pass_has_seen_it() {
-    let (fleet, _) = with(Asked::default()).await;
-    let uid = fleet.user("alice").await;
+    let (yard, _) = with(Asked::default()).await;
+    let uid = yard.user("alice").await;
     let seen = async {
-        while !fleet.object(Kind::Container, &uid).await.unwrap().paused {
+        while !yard.object(Kind::Container, &uid).await.unwrap().paused {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let paused = Condition::new(
@@ -308,16 +303,16 @@ async fn an_object_is_paused_when_a_pass_has_seen_it() {
             Reason::PausedByOperator,
             "",
         );
-        fleet.saw(Kind::Container, &uid, 1, paused).await;
+        yard.saw(Kind::Container, &uid, 1, paused).await;
     };
-    let pause = fleet.post(
+    let pause = yard.post(
         "/api/admin/reconcile/pause",
         "object=container/alice&wait=20",
     );
     let (answer, ()) = tokio::join!(pause, seen);
     assert_eq!(answer.is(200)["state"], "converged");
     // Whoever changes it meanwhile is told, and the change is recorded.
-    let body = fleet
+    let body = yard
         .post("/api/admin/container/stop", "username=alice")
         .await;
     let body = body.is(202);
@@ -328,49 +323,47 @@ async fn an_object_is_paused_when_a_pass_has_seen_it() {
     assert_eq!(body["conditions"][0]["type"], "Paused");
     assert_eq!(body["conditions"].as_array().unwrap().len(), 1);
     let resume = "kind=container&name=alice&wait=0";
-    let body = fleet
+    let body = yard
         .post("/api/admin/reconcile/resume", resume)
         .await
         .is(202);
     assert_eq!(body["generation"], 4);
-    assert!(!fleet.object(Kind::Container, &uid).await.unwrap().paused);
+    assert!(!yard.object(Kind::Container, &uid).await.unwrap().paused);
     // With the generation that was seen, too, it is one change.
     for (switch, seen, status) in [("pause", 4, 200), ("resume", 5, 202)] {
         let path = format!("/api/admin/reconcile/{switch}");
         let target = format!("object=container/alice&wait=0&if_generation={seen}");
-        let body = fleet.post(&path, &target).await.is(status);
+        let body = yard.post(&path, &target).await.is(status);
         assert_eq!(body["generation"], seen + 1, "{switch}");
     }
     let stale = "object=container/alice&if_generation=1";
-    fleet
-        .post("/api/admin/reconcile/pause", stale)
+    yard.post("/api/admin/reconcile/pause", stale)
         .await
         .fails(412, "stale_generation");
-    assert!(!fleet.object(Kind::Container, &uid).await.unwrap().paused);
+    assert!(!yard.object(Kind::Container, &uid).await.unwrap().paused);
 }
 
 #[tokio::test]
 async fn everything_is_paused_and_resumed_at_once() {
-    let (fleet, asked) = with(Asked::default()).await;
-    fleet.user("alice").await;
-    fleet
-        .post("/api/admin/reconcile/pause", "all=true")
+    let (yard, asked) = with(Asked::default()).await;
+    yard.user("alice").await;
+    yard.post("/api/admin/reconcile/pause", "all=true")
         .await
         .is(200);
     assert_eq!(
-        fleet.get("/api/admin/reconcile").await.is(200)["paused"],
+        yard.get("/api/admin/reconcile").await.is(200)["paused"],
         true
     );
     // Nobody is told that something is looked at which is not.
     for target in ["all=true", "reconciler=user", "object=user/alice"] {
-        let refused = fleet.post("/api/admin/reconcile/retry", target).await;
+        let refused = yard.post("/api/admin/reconcile/retry", target).await;
         let body = refused.fails(409, "paused");
         assert!(
             body["error"].as_str().unwrap().contains("all=true"),
             "{body}"
         );
     }
-    let stop = fleet
+    let stop = yard
         .post("/api/admin/container/stop", "username=alice")
         .await;
     let body = stop.is(202);
@@ -378,12 +371,11 @@ async fn everything_is_paused_and_resumed_at_once() {
         (&body["state"], &body["conditions"][0]["reason"]),
         (&json!("pending"), &json!("PausedByOperator"))
     );
-    fleet
-        .post("/api/admin/reconcile/resume", "all=true")
+    yard.post("/api/admin/reconcile/resume", "all=true")
         .await
         .is(200);
     assert_eq!(asked.take(), ["wake all"]);
-    let body = fleet.get("/api/admin/reconcile").await.is(200);
+    let body = yard.get("/api/admin/reconcile").await.is(200);
     assert_eq!(
         (&body["paused"], &body["reconcilers"][0]["paused"]),
         (&json!(false), &json!(false))
@@ -392,19 +384,19 @@ async fn everything_is_paused_and_resumed_at_once() {
 
 #[tokio::test]
 async fn a_broken_object_says_what_is_tried_next_and_how_to_force_it() {
-    let (fleet, _) = with(Asked::default()).await;
-    let uid = fleet.user("alice").await;
+    let (yard, _) = with(Asked::default()).await;
+    let uid = yard.user("alice").await;
     let waits = |kind, reason, message: &str| Condition {
         waits_for: Some(ObjectRef::new(kind, "alice")),
         ..Condition::not_ready(reason, message)
     };
     let files = waits(Kind::AgentConfig, Reason::ConfigPending, "files");
-    fleet.saw(Kind::Container, &uid, 1, files).await;
+    yard.saw(Kind::Container, &uid, 1, files).await;
     let missing = waits(Kind::User, Reason::HomeMissing, "not there yet");
-    fleet.saw(Kind::AgentConfig, &uid, 1, missing).await;
+    yard.saw(Kind::AgentConfig, &uid, 1, missing).await;
     let full = Condition::not_ready(Reason::StorageFull, "no space left");
-    fleet.saw(Kind::User, &uid, 1, full).await;
-    let body = fleet
+    yard.saw(Kind::User, &uid, 1, full).await;
+    let body = yard
         .get("/api/admin/reconcile/objects/container/alice")
         .await
         .is(200);
@@ -428,17 +420,14 @@ async fn a_broken_object_says_what_is_tried_next_and_how_to_force_it() {
         (&json!("user/alice"), &json!("StorageFull: no space left"))
     );
     assert_eq!(awaited["force"]["command"], "agentyard retry user/alice");
-    let listed = fleet
+    let listed = yard
         .get("/api/admin/reconcile/objects?reconciler=user")
         .await
         .is(200);
     assert_eq!(listed["objects"][0]["problem"], awaited["problem"]);
     let pause = "reconciler=user";
-    fleet
-        .post("/api/admin/reconcile/pause", pause)
-        .await
-        .is(200);
-    let body = fleet
+    yard.post("/api/admin/reconcile/pause", pause).await.is(200);
+    let body = yard
         .get("/api/admin/reconcile/objects/user/alice")
         .await
         .is(200);
@@ -450,14 +439,14 @@ async fn a_broken_object_says_what_is_tried_next_and_how_to_force_it() {
 
 #[tokio::test]
 async fn desired_and_observed_tell_limits_in_the_same_words() {
-    let (fleet, _) = with(Asked::default()).await;
-    let uid = fleet.user("alice").await;
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let (yard, _) = with(Asked::default()).await;
+    let uid = yard.user("alice").await;
+    let mut tx = yard.world.db.begin().await.unwrap();
     schema::container::set_limits(&mut tx, &uid, Some(0.5), None, None)
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let body = fleet
+    let body = yard
         .get("/api/admin/reconcile/objects/container/alice")
         .await
         .is(200);
@@ -480,15 +469,15 @@ async fn a_retry_of_a_crash_loop_is_a_restart() {
             standby,
             ..Asked::default()
         };
-        let (fleet, asked) = with(asked).await;
-        let uid = fleet.user("alice").await;
-        let before = fleet.container(&uid).await.restart_token;
+        let (yard, asked) = with(asked).await;
+        let uid = yard.user("alice").await;
+        let before = yard.container(&uid).await.restart_token;
         let looping = Condition::not_ready(Reason::CrashLoop, "ended 3 times");
-        fleet.saw(Kind::Container, &uid, 1, looping).await;
+        yard.saw(Kind::Container, &uid, 1, looping).await;
         let path = "/api/admin/reconcile/retry";
-        let body = fleet.post(path, "object=container/alice").await.is(200);
+        let body = yard.post(path, "object=container/alice").await.is(200);
         assert_eq!(body["generation"], 2);
-        let row = fleet.container(&uid).await;
+        let row = yard.container(&uid).await;
         assert_ne!(row.restart_token, before);
         assert!(asked.take().is_empty(), "the bell is rung");
     }

@@ -3,28 +3,28 @@
 use serde_json::json;
 
 use super::*;
-use crate::routes::house::{Answer, House, PASSWORD, from_socket, house};
+use crate::routes::yard::{Answer, PASSWORD, Yard, from_socket, yard};
 
 const CREATE: &str = "/api/admin/superadmins/create";
 const DELETE: &str = "/api/admin/superadmins/delete";
 const RESET: &str = "/api/admin/superadmins/reset";
 
-async fn post(house: &House, cookie: &str, path: &str, username: &str) -> Answer {
-    let ask = house.post(path, &[("username", username)]);
+async fn post(yard: &Yard, cookie: &str, path: &str, username: &str) -> Answer {
+    let ask = yard.post(path, &[("username", username)]);
     ask.with("root", cookie).send().await
 }
 
 #[tokio::test]
 async fn a_created_superadmin_signs_in_with_the_password_told_once() {
-    let house = house().await;
-    let root = house.sign_in("root").await;
-    let created = post(&house, &root, CREATE, "Carol").await;
+    let yard = yard().await;
+    let root = yard.sign_in("root").await;
+    let created = post(&yard, &root, CREATE, "Carol").await;
     assert_eq!(created.body["username"], "Carol");
     let password = created.body["password"].as_str().unwrap().to_owned();
     assert_eq!(password.len(), 16);
-    let answer = house.login("carol", &password).send().await;
+    let answer = yard.login("carol", &password).send().await;
     assert_eq!(answer.body["role"], "superadmin");
-    let list = house
+    let list = yard
         .get("/api/admin/superadmins")
         .with("root", &root)
         .send()
@@ -36,7 +36,7 @@ async fn a_created_superadmin_signs_in_with_the_password_told_once() {
     );
     assert_eq!(list.body["total"], 2);
     assert!(!list.text.contains(&password) && !list.text.contains("argon2"));
-    let found = house
+    let found = yard
         .get("/api/admin/superadmins?search=CAR")
         .with("root", &root)
         .send()
@@ -46,81 +46,79 @@ async fn a_created_superadmin_signs_in_with_the_password_told_once() {
 
 #[tokio::test]
 async fn l10_names_are_unique_across_superadmins_and_users_without_case() {
-    let house = house().await;
-    let root = house.sign_in("root").await;
+    let yard = yard().await;
+    let root = yard.sign_in("root").await;
     for name in ["root", "ROOT", "alice", "Alice"] {
-        let answer = post(&house, &root, CREATE, name).await;
+        let answer = post(&yard, &root, CREATE, name).await;
         assert_eq!(answer.verdict(), (409, "already_exists"), "{name}");
         assert!(answer.body.get("password").is_none());
     }
     for name in ["", "a:b", ".a", &"a".repeat(65)] {
-        let answer = post(&house, &root, CREATE, name).await;
+        let answer = post(&yard, &root, CREATE, name).await;
         assert_eq!(answer.verdict(), (400, "invalid_parameter"), "{name}");
     }
-    let uid = house.find("bob").await.unwrap().uid;
-    let mut tx = house.tx().await;
+    let uid = yard.find("bob").await.unwrap().uid;
+    let mut tx = yard.tx().await;
     user::delete(&mut tx, &uid, crate::testing::NOW)
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let answer = post(&house, &root, CREATE, "bob").await;
+    let answer = post(&yard, &root, CREATE, "bob").await;
     assert_eq!(answer.verdict(), (409, "name_being_removed"));
 }
 
 #[tokio::test]
 async fn l7_a_deleted_superadmin_is_signed_out_at_once() {
-    let house = house().await;
-    house.create_superadmin("carol").await;
-    let (root, carol) = (house.sign_in("root").await, house.sign_in("carol").await);
-    let answer = post(&house, &root, DELETE, "carol").await;
+    let yard = yard().await;
+    yard.create_superadmin("carol").await;
+    let (root, carol) = (yard.sign_in("root").await, yard.sign_in("carol").await);
+    let answer = post(&yard, &root, DELETE, "carol").await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    assert!(!house.lives(&carol).await && house.lives(&root).await);
-    assert!(house.find("carol").await.is_none());
-    house.create_superadmin("carol").await;
+    assert!(!yard.lives(&carol).await && yard.lives(&root).await);
+    assert!(yard.find("carol").await.is_none());
+    yard.create_superadmin("carol").await;
     assert!(
-        !house.lives(&carol).await,
+        !yard.lives(&carol).await,
         "cookies of the former bearer stay dead"
     );
     assert_eq!(
-        post(&house, &root, DELETE, "nobody").await.verdict(),
+        post(&yard, &root, DELETE, "nobody").await.verdict(),
         (404, "not_found")
     );
     assert_eq!(
-        post(&house, &root, DELETE, "alice").await.verdict(),
+        post(&yard, &root, DELETE, "alice").await.verdict(),
         (404, "not_found")
     );
-    assert!(house.find("alice").await.is_some());
+    assert!(yard.find("alice").await.is_some());
 }
 
 #[tokio::test]
 async fn the_last_superadmin_stays_and_nobody_deletes_themselves() {
-    let house = house().await;
-    let root = house.sign_in("root").await;
+    let yard = yard().await;
+    let root = yard.sign_in("root").await;
     assert_eq!(
-        post(&house, &root, DELETE, "root").await.verdict(),
+        post(&yard, &root, DELETE, "root").await.verdict(),
         (409, "last_superadmin")
     );
-    house.create_superadmin("carol").await;
+    yard.create_superadmin("carol").await;
     for own in ["root", "ROOT"] {
-        let answer = post(&house, &root, DELETE, own).await;
+        let answer = post(&yard, &root, DELETE, own).await;
         assert_eq!(answer.verdict(), (400, "invalid_parameter"), "{own}");
     }
-    assert!(house.find("root").await.is_some() && house.lives(&root).await);
+    assert!(yard.find("root").await.is_some() && yard.lives(&root).await);
 }
 
 #[tokio::test]
 async fn l9_two_superadmins_deleting_each_other_leave_one() {
     for _ in 0..5 {
-        let house = house().await;
-        house.create_superadmin("carol").await;
-        let (root, carol) = (house.sign_in("root").await, house.sign_in("carol").await);
+        let yard = yard().await;
+        yard.create_superadmin("carol").await;
+        let (root, carol) = (yard.sign_in("root").await, yard.sign_in("carol").await);
         let (a, b) = tokio::join!(
-            house
-                .post(DELETE, &[("username", "carol")])
+            yard.post(DELETE, &[("username", "carol")])
                 .with("root", &root)
                 .send(),
-            house
-                .post(DELETE, &[("username", "root")])
+            yard.post(DELETE, &[("username", "root")])
                 .with("carol", &carol)
                 .send(),
         );
@@ -128,51 +126,51 @@ async fn l9_two_superadmins_deleting_each_other_leave_one() {
         verdicts.sort_unstable();
         // The second is refused for being last, or has no session any more.
         assert!(matches!(verdicts, [200, 401 | 409]), "{verdicts:?}");
-        let left = user::superadmin_count(&mut house.world.deps.db.read().await.unwrap()).await;
+        let left = user::superadmin_count(&mut yard.world.deps.db.read().await.unwrap()).await;
         assert_eq!(left.unwrap(), 1);
     }
 }
 
 #[tokio::test]
 async fn l7_a_reset_ends_all_sessions_but_the_one_that_asks() {
-    let house = house().await;
-    house.create_superadmin("carol").await;
-    let (root, carol) = (house.sign_in("root").await, house.sign_in("carol").await);
-    let other = house.sign_in("root").await;
-    let answer = post(&house, &root, RESET, "Carol").await;
+    let yard = yard().await;
+    yard.create_superadmin("carol").await;
+    let (root, carol) = (yard.sign_in("root").await, yard.sign_in("carol").await);
+    let other = yard.sign_in("root").await;
+    let answer = post(&yard, &root, RESET, "Carol").await;
     let password = answer.body["password"].as_str().unwrap().to_owned();
-    assert!(!house.lives(&carol).await);
-    assert_eq!(house.login("carol", PASSWORD).send().await.status, 401);
-    assert_eq!(house.login("carol", &password).send().await.status, 200);
-    assert_eq!(post(&house, &root, RESET, "root").await.status, 200);
-    assert!(house.lives(&root).await && !house.lives(&other).await);
+    assert!(!yard.lives(&carol).await);
+    assert_eq!(yard.login("carol", PASSWORD).send().await.status, 401);
+    assert_eq!(yard.login("carol", &password).send().await.status, 200);
+    assert_eq!(post(&yard, &root, RESET, "root").await.status, 200);
+    assert!(yard.lives(&root).await && !yard.lives(&other).await);
     assert_eq!(
-        post(&house, &root, RESET, "alice").await.verdict(),
+        post(&yard, &root, RESET, "alice").await.verdict(),
         (404, "not_found")
     );
-    house.sign_in("alice").await;
+    yard.sign_in("alice").await;
 }
 
 #[tokio::test]
 async fn a_given_password_is_checked_and_not_repeated() {
-    let house = house().await;
-    let cookie = house.sign_in("root").await;
+    let yard = yard().await;
+    let cookie = yard.sign_in("root").await;
     let reset = async |password: &str| {
         let form = [("username", "root"), ("password", password)];
-        house.post(RESET, &form).context(from_socket()).send().await
+        yard.post(RESET, &form).context(from_socket()).send().await
     };
     let short = reset("short").await;
     assert_eq!(short.verdict(), (400, "invalid_parameter"));
-    assert!(house.lives(&cookie).await);
+    assert!(yard.lives(&cookie).await);
     let answer = reset("battery staple").await;
     assert_eq!(answer.status, 200);
     assert!(answer.body.get("password").is_none() && !answer.text.contains("staple"));
     assert!(
-        !house.lives(&cookie).await,
+        !yard.lives(&cookie).await,
         "through the socket no session asks"
     );
     assert_eq!(
-        house.login("root", "battery staple").send().await.status,
+        yard.login("root", "battery staple").send().await.status,
         200
     );
 }

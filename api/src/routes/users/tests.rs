@@ -6,8 +6,7 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use super::*;
-use crate::routes::house::house;
-use crate::routes::test_support::{Fleet, fleet};
+use crate::routes::test_support::{Yard, yard};
 use crate::testing::NOW;
 
 const CREATE: &str = "/api/admin/users/create";
@@ -22,17 +21,17 @@ fn names(body: &Value) -> Vec<&str> {
         .collect()
 }
 
-async fn password_fits(fleet: &Fleet, name: &str, password: &Value) -> bool {
-    let hash = fleet.account(name).await.unwrap().password_hash.unwrap();
-    let slot = fleet.world.deps.passwords.slot().await.unwrap();
+async fn password_fits(yard: &Yard, name: &str, password: &Value) -> bool {
+    let hash = yard.account(name).await.unwrap().password_hash.unwrap();
+    let slot = yard.world.deps.passwords.slot().await.unwrap();
     let password = password.as_str().unwrap().to_owned().into();
     slot.verify(password, Some(hash.expose_secret().to_owned()))
         .await
         .unwrap()
 }
 
-async fn session(fleet: &Fleet, uid: &Uid) -> i64 {
-    let mut tx = fleet.world.db.begin().await.unwrap();
+async fn session(yard: &Yard, uid: &Uid) -> i64 {
+    let mut tx = yard.world.db.begin().await.unwrap();
     let issued_at = session::issue(&mut tx, uid, NOW, "::1", "web")
         .await
         .unwrap();
@@ -40,26 +39,26 @@ async fn session(fleet: &Fleet, uid: &Uid) -> i64 {
     issued_at
 }
 
-async fn is_live(fleet: &Fleet, name: &str, issued_at: i64) -> bool {
-    let mut connection = fleet.world.deps.db.read().await.unwrap();
+async fn is_live(yard: &Yard, name: &str, issued_at: i64) -> bool {
+    let mut connection = yard.world.deps.db.read().await.unwrap();
     let live = session::find_live(&mut connection, &name.parse().unwrap(), issued_at).await;
     live.unwrap().is_some()
 }
 
 #[tokio::test]
 async fn a_new_user_gets_a_container_and_a_password_told_once() {
-    let fleet = fleet().await;
-    let body = fleet.post(CREATE, "username=bob&wait=0").await.is(202);
+    let yard = yard().await;
+    let body = yard.post(CREATE, "username=bob&wait=0").await.is(202);
     assert_eq!(body["state"], "pending");
     assert_eq!(body["object"], "container/bob");
     assert_eq!(body["generation"], 1);
     assert_eq!(body["password"].as_str().unwrap().len(), 16);
-    assert!(password_fits(&fleet, "bob", &body["password"]).await);
-    let bob = fleet.account("bob").await.unwrap();
-    let row = fleet.container(&bob.uid).await;
+    assert!(password_fits(&yard, "bob", &body["password"]).await);
+    let bob = yard.account("bob").await.unwrap();
+    let row = yard.container(&bob.uid).await;
     assert_eq!(row.desired, Desired::Running);
     assert_eq!(row.image_ref, "docker.io/sipeed/picoclaw:latest");
-    let listed = fleet.get(LIST).await.is(200);
+    let listed = yard.get(LIST).await.is(200);
     assert!(
         !listed
             .to_string()
@@ -69,12 +68,12 @@ async fn a_new_user_gets_a_container_and_a_password_told_once() {
 
 #[tokio::test]
 async fn the_image_tag_and_the_password_can_be_chosen() {
-    let fleet = fleet().await;
+    let yard = yard().await;
     let fields = "username=bob&password=correct+horse&image_tag=v1.2&wait=0";
-    let body = fleet.post(CREATE, fields).await.is(202);
+    let body = yard.post(CREATE, fields).await.is(202);
     assert_eq!(body["password"], "correct horse");
-    let bob = fleet.account("bob").await.unwrap();
-    let row = fleet.container(&bob.uid).await;
+    let bob = yard.account("bob").await.unwrap();
+    let row = yard.container(&bob.uid).await;
     assert_eq!(row.image_ref, "docker.io/sipeed/picoclaw:v1.2");
     for (field, fields) in [
         ("password", "username=eve&password=short"),
@@ -82,59 +81,57 @@ async fn the_image_tag_and_the_password_can_be_chosen() {
         ("username", "username=e:v"),
         ("username", "password=correct+horse"),
     ] {
-        let body = fleet
+        let body = yard
             .post(CREATE, fields)
             .await
             .fails(400, "invalid_parameter");
         assert_eq!(body["field"], field);
     }
-    assert!(fleet.account("eve").await.is_none());
+    assert!(yard.account("eve").await.is_none());
 }
 
 #[tokio::test]
 async fn the_password_is_told_even_when_the_container_fails() {
-    let fleet = fleet().await;
+    let yard = yard().await;
     let fail = async {
-        while fleet.account("bob").await.is_none() {
+        while yard.account("bob").await.is_none() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        let uid = fleet.account("bob").await.unwrap().uid;
+        let uid = yard.account("bob").await.unwrap().uid;
         let missing = Condition::not_ready(Reason::ImageMissing, "no such image");
-        fleet.saw(Kind::Container, &uid, 1, missing).await;
+        yard.saw(Kind::Container, &uid, 1, missing).await;
     };
-    let (answer, ()) = tokio::join!(fleet.post(CREATE, "username=bob&wait=20"), fail);
+    let (answer, ()) = tokio::join!(yard.post(CREATE, "username=bob&wait=20"), fail);
     let body = answer.fails(422, "image_missing");
     assert_eq!(
         (&body["state"], &body["error"]),
         (&json!("failed"), &json!("no such image"))
     );
-    assert!(password_fits(&fleet, "bob", &body["password"]).await);
+    assert!(password_fits(&yard, "bob", &body["password"]).await);
 }
 
 #[tokio::test]
 async fn l10_a_name_is_taken_in_every_case_and_until_its_bearer_is_purged() {
-    let fleet = fleet().await;
-    let alice = fleet.user("alice").await;
-    fleet
-        .post(CREATE, "username=ALICE")
+    let yard = yard().await;
+    let alice = yard.user("alice").await;
+    yard.post(CREATE, "username=ALICE")
         .await
         .fails(409, "already_exists");
-    fleet.post(DELETE, "username=alice&wait=0").await.is(202);
-    fleet
-        .post(CREATE, "username=alice")
+    yard.post(DELETE, "username=alice&wait=0").await.is(202);
+    yard.post(CREATE, "username=alice")
         .await
         .fails(409, "name_being_removed");
-    fleet.purge(&alice).await;
-    fleet.post(CREATE, "username=alice&wait=0").await.is(202);
-    assert_ne!(fleet.account("alice").await.unwrap().uid, alice);
+    yard.purge(&alice).await;
+    yard.post(CREATE, "username=alice&wait=0").await.is(202);
+    assert_ne!(yard.account("alice").await.unwrap().uid, alice);
 }
 
 #[tokio::test]
 async fn without_autostart_a_new_container_stands() {
-    let fleet = fleet().await;
+    let yard = yard().await;
     let changes = schema::config::Changes([("container.autostart", Some(json!(false)))].into());
-    let deps = &fleet.world.deps;
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let deps = &yard.world.deps;
+    let mut tx = yard.world.db.begin().await.unwrap();
     config_query::save(
         &mut tx,
         &deps.master_key,
@@ -145,18 +142,18 @@ async fn without_autostart_a_new_container_stands() {
     .await
     .unwrap();
     tx.commit().await.unwrap();
-    fleet.post(CREATE, "username=bob&wait=0").await.is(202);
-    let bob = fleet.account("bob").await.unwrap();
-    assert_eq!(fleet.container(&bob.uid).await.desired, Desired::Stopped);
+    yard.post(CREATE, "username=bob&wait=0").await.is(202);
+    let bob = yard.account("bob").await.unwrap();
+    assert_eq!(yard.container(&bob.uid).await.desired, Desired::Stopped);
 }
 
 #[tokio::test]
 async fn a_user_is_listed_with_its_container() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
     let running = Condition::ready(Reason::Running, "running and ready");
-    fleet.saw(Kind::Container, &uid, 1, running).await;
-    let body = fleet.get(LIST).await.is(200);
+    yard.saw(Kind::Container, &uid, 1, running).await;
+    let body = yard.get(LIST).await.is(200);
     assert_eq!(
         (&body["auth_mode"], &body["unified_auth"]),
         (&json!("local"), &json!(false))
@@ -180,16 +177,16 @@ async fn a_user_is_listed_with_its_container() {
 
 #[tokio::test]
 async fn l60_users_come_in_pages_and_the_last_page_stands_for_those_behind_it() {
-    let fleet = fleet().await;
-    assert_eq!(names(&fleet.get(LIST).await.is(200)), [""; 0]);
+    let yard = yard().await;
+    assert_eq!(names(&yard.get(LIST).await.is(200)), [""; 0]);
     for n in 0..5 {
-        fleet.user(&format!("user{n}")).await;
+        yard.user(&format!("user{n}")).await;
     }
     let page = |query: &'static str| {
-        let fleet = &fleet;
-        async move { fleet.get(&format!("{LIST}?{query}")).await.is(200) }
+        let yard = &yard;
+        async move { yard.get(&format!("{LIST}?{query}")).await.is(200) }
     };
-    assert_eq!(names(&fleet.get(LIST).await.is(200)).len(), 5);
+    assert_eq!(names(&yard.get(LIST).await.is(200)).len(), 5);
     assert_eq!(names(&page("page=2&page_size=2").await), ["user2", "user3"]);
     let last = page("page=9&page_size=2").await;
     assert_eq!(names(&last), ["user4"]);
@@ -212,10 +209,10 @@ fn a_registry_port_is_no_tag() {
 
 #[tokio::test]
 async fn a_batch_is_one_task_with_a_result_for_each_name() {
-    let fleet = fleet().await;
-    fleet.user("alice").await;
+    let yard = yard().await;
+    yard.user("alice").await;
     let body = "usernames=bob%0Aalice,b%2Fd,%20carol";
-    let body = fleet
+    let body = yard
         .post("/api/admin/users/batch-create", body)
         .await
         .is(202);
@@ -235,13 +232,13 @@ async fn a_batch_is_one_task_with_a_result_for_each_name() {
             ("carol", &none)
         ]
     );
-    assert!(password_fits(&fleet, "carol", &results[3]["password"]).await);
+    assert!(password_fits(&yard, "carol", &results[3]["password"]).await);
     assert_eq!(
         (&body["state"], &body["progress"]["pending"]),
         (&json!("pending"), &json!(2))
     );
     let task = body["task_id"].as_str().unwrap();
-    let status = fleet
+    let status = yard
         .get(&format!("/api/admin/task/status?task_id={task}"))
         .await
         .is(200);
@@ -253,18 +250,18 @@ async fn a_batch_is_one_task_with_a_result_for_each_name() {
 
 #[tokio::test]
 async fn a_batch_can_be_waited_for() {
-    let fleet = fleet().await;
+    let yard = yard().await;
     let ready = async {
         for name in ["bob", "carol"] {
-            while fleet.account(name).await.is_none() {
+            while yard.account(name).await.is_none() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            let uid = fleet.account(name).await.unwrap().uid;
+            let uid = yard.account(name).await.unwrap().uid;
             let running = Condition::ready(Reason::Running, "");
-            fleet.saw(Kind::Container, &uid, 1, running).await;
+            yard.saw(Kind::Container, &uid, 1, running).await;
         }
     };
-    let create = fleet.post(
+    let create = yard.post(
         "/api/admin/users/batch-create",
         "usernames=bob,carol&wait=20",
     );
@@ -274,31 +271,31 @@ async fn a_batch_can_be_waited_for() {
 
 #[tokio::test]
 async fn a_batch_of_nobody_or_of_too_many_is_refused() {
-    let fleet = fleet().await;
+    let yard = yard().await;
     let many = (0..501)
         .map(|n| format!("u{n}"))
         .collect::<Vec<_>>()
         .join(",");
     for names in ["", " ,,%0A", &many] {
         let body = format!("usernames={names}");
-        let answer = fleet.post("/api/admin/users/batch-create", &body).await;
+        let answer = yard.post("/api/admin/users/batch-create", &body).await;
         answer.fails(400, "invalid_parameter");
     }
-    let refused = fleet
+    let refused = yard
         .post("/api/admin/users/batch-create", "usernames=a:b")
         .await
         .is(200);
     assert_eq!(refused["task_id"], Value::Null);
-    fleet.get("/api/admin/task/status?task_id=").await.is(200);
+    yard.get("/api/admin/task/status?task_id=").await.is(200);
 }
 
 #[tokio::test]
 async fn l6_deleting_waits_until_nothing_is_left() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
-    let issued_at = session(&fleet, &uid).await;
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    let issued_at = session(&yard, &uid).await;
     let purge = async {
-        while fleet
+        while yard
             .object(Kind::User, &uid)
             .await
             .unwrap()
@@ -307,90 +304,87 @@ async fn l6_deleting_waits_until_nothing_is_left() {
         {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        fleet.purge(&uid).await;
+        yard.purge(&uid).await;
     };
-    let (answer, ()) = tokio::join!(fleet.post(DELETE, "username=alice&wait=20"), purge);
+    let (answer, ()) = tokio::join!(yard.post(DELETE, "username=alice&wait=20"), purge);
     let body = answer.is(200);
     assert_eq!(
         (&body["state"], &body["object"]),
         (&json!("converged"), &json!("user/alice"))
     );
     assert!(body["message"].as_str().unwrap().contains("free"));
-    assert!(!is_live(&fleet, "alice", issued_at).await);
-    fleet
-        .post(DELETE, "username=alice")
+    assert!(!is_live(&yard, "alice", issued_at).await);
+    yard.post(DELETE, "username=alice")
         .await
         .fails(404, "not_found");
 }
 
 #[tokio::test]
 async fn l12_deleting_again_waits_for_the_same_removal() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
-    let first = fleet.post(DELETE, "username=alice&wait=0").await.is(202);
-    let again = fleet.post(DELETE, "username=alice&wait=0").await.is(202);
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    let first = yard.post(DELETE, "username=alice&wait=0").await.is(202);
+    let again = yard.post(DELETE, "username=alice&wait=0").await.is(202);
     assert_eq!(first["generation"], again["generation"]);
-    assert!(fleet.container(&uid).await.deleted_at.is_some());
+    assert!(yard.container(&uid).await.deleted_at.is_some());
     for path in [
         "/api/admin/container/start",
         "/api/admin/container/stop",
         "/api/admin/users/enable",
         "/api/admin/users/reset-password",
     ] {
-        fleet
-            .post(path, "username=alice")
+        yard.post(path, "username=alice")
             .await
             .fails(409, "name_being_removed");
     }
     assert_eq!(
-        fleet.get(LIST).await.is(200)["users"][0]["status"],
+        yard.get(LIST).await.is(200)["users"][0]["status"],
         "deleting"
     );
 }
 
 #[tokio::test]
 async fn a_stale_generation_changes_nothing() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
     for path in [
         DELETE,
         "/api/admin/users/disable",
         "/api/admin/container/stop",
     ] {
-        let stale = fleet.post(path, "username=alice&if_generation=7").await;
+        let stale = yard.post(path, "username=alice&if_generation=7").await;
         assert_eq!(stale.fails(412, "stale_generation")["generation"], 1);
     }
-    let row = fleet.container(&uid).await;
+    let row = yard.container(&uid).await;
     assert_eq!(
         (row.generation, row.deleted_at, row.disabled),
         (Generation(1), None, false)
     );
-    fleet
-        .post(DELETE, "username=alice&if_generation=1&wait=0")
+    yard.post(DELETE, "username=alice&if_generation=1&wait=0")
         .await
         .is(202);
 }
 
 #[tokio::test]
 async fn l7_a_reset_password_ends_all_sessions() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
-    let issued_at = session(&fleet, &uid).await;
-    assert!(is_live(&fleet, "alice", issued_at).await);
-    let body = fleet
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    let issued_at = session(&yard, &uid).await;
+    assert!(is_live(&yard, "alice", issued_at).await);
+    let body = yard
         .post("/api/admin/users/reset-password", "username=alice")
         .await
         .is(200);
-    assert!(password_fits(&fleet, "alice", &body["password"]).await);
-    assert!(!is_live(&fleet, "alice", issued_at).await);
+    assert!(password_fits(&yard, "alice", &body["password"]).await);
+    assert!(!is_live(&yard, "alice", issued_at).await);
 }
 
 #[tokio::test]
 async fn l7_a_disabled_user_has_no_session_and_no_container() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
-    let issued_at = session(&fleet, &uid).await;
-    let body = fleet
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    let issued_at = session(&yard, &uid).await;
+    let body = yard
         .post("/api/admin/users/disable", "username=alice&wait=0")
         .await
         .is(202);
@@ -398,51 +392,48 @@ async fn l7_a_disabled_user_has_no_session_and_no_container() {
         (&body["object"], &body["generation"]),
         (&json!("container/alice"), &json!(2))
     );
-    assert!(!is_live(&fleet, "alice", issued_at).await);
-    assert!(!fleet.container(&uid).await.desired_running());
+    assert!(!is_live(&yard, "alice", issued_at).await);
+    assert!(!yard.container(&uid).await.desired_running());
     assert_eq!(
-        fleet.get(LIST).await.is(200)["users"][0]["status"],
+        yard.get(LIST).await.is(200)["users"][0]["status"],
         "stopping"
     );
     for path in ["start", "restart", "debug"] {
         let path = format!("/api/admin/container/{path}");
-        fleet
-            .post(&path, "username=alice")
+        yard.post(&path, "username=alice")
             .await
             .fails(409, "account_disabled");
     }
-    fleet
-        .post("/api/admin/users/enable", "username=alice&wait=0")
+    yard.post("/api/admin/users/enable", "username=alice&wait=0")
         .await
         .is(202);
-    assert!(fleet.container(&uid).await.desired_running());
+    assert!(yard.container(&uid).await.desired_running());
 }
 
 #[tokio::test]
 async fn l7_revoked_sessions_end() {
-    let fleet = fleet().await;
-    let uid = fleet.user("alice").await;
-    let issued_at = session(&fleet, &uid).await;
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    let issued_at = session(&yard, &uid).await;
     let path = "/api/admin/users/sessions/revoke";
-    let body = fleet.post(path, "username=alice").await.is(200);
+    let body = yard.post(path, "username=alice").await.is(200);
     assert_eq!(body["ended"], 1);
-    assert!(!is_live(&fleet, "alice", issued_at).await);
-    fleet
-        .post(path, "username=nobody")
+    assert!(!is_live(&yard, "alice", issued_at).await);
+    yard.post(path, "username=nobody")
         .await
         .fails(404, "not_found");
 }
 
 #[tokio::test]
 async fn live_sessions_of_an_account_are_listed_newest_first() {
-    let house = house().await;
-    let root = house.sign_in("root").await;
+    let yard = crate::routes::yard::yard().await;
+    let root = yard.sign_in("root").await;
     for _ in 0..2 {
-        house.sign_in("alice").await;
+        yard.sign_in("alice").await;
     }
     let get = async |query: &str| {
         let path = format!("/api/admin/users/sessions?{query}");
-        house.get(&path).with("root", &root).send().await
+        yard.get(&path).with("root", &root).send().await
     };
     let list = get("username=Alice").await.body;
     let newest = json!({
@@ -453,8 +444,7 @@ async fn live_sessions_of_an_account_are_listed_newest_first() {
     assert_eq!(get("username=alice&search=desktop").await.body["total"], 0);
     let own = get("username=root").await.body;
     assert_eq!(own["sessions"][0]["current"], true);
-    house
-        .post("/api/admin/users/sessions/revoke", &[("username", "alice")])
+    yard.post("/api/admin/users/sessions/revoke", &[("username", "alice")])
         .with("root", &root)
         .send()
         .await;
@@ -464,8 +454,8 @@ async fn live_sessions_of_an_account_are_listed_newest_first() {
 
 #[tokio::test]
 async fn a_superadmin_is_not_an_ordinary_user() {
-    let fleet = fleet().await;
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let yard = yard().await;
+    let mut tx = yard.world.db.begin().await.unwrap();
     let hash = "x".to_owned().into();
     user::create_superadmin(&mut tx, &"root".parse().unwrap(), &hash, NOW)
         .await
@@ -476,25 +466,23 @@ async fn a_superadmin_is_not_an_ordinary_user() {
         "/api/admin/users/disable",
         "/api/admin/users/reset-password",
     ] {
-        fleet
-            .post(path, "username=root")
+        yard.post(path, "username=root")
             .await
             .fails(404, "not_found");
     }
-    fleet
-        .post(CREATE, "username=Root")
+    yard.post(CREATE, "username=Root")
         .await
         .fails(409, "already_exists");
 }
 
 #[tokio::test]
 async fn an_empty_password_is_none_so_a_random_one_is_made() {
-    let fleet = fleet().await;
-    fleet.user("alice").await;
+    let yard = yard().await;
+    yard.user("alice").await;
     let path = "/api/admin/users/reset-password";
-    let body = fleet.post(path, "username=alice&password=").await.is(200);
+    let body = yard.post(path, "username=alice&password=").await.is(200);
     assert!(body["password"].as_str().unwrap().len() >= 8);
     let given = "username=alice&password=correct+horse";
-    let body = fleet.post(path, given).await.is(200);
+    let body = yard.post(path, given).await.is(200);
     assert_eq!(body.get("password"), None);
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use super::*;
 use crate::dispatch::Api;
-use crate::routes::test_support::{Fleet, fleet};
+use crate::routes::test_support::{Yard, yard};
 use crate::testing::Accounts;
 use crate::watch::{Bounds, WatchHub};
 
@@ -80,61 +80,61 @@ fn parsed(piece: &Bytes) -> Seen {
     seen
 }
 
-/// A fleet whose hub keeps to these bounds.
-async fn with(bounds: Bounds) -> Fleet {
-    let mut fleet = fleet().await;
+/// A yard whose hub keeps to these bounds.
+async fn with(bounds: Bounds) -> Yard {
+    let mut yard = yard().await;
     let hub = WatchHub::new(bounds);
-    let deps = fleet.deps();
+    let deps = yard.deps();
     deps.watch = hub.clone();
     deps.tasks
         .spawn(hub.run(deps.db.clone(), deps.shutdown.clone()));
-    fleet
+    yard
 }
 
-async fn ask(fleet: &Fleet, query: &str, last_event_id: &str) -> crate::reply::Response {
-    let api = Api::new(crate::routes::all(), fleet.world.deps.clone()).unwrap();
+async fn ask(yard: &Yard, query: &str, last_event_id: &str) -> crate::reply::Response {
+    let api = Api::new(crate::routes::all(), yard.world.deps.clone()).unwrap();
     let mut request = warp::test::request()
         .path(&format!("/api/admin/watch?{query}"))
-        .header("cookie", fleet.world.cookie("root"));
+        .header("cookie", yard.world.cookie("root"));
     if !last_event_id.is_empty() {
         request = request.header("last-event-id", last_event_id);
     }
     request.filter(&api.filter()).await.unwrap()
 }
 
-async fn open(fleet: &Fleet, query: &str, last_event_id: &str) -> Client {
-    let response = ask(fleet, query, last_event_id).await;
+async fn open(yard: &Yard, query: &str, last_event_id: &str) -> Client {
+    let response = ask(yard, query, last_event_id).await;
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let body = response.into_body().boxed_unsync();
     Client { body }
 }
 
-async fn refused(fleet: &Fleet, query: &str, last_event_id: &str) -> (u16, Value) {
-    let response = ask(fleet, query, last_event_id).await;
+async fn refused(yard: &Yard, query: &str, last_event_id: &str) -> (u16, Value) {
+    let response = ask(yard, query, last_event_id).await;
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     (status, serde_json::from_slice(&body).unwrap())
 }
 
-async fn running(fleet: &Fleet, uid: &Uid, generation: i64) {
+async fn running(yard: &Yard, uid: &Uid, generation: i64) {
     let up = Condition::ready(Reason::Running, "");
-    fleet.saw(Kind::Container, uid, generation, up).await;
+    yard.saw(Kind::Container, uid, generation, up).await;
 }
 
-async fn stop(fleet: &Fleet, name: &str) {
+async fn stop(yard: &Yard, name: &str) {
     let form = format!("username={name}&wait=0");
-    fleet.post("/api/admin/container/stop", &form).await.is(202);
+    yard.post("/api/admin/container/stop", &form).await.is(202);
 }
 
 #[tokio::test]
 async fn a_watcher_is_told_what_changes_from_now_on() {
-    let fleet = fleet().await;
-    let alice = fleet.user("alice").await;
-    let mut client = open(&fleet, "", "").await;
+    let yard = yard().await;
+    let alice = yard.user("alice").await;
+    let mut client = open(&yard, "", "").await;
     let open = client.event("open").await;
     assert_eq!(open.data["watch_id"], open.id);
-    running(&fleet, &alice, 1).await;
+    running(&yard, &alice, 1).await;
     let seen = client.event("").await;
     let expected = json(
         r#"{"object":"container/alice","uid":"alice","generation":1,"observed_generation":1,
@@ -163,28 +163,27 @@ async fn l57_whoever_comes_back_is_told_the_last_state_of_all_that_it_missed() {
         page: 3,
         ..Bounds::default()
     };
-    let fleet = with(bounds).await;
-    let alice = fleet.user("alice").await;
-    let mut client = open(&fleet, "", "").await;
+    let yard = with(bounds).await;
+    let alice = yard.user("alice").await;
+    let mut client = open(&yard, "", "").await;
     client.event("open").await;
-    running(&fleet, &alice, 1).await;
+    running(&yard, &alice, 1).await;
     let id = client.until("user/alice", "running").await;
     drop(client);
     // More objects than a page holds, and more changes than objects.
     for n in 0..5 {
-        let uid = fleet.user(&format!("new{n}")).await;
-        running(&fleet, &uid, 1).await;
+        let uid = yard.user(&format!("new{n}")).await;
+        running(&yard, &uid, 1).await;
     }
-    stop(&fleet, "alice").await;
-    let gone = fleet.user("gone").await;
+    stop(&yard, "alice").await;
+    let gone = yard.user("gone").await;
     for path in ["users/delete"] {
-        fleet
-            .post(&format!("/api/admin/{path}"), "username=gone&wait=0")
+        yard.post(&format!("/api/admin/{path}"), "username=gone&wait=0")
             .await
             .is(202);
     }
-    fleet.purge(&gone).await;
-    let mut client = open(&fleet, "", &id).await;
+    yard.purge(&gone).await;
+    let mut client = open(&yard, "", &id).await;
     assert_eq!(
         client.event("open").await.id,
         id,
@@ -205,70 +204,69 @@ async fn l57_whoever_comes_back_is_told_the_last_state_of_all_that_it_missed() {
     let others = last.values().filter(|word| *word == "running").count();
     assert_eq!((last.len(), others), (20, 10));
     // And it goes on live.
-    running(&fleet, &alice, 2).await;
+    running(&yard, &alice, 2).await;
     client.until("container/alice", "stopped").await;
 }
 
 #[tokio::test]
 async fn what_happens_between_a_list_and_its_watch_is_told() {
-    let fleet = fleet().await;
-    let alice = fleet.user("alice").await;
+    let yard = yard().await;
+    let alice = yard.user("alice").await;
     for path in ["users", "reconcile/objects", "events"] {
-        let list = fleet.get(&format!("/api/admin/{path}")).await.is(200);
+        let list = yard.get(&format!("/api/admin/{path}")).await.is(200);
         let id = list["watch_id"].as_str().unwrap();
-        stop(&fleet, "alice").await;
+        stop(&yard, "alice").await;
         // Clients that cannot send the header give the position in the query.
         for (query, header) in [(String::new(), id), (format!("last_event_id={id}"), "")] {
-            let mut client = open(&fleet, &query, header).await;
+            let mut client = open(&yard, &query, header).await;
             client.event("open").await;
             client.until("container/alice", "stopping").await;
         }
     }
     let id = format!(
         "last_event_id={}",
-        open(&fleet, "", "").await.event("open").await.id
+        open(&yard, "", "").await.event("open").await.id
     );
-    stop(&fleet, "alice").await;
-    let newer = open(&fleet, "", "").await.event("open").await.id;
-    let mut client = open(&fleet, &id, &newer).await;
+    stop(&yard, "alice").await;
+    let newer = open(&yard, "", "").await.event("open").await.id;
+    let mut client = open(&yard, &id, &newer).await;
     assert_eq!(client.event("open").await.id, newer, "the header wins");
-    running(&fleet, &alice, 5).await;
+    running(&yard, &alice, 5).await;
     client.until("container/alice", "stopped").await;
 }
 
 #[tokio::test]
 async fn whoever_has_no_history_must_list_again() {
-    let fleet = fleet().await;
-    let begin = open(&fleet, "", "").await.event("open").await.id;
-    let gone = fleet.user("gone").await;
-    fleet
-        .post("/api/admin/users/delete", "username=gone&wait=0")
+    let yard = yard().await;
+    let begin = open(&yard, "", "").await.event("open").await.id;
+    let gone = yard.user("gone").await;
+    yard.post("/api/admin/users/delete", "username=gone&wait=0")
         .await
         .is(202);
-    fleet.purge(&gone).await;
-    let mut live = open(&fleet, "", "").await;
+    yard.purge(&gone).await;
+    let mut live = open(&yard, "", "").await;
     live.event("open").await;
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     let forgotten = change::prune(&mut tx, 0, crate::testing::NOW)
         .await
         .unwrap();
     assert_eq!(forgotten, 3);
     tx.commit().await.unwrap();
-    let alice = fleet.user("alice").await;
+    let alice = yard.user("alice").await;
     let (instance, _) = begin.rsplit_once('-').unwrap();
     for unknown in [
         begin.clone(),
         format!("{instance}-999"),
         "elsewhere-1".to_owned(),
     ] {
-        let mut client = open(&fleet, "kind=user", &unknown).await;
+        let mut client = open(&yard, "kind=user", &unknown).await;
         let seen = client.event("resync").await;
-        let present = fleet.get("/api/admin/users").await.is(200)["watch_id"].clone();
+        let present = yard.get("/api/admin/users").await.is(200)["watch_id"].clone();
         assert_eq!(
             (&present, &present),
             (&seen.data["watch_id"], &seen.id.into())
         );
-        running(&fleet, &alice, 1).await;
+        running(&yard, &alice, 1).await;
         client.until("user/alice", "running").await;
     }
     // Who was there all the time has missed nothing.
@@ -281,21 +279,21 @@ async fn a_watcher_of_some_objects_is_told_of_no_other() {
         keep_alive: Duration::from_millis(300),
         ..Bounds::default()
     };
-    let fleet = with(bounds).await;
-    let alice = fleet.user("alice").await;
-    let bob = fleet.user("bob").await;
-    let mut of_bob = open(&fleet, "object=container/BOB", "").await;
-    let mut users = open(&fleet, "kind=user&object=", "").await;
+    let yard = with(bounds).await;
+    let alice = yard.user("alice").await;
+    let bob = yard.user("bob").await;
+    let mut of_bob = open(&yard, "object=container/BOB", "").await;
+    let mut users = open(&yard, "kind=user&object=", "").await;
     let begin = of_bob.event("open").await.id;
     users.event("open").await;
-    running(&fleet, &alice, 1).await;
-    running(&fleet, &bob, 1).await;
+    running(&yard, &alice, 1).await;
+    running(&yard, &bob, 1).await;
     assert_eq!(of_bob.event("").await.data["object"], "container/bob");
     assert_eq!(users.event("").await.data["object"], "user/alice");
     assert_eq!(users.event("").await.data["object"], "user/bob");
     // A quiet stream keeps itself alive, and moves its reader's position.
-    stop(&fleet, "alice").await;
-    let newest = open(&fleet, "", "").await.event("open").await.id;
+    stop(&yard, "alice").await;
+    let newest = open(&yard, "", "").await.event("open").await.id;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let piece = of_bob.piece().await.unwrap();
@@ -310,7 +308,7 @@ async fn a_watcher_of_some_objects_is_told_of_no_other() {
         assert!(Instant::now() < deadline, "{} instead of {newest}", seen.id);
     }
     // Also what is read from the database is only theirs.
-    let mut of_bob = open(&fleet, "object=container/bob", &begin).await;
+    let mut of_bob = open(&yard, "object=container/bob", &begin).await;
     of_bob.event("open").await;
     assert_eq!(of_bob.event("").await.data["object"], "container/bob");
     assert!(of_bob.piece().await.unwrap().starts_with(b":\n"));
@@ -322,14 +320,14 @@ async fn a_watcher_of_a_quiet_object_hears_from_the_server_however_busy_the_othe
         keep_alive: Duration::from_millis(600),
         ..Bounds::default()
     };
-    let fleet = with(bounds).await;
-    fleet.user("alice").await;
-    fleet.user("bob").await;
-    let mut of_bob = open(&fleet, "object=container/bob", "").await;
+    let yard = with(bounds).await;
+    yard.user("alice").await;
+    yard.user("bob").await;
+    let mut of_bob = open(&yard, "object=container/bob", "").await;
     of_bob.event("open").await;
     let busy = async {
         loop {
-            stop(&fleet, "alice").await;
+            stop(&yard, "alice").await;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
@@ -341,7 +339,7 @@ async fn a_watcher_of_a_quiet_object_hears_from_the_server_however_busy_the_othe
 
 #[tokio::test]
 async fn bad_questions_are_told_what_is_wrong() {
-    let fleet = fleet().await;
+    let yard = yard().await;
     for (query, header, field) in [
         ("object=alice", "", "object"),
         ("object=pod/alice", "", "object"),
@@ -351,10 +349,10 @@ async fn bad_questions_are_told_what_is_wrong() {
         ("", "nonsense", "last_event_id"),
         ("", "a-\u{e9}", "last_event_id"),
     ] {
-        let (status, body) = refused(&fleet, query, header).await;
+        let (status, body) = refused(&yard, query, header).await;
         assert_eq!((status, &body["field"]), (400, &field.into()), "{body}");
     }
-    assert_eq!(fleet.world.deps.watch.numbers().watchers, 0);
+    assert_eq!(yard.world.deps.watch.numbers().watchers, 0);
 }
 
 #[tokio::test]
@@ -363,34 +361,34 @@ async fn l63_there_are_so_many_watchers_and_no_more() {
         watchers: 2,
         ..Bounds::default()
     };
-    let fleet = with(bounds).await;
-    let first = open(&fleet, "", "").await;
-    let _second = open(&fleet, "", "").await;
-    let response = ask(&fleet, "", "").await;
+    let yard = with(bounds).await;
+    let first = open(&yard, "", "").await;
+    let _second = open(&yard, "", "").await;
+    let response = ask(&yard, "", "").await;
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));
-    let (_, body) = refused(&fleet, "", "").await;
+    let (_, body) = refused(&yard, "", "").await;
     assert_eq!(body["code"], "too_many_watchers");
     drop(first);
-    open(&fleet, "", "").await.event("open").await;
+    open(&yard, "", "").await.event("open").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_watchers_cost_one_look_and_share_the_bytes() {
     const WATCHERS: usize = 1000;
-    let fleet = fleet().await;
-    let alice = fleet.user("alice").await;
+    let yard = yard().await;
+    let alice = yard.user("alice").await;
     let mut clients = Vec::with_capacity(WATCHERS);
     for _ in 0..WATCHERS {
-        let mut client = open(&fleet, "object=container/alice", "").await;
+        let mut client = open(&yard, "object=container/alice", "").await;
         client.event("open").await;
         clients.push(client);
     }
-    let hub = &fleet.world.deps.watch;
+    let hub = &yard.world.deps.watch;
     assert_eq!(hub.numbers().watchers, WATCHERS);
     let begun = Instant::now();
     let before = hub.numbers().looks;
-    running(&fleet, &alice, 1).await;
+    running(&yard, &alice, 1).await;
     let mut places = std::collections::BTreeSet::new();
     for client in &mut clients {
         let piece = client.piece().await.unwrap();
@@ -407,7 +405,7 @@ async fn a_thousand_watchers_cost_one_look_and_share_the_bytes() {
     // Nobody watches: nobody looks.
     tokio::time::sleep(Duration::from_millis(1200)).await;
     let idle = hub.numbers().looks;
-    stop(&fleet, "alice").await;
+    stop(&yard, "alice").await;
     tokio::time::sleep(Duration::from_millis(1200)).await;
     assert_eq!(hub.numbers().looks, idle);
 }
@@ -419,15 +417,15 @@ async fn a_watcher_that_falls_behind_is_dropped_and_others_go_on() {
         gap: Duration::from_millis(1),
         ..Bounds::default()
     };
-    let fleet = with(bounds).await;
-    let alice = fleet.user("alice").await;
-    let mut slow = open(&fleet, "", "").await;
+    let yard = with(bounds).await;
+    let alice = yard.user("alice").await;
+    let mut slow = open(&yard, "", "").await;
     let seen = slow.event("open").await.id;
-    let mut quick = open(&fleet, "", "").await;
+    let mut quick = open(&yard, "", "").await;
     quick.event("open").await;
     for round in 1..=8_i64 {
-        stop(&fleet, "alice").await;
-        running(&fleet, &alice, 1 + round).await;
+        stop(&yard, "alice").await;
+        running(&yard, &alice, 1 + round).await;
         loop {
             let event = quick.event("").await;
             let observed = (&event.data["object"], &event.data["observed_generation"]);
@@ -439,9 +437,9 @@ async fn a_watcher_that_falls_behind_is_dropped_and_others_go_on() {
     // Whoever does not read keeps nothing alive but its place, and loses that at its next read.
     while slow.next().await.is_some() {}
     drop(slow);
-    let numbers = fleet.world.deps.watch.numbers();
+    let numbers = yard.world.deps.watch.numbers();
     assert_eq!((numbers.dropped, numbers.watchers), (1, 1));
-    let mut back = open(&fleet, "", &seen).await;
+    let mut back = open(&yard, "", &seen).await;
     back.event("open").await;
     let last = back.event("").await;
     assert_eq!(
@@ -452,16 +450,15 @@ async fn a_watcher_that_falls_behind_is_dropped_and_others_go_on() {
 
 #[tokio::test]
 async fn l7_a_watch_ends_with_its_session_and_with_the_service() {
-    let mut fleet = fleet().await;
-    fleet.deps().authenticator = Arc::new(Accounts(
+    let mut yard = yard().await;
+    yard.deps().authenticator = Arc::new(Accounts(
         [("root".to_owned(), crate::auth::Role::Superadmin)].into(),
     ));
-    let mut first = open(&fleet, "", "").await;
+    let mut first = open(&yard, "", "").await;
     first.event("open").await;
-    let mut second = open(&fleet, "", "").await;
+    let mut second = open(&yard, "", "").await;
     second.event("open").await;
-    fleet
-        .world
+    yard.world
         .clock
         .advance(crate::auth::session::VALIDITY + Duration::from_secs(1));
     tokio::time::pause();
@@ -471,6 +468,6 @@ async fn l7_a_watch_ends_with_its_session_and_with_the_service() {
         }
     });
     end.await.expect("24 hours are over");
-    fleet.world.deps.shutdown.cancel();
+    yard.world.deps.shutdown.cancel();
     while second.body.frame().await.is_some() {}
 }

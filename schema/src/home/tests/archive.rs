@@ -4,17 +4,17 @@ use crate::fault::in_process;
 
 /// A world with a filled home of alice, and a file outside that planted links point to.
 struct Filled {
-    world: World,
+    world: Yard,
     outside: TempDir,
     before: BTreeMap<PathBuf, Entry>,
 }
 
 impl Filled {
     fn new() -> Self {
-        Self::with(World::new())
+        Self::with(Yard::new())
     }
 
-    fn with(world: World) -> Self {
+    fn with(world: Yard) -> Self {
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("secret"), b"secret").unwrap();
         world.homes.ensure(&name("alice"), &uid('a'), None).unwrap();
@@ -159,7 +159,7 @@ fn an_unmarked_directory_in_the_archive_is_not_ours() {
 
 #[test]
 fn an_account_without_a_directory_has_nothing_to_archive() {
-    let world = World::new();
+    let world = Yard::new();
     let before = snapshot(world.data.path());
     let outcome = world.homes.archive(&name("alice"), &uid('a'), deleted_at());
     assert_eq!(outcome.unwrap(), ArchiveOutcome::NothingToArchive);
@@ -168,7 +168,7 @@ fn an_account_without_a_directory_has_nothing_to_archive() {
 
 #[test]
 fn a_place_that_was_only_reserved_is_released() {
-    let world = World::new();
+    let world = Yard::new();
     let crashed = in_process::crash_at(1, || {
         world.homes.ensure(&name("alice"), &uid('a'), None).unwrap()
     });
@@ -270,9 +270,9 @@ fn l02_ended_at_any_step_and_called_again_it_ends_the_same(
 }
 
 /// A world whose archive really is another file system.
-fn two_file_systems() -> (TempDir, World) {
+fn two_file_systems() -> (TempDir, Yard) {
     let other = tempfile::tempdir_in("/dev/shm").unwrap();
-    let mut world = World::new();
+    let mut world = Yard::new();
     let device = |path: &Path| fs::metadata(path).unwrap().dev();
     assert_ne!(
         device(world.data.path()),
@@ -351,7 +351,7 @@ fn holes_and_depth_do_not_stop_a_copy() {
 #[case::rename_read_only(Method::Automatic, 0o555)]
 #[case::copy(Method::Copy, 0o000)]
 fn what_the_agent_made_unreadable_is_archived_too(#[case] method: Method, #[case] home_mode: u32) {
-    let world = World::new();
+    let world = Yard::new();
     world.homes.ensure(&name("alice"), &uid('a'), None).unwrap();
     let home = world.users("alice");
     fs::create_dir(home.join("locked")).unwrap();
@@ -384,7 +384,7 @@ fn what_the_agent_made_unreadable_is_archived_too(#[case] method: Method, #[case
 #[test]
 fn a_copy_that_differs_is_noticed_and_the_original_kept() {
     use super::super::copy;
-    let world = World::new();
+    let world = Yard::new();
     let outside = tempfile::tempdir().unwrap();
     world.homes.ensure(&name("alice"), &uid('a'), None).unwrap();
     let home = world.users("alice");

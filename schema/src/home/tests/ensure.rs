@@ -1,7 +1,7 @@
 use super::*;
 use crate::fault::in_process;
 
-fn assert_conflict(world: &World, who: &str, account: &Uid, says: &str) {
+fn assert_conflict(world: &Yard, who: &str, account: &Uid, says: &str) {
     let before = snapshot(world.data.path());
     let error = world.homes.ensure(&name(who), account, None).unwrap_err();
     let HomeError::Conflict(sentence) = error else {
@@ -17,7 +17,7 @@ fn assert_conflict(world: &World, who: &str, account: &Uid, says: &str) {
 
 #[test]
 fn a_directory_is_made_once_and_then_nothing_is_written() {
-    let world = World::new();
+    let world = Yard::new();
     let alice = name("alice");
     assert_eq!(
         world.homes.state(&alice, &uid('a'), None).unwrap(),
@@ -54,7 +54,7 @@ fn a_directory_is_made_once_and_then_nothing_is_written() {
 
 #[test]
 fn looking_writes_nothing() {
-    let world = World::new();
+    let world = Yard::new();
     let before = snapshot(world.data.path());
     world.homes.state(&name("alice"), &uid('a'), None).unwrap();
     assert!(
@@ -69,7 +69,7 @@ fn looking_writes_nothing() {
 
 #[test]
 fn missing_parts_are_made_again() {
-    let world = World::new();
+    let world = Yard::new();
     let alice = name("alice");
     world.homes.ensure(&alice, &uid('a'), None).unwrap();
     for part in [WORKSPACE_DIR, AGENT_DIR, ""] {
@@ -90,11 +90,11 @@ fn missing_parts_are_made_again() {
 fn an_interrupted_ensure_is_finished_by_the_next() {
     let alice = name("alice");
     let (_, points) = in_process::record(|| {
-        World::new().homes.ensure(&alice, &uid('a'), None).unwrap();
+        Yard::new().homes.ensure(&alice, &uid('a'), None).unwrap();
     });
     assert_eq!(points.len(), 4, "{points:?}");
     for nth in 1..=points.len() {
-        let world = World::new();
+        let world = Yard::new();
         let crashed = in_process::crash_at(nth, || world.homes.ensure(&alice, &uid('a'), None));
         assert!(crashed.is_none(), "point {nth}");
         world.homes.ensure(&alice, &uid('a'), None).unwrap();
@@ -107,7 +107,7 @@ fn an_interrupted_ensure_is_finished_by_the_next() {
 
 #[test]
 fn l06_the_directory_of_another_account_of_this_name_is_a_conflict() {
-    let world = World::new();
+    let world = Yard::new();
     world.homes.ensure(&name("alice"), &uid('a'), None).unwrap();
     assert_conflict(&world, "alice", &uid('b'), "belongs to another account");
     fs::remove_dir_all(world.users("alice")).unwrap();
@@ -116,7 +116,7 @@ fn l06_the_directory_of_another_account_of_this_name_is_a_conflict() {
 
 #[test]
 fn a_directory_of_nobodys_is_taken_only_when_it_is_empty() {
-    let world = World::new();
+    let world = Yard::new();
     fs::create_dir(world.users("alice")).unwrap();
     fs::write(world.users("alice/file"), b"x").unwrap();
     assert_conflict(&world, "alice", &uid('a'), "not empty");
@@ -133,7 +133,7 @@ fn l25_a_link_or_a_file_in_place_of_a_directory_is_a_conflict() {
     let outside = tempfile::tempdir().unwrap();
     for part in ["", AGENT_DIR, WORKSPACE_DIR] {
         for link in [true, false] {
-            let world = World::new();
+            let world = Yard::new();
             world.homes.ensure(&name("alice"), &uid('a'), None).unwrap();
             let path = world.users("alice").join(part);
             let path = path.components().collect::<PathBuf>();
@@ -151,7 +151,7 @@ fn l25_a_link_or_a_file_in_place_of_a_directory_is_a_conflict() {
 
 #[test]
 fn an_unreadable_owner_is_an_error_and_no_absence() {
-    let world = World::new();
+    let world = Yard::new();
     world.homes.ensure(&name("alice"), &uid('a'), None).unwrap();
     fs::write(world.users(".owners/alice"), b"{").unwrap();
     assert!(matches!(
@@ -166,7 +166,7 @@ fn an_unreadable_owner_is_an_error_and_no_absence() {
 
 #[test]
 fn both_sides_may_ensure_at_once() {
-    let world = World::new();
+    let world = Yard::new();
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -181,7 +181,7 @@ fn both_sides_may_ensure_at_once() {
 
 #[test]
 fn directories_are_given_to_their_owner() {
-    let world = World::new();
+    let world = Yard::new();
     let alice = name("alice");
     let me = fs::metadata(world.data.path()).unwrap();
     let myself = Some((me.uid(), me.gid()));
@@ -216,7 +216,7 @@ fn directories_are_given_to_their_owner() {
 
 #[test]
 fn a_home_without_permissions_is_opened_again() {
-    let world = World::new();
+    let world = Yard::new();
     let alice = name("alice");
     world.homes.ensure(&alice, &uid('a'), None).unwrap();
     beneath::make_usable(

@@ -5,7 +5,7 @@ use crate::fault::in_process;
 
 const PATHS: [&str; 2] = ["security.json", "config.json"];
 
-fn home(world: &World) -> UserHome {
+fn home(world: &Yard) -> UserHome {
     world.homes.ensure(&name("alice"), &uid('a'), None).unwrap()
 }
 
@@ -23,7 +23,7 @@ fn new_files(home: &UserHome, text: &str) -> Vec<NewFile> {
         .collect()
 }
 
-fn texts(world: &World) -> [Option<String>; 2] {
+fn texts(world: &Yard) -> [Option<String>; 2] {
     PATHS.map(|path| fs::read_to_string(world.users("alice/.agent").join(path)).ok())
 }
 
@@ -31,13 +31,13 @@ fn both(text: &str) -> [Option<String>; 2] {
     [Some(text.to_owned()), Some(text.to_owned())]
 }
 
-fn entries(world: &World) -> usize {
+fn entries(world: &Yard) -> usize {
     fs::read_dir(world.users("alice/.agent")).unwrap().count()
 }
 
 #[test]
 fn files_are_replaced_together() {
-    let world = World::new();
+    let world = Yard::new();
     let home = home(&world);
     for text in ["old", "new"] {
         home.write_files(AGENT_DIR, &new_files(&home, text))
@@ -58,7 +58,7 @@ fn files_are_replaced_together() {
 
 #[test]
 fn l44_nothing_is_replaced_when_one_of_them_has_changed() {
-    let world = World::new();
+    let world = Yard::new();
     let home = home(&world);
     home.write_files(AGENT_DIR, &new_files(&home, "old"))
         .unwrap();
@@ -103,7 +103,7 @@ fn l44_nothing_is_replaced_when_one_of_them_has_changed() {
 #[test]
 fn l44_killed_anywhere_each_file_is_whole_and_the_next_write_ends_it() {
     let count = {
-        let world = World::new();
+        let world = Yard::new();
         let home = home(&world);
         let new = new_files(&home, "new");
         let (result, points) = in_process::record(|| home.write_files(AGENT_DIR, &new));
@@ -112,7 +112,7 @@ fn l44_killed_anywhere_each_file_is_whole_and_the_next_write_ends_it() {
     };
     assert_eq!(count, 3, "before the first rename and after each");
     for nth in 1..=count {
-        let world = World::new();
+        let world = Yard::new();
         let home = home(&world);
         home.write_files(AGENT_DIR, &new_files(&home, "old"))
             .unwrap();
@@ -132,7 +132,7 @@ fn l44_killed_anywhere_each_file_is_whole_and_the_next_write_ends_it() {
 
 #[test]
 fn l25_files_are_not_written_through_links_or_over_what_is_no_file() {
-    let world = World::new();
+    let world = Yard::new();
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("config.json"), "host").unwrap();
     let home = home(&world);
@@ -178,7 +178,7 @@ fn without_privileges<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn l25_a_file_that_nobody_may_read_is_told_from_a_broken_disk() {
-    let world = World::new();
+    let world = Yard::new();
     let home = home(&world);
     home.write_files(AGENT_DIR, &new_files(&home, "kept"))
         .unwrap();
@@ -194,7 +194,7 @@ fn l25_a_file_that_nobody_may_read_is_told_from_a_broken_disk() {
 
 #[test]
 fn what_a_killed_writer_left_goes_with_the_next_write_and_nothing_else() {
-    let world = World::new();
+    let world = Yard::new();
     let home = home(&world);
     let agent = world.users("alice/.agent");
     let hex = "0123456789abcdef0123456789abcdef";
@@ -228,7 +228,7 @@ fn what_a_killed_writer_left_goes_with_the_next_write_and_nothing_else() {
 
 #[test]
 fn a_directory_that_is_gone_is_made_again() {
-    let world = World::new();
+    let world = Yard::new();
     let home = home(&world);
     fs::remove_dir_all(world.users("alice/.agent")).unwrap();
     home.write_files(AGENT_DIR, &new_files(&home, "new"))

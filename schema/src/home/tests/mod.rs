@@ -18,12 +18,12 @@ use crate::ids::{Timestamp, Uid, UserName};
 const INSTANCE: &str = "instance-1";
 
 /// A data directory with its roots.
-struct World {
+struct Yard {
     data: TempDir,
     homes: Homes,
 }
 
-impl World {
+impl Yard {
     fn new() -> Self {
         let data = tempfile::tempdir().unwrap();
         let homes = Homes::open_with(data.path(), INSTANCE, None).unwrap();

@@ -12,7 +12,7 @@ fn assert_refused(outcome: Result<Homes, HomeError>, says: &str) {
 
 #[test]
 fn roots_are_made_private_and_marked_and_found_again() {
-    let world = World::new();
+    let world = Yard::new();
     for root in ["users", "archive"] {
         let path = world.data.path().join(root);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o700);
@@ -49,7 +49,7 @@ fn an_empty_directory_may_become_a_root() {
 
 #[test]
 fn l02_the_roots_of_another_instance_are_refused() {
-    let world = World::new();
+    let world = Yard::new();
     assert_refused(
         Homes::open_with(world.data.path(), "instance-2", None),
         "another instance",
@@ -58,7 +58,7 @@ fn l02_the_roots_of_another_instance_are_refused() {
 
 #[test]
 fn an_archive_root_is_no_users_root() {
-    let world = World::new();
+    let world = Yard::new();
     fs::remove_dir_all(world.data.path().join("users")).unwrap();
     fs::rename(
         world.data.path().join("archive"),
@@ -70,7 +70,7 @@ fn an_archive_root_is_no_users_root() {
 
 #[test]
 fn a_damaged_marker_is_refused() {
-    let world = World::new();
+    let world = Yard::new();
     fs::write(world.users(".agentyard"), b"").unwrap();
     assert_refused(open(world.data.path()), "cannot be parsed");
 }

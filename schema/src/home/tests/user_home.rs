@@ -2,13 +2,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::*;
 
-fn home(world: &World) -> UserHome {
+fn home(world: &Yard) -> UserHome {
     world.homes.ensure(&name("alice"), &uid('a'), None).unwrap()
 }
 
 #[test]
 fn a_file_is_replaced_whole_and_read_back() {
-    let world = World::new();
+    let world = Yard::new();
     let home = home(&world);
     let file = ".agent/config.json";
     assert!(!home.file_exists(file).unwrap());
@@ -31,7 +31,7 @@ fn a_file_is_replaced_whole_and_read_back() {
 
 #[test]
 fn more_than_the_limit_is_not_read() {
-    let world = World::new();
+    let world = Yard::new();
     let home = home(&world);
     home.write_atomic("file", b"123456", 0o600).unwrap();
     assert!(matches!(
@@ -54,7 +54,7 @@ fn more_than_the_limit_is_not_read() {
 #[case(".agent/../../bob")]
 #[case("a\0b")]
 fn unsafe_paths_are_refused(#[case] path: &str) {
-    let world = World::new();
+    let world = Yard::new();
     let home = home(&world);
     assert!(matches!(
         home.file_exists(path),
@@ -72,7 +72,7 @@ fn unsafe_paths_are_refused(#[case] path: &str) {
 
 #[test]
 fn l25_nothing_is_read_or_written_through_planted_links() {
-    let world = World::new();
+    let world = Yard::new();
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret"), b"secret").unwrap();
     let home = home(&world);
@@ -105,7 +105,7 @@ fn l25_nothing_is_read_or_written_through_planted_links() {
 
 #[test]
 fn fifos_and_directories_are_no_files_and_never_block() {
-    let world = World::new();
+    let world = Yard::new();
     let home = home(&world);
     rustix::fs::mkfifoat(home.dir(), "fifo", rustix::fs::Mode::RWXU).unwrap();
     for path in ["fifo", ".agent"] {
@@ -137,7 +137,7 @@ impl Drop for StopOnDrop<'_> {
 
 /// Swaps a directory for a link to a secret place and back while `attempt` runs in a loop, until it
 /// has met the real directory often enough (it says so by `true`).
-fn race(world: &World, outside: &Path, attempt: impl Fn(u32) -> bool) {
+fn race(world: &Yard, outside: &Path, attempt: impl Fn(u32) -> bool) {
     let inside = world.users("alice");
     let stop = AtomicBool::new(false);
     let swaps = AtomicU32::new(0);
@@ -169,7 +169,7 @@ fn race(world: &World, outside: &Path, attempt: impl Fn(u32) -> bool) {
 
 #[test]
 fn l25_swapping_a_directory_for_a_link_never_leads_outside() {
-    let world = World::new();
+    let world = Yard::new();
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("file"), b"secret").unwrap();
     let home = home(&world);
@@ -194,7 +194,7 @@ fn l25_swapping_a_directory_for_a_link_never_leads_outside() {
 fn l25_the_way_without_openat2_is_as_strict() {
     use std::io::Read;
     use std::os::fd::AsFd;
-    let world = World::new();
+    let world = Yard::new();
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("file"), b"secret").unwrap();
     let home = home(&world);

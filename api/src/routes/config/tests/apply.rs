@@ -3,24 +3,24 @@
 use schema::ids::Uid;
 
 use super::*;
-use crate::routes::house::house;
+use crate::routes::yard::yard;
 
 const APPLY: &str = "/api/admin/config/apply";
 
 async fn admin() -> Admin {
-    let house = house().await;
-    let cookie = house.sign_in("root").await;
-    Admin { house, cookie }
+    let yard = yard().await;
+    let cookie = yard.sign_in("root").await;
+    Admin { yard, cookie }
 }
 
 impl Admin {
     async fn post(&self, path: &str, form: &[(&str, &str)]) -> Answer {
-        let ask = self.house.post(path, form);
+        let ask = self.yard.post(path, form);
         ask.with("root", &self.cookie).send().await
     }
 
     async fn get(&self, path: &str) -> Value {
-        let ask = self.house.get(path).with("root", &self.cookie);
+        let ask = self.yard.get(path).with("root", &self.cookie);
         let answer = ask.send().await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.body
@@ -28,7 +28,7 @@ impl Admin {
 
     /// Config objects that wait, and whether they can wait longer.
     async fn dirty(&self) -> Vec<(Uid, i64, bool)> {
-        let mut connection = self.house.world.deps.db.read().await.unwrap();
+        let mut connection = self.yard.world.deps.db.read().await.unwrap();
         let dirty = object::dirty(&mut connection, Kind::AgentConfig)
             .await
             .unwrap();
@@ -46,7 +46,7 @@ impl Admin {
             )],
             ..Default::default()
         };
-        let mut tx = self.house.tx().await;
+        let mut tx = self.yard.tx().await;
         let epoch = schema::ids::Epoch(1);
         object::save_status(&mut tx, Kind::AgentConfig, uid, &status, epoch)
             .await
@@ -58,7 +58,7 @@ impl Admin {
 #[tokio::test]
 async fn one_user_is_accepted_then_converged() {
     let admin = admin().await;
-    let uid = admin.house.find("alice").await.unwrap().uid;
+    let uid = admin.yard.find("alice").await.unwrap().uid;
     let form = [("username", "ALICE"), ("wait", "0")];
     let answer = admin.post(APPLY, &form).await;
     assert_eq!(answer.status, 202, "{answer:?}");
@@ -95,7 +95,7 @@ async fn whom_it_cannot_be_applied_to_is_told() {
         let answer = admin.post(APPLY, &[field]).await;
         assert_eq!(answer.verdict(), verdict, "{field:?}");
     }
-    let mut tx = admin.house.tx().await;
+    let mut tx = admin.yard.tx().await;
     let uid = user::find(&mut tx, &"bob".parse().unwrap()).await.unwrap();
     let uid = uid.unwrap().uid;
     object::add_finalizer(&mut tx, Kind::User, &uid, "user")
@@ -112,8 +112,8 @@ async fn whom_it_cannot_be_applied_to_is_told() {
 #[tokio::test]
 async fn l41_everybody_is_a_task_and_a_second_one_is_another() {
     let admin = admin().await;
-    let uid = admin.house.find("alice").await.unwrap().uid;
-    for uid in [&uid, &admin.house.find("bob").await.unwrap().uid] {
+    let uid = admin.yard.find("alice").await.unwrap().uid;
+    for uid in [&uid, &admin.yard.find("bob").await.unwrap().uid] {
         admin.seen(uid, 1).await;
     }
     let first = admin.post(APPLY, &[]).await;
@@ -145,7 +145,7 @@ async fn l41_everybody_is_a_task_and_a_second_one_is_another() {
 #[tokio::test]
 async fn l41_a_task_that_is_cancelled_has_ended_and_the_wish_stays() {
     let admin = admin().await;
-    let uid = admin.house.find("alice").await.unwrap().uid;
+    let uid = admin.yard.find("alice").await.unwrap().uid;
     let started = admin.post(APPLY, &[]).await;
     let id = started.body["task_id"].as_str().unwrap();
     admin.seen(&uid, 2).await;
@@ -184,8 +184,8 @@ async fn l41_a_task_that_is_cancelled_has_ended_and_the_wish_stays() {
 async fn with_nobody_there_is_nothing_to_do() {
     let admin = admin().await;
     for name in ["alice", "bob"] {
-        let uid = admin.house.find(name).await.unwrap().uid;
-        let mut tx = admin.house.tx().await;
+        let uid = admin.yard.find(name).await.unwrap().uid;
+        let mut tx = admin.yard.tx().await;
         user::delete(&mut tx, &uid, crate::testing::NOW)
             .await
             .unwrap();

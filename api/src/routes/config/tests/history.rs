@@ -7,7 +7,7 @@ const HISTORY: &str = "/api/admin/config/history";
 impl Admin {
     async fn history(&self, query: &str) -> Value {
         let path = format!("{HISTORY}{query}");
-        let answer = self.house.get(&path).with("root", &self.cookie).send();
+        let answer = self.yard.get(&path).with("root", &self.cookie).send();
         let answer = answer.await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.body
@@ -19,7 +19,7 @@ impl Admin {
             .into_iter()
             .chain(more.iter().copied())
             .collect();
-        let ask = self.house.post("/api/admin/config/rollback", &form);
+        let ask = self.yard.post("/api/admin/config/rollback", &form);
         ask.with("root", &self.cookie).send().await
     }
 }
@@ -137,7 +137,7 @@ async fn unknown_revisions_are_told_apart() {
         (&json!([]), &json!(2))
     );
     let ask = admin
-        .house
+        .yard
         .post("/api/admin/config/rollback", &[("revision", "x")]);
     let answer = ask.with("root", &admin.cookie).send().await;
     assert_eq!(answer.verdict(), (400, "invalid_parameter"));
@@ -149,8 +149,8 @@ async fn the_network_stays_while_containers_exist_when_going_back_too() {
     let admin = admin().await;
     let uids: Vec<_> = ["alice", "bob"].into();
     for name in uids {
-        let uid = admin.house.find(name).await.unwrap().uid;
-        let mut tx = admin.house.tx().await;
+        let uid = admin.yard.find(name).await.unwrap().uid;
+        let mut tx = admin.yard.tx().await;
         let stopped = container::Desired::Stopped;
         container::set_desired(&mut tx, &uid, stopped, false, None)
             .await
@@ -159,7 +159,7 @@ async fn the_network_stays_while_containers_exist_when_going_back_too() {
     }
     let change = json!({"container.network_subnet": "10.99.0.0/16"});
     assert_eq!(admin.save(&change).await.status, 200);
-    admin.house.create_user("carol").await;
+    admin.yard.create_user("carol").await;
     assert_eq!(
         admin.roll_back(1, &[]).await.verdict(),
         (409, "network_in_use")
@@ -169,7 +169,7 @@ async fn the_network_stays_while_containers_exist_when_going_back_too() {
 #[tokio::test]
 async fn forms_can_be_made_from_the_schema() {
     let admin = admin().await;
-    let ask = admin.house.get("/api/admin/config/schema");
+    let ask = admin.yard.get("/api/admin/config/schema");
     let answer = ask.with("root", &admin.cookie).send().await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let keys = &answer.body["schema"]["properties"];

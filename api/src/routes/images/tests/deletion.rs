@@ -18,22 +18,22 @@ fn shelf() -> Vec<LocalImage> {
     ]
 }
 
-async fn wanted(fleet: &Fleet, name: &str) -> Option<DesiredImage> {
-    let mut connection = fleet.world.deps.db.read().await.unwrap();
+async fn wanted(yard: &Yard, name: &str) -> Option<DesiredImage> {
+    let mut connection = yard.world.deps.db.read().await.unwrap();
     let row = image::find(&mut connection, name).await.unwrap();
     row.map(|row| row.desired)
 }
 
 #[tokio::test]
 async fn l38_only_what_is_managed_goes_without_force() {
-    let fleet = stocked(Some(shelf())).await;
-    fleet.post(DELETE, "image=v3").await.fails(404, "not_found");
-    let foreign = fleet.post(DELETE, "image=busybox:1").await;
+    let yard = stocked(Some(shelf())).await;
+    yard.post(DELETE, "image=v3").await.fails(404, "not_found");
+    let foreign = yard.post(DELETE, "image=busybox:1").await;
     let foreign = foreign.fails(409, "not_managed");
     assert!(foreign["error"].as_str().unwrap().contains(OURS));
-    assert_eq!(wanted(&fleet, "docker.io/library/busybox:1").await, None);
+    assert_eq!(wanted(&yard, "docker.io/library/busybox:1").await, None);
     let body = "image=busybox:1&force=1&wait=0";
-    let taken = fleet.post(DELETE, body).await.is(202);
+    let taken = yard.post(DELETE, body).await.is(202);
     assert_eq!(taken["object"], "image/docker.io/library/busybox:1");
     for (named, means) in [
         ("v1", "registry:5000/agent:v1".to_owned()),
@@ -44,9 +44,9 @@ async fn l38_only_what_is_managed_goes_without_force() {
         ("aaaaaaaaaaaa", id('a')),
     ] {
         let body = format!("image={named}&wait=0");
-        fleet.post(DELETE, &body).await.is(202);
+        yard.post(DELETE, &body).await.is(202);
         let absent = Some(DesiredImage::Absent);
-        assert_eq!(wanted(&fleet, &means).await, absent, "{named}");
+        assert_eq!(wanted(&yard, &means).await, absent, "{named}");
     }
     let mut twins = [local('b', &[], 1), local('b', &[], 1)];
     twins[1].id.replace_range(60.., "c");
@@ -55,39 +55,39 @@ async fn l38_only_what_is_managed_goes_without_force() {
         .post(DELETE, "image=bbbbbbbbbbbb&force=1")
         .await;
     assert_eq!(either.fails(400, "invalid_parameter")["field"], "image");
-    let again = fleet.post("/api/admin/images/pull", "image=v1").await;
+    let again = yard.post("/api/admin/images/pull", "image=v1").await;
     again.fails(409, "image_being_removed");
 }
 
 #[tokio::test]
 async fn what_somebody_has_stays_and_says_who_and_what_else_there_is() {
-    let fleet = stocked(Some(shelf())).await;
-    fleet.user("alice").await;
-    fleet.user("bob").await;
-    give(&fleet, "bob", "registry:5000/agent:gone", Some(id('1'))).await;
+    let yard = stocked(Some(shelf())).await;
+    yard.user("alice").await;
+    yard.user("bob").await;
+    give(&yard, "bob", "registry:5000/agent:gone", Some(id('1'))).await;
     for named in ["v1", &id('1'), "111111111111"] {
-        let refused = fleet.post(DELETE, &format!("image={named}&force=1")).await;
+        let refused = yard.post(DELETE, &format!("image={named}&force=1")).await;
         let refused = refused.fails(409, "image_in_use");
         let others = ["registry:5000/agent:v10", "registry:5000/agent:v2"];
         assert_eq!(refused["alternatives"], json!(others), "{named}");
         assert_eq!(refused["users"], json!(["alice", "bob"]), "{named}");
     }
-    let mut connection = fleet.world.deps.db.read().await.unwrap();
+    let mut connection = yard.world.deps.db.read().await.unwrap();
     assert!(image::all(&mut connection).await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn what_a_user_has_by_name_only_stays_when_the_id_is_named() {
-    let fleet = stocked(Some(shelf())).await;
-    fleet.user("alice").await;
-    let refused = fleet.post(DELETE, &format!("image={}", id('1'))).await;
+    let yard = stocked(Some(shelf())).await;
+    yard.user("alice").await;
+    let refused = yard.post(DELETE, &format!("image={}", id('1'))).await;
     let refused = refused.fails(409, "image_in_use");
     assert_eq!(refused["users"], json!(["alice"]));
 }
 
 /// Records a pull, and what it brought.
-async fn pull(fleet: &Fleet, reference: &str, image_id: Option<String>) {
-    let mut tx = fleet.world.db.begin().await.unwrap();
+async fn pull(yard: &Yard, reference: &str, image_id: Option<String>) {
+    let mut tx = yard.world.db.begin().await.unwrap();
     let (uid, _) = image::request_pull(&mut tx, reference, "1", None, NOW)
         .await
         .unwrap();
@@ -101,36 +101,36 @@ async fn pull(fleet: &Fleet, reference: &str, image_id: Option<String>) {
 
 #[tokio::test]
 async fn whoever_removes_an_id_wants_none_of_its_names_any_more() {
-    let fleet = stocked(Some(shelf())).await;
+    let yard = stocked(Some(shelf())).await;
     let (by_name, by_fact) = ("registry:5000/agent:v2", "registry:5000/agent:old");
     let (other, moved) = ("registry:5000/agent:v10", "registry:5000/agent:v1");
     // Its name means another image by now.
-    pull(&fleet, moved, Some(id('2'))).await;
-    pull(&fleet, by_name, None).await;
-    pull(&fleet, by_fact, Some(id('2'))).await;
-    pull(&fleet, other, Some(id('a'))).await;
+    pull(&yard, moved, Some(id('2'))).await;
+    pull(&yard, by_name, None).await;
+    pull(&yard, by_fact, Some(id('2'))).await;
+    pull(&yard, other, Some(id('a'))).await;
     let body = format!("image={}&wait=0", id('2'));
-    fleet.post(DELETE, &body).await.is(202);
+    yard.post(DELETE, &body).await.is(202);
     for name in [&id('2')[..], by_name, by_fact] {
         let absent = Some(DesiredImage::Absent);
-        assert_eq!(wanted(&fleet, name).await, absent, "{name}");
+        assert_eq!(wanted(&yard, name).await, absent, "{name}");
     }
     for name in [other, moved] {
         let present = Some(DesiredImage::Present);
-        assert_eq!(wanted(&fleet, name).await, present, "{name}");
+        assert_eq!(wanted(&yard, name).await, present, "{name}");
     }
     // One name alone takes no other along.
-    let fleet = stocked(Some(shelf())).await;
-    pull(&fleet, by_fact, Some(id('2'))).await;
-    fleet.post(DELETE, "image=v2&wait=0").await.is(202);
-    assert_eq!(wanted(&fleet, by_fact).await, Some(DesiredImage::Present));
+    let yard = stocked(Some(shelf())).await;
+    pull(&yard, by_fact, Some(id('2'))).await;
+    yard.post(DELETE, "image=v2&wait=0").await.is(202);
+    assert_eq!(wanted(&yard, by_fact).await, Some(DesiredImage::Present));
 }
 
 #[tokio::test]
 async fn what_a_rollout_may_yet_give_stays_until_it_ends() {
-    let fleet = stocked(Some(shelf())).await;
-    let alice = fleet.user("alice").await;
-    give(&fleet, "alice", "registry:5000/agent:v10", Some(id('a'))).await;
+    let yard = stocked(Some(shelf())).await;
+    let alice = yard.user("alice").await;
+    give(&yard, "alice", "registry:5000/agent:v10", Some(id('a'))).await;
     let v2 = ImageChoice {
         reference: "registry:5000/agent:v2".to_owned(),
         image_id: Some(id('2')),
@@ -144,62 +144,62 @@ async fn what_a_rollout_may_yet_give_stays_until_it_ends() {
         pause_on_failure: true,
         health_timeout: Duration::from_secs(60),
     };
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     let users = std::slice::from_ref(&alice);
     let uid = rollout::create(&mut tx, &new, users, "test", NOW)
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let refused = fleet.post(DELETE, "image=v2").await;
+    let refused = yard.post(DELETE, "image=v2").await;
     let refused = refused.fails(409, "image_in_use");
     assert_eq!(refused["users"], json!(["alice"]));
     let said = refused["error"].as_str().unwrap();
     assert!(said.contains("a rollout may still"), "{said}");
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     rollout::move_target(&mut tx, &uid, &alice, &v2, new.health_timeout, NOW)
         .await
         .unwrap();
     tx.commit().await.unwrap();
     for before in ["v10".to_owned(), id('a')] {
-        let refused = fleet.post(DELETE, &format!("image={before}")).await;
+        let refused = yard.post(DELETE, &format!("image={before}")).await;
         refused.fails(409, "image_in_use");
     }
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     let (row, _) = rollout::get(&mut tx, &uid).await.unwrap().unwrap();
     let mut facts = row.facts;
     facts.finished_at = Some(NOW);
     rollout::save_facts(&mut tx, &uid, &facts).await.unwrap();
     tx.commit().await.unwrap();
-    fleet.post(DELETE, "image=v10&wait=0").await.is(202);
+    yard.post(DELETE, "image=v10&wait=0").await.is(202);
 }
 
 #[tokio::test]
 async fn a_removal_that_is_not_done_yet_is_called_off() {
     const CANCEL: &str = "/api/admin/images/pulls/cancel";
-    let fleet = stocked(Some(shelf())).await;
+    let yard = stocked(Some(shelf())).await;
     for (named, means) in [
         ("v2", "registry:5000/agent:v2"),
         (&id('a')[..], &id('a')[..]),
     ] {
         let body = format!("image={named}&wait=0");
-        fleet.post(CANCEL, &body).await.fails(404, "not_found");
-        fleet.post(DELETE, &body).await.is(202);
-        fleet.post(CANCEL, &body).await.is(202);
+        yard.post(CANCEL, &body).await.fails(404, "not_found");
+        yard.post(DELETE, &body).await.is(202);
+        yard.post(CANCEL, &body).await.is(202);
         let cancelled = Some(DesiredImage::Cancelled);
-        assert_eq!(wanted(&fleet, means).await, cancelled, "{named}");
+        assert_eq!(wanted(&yard, means).await, cancelled, "{named}");
     }
 }
 
 #[tokio::test]
 async fn while_the_engine_is_away_a_managed_reference_is_taken_at_its_word() {
-    let fleet = stocked(None).await;
-    fleet.user("alice").await;
-    fleet.post(DELETE, "image=v9&wait=0").await.is(202);
+    let yard = stocked(None).await;
+    yard.user("alice").await;
+    yard.post(DELETE, "image=v9&wait=0").await.is(202);
     assert_eq!(
-        wanted(&fleet, "registry:5000/agent:v9").await,
+        wanted(&yard, "registry:5000/agent:v9").await,
         Some(DesiredImage::Absent)
     );
-    let used = fleet.post(DELETE, "image=v1").await;
+    let used = yard.post(DELETE, "image=v1").await;
     let used = used.fails(409, "image_in_use");
     assert_eq!(used["users"], json!(["alice"]));
     // So is anything by force, as far as it means itself.
@@ -208,17 +208,16 @@ async fn while_the_engine_is_away_a_managed_reference_is_taken_at_its_word() {
         (&id('1')[..], &id('1')[..]),
     ] {
         let body = format!("image={named}&force=1&wait=0");
-        fleet.post(DELETE, &body).await.is(202);
-        assert_eq!(wanted(&fleet, means).await, Some(DesiredImage::Absent));
+        yard.post(DELETE, &body).await.is(202);
+        assert_eq!(wanted(&yard, means).await, Some(DesiredImage::Absent));
     }
     // And what was wanted is known without the engine.
-    pull(&fleet, "docker.io/library/nginx:1", None).await;
-    let foreign = fleet.post(DELETE, "image=nginx:1").await;
+    pull(&yard, "docker.io/library/nginx:1", None).await;
+    let foreign = yard.post(DELETE, "image=nginx:1").await;
     foreign.fails(409, "not_managed");
     for unclear in ["registry.example/other:1", &id('2')] {
         let body = format!("image={unclear}");
-        fleet
-            .post(DELETE, &body)
+        yard.post(DELETE, &body)
             .await
             .fails(503, "engine_unavailable");
     }
@@ -226,11 +225,11 @@ async fn while_the_engine_is_away_a_managed_reference_is_taken_at_its_word() {
 
 #[tokio::test]
 async fn an_answer_waits_until_the_image_is_gone_or_cannot_go() {
-    let fleet = stocked(Some(shelf())).await;
+    let yard = stocked(Some(shelf())).await;
     let name = "registry:5000/agent:v1";
     let uid = async || {
         loop {
-            let mut connection = fleet.world.deps.db.read().await.unwrap();
+            let mut connection = yard.world.deps.db.read().await.unwrap();
             if let Some(row) = image::find(&mut connection, name).await.unwrap() {
                 return row.uid;
             }
@@ -241,13 +240,13 @@ async fn an_answer_waits_until_the_image_is_gone_or_cannot_go() {
     let seen = async |reason| {
         let uid: Uid = uid().await;
         let said = Condition::not_ready(reason, "a container has it");
-        fleet.saw(Kind::Image, &uid, 5, said).await;
+        yard.saw(Kind::Image, &uid, 5, said).await;
     };
-    let (answer, ()) = tokio::join!(fleet.post(DELETE, "image=v1"), seen(Reason::ImageInUse));
+    let (answer, ()) = tokio::join!(yard.post(DELETE, "image=v1"), seen(Reason::ImageInUse));
     answer.fails(409, "image_in_use");
     let purge = async {
         let uid = uid().await;
-        let mut tx = fleet.world.db.begin().await.unwrap();
+        let mut tx = yard.world.db.begin().await.unwrap();
         assert!(
             image::purge(&mut tx, &uid, DesiredImage::Absent)
                 .await
@@ -258,15 +257,15 @@ async fn an_answer_waits_until_the_image_is_gone_or_cannot_go() {
     purge.await;
     let purged = async {
         let uid = uid().await;
-        let mut tx = fleet.world.db.begin().await.unwrap();
+        let mut tx = yard.world.db.begin().await.unwrap();
         assert!(
             image::purge(&mut tx, &uid, DesiredImage::Absent)
                 .await
                 .unwrap()
         );
         tx.commit().await.unwrap();
-        fleet.world.status_ticks.send_modify(|ticks| *ticks += 1);
+        yard.world.status_ticks.send_modify(|ticks| *ticks += 1);
     };
-    let (answer, ()) = tokio::join!(fleet.post(DELETE, "image=v1"), purged);
+    let (answer, ()) = tokio::join!(yard.post(DELETE, "image=v1"), purged);
     assert_eq!(answer.is(200)["state"], "converged");
 }

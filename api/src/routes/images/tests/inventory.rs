@@ -25,13 +25,13 @@ fn shelf() -> Vec<LocalImage> {
 
 #[tokio::test]
 async fn images_are_listed_with_who_has_them() {
-    let fleet = stocked(Some(shelf())).await;
+    let yard = stocked(Some(shelf())).await;
     for name in ["alice", "Bob", "carol"] {
-        fleet.user(name).await;
+        yard.user(name).await;
     }
-    give(&fleet, "alice", "registry:5000/agent:latest", Some(id('4'))).await;
-    give(&fleet, "carol", "registry:5000/agent:v2", Some(id('2'))).await;
-    let list = fleet.get("/api/admin/images").await.is(200);
+    give(&yard, "alice", "registry:5000/agent:latest", Some(id('4'))).await;
+    give(&yard, "carol", "registry:5000/agent:v2", Some(id('2'))).await;
+    let list = yard.get("/api/admin/images").await.is(200);
     let ids = fields(&list["images"], "full_id");
     assert_eq!(ids, [id('2'), id('1'), id('4')], "newest first");
     assert_eq!(
@@ -44,45 +44,45 @@ async fn images_are_listed_with_who_has_them() {
     );
     assert_eq!(list["images"][0]["users"], json!(["carol"]));
     assert_eq!(list["images"][2]["users"], json!(["alice"]));
-    let all = fleet.get("/api/admin/images?all=true").await.is(200);
+    let all = yard.get("/api/admin/images?all=true").await.is(200);
     assert_eq!(
         (&all["total"], &all["images"][0]["user_count"]),
         (&json!(4), &json!(0))
     );
-    let some = fleet.get("/api/admin/images?all=no").await.is(200);
+    let some = yard.get("/api/admin/images?all=no").await.is(200);
     assert_eq!(some["total"], 3);
     let page = "/api/admin/images?page=1&page_size=1&search=AGENT:V";
-    let page = fleet.get(page).await.is(200);
+    let page = yard.get(page).await.is(200);
     assert_eq!(
         (&page["total"], &page["total_pages"]),
         (&json!(2), &json!(2))
     );
-    let tags = fleet.get("/api/admin/images/local-tags").await.is(200);
+    let tags = yard.get("/api/admin/images/local-tags").await.is(200);
     assert_eq!(tags["tags"], json!(["v2", "v1", "latest"]));
     assert_eq!(tags["repository"], OURS);
 }
 
 #[tokio::test]
 async fn without_the_engine_nobody_can_say_what_it_has() {
-    let fleet = stocked(None).await;
+    let yard = stocked(None).await;
     for path in ["images", "images/local-tags"] {
         let path = format!("/api/admin/{path}");
-        fleet.get(&path).await.fails(503, "engine_unavailable");
+        yard.get(&path).await.fails(503, "engine_unavailable");
     }
-    fleet.get("/api/admin/images/users?image=v1").await.is(200);
-    fleet.get("/api/admin/images/pulls").await.is(200);
+    yard.get("/api/admin/images/users?image=v1").await.is(200);
+    yard.get("/api/admin/images/pulls").await.is(200);
 }
 
 #[tokio::test]
 async fn users_are_found_by_their_image_and_by_what_they_lack() {
-    let fleet = stocked(None).await;
+    let yard = stocked(None).await;
     for name in ["alice", "bob", "carol"] {
-        fleet.user(name).await;
+        yard.user(name).await;
     }
-    give(&fleet, "carol", "registry:5000/agent:v2", Some(id('2'))).await;
-    give(&fleet, "bob", "registry:5000/agent:v1", Some(id('4'))).await;
+    give(&yard, "carol", "registry:5000/agent:v2", Some(id('2'))).await;
+    give(&yard, "bob", "registry:5000/agent:v1", Some(id('4'))).await;
     let names = async |query: &str| {
-        let body = fleet
+        let body = yard
             .get(&format!("/api/admin/images/{query}"))
             .await
             .is(200);
@@ -97,7 +97,7 @@ async fn users_are_found_by_their_image_and_by_what_they_lack() {
     assert_eq!(names("upgrade-candidates?tag=v2").await, ["alice", "bob"]);
     assert_eq!(names("upgrade-candidates?tag=v1").await, ["carol"]);
     // The tag was pulled once more, and bob has what it meant before.
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     let v1 = "registry:5000/agent:v1";
     let (uid, _) = schema::image::request_pull(&mut tx, v1, "1", None, NOW)
         .await
@@ -111,7 +111,7 @@ async fn users_are_found_by_their_image_and_by_what_they_lack() {
         .unwrap();
     tx.commit().await.unwrap();
     assert_eq!(names("upgrade-candidates?tag=v1").await, ["bob", "carol"]);
-    let body = fleet
+    let body = yard
         .get("/api/admin/images/upgrade-candidates?tag=v1")
         .await;
     let body = body.is(200);
@@ -121,7 +121,7 @@ async fn users_are_found_by_their_image_and_by_what_they_lack() {
         json!({"username": "carol", "image": "registry:5000/agent:v2", "image_id": id('2'), "status": "starting", "groups": ""})
     );
     assert_eq!(body["groups"], json!([]));
-    let users = fleet.get("/api/admin/users").await.is(200);
+    let users = yard.get("/api/admin/users").await.is(200);
     let ready = users["users"].as_array().unwrap().iter();
     let ready: Vec<bool> = ready
         .map(|user| user["image_ready"].as_bool().unwrap())
@@ -156,11 +156,11 @@ impl RegistryTags for Asked {
 #[tokio::test]
 async fn l38_tags_of_the_registry_come_newest_first_and_are_remembered() {
     let registry = Arc::new(Asked::default());
-    let mut fleet = fleet().await;
-    fleet.deps().registry = registry.clone();
+    let mut yard = yard().await;
+    yard.deps().registry = registry.clone();
     let password = json!("hunter2-password");
     configure(
-        &fleet,
+        &yard,
         &[
             ("image.name", OURS.into()),
             ("image.registry_username", "robot".into()),
@@ -170,8 +170,7 @@ async fn l38_tags_of_the_registry_come_newest_first_and_are_remembered() {
     )
     .await;
     let get = async |query: &str| {
-        fleet
-            .get(&format!("/api/admin/images/registry{query}"))
+        yard.get(&format!("/api/admin/images/registry{query}"))
             .await
     };
     let body = get("").await.is(200);
@@ -190,7 +189,7 @@ async fn l38_tags_of_the_registry_come_newest_first_and_are_remembered() {
     let sentence = failed["error"].as_str().unwrap();
     assert!(sentence.contains("broken.example"), "{sentence}");
     get("?image=broken.example/agent").await.is(502);
-    configure(&fleet, &[("image.registry_username", "other".into())]).await;
+    configure(&yard, &[("image.registry_username", "other".into())]).await;
     get("").await.is(200);
     assert_eq!(
         *registry.0.lock().unwrap(),

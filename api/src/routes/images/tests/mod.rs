@@ -15,7 +15,7 @@ use schema::rollout::{self, ImageChoice, NewRollout, Phase, RolloutKind, TargetS
 use serde_json::Value;
 
 use crate::ports::{Images, LocalImage, PortError};
-use crate::routes::test_support::{Fleet, fleet};
+use crate::routes::test_support::{Yard, yard};
 use crate::testing::NOW;
 
 /// The managed repository of these tests.
@@ -47,21 +47,21 @@ fn local(digit: char, tags: &[&str], age: i64) -> LocalImage {
     }
 }
 
-/// A fleet whose engine has these images.
-async fn stocked(images: Option<Vec<LocalImage>>) -> Fleet {
-    let mut fleet = fleet().await;
-    fleet.deps().images = Arc::new(Shelf(images));
-    configure(&fleet, &[("image.name", OURS.into())]).await;
-    fleet
+/// A yard whose engine has these images.
+async fn stocked(images: Option<Vec<LocalImage>>) -> Yard {
+    let mut yard = yard().await;
+    yard.deps().images = Arc::new(Shelf(images));
+    configure(&yard, &[("image.name", OURS.into())]).await;
+    yard
 }
 
-async fn configure(fleet: &Fleet, values: &[(&'static str, Value)]) {
+async fn configure(yard: &Yard, values: &[(&'static str, Value)]) {
     let values = values
         .iter()
         .map(|(key, value)| (*key, Some(value.clone())));
     let changes = Changes(values.collect());
-    let key = &fleet.world.deps.master_key;
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let key = &yard.world.deps.master_key;
+    let mut tx = yard.world.db.begin().await.unwrap();
     config::query::save(&mut tx, key, &changes, None, crate::testing::BY)
         .await
         .unwrap();
@@ -69,7 +69,7 @@ async fn configure(fleet: &Fleet, values: &[(&'static str, Value)]) {
 }
 
 /// Gives a user an image, by a rollout that has ended.
-async fn give(fleet: &Fleet, user: &str, reference: &str, image_id: Option<String>) {
+async fn give(yard: &Yard, user: &str, reference: &str, image_id: Option<String>) {
     let image = ImageChoice {
         reference: reference.to_owned(),
         image_id,
@@ -84,7 +84,7 @@ async fn give(fleet: &Fleet, user: &str, reference: &str, image_id: Option<Strin
         health_timeout: Duration::from_secs(60),
     };
     let (uid, timeout) = (Uid::from(user.to_owned()), new.health_timeout);
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     let users = std::slice::from_ref(&uid);
     let id = rollout::create(&mut tx, &new, users, "test", NOW)
         .await
@@ -112,8 +112,8 @@ fn fields<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
 /// Every parameter that can be wrong is refused by its name, and nothing is recorded.
 #[tokio::test]
 async fn l64_what_cannot_be_meant_is_refused_by_the_name_of_its_field() {
-    let fleet = stocked(Some(Vec::new())).await;
-    fleet.user("alice").await;
+    let yard = stocked(Some(Vec::new())).await;
+    yard.user("alice").await;
     let long = "a".repeat(600);
     let long = format!("image={long}");
     for (route, body, field) in [
@@ -187,7 +187,7 @@ async fn l64_what_cannot_be_meant_is_refused_by_the_name_of_its_field() {
         ("rollouts/pause", "id=a%00", "id"),
     ] {
         let path = format!("/api/admin/images/{route}");
-        let refused = fleet.post(&path, body).await;
+        let refused = yard.post(&path, body).await;
         let refused = refused.fails(400, "invalid_parameter");
         assert_eq!(refused["field"], field, "{route} {body}: {refused}");
     }
@@ -204,33 +204,32 @@ async fn l64_what_cannot_be_meant_is_refused_by_the_name_of_its_field() {
         "rollouts?page=x",
     ] {
         let path = format!("/api/admin/images/{query}").replace("/?", "?");
-        fleet.get(&path).await.fails(400, "invalid_parameter");
+        yard.get(&path).await.fails(400, "invalid_parameter");
     }
-    let list = fleet.get("/api/admin/tasks").await.is(200);
+    let list = yard.get("/api/admin/tasks").await.is(200);
     assert_eq!(list["total"], 0, "nothing was recorded");
 }
 
 /// A name with `/` and `:` is one segment of a path when it is percent-encoded.
 #[tokio::test]
 async fn an_image_is_an_object_that_can_be_looked_at() {
-    let fleet = stocked(Some(Vec::new())).await;
+    let yard = stocked(Some(Vec::new())).await;
     let reference = format!("{OURS}:v1");
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     schema::image::request_pull(&mut tx, &reference, "1", None, NOW)
         .await
         .unwrap();
     tx.commit().await.unwrap();
     let path = "/api/v1/admin/reconcile/objects/image/registry%3A5000%2Fagent%3Av1";
-    let object = fleet.get(path).await.is(200);
+    let object = yard.get(path).await.is(200);
     assert_eq!(object["object"], format!("image/{reference}"));
     let half = "/api/admin/reconcile/objects/image/registry:5000%2fagent:v1";
-    fleet.get(half).await.is(200);
+    yard.get(half).await.is(200);
     let other = "/api/admin/reconcile/objects/image/registry%3A5000%2Fagent%3Av2";
-    fleet.get(other).await.fails(404, "not_found");
-    fleet
-        .get(&format!("/api/admin/reconcile/objects/image/{reference}"))
+    yard.get(other).await.fails(404, "not_found");
+    yard.get(&format!("/api/admin/reconcile/objects/image/{reference}"))
         .await
         .fails(404, "not_found");
     let events = format!("/api/admin/events?object=image/{reference}");
-    fleet.get(&events).await.is(200);
+    yard.get(&events).await.is(200);
 }

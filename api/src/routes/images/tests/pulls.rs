@@ -73,18 +73,18 @@ fn log(said: Vec<Said>) -> Arc<PullLog> {
     Arc::new(log)
 }
 
-async fn fleet_with(said: Vec<Said>) -> Fleet {
-    let mut fleet = fleet().await;
+async fn fleet_with(said: Vec<Said>) -> Yard {
+    let mut yard = yard().await;
     let here = (!said.is_empty()).then(|| log(said));
-    fleet.deps().pulls = Arc::new(Here(here));
-    configure(&fleet, &[("image.name", OURS.into())]).await;
-    fleet
+    yard.deps().pulls = Arc::new(Here(here));
+    configure(&yard, &[("image.name", OURS.into())]).await;
+    yard
 }
 
 /// Waits until the pull is asked for, and gives its object.
-async fn asked(fleet: &Fleet) -> (Uid, i64, String) {
+async fn asked(yard: &Yard) -> (Uid, i64, String) {
     loop {
-        let mut connection = fleet.world.deps.db.read().await.unwrap();
+        let mut connection = yard.world.deps.db.read().await.unwrap();
         if let Some(row) = image::find(&mut connection, V2).await.unwrap() {
             return (row.uid, row.generation.0, row.pull_token);
         }
@@ -94,35 +94,35 @@ async fn asked(fleet: &Fleet) -> (Uid, i64, String) {
 }
 
 /// What a pass says of the newest request.
-async fn says(fleet: &Fleet, reason: Reason, message: &str) {
-    let (uid, generation, _) = asked(fleet).await;
+async fn says(yard: &Yard, reason: Reason, message: &str) {
+    let (uid, generation, _) = asked(yard).await;
     let said = Condition::not_ready(reason, message);
-    fleet.saw(Kind::Image, &uid, generation, said).await;
+    yard.saw(Kind::Image, &uid, generation, said).await;
 }
 
 /// What a pass says of a pull under way.
-async fn pulling(fleet: &Fleet, percent: u8, message: &str) {
-    let (uid, generation, _) = asked(fleet).await;
+async fn pulling(yard: &Yard, percent: u8, message: &str) {
+    let (uid, generation, _) = asked(yard).await;
     let said = Condition {
         percent: Some(percent),
         ..Condition::not_ready(Reason::ImagePulling, message)
     };
-    fleet.saw(Kind::Image, &uid, generation, said).await;
+    yard.saw(Kind::Image, &uid, generation, said).await;
 }
 
 /// The image is there: what the reconciler saves.
-async fn answered(fleet: &Fleet) {
-    let (uid, _, token) = asked(fleet).await;
+async fn answered(yard: &Yard) {
+    let (uid, _, token) = asked(yard).await;
     let facts = ImageFacts {
         image_id: Some(id('2')),
         digest: Some("registry:5000/agent@sha256:dd".to_owned()),
         pull_token: Some(token),
         pulled_at: Some(NOW),
     };
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     image::save_facts(&mut tx, &uid, &facts).await.unwrap();
     tx.commit().await.unwrap();
-    fleet.world.status_ticks.send_modify(|ticks| *ticks += 1);
+    yard.world.status_ticks.send_modify(|ticks| *ticks += 1);
 }
 
 /// The events of a stream: id and payload.
@@ -154,10 +154,10 @@ async fn l37_a_pull_is_told_as_the_engine_tells_it_and_ends_once() {
         done(Some("d")),
         progress("after the end", 0, 0),
     ];
-    let fleet = fleet_with(said).await;
+    let yard = fleet_with(said).await;
     let (answer, ()) = tokio::join!(
-        fleet.post(PULL, "image=v2"),
-        says(&fleet, Reason::ImagePulling, "20 %")
+        yard.post(PULL, "image=v2"),
+        says(&yard, Reason::ImagePulling, "20 %")
     );
     let told = payloads(&answer);
     assert_eq!(
@@ -171,7 +171,7 @@ async fn l37_a_pull_is_told_as_the_engine_tells_it_and_ends_once() {
             json!({"status": "done", "digest": "d"}),
         ]
     );
-    let task = fleet.get("/api/admin/task/status").await.is(200);
+    let task = yard.get("/api/admin/task/status").await.is(200);
     assert_eq!((&task["type"], &task["total"]), (&json!("pull"), &json!(1)));
 }
 
@@ -180,10 +180,10 @@ async fn l37_an_error_is_the_last_word() {
     let error = Said::End(PullUpdate::Failed {
         message: "manifest unknown".to_owned(),
     });
-    let fleet = fleet_with(vec![progress("a", 1, 5), error]).await;
+    let yard = fleet_with(vec![progress("a", 1, 5), error]).await;
     let (answer, ()) = tokio::join!(
-        fleet.post(PULL, "image=v2"),
-        says(&fleet, Reason::ImagePullFailed, "x")
+        yard.post(PULL, "image=v2"),
+        says(&yard, Reason::ImagePullFailed, "x")
     );
     let told = payloads(&answer);
     assert_eq!(told.len(), 3);
@@ -196,34 +196,34 @@ async fn l37_an_error_is_the_last_word() {
 #[tokio::test]
 async fn whoever_comes_back_asks_for_nothing_new_and_hears_the_rest() {
     let said = vec![progress("a", 1, 5), progress("b", 2, 6), done(None)];
-    let fleet = fleet_with(said).await;
+    let yard = fleet_with(said).await;
     let (answer, ()) = tokio::join!(
-        fleet.post(PULL, "image=v2"),
-        says(&fleet, Reason::ImagePulling, "")
+        yard.post(PULL, "image=v2"),
+        says(&yard, Reason::ImagePulling, "")
     );
     let all = events(&answer);
     assert_eq!(all.len(), 5);
-    let back = async |last: &str| back(&fleet, last).await;
+    let back = async |last: &str| back(&yard, last).await;
     assert_eq!(events(&back(&all[1].0).await), all[2..]);
     assert_eq!(events(&back(&all[3].0).await), all[4..]);
     assert_eq!(events(&back(&all[4].0).await), []);
     // An id of another log, such as another replica's: everything that is kept.
-    let (_, _, token) = asked(&fleet).await;
+    let (_, _, token) = asked(&yard).await;
     let elsewhere = format!("{token}-0123456789ab-3");
     assert_eq!(events(&back(&elsewhere).await), all);
     back("x").await.fails(400, "invalid_parameter");
-    let tasks = fleet.get("/api/admin/tasks").await.is(200);
+    let tasks = yard.get("/api/admin/tasks").await.is(200);
     assert_eq!(tasks["total"], 1, "one request");
 }
 
 /// What a client hears that comes back.
-async fn back(fleet: &Fleet, last: &str) -> Answer {
+async fn back(yard: &Yard, last: &str) -> Answer {
     let request = warp::test::request()
         .path(PULL)
         .header("content-type", "application/x-www-form-urlencoded")
         .header("last-event-id", last)
         .body("image=v2");
-    fleet.request("POST", request, "root").await
+    yard.request("POST", request, "root").await
 }
 
 /// Coming back is no request: what was called off in between stays called off.
@@ -231,38 +231,38 @@ async fn back(fleet: &Fleet, last: &str) -> Answer {
 async fn whoever_comes_back_to_a_pull_that_was_called_off_starts_none() {
     let called_off = json!({"status": "error", "error": "the pull was cancelled"});
     // It was never pulled before: nothing of it is left.
-    let fleet = fleet_with(Vec::new()).await;
-    let told = back(&fleet, "5-0123456789ab-1").await;
+    let yard = fleet_with(Vec::new()).await;
+    let told = back(&yard, "5-0123456789ab-1").await;
     assert_eq!(payloads(&told), std::slice::from_ref(&called_off));
-    let mut connection = fleet.world.deps.db.read().await.unwrap();
+    let mut connection = yard.world.deps.db.read().await.unwrap();
     assert!(image::all(&mut connection).await.unwrap().is_empty());
     drop(connection);
     // It was: the request before counts again, and its answer is not this one's.
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     let pulled = image::request_pull(&mut tx, V2, "4", None, NOW).await;
     pulled.unwrap();
     tx.commit().await.unwrap();
-    answered(&fleet).await;
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    answered(&yard).await;
+    let mut tx = yard.world.db.begin().await.unwrap();
     let again = image::request_pull(&mut tx, V2, "5", None, NOW).await;
     again.unwrap();
     image::request_cancel(&mut tx, V2, None, NOW).await.unwrap();
     tx.commit().await.unwrap();
-    let (_, generation, token) = asked(&fleet).await;
+    let (_, generation, token) = asked(&yard).await;
     assert_eq!(token, "4");
-    let told = back(&fleet, "5-0123456789ab-1").await;
+    let told = back(&yard, "5-0123456789ab-1").await;
     assert_eq!(payloads(&told), [called_off]);
-    assert_eq!(asked(&fleet).await.1, generation);
-    let tasks = fleet.get("/api/admin/tasks").await.is(200);
+    assert_eq!(asked(&yard).await.1, generation);
+    let tasks = yard.get("/api/admin/tasks").await.is(200);
     assert_eq!(tasks["total"], 0, "nothing was asked for");
 }
 
 #[tokio::test]
 async fn a_stale_generation_neither_pulls_nor_calls_off() {
-    let fleet = fleet_with(Vec::new()).await;
-    let none = fleet.post(PULL, "image=v2&if_generation=1").await;
+    let yard = fleet_with(Vec::new()).await;
+    let none = yard.post(PULL, "image=v2&if_generation=1").await;
     none.fails(412, "stale_generation");
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     let (uid, generation) = image::request_pull(&mut tx, V2, "1", None, NOW)
         .await
         .unwrap();
@@ -270,34 +270,34 @@ async fn a_stale_generation_neither_pulls_nor_calls_off() {
     let task = schema::operation::create(&mut tx, "pull", "root", &object, NOW).await;
     let task = task.unwrap();
     tx.commit().await.unwrap();
-    let before = asked(&fleet).await;
+    let before = asked(&yard).await;
     let of_task = format!("task_id={task}&if_generation=7&wait=0");
     for (path, body) in [
         (PULL, "image=v2&if_generation=7"),
         (CANCEL, "image=v2&if_generation=7&wait=0"),
         ("/api/admin/task/cancel", of_task.as_str()),
     ] {
-        let refused = fleet.post(path, body).await.fails(412, "stale_generation");
+        let refused = yard.post(path, body).await.fails(412, "stale_generation");
         assert_eq!(refused["generation"], before.1, "{path}");
     }
-    assert_eq!(asked(&fleet).await, before, "nothing has changed");
+    assert_eq!(asked(&yard).await, before, "nothing has changed");
     let body = format!("image=v2&if_generation={}&wait=0", before.1);
-    fleet.post(CANCEL, &body).await.is(202);
+    yard.post(CANCEL, &body).await.is(202);
 }
 
 #[tokio::test]
 async fn a_pull_that_runs_elsewhere_is_told_from_the_database() {
-    let fleet = fleet_with(Vec::new()).await;
+    let yard = fleet_with(Vec::new()).await;
     let reconciler = async {
-        says(&fleet, Reason::EngineUnavailable, "the engine is away").await;
+        says(&yard, Reason::EngineUnavailable, "the engine is away").await;
         tokio::time::sleep(std::time::Duration::from_millis(150)).await;
-        pulling(&fleet, 45, "45 %, 1.0 of 2.0 MB").await;
+        pulling(&yard, 45, "45 %, 1.0 of 2.0 MB").await;
         tokio::time::sleep(std::time::Duration::from_millis(150)).await;
-        pulling(&fleet, 40, "40 %, 1.1 of 3.0 MB").await;
+        pulling(&yard, 40, "40 %, 1.1 of 3.0 MB").await;
         tokio::time::sleep(std::time::Duration::from_millis(150)).await;
-        answered(&fleet).await;
+        answered(&yard).await;
     };
-    let (answer, ()) = tokio::join!(fleet.post(PULL, "image=v2"), reconciler);
+    let (answer, ()) = tokio::join!(yard.post(PULL, "image=v2"), reconciler);
     assert_eq!(
         payloads(&answer),
         [
@@ -309,13 +309,13 @@ async fn a_pull_that_runs_elsewhere_is_told_from_the_database() {
         ]
     );
     let all = events(&answer);
-    let rest = payloads(&back(&fleet, &all[2].0).await);
+    let rest = payloads(&back(&yard, &all[2].0).await);
     assert_eq!(rest, [all[4].1.clone()], "how it stands by now");
-    assert_eq!(events(&back(&fleet, &all[4].0).await), [], "it had the end");
-    let fleet = fleet_with(Vec::new()).await;
+    assert_eq!(events(&back(&yard, &all[4].0).await), [], "it had the end");
+    let yard = fleet_with(Vec::new()).await;
     let (answer, ()) = tokio::join!(
-        fleet.post(PULL, "image=v2"),
-        says(&fleet, Reason::ImagePullFailed, "no such tag")
+        yard.post(PULL, "image=v2"),
+        says(&yard, Reason::ImagePullFailed, "no such tag")
     );
     let last = payloads(&answer).pop();
     assert_eq!(
@@ -326,15 +326,15 @@ async fn a_pull_that_runs_elsewhere_is_told_from_the_database() {
 
 #[tokio::test]
 async fn what_ended_here_before_is_not_the_end_of_a_new_pull() {
-    let fleet = fleet_with(vec![done(Some("old"))]).await;
+    let yard = fleet_with(vec![done(Some("old"))]).await;
     let reconciler = async {
         // A pass that could not begin.
-        says(&fleet, Reason::EngineUnavailable, "away").await;
+        says(&yard, Reason::EngineUnavailable, "away").await;
         tokio::time::sleep(std::time::Duration::from_millis(150)).await;
-        let call_off = fleet.post(CANCEL, "image=v2&wait=0").await;
+        let call_off = yard.post(CANCEL, "image=v2&wait=0").await;
         call_off.is(202);
     };
-    let (answer, ()) = tokio::join!(fleet.post(PULL, "image=v2"), reconciler);
+    let (answer, ()) = tokio::join!(yard.post(PULL, "image=v2"), reconciler);
     let last = payloads(&answer).pop().unwrap();
     assert_eq!(
         last,
@@ -344,15 +344,15 @@ async fn what_ended_here_before_is_not_the_end_of_a_new_pull() {
 
 #[tokio::test]
 async fn pulls_are_listed_and_called_off() {
-    let fleet = fleet_with(Vec::new()).await;
-    fleet.post(CANCEL, "image=v2").await.fails(404, "not_found");
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let yard = fleet_with(Vec::new()).await;
+    yard.post(CANCEL, "image=v2").await.fails(404, "not_found");
+    let mut tx = yard.world.db.begin().await.unwrap();
     image::request_pull(&mut tx, V2, "1", None, NOW)
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    says(&fleet, Reason::ImagePullFailed, "no such tag").await;
-    let list = fleet.get("/api/admin/images/pulls").await.is(200);
+    says(&yard, Reason::ImagePullFailed, "no such tag").await;
+    let list = yard.get("/api/admin/images/pulls").await.is(200);
     let pull = &list["pulls"][0];
     let (state, message) = (&pull["state"], &pull["message"]);
     assert_eq!(
@@ -360,19 +360,19 @@ async fn pulls_are_listed_and_called_off() {
         (&json!("ImagePullFailed"), &json!("no such tag"))
     );
     assert_eq!(pull["running"], false);
-    let done = fleet.post(CANCEL, "image=v2&wait=0").await.is(202);
+    let done = yard.post(CANCEL, "image=v2&wait=0").await.is(202);
     assert_eq!(done["object"], format!("image/{V2}"));
-    fleet.post(CANCEL, "image=v2").await.fails(404, "not_found");
+    yard.post(CANCEL, "image=v2").await.fails(404, "not_found");
 
     // Once pulled, calling the next pull off keeps the image wanted as it is.
-    let fleet = fleet_with(vec![progress("a", 4, 40)]).await;
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let yard = fleet_with(vec![progress("a", 4, 40)]).await;
+    let mut tx = yard.world.db.begin().await.unwrap();
     image::request_pull(&mut tx, V2, "1", None, NOW)
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    answered(&fleet).await;
-    let list = fleet.get("/api/admin/images/pulls").await.is(200);
+    answered(&yard).await;
+    let list = yard.get("/api/admin/images/pulls").await.is(200);
     assert_eq!(list["total"], 1);
     let pull = &list["pulls"][0];
     assert_eq!(
@@ -380,11 +380,11 @@ async fn pulls_are_listed_and_called_off() {
         (&json!(40), &json!(false))
     );
     let (cancel, ()) = tokio::join!(
-        fleet.post(CANCEL, "image=v2"),
+        yard.post(CANCEL, "image=v2"),
         // A pass takes note.
         async {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            says(&fleet, Reason::Converged, "").await;
+            says(&yard, Reason::Converged, "").await;
         }
     );
     assert_eq!(cancel.is(200)["state"], "converged");
@@ -392,14 +392,14 @@ async fn pulls_are_listed_and_called_off() {
 
 #[tokio::test]
 async fn as_many_look_on_as_may() {
-    let fleet = fleet_with(Vec::new()).await;
+    let yard = fleet_with(Vec::new()).await;
     let root = Uid::from("root".to_owned());
     let held: Vec<_> = (0..crate::follows::PER_ACCOUNT)
-        .map(|_| fleet.world.deps.viewers.begin(Some(&root)).unwrap())
+        .map(|_| yard.world.deps.viewers.begin(Some(&root)).unwrap())
         .collect();
-    let refused = fleet.post(PULL, "image=v2").await;
+    let refused = yard.post(PULL, "image=v2").await;
     refused.fails(429, "too_many_streams");
-    let mut connection = fleet.world.deps.db.read().await.unwrap();
+    let mut connection = yard.world.deps.db.read().await.unwrap();
     assert!(image::all(&mut connection).await.unwrap().is_empty());
     drop(held);
 }

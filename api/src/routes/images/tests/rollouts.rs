@@ -12,22 +12,22 @@ const UPGRADE: &str = "/api/admin/images/upgrade";
 const MIGRATE: &str = "/api/admin/images/migrate";
 const ROLLOUTS: &str = "/api/admin/images/rollouts";
 
-async fn with_users(names: &[&str]) -> Fleet {
-    let fleet = stocked(None).await;
+async fn with_users(names: &[&str]) -> Yard {
+    let yard = stocked(None).await;
     for name in names {
-        fleet.user(name).await;
+        yard.user(name).await;
     }
-    fleet
+    yard
 }
 
-async fn stored(fleet: &Fleet, id: &str) -> (RolloutRow, Vec<RolloutTarget>) {
-    let mut connection = fleet.world.deps.db.read().await.unwrap();
+async fn stored(yard: &Yard, id: &str) -> (RolloutRow, Vec<RolloutTarget>) {
+    let mut connection = yard.world.deps.db.read().await.unwrap();
     let uid = Uid::from(id.to_owned());
     rollout::get(&mut connection, &uid).await.unwrap().unwrap()
 }
 
-async fn names_of(fleet: &Fleet, id: &str) -> Vec<String> {
-    let (_, targets) = stored(fleet, id).await;
+async fn names_of(yard: &Yard, id: &str) -> Vec<String> {
+    let (_, targets) = stored(yard, id).await;
     targets.into_iter().map(|target| target.name).collect()
 }
 
@@ -36,9 +36,9 @@ fn task(started: &Value) -> String {
 }
 
 /// What the reconciler saves of the newest rollout; it moves nobody here.
-async fn comes_to(fleet: &Fleet, id: &str, phase: Phase, message: &str, finished: bool) {
+async fn comes_to(yard: &Yard, id: &str, phase: Phase, message: &str, finished: bool) {
     let uid = Uid::from(id.to_owned());
-    let (row, _) = stored(fleet, id).await;
+    let (row, _) = stored(yard, id).await;
     let mut facts = row.facts;
     facts.phase = phase;
     facts.message = message.to_owned();
@@ -47,48 +47,48 @@ async fn comes_to(fleet: &Fleet, id: &str, phase: Phase, message: &str, finished
     if phase == Phase::Paused {
         facts.paused_attempt = row.attempt;
     }
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     rollout::save_facts(&mut tx, &uid, &facts).await.unwrap();
     tx.commit().await.unwrap();
-    fleet.world.status_ticks.send_modify(|ticks| *ticks += 1);
+    yard.world.status_ticks.send_modify(|ticks| *ticks += 1);
 }
 
 #[tokio::test]
 async fn an_upgrade_moves_those_named_in_their_order_or_everybody_by_name() {
-    let fleet = with_users(&["carol", "alice", "Bob"]).await;
+    let yard = with_users(&["carol", "alice", "Bob"]).await;
     let body =
         "tag=v2&users=bob,carol%0ABOB&max_unavailable=2&pause_on_failure=no&health_timeout=5m";
-    let started = fleet.post(UPGRADE, body).await.is(202);
+    let started = yard.post(UPGRADE, body).await.is(202);
     assert_eq!(
         (&started["total"], &started["state"]),
         (&json!(2), &json!("pending"))
     );
     let id = task(&started);
-    assert_eq!(names_of(&fleet, &id).await, ["Bob", "carol"]);
-    let (row, _) = stored(&fleet, &id).await;
+    assert_eq!(names_of(&yard, &id).await, ["Bob", "carol"]);
+    let (row, _) = stored(&yard, &id).await;
     assert_eq!(row.reference, "registry:5000/agent:v2");
     assert_eq!((row.max_unavailable, row.pause_on_failure), (2, false));
     assert_eq!(
         (row.health_timeout, &*row.actor),
         (Duration::from_secs(300), "root")
     );
-    let refused = fleet.post(UPGRADE, "tag=v3&all=1").await;
+    let refused = yard.post(UPGRADE, "tag=v3&all=1").await;
     let refused = refused.fails(409, "in_rollout");
     assert!(
         refused["error"].as_str().unwrap().contains("Bob"),
         "{refused}"
     );
-    comes_to(&fleet, &id, Phase::Succeeded, "", true).await;
-    let started = fleet
+    comes_to(&yard, &id, Phase::Succeeded, "", true).await;
+    let started = yard
         .post(UPGRADE, "tag=other.example/x:1&all=true")
         .await
         .is(202);
     let id = task(&started);
-    assert_eq!(names_of(&fleet, &id).await, ["alice", "Bob", "carol"]);
-    let (row, _) = stored(&fleet, &id).await;
+    assert_eq!(names_of(&yard, &id).await, ["alice", "Bob", "carol"]);
+    let (row, _) = stored(&yard, &id).await;
     assert_eq!((row.max_unavailable, row.pause_on_failure), (1, true));
     assert_eq!(row.health_timeout, Duration::from_secs(120));
-    let status = fleet.get("/api/admin/task/status").await.is(200);
+    let status = yard.get("/api/admin/task/status").await.is(200);
     assert_eq!(
         (&status["id"], &status["type"]),
         (&json!(id), &json!("upgrade"))
@@ -101,10 +101,10 @@ async fn an_upgrade_moves_those_named_in_their_order_or_everybody_by_name() {
 
 #[tokio::test]
 async fn a_migration_moves_those_who_have_the_image() {
-    let fleet = with_users(&["alice", "bob", "carol"]).await;
-    give(&fleet, "carol", "registry:5000/agent:v2", Some(id('2'))).await;
-    give(&fleet, "bob", "registry:5000/agent:v1", Some(id('1'))).await;
-    let unfit = fleet
+    let yard = with_users(&["alice", "bob", "carol"]).await;
+    give(&yard, "carol", "registry:5000/agent:v2", Some(id('2'))).await;
+    give(&yard, "bob", "registry:5000/agent:v1", Some(id('1'))).await;
+    let unfit = yard
         .post(MIGRATE, "image=v1&target=v3&users=alice,carol")
         .await;
     let unfit = unfit.fails(400, "invalid_parameter");
@@ -112,50 +112,48 @@ async fn a_migration_moves_those_who_have_the_image() {
         unfit["error"].as_str().unwrap().contains("carol"),
         "{unfit}"
     );
-    let none = fleet.post(MIGRATE, "image=v7&target=v3").await;
+    let none = yard.post(MIGRATE, "image=v7&target=v3").await;
     none.fails(422, "no_users");
-    let started = fleet.post(MIGRATE, "image=v1&target=v3").await.is(202);
+    let started = yard.post(MIGRATE, "image=v1&target=v3").await.is(202);
     let first = task(&started);
-    assert_eq!(names_of(&fleet, &first).await, ["alice", "bob"]);
-    let (row, _) = stored(&fleet, &first).await;
+    assert_eq!(names_of(&yard, &first).await, ["alice", "bob"]);
+    let (row, _) = stored(&yard, &first).await;
     assert_eq!(row.source.as_deref(), Some("v1"));
-    comes_to(&fleet, &first, Phase::Cancelled, "", true).await;
+    comes_to(&yard, &first, Phase::Cancelled, "", true).await;
     for (image, expected) in [("111111111111", "bob"), (&id('2'), "carol")] {
         let body = format!("image={image}&target=v3");
-        let started = fleet.post(MIGRATE, &body).await.is(202);
-        assert_eq!(names_of(&fleet, &task(&started)).await, [expected]);
+        let started = yard.post(MIGRATE, &body).await.is(202);
+        assert_eq!(names_of(&yard, &task(&started)).await, [expected]);
     }
 }
 
 #[tokio::test]
 async fn whom_nobody_can_move_is_told() {
-    let fleet = with_users(&["alice"]).await;
-    let unknown = fleet
+    let yard = with_users(&["alice"]).await;
+    let unknown = yard
         .post(UPGRADE, "tag=v2&users=alice,eve,%3Cx%3E,mallory")
         .await;
     let unknown = unknown.fails(400, "invalid_parameter");
     let said = unknown["error"].as_str().unwrap();
     assert!(said.contains("eve, (no user name), mallory"), "{said}");
-    let groups = fleet.post(UPGRADE, "tag=v2&groups=staff").await;
+    let groups = yard.post(UPGRADE, "tag=v2&groups=staff").await;
     groups.fails(422, "not_available_yet");
-    fleet
-        .post("/api/admin/users/delete", "username=alice&wait=0")
+    yard.post("/api/admin/users/delete", "username=alice&wait=0")
         .await
         .is(202);
-    let gone = fleet.post(UPGRADE, "tag=v2&users=alice").await;
+    let gone = yard.post(UPGRADE, "tag=v2&users=alice").await;
     gone.fails(400, "invalid_parameter");
-    fleet
-        .post(UPGRADE, "tag=v2&all=1")
+    yard.post(UPGRADE, "tag=v2&all=1")
         .await
         .fails(422, "no_users");
-    assert_eq!(fleet.get(ROLLOUTS).await.is(200)["total"], 0);
+    assert_eq!(yard.get(ROLLOUTS).await.is(200)["total"], 0);
 }
 
 #[tokio::test]
 async fn a_rollout_is_shown_with_what_became_of_each_user() {
-    let fleet = with_users(&["alice", "bob"]).await;
-    give(&fleet, "alice", "registry:5000/agent:v1", Some(id('1'))).await;
-    let started = fleet.post(UPGRADE, "tag=v2&all=1").await.is(202);
+    let yard = with_users(&["alice", "bob"]).await;
+    give(&yard, "alice", "registry:5000/agent:v1", Some(id('1'))).await;
+    let started = yard.post(UPGRADE, "tag=v2&all=1").await.is(202);
     let id_ = task(&started);
     let rollout = Uid::from(id_.clone());
     let alice = Uid::from("alice".to_owned());
@@ -164,7 +162,7 @@ async fn a_rollout_is_shown_with_what_became_of_each_user() {
         image_id: Some(id('2')),
         digest: None,
     };
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     let minute = Duration::from_secs(60);
     rollout::move_target(&mut tx, &rollout, &alice, &image, minute, NOW)
         .await
@@ -173,7 +171,7 @@ async fn a_rollout_is_shown_with_what_became_of_each_user() {
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    let detail = fleet.get(&format!("{ROLLOUTS}/{id_}")).await.is(200);
+    let detail = yard.get(&format!("{ROLLOUTS}/{id_}")).await.is(200);
     assert_eq!(
         detail["users"][0],
         json!({
@@ -196,41 +194,40 @@ async fn a_rollout_is_shown_with_what_became_of_each_user() {
         (&rollout["progress"]["done"], &rollout["progress"]["total"]),
         (&json!(1), &json!(2))
     );
-    let page = fleet
+    let page = yard
         .get(&format!("{ROLLOUTS}/{id_}?search=BO"))
         .await
         .is(200);
     assert_eq!(fields(&page["users"], "username"), ["bob"]);
-    let list = fleet.get(ROLLOUTS).await.is(200);
+    let list = yard.get(ROLLOUTS).await.is(200);
     assert_eq!(list["rollouts"][0], *rollout);
     assert_eq!(
         (&list["page_size"], &list["total"]),
         (&json!(20), &json!(2))
     );
-    let none = fleet
+    let none = yard
         .get(&format!("{ROLLOUTS}?search=nothing"))
         .await
         .is(200);
     assert_eq!(none["rollouts"], json!([]));
-    fleet
-        .get(&format!("{ROLLOUTS}/0"))
+    yard.get(&format!("{ROLLOUTS}/0"))
         .await
         .fails(404, "not_found");
 }
 
 #[tokio::test]
 async fn a_rollout_is_paused_resumed_cancelled_and_rolled_back() {
-    let fleet = with_users(&["alice", "bob"]).await;
+    let yard = with_users(&["alice", "bob"]).await;
     let verb = async |verb: &str, body: &str| -> Answer {
-        fleet.post(&format!("{ROLLOUTS}/{verb}"), body).await
+        yard.post(&format!("{ROLLOUTS}/{verb}"), body).await
     };
     for name in ["pause", "resume", "cancel", "rollback"] {
         verb(name, "").await.fails(404, "not_found");
         verb(name, "id=0").await.fails(404, "not_found");
     }
-    let first = task(&fleet.post(UPGRADE, "tag=v2&users=alice").await.is(202));
-    let second = task(&fleet.post(UPGRADE, "tag=v2&users=bob").await.is(202));
-    let desired = async |id: &str| stored(&fleet, id).await.0.desired;
+    let first = task(&yard.post(UPGRADE, "tag=v2&users=alice").await.is(202));
+    let second = task(&yard.post(UPGRADE, "tag=v2&users=bob").await.is(202));
+    let desired = async |id: &str| stored(&yard, id).await.0.desired;
     verb("resume", "").await.fails(409, "wrong_state");
     let told = verb("pause", "wait=0").await.is(202);
     assert_eq!(told["object"], format!("rollout/{second}"), "the newest");
@@ -243,7 +240,7 @@ async fn a_rollout_is_paused_resumed_cancelled_and_rolled_back() {
     assert_eq!(desired(&second).await, rollout::DesiredRollout::Run);
     verb("cancel", &format!("id={first}&wait=0")).await.is(202);
     assert_eq!(desired(&first).await, rollout::DesiredRollout::Cancel);
-    comes_to(&fleet, &second, Phase::Succeeded, "", true).await;
+    comes_to(&yard, &second, Phase::Succeeded, "", true).await;
     verb("pause", &format!("id={second}"))
         .await
         .fails(409, "wrong_state");
@@ -253,20 +250,20 @@ async fn a_rollout_is_paused_resumed_cancelled_and_rolled_back() {
         format!("rollout/{second}"),
         "the newest, though it has ended"
     );
-    comes_to(&fleet, &second, Phase::RolledBack, "", true).await;
+    comes_to(&yard, &second, Phase::RolledBack, "", true).await;
     verb("rollback", "").await.fails(409, "wrong_state");
 }
 
 #[tokio::test]
 async fn a_verb_waits_until_the_reconciler_has_taken_note() {
-    let fleet = with_users(&["alice"]).await;
-    let id = task(&fleet.post(UPGRADE, "tag=v2&all=1").await.is(202));
+    let yard = with_users(&["alice"]).await;
+    let id = task(&yard.post(UPGRADE, "tag=v2&all=1").await.is(202));
     let uid = Uid::from(id);
     let path = format!("{ROLLOUTS}/pause");
-    let (answer, ()) = tokio::join!(fleet.post(&path, ""), async {
+    let (answer, ()) = tokio::join!(yard.post(&path, ""), async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let paused = Condition::not_ready(Reason::RolloutPaused, "paused by an administrator");
-        fleet.saw(Kind::Rollout, &uid, 2, paused).await;
+        yard.saw(Kind::Rollout, &uid, 2, paused).await;
     });
     let answer = answer.is(200);
     assert_eq!(
@@ -277,27 +274,26 @@ async fn a_verb_waits_until_the_reconciler_has_taken_note() {
 
 #[tokio::test]
 async fn tasks_are_cancelled_by_what_they_are() {
-    let fleet = with_users(&["alice"]).await;
+    let yard = with_users(&["alice"]).await;
     let cancel = async |id: &str| {
         let body = format!("task_id={id}&wait=0");
-        fleet.post("/api/admin/task/cancel", &body).await
+        yard.post("/api/admin/task/cancel", &body).await
     };
-    fleet
-        .post("/api/admin/task/cancel", "")
+    yard.post("/api/admin/task/cancel", "")
         .await
         .fails(400, "invalid_parameter");
     cancel("0").await.fails(404, "not_found");
-    let rollout = task(&fleet.post(UPGRADE, "tag=v2&all=1").await.is(202));
+    let rollout = task(&yard.post(UPGRADE, "tag=v2&all=1").await.is(202));
     cancel(&rollout).await.is(202);
     assert_eq!(
-        stored(&fleet, &rollout).await.0.desired,
+        stored(&yard, &rollout).await.0.desired,
         rollout::DesiredRollout::Cancel
     );
-    comes_to(&fleet, &rollout, Phase::Cancelled, "", true).await;
+    comes_to(&yard, &rollout, Phase::Cancelled, "", true).await;
     cancel(&rollout).await.fails(409, "wrong_state");
 
     let reference = "registry:5000/agent:v2";
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let mut tx = yard.world.db.begin().await.unwrap();
     let (image, generation) = schema::image::request_pull(&mut tx, reference, "1", None, NOW)
         .await
         .unwrap();
@@ -315,7 +311,7 @@ async fn tasks_are_cancelled_by_what_they_are() {
     tx.commit().await.unwrap();
     // It failed, and is tried again.
     let failed = Condition::not_ready(Reason::ImagePullFailed, "no such tag");
-    fleet.saw(Kind::Image, &image, generation.0, failed).await;
+    yard.saw(Kind::Image, &image, generation.0, failed).await;
     let told = cancel(&pull).await.is(202);
     assert_eq!(told["object"], format!("image/{reference}"));
     cancel(&pull).await.fails(409, "wrong_state");
@@ -324,15 +320,15 @@ async fn tasks_are_cancelled_by_what_they_are() {
 }
 
 /// The payloads of an upgrade that is looked on at, while `meanwhile` happens to the newest rollout.
-async fn watched(fleet: &Fleet, meanwhile: impl AsyncFn(&str)) -> Vec<Value> {
+async fn watched(yard: &Yard, meanwhile: impl AsyncFn(&str)) -> Vec<Value> {
     let request = warp::test::request()
         .path(UPGRADE)
         .header("content-type", "application/x-www-form-urlencoded")
         .header("accept", "application/json, Text/Event-Stream;q=0.5")
         .body("tag=v2&all=1");
-    let (answer, ()) = tokio::join!(fleet.request("POST", request, "root"), async {
+    let (answer, ()) = tokio::join!(yard.request("POST", request, "root"), async {
         let id = loop {
-            let mut connection = fleet.world.deps.db.read().await.unwrap();
+            let mut connection = yard.world.deps.db.read().await.unwrap();
             if let Some(uid) = rollout::unfinished(&mut connection).await.unwrap().pop() {
                 break uid;
             }
@@ -354,17 +350,17 @@ async fn watched(fleet: &Fleet, meanwhile: impl AsyncFn(&str)) -> Vec<Value> {
 
 #[tokio::test]
 async fn l36_who_looks_on_hears_every_change_and_how_it_came_out() {
-    let fleet = with_users(&["alice"]).await;
-    let told = watched(&fleet, async |id| {
-        comes_to(&fleet, id, Phase::Rolling, "0 of 1 moved", false).await;
+    let yard = with_users(&["alice"]).await;
+    let told = watched(&yard, async |id| {
+        comes_to(&yard, id, Phase::Rolling, "0 of 1 moved", false).await;
         tokio::time::sleep(Duration::from_millis(150)).await;
         let (rollout, alice) = (Uid::from(id.to_owned()), Uid::from("alice".to_owned()));
-        let mut tx = fleet.world.db.begin().await.unwrap();
+        let mut tx = yard.world.db.begin().await.unwrap();
         rollout::finish_target(&mut tx, &rollout, &alice, TargetState::Done, "", NOW)
             .await
             .unwrap();
         tx.commit().await.unwrap();
-        comes_to(&fleet, id, Phase::Succeeded, "1 of 1 moved", true).await;
+        comes_to(&yard, id, Phase::Succeeded, "1 of 1 moved", true).await;
     })
     .await;
     let statuses: Vec<_> = told
@@ -395,10 +391,10 @@ async fn l36_a_rollout_that_pauses_or_fails_ends_in_an_error() {
         (Phase::RolledBack, true, "rolled back"),
         (Phase::Cancelled, true, "cancelled"),
     ] {
-        let fleet = with_users(&["alice"]).await;
+        let yard = with_users(&["alice"]).await;
         let message = "alice did not become ready";
-        let told = watched(&fleet, async |id| {
-            comes_to(&fleet, id, phase, message, finished).await;
+        let told = watched(&yard, async |id| {
+            comes_to(&yard, id, phase, message, finished).await;
         })
         .await;
         let last = told.last().unwrap();

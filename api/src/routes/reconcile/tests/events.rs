@@ -4,9 +4,9 @@ use super::*;
 
 #[tokio::test]
 async fn events_outlive_their_object() {
-    let (fleet, _) = with(Asked::default()).await;
-    let uid = fleet.user("alice").await;
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let (yard, _) = with(Asked::default()).await;
+    let uid = yard.user("alice").await;
+    let mut tx = yard.world.db.begin().await.unwrap();
     for (second, message) in ["first", "second"].into_iter().enumerate() {
         let at = NOW.plus(Duration::from_secs(second as u64));
         event::record(
@@ -22,14 +22,13 @@ async fn events_outlive_their_object() {
         .unwrap();
     }
     tx.commit().await.unwrap();
-    fleet
-        .post("/api/admin/users/delete", "username=alice&wait=0")
+    yard.post("/api/admin/users/delete", "username=alice&wait=0")
         .await
         .is(202);
-    fleet.purge(&uid).await;
+    yard.purge(&uid).await;
     let events = |query: &'static str| {
-        let fleet = &fleet;
-        async move { fleet.get(&format!("/api/admin/events?{query}")).await }
+        let yard = &yard;
+        async move { yard.get(&format!("/api/admin/events?{query}")).await }
     };
     let body = events("object=user/alice").await.is(200);
     let messages: Vec<_> = body["events"]
@@ -53,9 +52,9 @@ async fn events_outlive_their_object() {
 
 #[tokio::test]
 async fn l60_events_come_in_pages_and_by_what_they_say() {
-    let (fleet, _) = with(Asked::default()).await;
-    let alice = fleet.user("alice").await;
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let (yard, _) = with(Asked::default()).await;
+    let alice = yard.user("alice").await;
+    let mut tx = yard.world.db.begin().await.unwrap();
     for n in 0..5_u64 {
         let at = NOW.plus(Duration::from_secs(n));
         let (kind, reason) = match n {
@@ -69,7 +68,7 @@ async fn l60_events_come_in_pages_and_by_what_they_say() {
     }
     tx.commit().await.unwrap();
     let numbers = async |query: &str| {
-        let body = fleet
+        let body = yard
             .get(&format!("/api/admin/events?{query}"))
             .await
             .is(200);
@@ -113,7 +112,7 @@ async fn l60_events_come_in_pages_and_by_what_they_say() {
         ("reason=crash", "reason"),
         ("limit=0", "limit"),
     ] {
-        let answer = fleet.get(&format!("/api/admin/events?{bad}")).await;
+        let answer = yard.get(&format!("/api/admin/events?{bad}")).await;
         let body = answer.fails(400, "invalid_parameter");
         assert_eq!(body["field"], field, "{body}");
     }
@@ -121,15 +120,15 @@ async fn l60_events_come_in_pages_and_by_what_they_say() {
 
 #[tokio::test]
 async fn what_happened_to_the_service_is_told_with_a_remedy() {
-    let (fleet, _) = with(Asked::default()).await;
-    let mut tx = fleet.world.db.begin().await.unwrap();
+    let (yard, _) = with(Asked::default()).await;
+    let mut tx = yard.world.db.begin().await.unwrap();
     event::record_of_service(&mut tx, Reason::TaskEnded, "user.bell", "it panicked", NOW)
         .await
         .unwrap();
     tx.commit().await.unwrap();
     for query in ["", "?object=service/agentyard"] {
         let path = format!("/api/admin/events{query}");
-        let body = fleet.get(&path).await.is(200);
+        let body = yard.get(&path).await.is(200);
         let event = &body["events"][0];
         assert_eq!(
             (&event["object"], &event["action"], &event["reason"]),

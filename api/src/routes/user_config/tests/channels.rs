@@ -46,7 +46,7 @@ async fn l39_any_image_tag_has_channels_and_so_has_who_never_ran() {
     let object = desk.object(Kind::Container).await;
     assert_eq!(object.status.observed_generation.0, 0);
     assert_eq!(keys(&desk.get(CHANNELS).await), ["chat", "mail"]);
-    let adapter = desk.house.world.deps.adapter.current().await.unwrap();
+    let adapter = desk.yard.world.deps.adapter.current().await.unwrap();
     let version = |image: Option<&str>| {
         let permitted = json!({"channel_list": {"mail": {"enabled": true}}, "channels": {"chat": {"enabled": true}}});
         let stored = BTreeMap::from([("agent".to_owned(), permitted)]);
@@ -116,7 +116,7 @@ async fn a_configuration_version_without_forms_is_refused() {
 #[tokio::test]
 async fn global_settings_that_cannot_be_used_are_said_to_be_so() {
     let desk = open_desk().await;
-    let adapter = desk.house.world.deps.adapter.current().await.unwrap();
+    let adapter = desk.yard.world.deps.adapter.current().await.unwrap();
     // There is no way back from version 3 to what this image reads.
     let agent = json!({"version": 3, "channels": {"chat": {"enabled": true}}});
     let stored = BTreeMap::from([("agent".to_owned(), agent)]);

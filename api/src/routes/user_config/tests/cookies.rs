@@ -79,7 +79,7 @@ async fn clients_post_them_as_multipart() {
     }
     body.push_str("--XyZ--\r\n");
     let ask = desk
-        .house
+        .yard
         .post_raw(COOKIES, "multipart/form-data; boundary=XyZ", &body);
     let answer = ask.with("alice", &desk.alice).send().await;
     assert_eq!(answer.status, 202, "{answer:?}");
@@ -149,8 +149,8 @@ async fn bad_fields_are_named_and_not_repeated() {
 async fn there_is_an_end_to_how_many_and_how_large() {
     let desk = desk().await;
     let uid = desk.uid("alice").await;
-    let key = &desk.house.world.deps.master_key;
-    let mut tx = desk.house.tx().await;
+    let key = &desk.yard.world.deps.master_key;
+    let mut tx = desk.yard.tx().await;
     for at in 0..MOST_DOMAINS {
         let domain = format!("d{at}.example");
         let value = "a=1".into();

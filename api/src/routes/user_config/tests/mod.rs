@@ -18,7 +18,7 @@ use schema::object::{self, ObjectRow, StatusRow};
 use serde_json::{Value, json};
 
 use crate::route::Modes;
-use crate::routes::house::{Answer, House, house};
+use crate::routes::yard::{Answer, Yard, yard};
 
 const CHATAPP: &str = "/api/chatapp";
 const CHANNELS: &str = "/api/agent/channels";
@@ -27,18 +27,18 @@ const COOKIES: &str = "/api/cookies";
 const DOMAINS: &str = "/api/user/cookies";
 const DELETE: &str = "/api/user/cookies/delete";
 
-/// A house in which alice and an administrator are signed in.
+/// A yard in which alice and an administrator are signed in.
 struct Desk {
-    house: House,
+    yard: Yard,
     alice: String,
     root: String,
 }
 
 async fn desk() -> Desk {
-    let house = house().await;
-    let alice = house.sign_in("alice").await;
-    let root = house.sign_in("root").await;
-    Desk { house, alice, root }
+    let yard = yard().await;
+    let alice = yard.sign_in("alice").await;
+    let root = yard.sign_in("root").await;
+    Desk { yard, alice, root }
 }
 
 /// A desk at which both channels are allowed.
@@ -60,26 +60,26 @@ impl Desk {
 
     async fn configure(&self, config: &Value) {
         let form = [("config", &*config.to_string())];
-        let ask = self.house.post("/api/config", &form);
+        let ask = self.yard.post("/api/config", &form);
         let answer = ask.with("root", &self.root).send().await;
         assert_eq!(answer.status, 200, "{answer:?}");
     }
 
     async fn get(&self, path: &str) -> Answer {
-        self.house.get(path).with("alice", &self.alice).send().await
+        self.yard.get(path).with("alice", &self.alice).send().await
     }
 
     /// POST of form fields; nobody reconciles here, so nothing is waited for.
     async fn post(&self, path: &str, form: &[(&str, &str)]) -> Answer {
         let form = [form, &[("wait", "0")]].concat();
-        let ask = self.house.post(path, &form);
+        let ask = self.yard.post(path, &form);
         ask.with("alice", &self.alice).send().await
     }
 
     async fn post_json(&self, path: &str, body: &Value) -> Answer {
         let mut body = body.clone();
         body["wait"] = json!(0);
-        let ask = self.house.post_json(path, &body);
+        let ask = self.yard.post_json(path, &body);
         ask.with("alice", &self.alice).send().await
     }
 
@@ -92,14 +92,14 @@ impl Desk {
     }
 
     async fn uid(&self, name: &str) -> Uid {
-        self.house.find(name).await.unwrap().uid
+        self.yard.find(name).await.unwrap().uid
     }
 
     /// What is stored for alice.
     async fn stored(&self) -> UserValues {
         let uid = self.uid("alice").await;
-        let mut connection = self.house.world.deps.db.read().await.unwrap();
-        let key = &self.house.world.deps.master_key;
+        let mut connection = self.yard.world.deps.db.read().await.unwrap();
+        let key = &self.yard.world.deps.master_key;
         agent_config::values(&mut connection, key, &uid)
             .await
             .unwrap()
@@ -107,7 +107,7 @@ impl Desk {
 
     async fn object(&self, kind: Kind) -> ObjectRow {
         let uid = self.uid("alice").await;
-        let mut connection = self.house.world.deps.db.read().await.unwrap();
+        let mut connection = self.yard.world.deps.db.read().await.unwrap();
         let row = object::get(&mut connection, kind, &uid).await.unwrap();
         row.unwrap()
     }
@@ -115,7 +115,7 @@ impl Desk {
     /// Generations of alice's files and container, and the container's restart token.
     async fn marks(&self) -> (i64, i64, String) {
         let uid = self.uid("alice").await;
-        let mut connection = self.house.world.deps.db.read().await.unwrap();
+        let mut connection = self.yard.world.deps.db.read().await.unwrap();
         let row = container::get(&mut connection, &uid).await.unwrap();
         let row = row.unwrap();
         let files = object::get(&mut connection, Kind::AgentConfig, &uid).await;
@@ -131,11 +131,11 @@ impl Desk {
             conditions: vec![said],
             ..StatusRow::default()
         };
-        let mut tx = self.house.tx().await;
+        let mut tx = self.yard.tx().await;
         let saved = object::save_status(&mut tx, kind, &uid, &status, Epoch(1)).await;
         assert!(saved.unwrap());
         tx.commit().await.unwrap();
-        let ticks = &self.house.world.status_ticks;
+        let ticks = &self.yard.world.status_ticks;
         ticks.send_modify(|ticks| *ticks += 1);
     }
 }
@@ -173,8 +173,8 @@ async fn nothing_here_is_for_superadmins_or_strangers() {
         (true, DELETE),
     ] {
         let ask = || match post {
-            true => desk.house.post(path, &[]),
-            false => desk.house.get(path),
+            true => desk.yard.post(path, &[]),
+            false => desk.yard.get(path),
         };
         let root = ask().with("root", &desk.root).send().await;
         assert_eq!(root.verdict(), (403, "wrong_role"), "{path}");
@@ -206,7 +206,7 @@ async fn l46_a_get_writes_nothing() {
 }
 
 async fn newest_change(desk: &Desk) -> String {
-    let mut connection = desk.house.world.deps.db.read().await.unwrap();
+    let mut connection = desk.yard.world.deps.db.read().await.unwrap();
     let position = schema::change::position(&mut connection).await.unwrap();
     format!("{position:?}")
 }

@@ -30,11 +30,11 @@ async fn a_save_bumps_files_and_container_once_each_also_when_nothing_is_differe
 async fn a_stopped_container_stays_stopped() {
     let desk = open_desk().await;
     let form = [("username", "alice"), ("wait", "0")];
-    let stop = desk.house.post("/api/admin/container/stop", &form);
+    let stop = desk.yard.post("/api/admin/container/stop", &form);
     assert_eq!(stop.with("root", &desk.root).send().await.status, 202);
     desk.set("chat", &values()["values"]).await;
     let uid = desk.uid("alice").await;
-    let mut connection = desk.house.world.deps.db.read().await.unwrap();
+    let mut connection = desk.yard.world.deps.db.read().await.unwrap();
     let row = container::get(&mut connection, &uid).await.unwrap();
     assert!(!row.unwrap().desired_running());
 }
@@ -44,7 +44,7 @@ async fn a_save_has_converged_when_files_and_container_have() {
     let desk = open_desk().await;
     let (files, container, _) = desk.marks().await;
     let save = async {
-        let ask = desk.house.post_json(FIELDS, &values());
+        let ask = desk.yard.post_json(FIELDS, &values());
         ask.with("alice", &desk.alice).send().await
     };
     let world = async {
@@ -84,7 +84,7 @@ async fn the_failure_of_files_and_that_of_the_container_are_told_as_their_own() 
         (Kind::Container, Reason::ImageMissing, 422, "image_missing"),
     ] {
         let save = async {
-            let ask = desk.house.post_json(FIELDS, &values());
+            let ask = desk.yard.post_json(FIELDS, &values());
             ask.with("alice", &desk.alice).send().await
         };
         let before = desk.marks().await.1;

@@ -20,7 +20,7 @@ async fn l6_the_next_bearer_of_a_name_inherits_nothing() {
     desk.post(COOKIES, &[("domain", "a.example"), ("cookies", "a=1")])
         .await;
     let uid = desk.uid("alice").await;
-    let mut tx = desk.house.tx().await;
+    let mut tx = desk.yard.tx().await;
     let now = crate::testing::NOW;
     schema::user::delete(&mut tx, &uid, now).await.unwrap();
     tx.commit().await.unwrap();
@@ -28,14 +28,14 @@ async fn l6_the_next_bearer_of_a_name_inherits_nothing() {
         forgotten(&desk, &uid).await,
         "at once, not with the last trace"
     );
-    let mut tx = desk.house.tx().await;
+    let mut tx = desk.yard.tx().await;
     assert!(container::purge(&mut tx, &uid).await.unwrap());
     assert!(schema::user::purge(&mut tx, &uid).await.unwrap());
     tx.commit().await.unwrap();
 
-    desk.house.create_user("alice").await;
+    desk.yard.create_user("alice").await;
     assert_eq!(desk.get(DOMAINS).await.status, 401, "nor the session");
-    let alice = desk.house.sign_in("alice").await;
+    let alice = desk.yard.sign_in("alice").await;
     let desk = Desk { alice, ..desk };
     assert!(desk.get(DOMAINS).await.body["cookies"] == json!([]));
     assert_eq!(desk.get(CHATAPP).await.body["client_secret_set"], false);
@@ -46,8 +46,8 @@ async fn l6_the_next_bearer_of_a_name_inherits_nothing() {
 }
 
 async fn forgotten(desk: &Desk, uid: &Uid) -> bool {
-    let mut connection = desk.house.world.deps.db.read().await.unwrap();
-    let key = &desk.house.world.deps.master_key;
+    let mut connection = desk.yard.world.deps.db.read().await.unwrap();
+    let key = &desk.yard.world.deps.master_key;
     let values = agent_config::values(&mut connection, key, uid).await;
     values.unwrap() == UserValues::default()
 }
@@ -60,8 +60,8 @@ async fn users_see_and_change_their_own_only() {
         &json!({"client_id": "alices", "client_secret": "s"}),
     )
     .await;
-    let bob = desk.house.sign_in("bob").await;
-    let ask = desk.house.get(CHATAPP);
+    let bob = desk.yard.sign_in("bob").await;
+    let ask = desk.yard.get(CHATAPP);
     let answer = ask.with("bob", &bob).send().await;
     assert_eq!(
         (&answer.body["client_id"], answer.status.as_u16()),
@@ -74,7 +74,7 @@ async fn users_see_and_change_their_own_only() {
         ("username", "alice"),
     ];
     let saved = desk
-        .house
+        .yard
         .post(CHATAPP, &form)
         .with("bob", &bob)
         .send()
@@ -234,7 +234,7 @@ fn whatever_is_sent_nothing_breaks_and_no_secret_comes_back() {
             "/api/admin/events",
             "/api/admin/reconcile/objects/agent-config/alice",
         ] {
-            let answer = desk.house.get(path).with("root", &desk.root).send().await;
+            let answer = desk.yard.get(path).with("root", &desk.root).send().await;
             assert_eq!(answer.status, 200, "{path}: {answer:?}");
             assert!(!answer.text.contains(CANARY), "{path}");
         }

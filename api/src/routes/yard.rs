@@ -20,14 +20,14 @@ use crate::testing::{NOW, World, world};
 pub(in crate::routes) const PASSWORD: &str = "correct horse";
 
 /// The service with the ordinary users `alice` and `bob` and the superadmin `root`.
-pub(in crate::routes) struct House {
+pub(in crate::routes) struct Yard {
     pub(in crate::routes) world: World,
     filter: BoxedFilter<(crate::reply::Response,)>,
 }
 
 /// A request under construction.
 pub(in crate::routes) struct Ask<'a> {
-    house: &'a House,
+    yard: &'a Yard,
     method: String,
     request: warp::test::RequestBuilder,
     who: Option<(&'a str, &'a str)>,
@@ -80,19 +80,19 @@ pub(in crate::routes) fn from_socket() -> RequestContext {
     }
 }
 
-pub(in crate::routes) async fn house() -> House {
+pub(in crate::routes) async fn yard() -> Yard {
     let world = world().await.with_database_sessions();
     let api = Api::new(crate::routes::all(), world.deps.clone()).unwrap();
     let filter = api.filter();
-    let house = House { world, filter };
+    let yard = Yard { world, filter };
     for name in ["alice", "bob"] {
-        house.create_user(name).await;
+        yard.create_user(name).await;
     }
-    house.create_superadmin("root").await;
-    house
+    yard.create_superadmin("root").await;
+    yard
 }
 
-impl House {
+impl Yard {
     pub(in crate::routes) async fn tx(&self) -> Tx {
         self.world.db.begin().await.unwrap()
     }
@@ -130,7 +130,7 @@ impl House {
 
     pub(in crate::routes) fn get(&self, path: &str) -> Ask<'_> {
         Ask {
-            house: self,
+            yard: self,
             method: "GET".to_owned(),
             request: warp::test::request().path(path),
             who: None,
@@ -225,9 +225,9 @@ impl<'a> Ask<'a> {
         if let Some((name, cookie)) = self.who {
             request = request
                 .header(COOKIE, cookie)
-                .header("x-csrf-token", self.house.world.token(name));
+                .header("x-csrf-token", self.yard.world.token(name));
         }
-        let response: http::Response<Bytes> = request.reply(&self.house.filter).await;
+        let response: http::Response<Bytes> = request.reply(&self.yard.filter).await;
         Conformance::default().check(&self.method, &response);
         let text = String::from_utf8_lossy(response.body()).into_owned();
         Answer {
