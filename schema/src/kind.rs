@@ -4,6 +4,9 @@
 //! A new kind is its folder with a descriptor, a variant of [`Kind`] and a line in [`Kind::descriptor`].
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
+
+use crate::ids::Uid;
 
 /// The kinds of objects that have a generation, a status and finalizers.
 #[derive(
@@ -49,6 +52,14 @@ impl Kind {
         self.into()
     }
 
+    /// The kinds of which there is one object, with its uid and name.
+    pub fn singles() -> impl Iterator<Item = (Self, Uid, &'static str)> {
+        Self::VARIANTS.iter().filter_map(|kind| {
+            let name = kind.descriptor().single?;
+            Some((*kind, Uid::singleton(name), name))
+        })
+    }
+
     /// What distinguishes this kind from the others.
     pub const fn descriptor(self) -> &'static Descriptor {
         match self {
@@ -78,6 +89,10 @@ pub struct Descriptor {
     /// The kind whose object of the same uid shows the state of an object of this kind: a change of this one is a
     /// change of that one, too.
     pub shown_with: Option<Kind>,
+    /// The name of its object, where there is only one: [`object::ensure_singles`] makes it.
+    ///
+    /// [`object::ensure_singles`]: crate::object::ensure_singles
+    pub single: Option<&'static str>,
     /// The listing of this kind, where it has one besides that of all objects.
     pub listing: Option<Listing>,
     /// The columns of its table.
@@ -93,6 +108,7 @@ impl Descriptor {
             finalizer: None,
             removal_waits_for: &[],
             shown_with: None,
+            single: None,
             listing: None,
             columns: OBJECT_COLUMNS,
         }
@@ -201,7 +217,10 @@ pub const OBJECT_COLUMNS: &[Column] = &[
 ];
 
 /// The engine has no folder: nothing of it is desired but its settings.
-const ENGINE: Descriptor = Descriptor::new("engines", &["e"]);
+const ENGINE: Descriptor = Descriptor {
+    single: Some(crate::config::query::ENGINE_NAME),
+    ..Descriptor::new("engines", &["e"])
+};
 
 #[cfg(test)]
 mod tests {

@@ -133,16 +133,8 @@ impl Both {
             reads: std::sync::Mutex::default(),
             _dir: dir,
         };
-        both.memory.create_engine();
-        let engine = config::engine_uid();
-        write!(both, |tx| object::insert(
-            &mut tx,
-            Kind::Engine,
-            &engine,
-            "local",
-            NOW
-        ))
-        .unwrap();
+        both.memory.create_singles();
+        write!(both, |tx| object::ensure_singles(&mut tx, NOW)).unwrap();
         both
     }
 
@@ -750,7 +742,7 @@ async fn the_bell_in_memory_rings_for_every_listener_when_desired_state_changes(
     for bell in &mut bells {
         bell.listen();
     }
-    store.create_engine();
+    store.create_singles();
     for bell in &mut bells {
         bell.rung().await.unwrap();
     }
