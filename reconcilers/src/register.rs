@@ -38,6 +38,7 @@ reconcilers! {
     image: ImageStore,
     rollout: RolloutStore,
     adapter: AdapterStore,
+    archive: ArchiveStore,
     agent_config: AgentConfigStore,
     container: ContainerStore,
 }

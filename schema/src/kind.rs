@@ -55,6 +55,7 @@ kinds! {
     Rollout => rollout::KIND, "A move of users from their images to another one.";
     AgentConfig => agent_config::KIND, "A user's agent configuration: the agent's own files.";
     Adapter => adapter::KIND, "The adapter package: how agents are run and configured.";
+    Archive => archive::KIND, "The archive of the directories of deleted users.";
 }
 
 impl Kind {
