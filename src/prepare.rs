@@ -10,7 +10,7 @@ use schema::config::history::SavedBy;
 use schema::config::{Config, Problem, find, parse_patch, query as config};
 use schema::db::{Db, Tx};
 use schema::error::{DbError, OpenError};
-use schema::ids::{Kind, Timestamp, UserName};
+use schema::ids::{Timestamp, UserName};
 use schema::secrets::{MasterKey, SecretsError};
 use schema::{meta, object, user};
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
@@ -124,10 +124,7 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     config::lock(&mut tx).await?;
     let adapter = meta::ensure(&mut tx, "adapter", &settings.adapter).await?;
     ensure_adapter(&mut tx, adapter, now).await?;
-    let engine = config::engine_uid();
-    if object::get(&mut tx, Kind::Engine, &engine).await?.is_none() {
-        object::insert(&mut tx, Kind::Engine, &engine, "local", now).await?;
-    }
+    object::ensure_singles(&mut tx, now).await?;
     let password = if user::superadmin_count(&mut tx).await? == 0 {
         let password = schema::secrets::random_password()?;
         let hashed = password.clone();

@@ -2,6 +2,7 @@
 
 pub mod adapter;
 pub mod agent_config;
+pub mod archive;
 pub mod container;
 pub mod drivers;
 pub mod engine;

@@ -3,58 +3,42 @@
 
 use std::sync::Arc;
 
-use crate::adapter::AdapterStore;
-use crate::agent_config::AgentConfigStore;
-use crate::container::ContainerStore;
-use crate::engine::EngineStore;
-use crate::image::ImageStore;
-use crate::rollout::RolloutStore;
 use crate::runtime::{Controllers, Objects};
 use crate::shared::Shared;
 use crate::stores::{ConfigStore, PackageStore};
-use crate::user::UserStore;
-use crate::{adapter, agent_config, container, engine, image, rollout, user};
 
-/// What all reconcilers together read and write in the database.
-pub trait Stores:
-    Objects
-    + ConfigStore
-    + PackageStore
-    + EngineStore
-    + UserStore
-    + ImageStore
-    + RolloutStore
-    + AdapterStore
-    + AgentConfigStore
-    + ContainerStore
-{
+/// A line for each reconciler: its folder, and its trait of what it reads and writes.
+macro_rules! reconcilers {
+    ($($folder:ident: $store:ident,)*) => {
+        /// What all reconcilers together read and write in the database.
+        pub trait Stores:
+            Objects + ConfigStore + PackageStore $(+ crate::$folder::$store)*
+        {
+        }
+
+        impl<T> Stores for T where
+            T: Objects + ConfigStore + PackageStore $(+ crate::$folder::$store)*
+        {
+        }
+
+        /// Starts all reconcilers.
+        pub fn register<S: Stores>(
+            stores: &Arc<S>,
+            shared: &Arc<Shared>,
+            controllers: &mut Controllers<'_>,
+        ) {
+            $(crate::$folder::register(stores.clone(), shared, controllers);)*
+        }
+    };
 }
 
-impl<T> Stores for T where
-    T: Objects
-        + ConfigStore
-        + PackageStore
-        + EngineStore
-        + UserStore
-        + ImageStore
-        + RolloutStore
-        + AdapterStore
-        + AgentConfigStore
-        + ContainerStore
-{
-}
-
-/// Starts all reconcilers.
-pub fn register<S: Stores>(
-    stores: &Arc<S>,
-    shared: &Arc<Shared>,
-    controllers: &mut Controllers<'_>,
-) {
-    engine::register(stores.clone(), shared, controllers);
-    user::register(stores.clone(), shared, controllers);
-    image::register(stores.clone(), shared, controllers);
-    rollout::register(stores.clone(), shared, controllers);
-    adapter::register(stores.clone(), shared, controllers);
-    agent_config::register(stores.clone(), shared, controllers);
-    container::register(stores.clone(), shared, controllers);
+reconcilers! {
+    engine: EngineStore,
+    user: UserStore,
+    image: ImageStore,
+    rollout: RolloutStore,
+    adapter: AdapterStore,
+    archive: ArchiveStore,
+    agent_config: AgentConfigStore,
+    container: ContainerStore,
 }

@@ -1,46 +1,61 @@
 //! The kinds of objects, and what distinguishes each from the others.
 //!
 //! Whatever treats all kinds alike (waiting, watching, listing, the command line) reads a kind's [`Descriptor`].
-//! A new kind is its folder with a descriptor, a variant of [`Kind`] and a line in [`Kind::descriptor`].
+//! A new kind is its folder with a descriptor, and its line in the list of kinds below.
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
-/// The kinds of objects that have a generation, a status and finalizers.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-    utoipa::ToSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-#[schema(as = ObjectKind, example = "container")]
-pub enum Kind {
-    /// An ordinary user: the account's directory.
-    User,
-    /// The agent container of a user.
-    Container,
-    /// The container engine and what is shared on it (network, data directory mapping).
-    Engine,
-    /// An image that is to be on the engine, or absent from it.
-    Image,
-    /// A move of users from their images to another one.
-    Rollout,
-    /// A user's agent configuration: the agent's own files.
-    AgentConfig,
-    /// The adapter package: how agents are run and configured.
-    Adapter,
+use crate::ids::Uid;
+
+/// A line for each kind: the descriptor in its folder, and what it is.
+macro_rules! kinds {
+    ($($kind:ident => $($descriptor:ident)::+, $what:literal;)*) => {
+        /// The kinds of objects that have a generation, a status and finalizers.
+        #[derive(
+            Debug,
+            Clone,
+            Copy,
+            PartialEq,
+            Eq,
+            Hash,
+            PartialOrd,
+            Ord,
+            Serialize,
+            Deserialize,
+            strum::Display,
+            strum::EnumString,
+            strum::IntoStaticStr,
+            strum::VariantArray,
+            utoipa::ToSchema,
+        )]
+        #[serde(rename_all = "kebab-case")]
+        #[strum(serialize_all = "kebab-case")]
+        #[schema(as = ObjectKind, example = "container")]
+        pub enum Kind {
+            $(#[doc = $what] $kind,)*
+        }
+
+        impl Kind {
+            /// What distinguishes this kind from the others.
+            pub const fn descriptor(self) -> &'static Descriptor {
+                match self {
+                    $(Self::$kind => &crate::$($descriptor)::+,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    User => user::KIND, "An ordinary user: the account's directory.";
+    Container => container::KIND, "The agent container of a user.";
+    Engine => kind::ENGINE, "The container engine and what is shared on it (network, data directory mapping).";
+    Image => image::KIND, "An image that is to be on the engine, or absent from it.";
+    Rollout => rollout::KIND, "A move of users from their images to another one.";
+    AgentConfig => agent_config::KIND, "A user's agent configuration: the agent's own files.";
+    Adapter => adapter::KIND, "The adapter package: how agents are run and configured.";
+    Archive => archive::KIND, "The archive of the directories of deleted users.";
 }
 
 impl Kind {
@@ -49,17 +64,12 @@ impl Kind {
         self.into()
     }
 
-    /// What distinguishes this kind from the others.
-    pub const fn descriptor(self) -> &'static Descriptor {
-        match self {
-            Self::User => &crate::user::KIND,
-            Self::Container => &crate::container::KIND,
-            Self::Engine => &ENGINE,
-            Self::Image => &crate::image::KIND,
-            Self::Rollout => &crate::rollout::KIND,
-            Self::AgentConfig => &crate::agent_config::KIND,
-            Self::Adapter => &crate::adapter::KIND,
-        }
+    /// The kinds of which there is one object, with its uid and name.
+    pub fn singles() -> impl Iterator<Item = (Self, Uid, &'static str)> {
+        Self::VARIANTS.iter().filter_map(|kind| {
+            let name = kind.descriptor().single?;
+            Some((*kind, Uid::singleton(name), name))
+        })
     }
 }
 
@@ -78,6 +88,10 @@ pub struct Descriptor {
     /// The kind whose object of the same uid shows the state of an object of this kind: a change of this one is a
     /// change of that one, too.
     pub shown_with: Option<Kind>,
+    /// The name of its object, where there is only one: [`object::ensure_singles`] makes it.
+    ///
+    /// [`object::ensure_singles`]: crate::object::ensure_singles
+    pub single: Option<&'static str>,
     /// The listing of this kind, where it has one besides that of all objects.
     pub listing: Option<Listing>,
     /// The columns of its table.
@@ -93,6 +107,7 @@ impl Descriptor {
             finalizer: None,
             removal_waits_for: &[],
             shown_with: None,
+            single: None,
             listing: None,
             columns: OBJECT_COLUMNS,
         }
@@ -201,7 +216,10 @@ pub const OBJECT_COLUMNS: &[Column] = &[
 ];
 
 /// The engine has no folder: nothing of it is desired but its settings.
-const ENGINE: Descriptor = Descriptor::new("engines", &["e"]);
+const ENGINE: Descriptor = Descriptor {
+    single: Some(crate::config::query::ENGINE_NAME),
+    ..Descriptor::new("engines", &["e"])
+};
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@
 
 pub mod adapter;
 pub mod agent_config;
+pub mod archive;
 pub mod audit;
 pub mod bell;
 pub mod change;

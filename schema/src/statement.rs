@@ -86,6 +86,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::adapter::store::STATEMENTS,
         crate::agent_config::kept::STATEMENTS,
         crate::agent_config::query::STATEMENTS,
+        crate::archive::query::STATEMENTS,
         crate::audit::query::STATEMENTS,
         crate::change::query::STATEMENTS,
         crate::config::history::STATEMENTS,

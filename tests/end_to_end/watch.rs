@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schema::ids::Kind;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -88,7 +89,7 @@ async fn watch(client: &Client, last_event_id: &str) -> Streamed {
 
 /// What was there already when the watch began.
 fn was_there(object: &str) -> bool {
-    ["engine/local", "adapter/active"].contains(&object)
+    Kind::singles().any(|(kind, _, name)| object == format!("{kind}/{name}"))
 }
 
 /// What a new list says, in the words of the watch.

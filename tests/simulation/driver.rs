@@ -22,8 +22,7 @@ impl World {
         self.fake.add_image("echo:1");
         self.fake.publish_image("echo:1");
         self.fake.publish_image("echo:2");
-        self.ground.store.create_engine();
-        self.ground.store.create_adapter();
+        self.ground.store.create_singles();
         self.configure(
             "agent",
             &json!({ "channel_list": { "chat": { "enabled": true } } }),
@@ -169,16 +168,10 @@ impl World {
         }
         if let Some(account) = monitor.model.accounts.get_mut(uid) {
             account.paused[usize::from(kind == Kind::Container)] = paused;
-            match kind {
-                Kind::Container => account.push(now, |_| {}),
-                Kind::User
-                | Kind::Engine
-                | Kind::Image
-                | Kind::Rollout
-                | Kind::AgentConfig
-                | Kind::Adapter => {
-                    account.user_generation += 1;
-                }
+            if kind == Kind::Container {
+                account.push(now, |_| {});
+            } else {
+                account.user_generation += 1;
             }
         }
     }

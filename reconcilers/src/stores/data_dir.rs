@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use schema::condition::Reason;
-use schema::home::{AGENT_DIR, FoundFile, HomeError, HomeState, Homes, NewFile, Owner};
+use schema::home::{AGENT_DIR, Archive, FoundFile, HomeError, HomeState, Homes, NewFile, Owner};
 use schema::ids::{Timestamp, Uid, UserName};
 
 use crate::runtime::{Classify, ErrorClass};
@@ -45,6 +45,10 @@ pub trait DataDir: Send + Sync + 'static {
         uid: &Uid,
         deleted_at: Timestamp,
     ) -> Result<(), HomeError>;
+    /// The archives of users, the oldest first.
+    async fn archives(&self) -> Result<Vec<Archive>, HomeError>;
+    /// Removes an archive of a user.
+    async fn remove_archive(&self, directory: &str) -> Result<(), HomeError>;
     /// When a regular file in a user's directory was last written; `None` when there is none.
     async fn file_modified(
         &self,
@@ -154,6 +158,16 @@ impl DataDir for LocalDataDir {
     ) -> Result<(), HomeError> {
         let (name, uid) = (name.clone(), uid.clone());
         self.with_homes(move |homes| homes.archive(&name, &uid, deleted_at).map(drop))
+            .await
+    }
+
+    async fn archives(&self) -> Result<Vec<Archive>, HomeError> {
+        self.with_homes(Homes::archives).await
+    }
+
+    async fn remove_archive(&self, directory: &str) -> Result<(), HomeError> {
+        let directory = directory.to_owned();
+        self.with_homes(move |homes| homes.remove_archive(&directory))
             .await
     }
 

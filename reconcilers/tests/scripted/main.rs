@@ -6,6 +6,7 @@
 mod adapter;
 mod adapter_source;
 mod agent_config;
+mod archive;
 mod container;
 mod engine_view;
 mod image;

@@ -58,7 +58,10 @@ pub use version::{AdapterVersion, Version};
 
 use crate::kind::Descriptor;
 
-pub(crate) const KIND: Descriptor = Descriptor::new("adapters", &["ad"]);
+pub(crate) const KIND: Descriptor = Descriptor {
+    single: Some(store::OBJECT_NAME),
+    ..Descriptor::new("adapters", &["ad"])
+};
 
 /// Something wrong with a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -8,7 +8,6 @@ use sqlx::AnyConnection;
 use super::history::{self, SavedBy};
 use super::keys::container::{CPU_LIMIT, MEMORY_LIMIT_MB};
 use super::{Changes, Effect, find};
-use crate::adapter::store as adapters;
 use crate::db::Tx;
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Kind, Uid};
@@ -132,12 +131,11 @@ pub async fn save(
     if changes.have(Effect::Files) {
         object::bump_all(tx, Kind::AgentConfig).await?;
     }
-    if changes.have(Effect::Adapter) {
-        unless_gone(object::bump(tx, Kind::Adapter, &adapters::object_uid(), None).await)?;
-    }
-    if changes.have(Effect::Engine) {
-        // Before the first start there is no engine object yet; it begins with what is saved.
-        unless_gone(object::bump(tx, Kind::Engine, &engine_uid(), None).await)?;
+    for (kind, uid, _) in Kind::singles() {
+        if changes.have(Effect::Object(kind)) {
+            // Before the first start there is no such object yet; it begins with what is saved.
+            unless_gone(object::bump(tx, kind, &uid, None).await)?;
+        }
     }
     tx.ring_on_commit();
     Ok(generation)

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::check::parse_duration;
 use super::rules::Rule;
+use crate::kind::Kind;
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy)]
@@ -68,10 +69,8 @@ pub enum Effect {
     Containers,
     /// Every agent's files follow from it; an agent that runs with other files is restarted.
     Files,
-    /// The agent network follows from it.
-    Engine,
-    /// Where and when newer adapter packages are requested.
-    Adapter,
+    /// The one object of this kind follows from it.
+    Object(Kind),
 }
 
 /// Whether this release obeys a key.

@@ -135,11 +135,11 @@ impl Homes {
         Ok(outcome)
     }
 
-    fn archive_path(&self, directory: &str) -> PathBuf {
+    pub(super) fn archive_path(&self, directory: &str) -> PathBuf {
         self.archive.path.join(directory)
     }
 
-    fn archive_marker(&self, directory: &str) -> Result<Option<Marker>, HomeError> {
+    pub(super) fn archive_marker(&self, directory: &str) -> Result<Option<Marker>, HomeError> {
         marker::read(&self.archive.owners, directory).map_err(HomeError::io(
             "reading the owner of",
             self.archive_path(directory),
@@ -347,7 +347,12 @@ fn partial_name(uid: &Uid) -> String {
 }
 
 /// Renames unless the new name is taken.
-fn rename_noreplace(from: &OwnedFd, old: &str, to: &OwnedFd, new: &str) -> rustix::io::Result<()> {
+pub(super) fn rename_noreplace(
+    from: &OwnedFd,
+    old: &str,
+    to: &OwnedFd,
+    new: &str,
+) -> rustix::io::Result<()> {
     match rustix::fs::renameat_with(from, old, to, new, RenameFlags::NOREPLACE) {
         // A file system without RENAME_NOREPLACE. A directory never replaces a file or a directory
         // with entries, and nobody else creates names in the archive.

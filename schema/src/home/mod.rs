@@ -8,6 +8,7 @@
 //! <data>/archive/.agentyard
 //! <data>/archive/.owners/<dir>     whose archive archive/<dir> is (uid)
 //! <data>/archive/<name>-<UTC time>/
+//! <data>/archive/.removing-<dir>/  what is left of an archive that is being removed
 //! ```
 //!
 //! The agent in the container owns everything inside its home and may plant links there, swap
@@ -23,6 +24,7 @@ mod ensure;
 mod error;
 mod files;
 mod marker;
+mod removal;
 mod remove;
 mod root;
 #[cfg(test)]
@@ -35,6 +37,7 @@ pub use archive::{ArchiveOutcome, Skipped, archive_names};
 pub use ensure::HomeState;
 pub use error::HomeError;
 pub use files::{FoundFile, NewFile, Stamp};
+pub use removal::Archive;
 pub use user_home::UserHome;
 
 /// The directory of the agent's own files, inside the user's directory.

@@ -6,7 +6,8 @@ pub(crate) mod query;
 pub use model::{Dirty, ObjectRow, ReadyCount, StatusRow};
 pub(crate) use query::status_columns;
 pub use query::{
-    add_finalizer, bump, bump_all, bump_in_bulk, delete, dirty, dirty_since, finalizers,
-    find_by_name, get, insert, list, paused_reconcilers, paused_uids, purge_if_finalized,
-    ready_counts, remove_finalizer, save_status, set_paused, set_reconciler_paused, statuses, uids,
+    add_finalizer, bump, bump_all, bump_in_bulk, delete, dirty, dirty_since, ensure_singles,
+    finalizers, find_by_name, get, insert, list, paused_reconcilers, paused_uids,
+    purge_if_finalized, ready_counts, remove_finalizer, save_status, set_paused,
+    set_reconciler_paused, statuses, uids,
 };

@@ -127,6 +127,16 @@ pub async fn insert(
     Ok(Generation(1))
 }
 
+/// Makes the objects of those kinds of which there is one; those that are there stay as they are.
+pub async fn ensure_singles(tx: &mut Tx, now: Timestamp) -> Result<(), DbError> {
+    for (kind, uid, name) in Kind::singles() {
+        if get(tx, kind, &uid).await?.is_none() {
+            insert(tx, kind, &uid, name, now).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Reads one object.
 pub async fn get(
     connection: &mut AnyConnection,

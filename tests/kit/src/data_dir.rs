@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use schema::home::{
-    AGENT_DIR, FoundFile, HomeError, HomeState, NewFile, Owner, Stamp, archive_names,
+    AGENT_DIR, Archive, FoundFile, HomeError, HomeState, NewFile, Owner, Stamp, archive_names,
 };
 use schema::ids::{Timestamp, Uid, UserName};
 
@@ -286,6 +286,24 @@ impl DataDir for MemoryDataDir {
                     Err(HomeError::Conflict("no free archive name".to_owned()))
                 }
             }
+        })
+        .await
+    }
+
+    async fn archives(&self) -> Result<Vec<Archive>, HomeError> {
+        self.call("listing", |disk| {
+            let names = disk.archive.keys();
+            let mut archives: Vec<_> = names.filter_map(|name| Archive::parse(name)).collect();
+            archives.sort();
+            Ok(archives)
+        })
+        .await
+    }
+
+    async fn remove_archive(&self, directory: &str) -> Result<(), HomeError> {
+        self.call("removing", |disk| {
+            disk.writes += u64::from(disk.archive.remove(directory).is_some());
+            Ok(())
         })
         .await
     }

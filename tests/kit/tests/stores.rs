@@ -133,16 +133,8 @@ impl Both {
             reads: std::sync::Mutex::default(),
             _dir: dir,
         };
-        both.memory.create_engine();
-        let engine = config::engine_uid();
-        write!(both, |tx| object::insert(
-            &mut tx,
-            Kind::Engine,
-            &engine,
-            "local",
-            NOW
-        ))
-        .unwrap();
+        both.memory.create_singles();
+        write!(both, |tx| object::ensure_singles(&mut tx, NOW)).unwrap();
         both
     }
 
@@ -750,7 +742,7 @@ async fn the_bell_in_memory_rings_for_every_listener_when_desired_state_changes(
     for bell in &mut bells {
         bell.listen();
     }
-    store.create_engine();
+    store.create_singles();
     for bell in &mut bells {
         bell.rung().await.unwrap();
     }
@@ -783,7 +775,7 @@ async fn the_data_directory_in_memory_answers_as_the_real_one() {
         for step in 0..STEPS {
             let uid = &uids[rng.random_range(0..uids.len())];
             let name: UserName = ["ada", "zoe"][rng.random_range(0..2)].parse().unwrap();
-            let number = rng.random_range(0..7);
+            let number = rng.random_range(0..8);
             let [one, other] = match number {
                 0 | 1 => [
                     kind_of(memory.ensure(&name, uid, None).await),
@@ -832,6 +824,16 @@ async fn the_data_directory_in_memory_answers_as_the_real_one() {
                         kind_of(real.write_agent_files(&name, uid, &other).await),
                     ]
                 }
+                6 => {
+                    let archives = real.archives().await.unwrap();
+                    let at = rng.random_range(0..=archives.len());
+                    let known = archives.get(at).map(|archive| &*archive.directory);
+                    let directory = known.unwrap_or("ada-20270115T080000Z-foreign");
+                    [
+                        kind_of(memory.remove_archive(directory).await),
+                        kind_of(real.remove_archive(directory).await),
+                    ]
+                }
                 _ => [
                     kind_of(memory.file_modified(&name, uid, "none").await),
                     kind_of(real.file_modified(&name, uid, "none").await),
@@ -846,6 +848,10 @@ async fn the_data_directory_in_memory_answers_as_the_real_one() {
                 );
             }
             assert_eq!(memory.homes(), listing(&dir.path().join("users")));
+            assert_eq!(
+                memory.archives().await.unwrap(),
+                real.archives().await.unwrap()
+            );
             let archived: usize = uids.iter().map(|uid| memory.archives_of(uid).len()).sum();
             assert_eq!(archived, listing(&dir.path().join("archive")).len());
         }

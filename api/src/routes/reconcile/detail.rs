@@ -1,6 +1,7 @@
 //! One object in full.
 
 mod agent_config;
+mod archive;
 mod container;
 mod engine;
 mod image;
@@ -165,6 +166,7 @@ macro_rules! kinds {
 kinds! {
     Container => container,
     AgentConfig => agent_config,
+    Archive => archive,
     Engine => engine,
     Image => image,
     Rollout => rollout,

@@ -3,6 +3,7 @@
 use super::settings;
 use crate::config::rules;
 use crate::config::setting::{Effect, Setting};
+use crate::kind::Kind;
 
 settings! {
     /// Start the container of a new user at once.
@@ -20,7 +21,7 @@ settings! {
 
     /// Private network of the containers. Cannot be changed while containers exist.
     // The network's gateway is the service's address unless another one is configured.
-    NETWORK_SUBNET: Setting<String> = "container.network_subnet", "Agent network", Setting::text(rules::agent_subnet, "10.88.0.0/16").effects(&[Effect::Engine, Effect::Files]);
+    NETWORK_SUBNET: Setting<String> = "container.network_subnet", "Agent network", Setting::text(rules::agent_subnet, "10.88.0.0/16").effects(&[Effect::Object(Kind::Engine), Effect::Files]);
 
     /// Maximum number of processes and threads per container.
     PIDS_LIMIT: Setting<u64> = "container.pids_limit", "Process limit", Setting::integer(16, 4_194_304, 512).effects(&[Effect::Containers]);

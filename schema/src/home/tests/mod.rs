@@ -1,6 +1,7 @@
 mod archive;
 mod ensure;
 mod files;
+mod removal;
 mod root;
 mod user_home;
 

@@ -99,12 +99,6 @@ impl Tables {
 
 /// What the API and the start of the service write.
 impl MemoryStore {
-    /// The adapter object, as the first start makes it.
-    pub fn create_adapter(&self) {
-        self.tables().create(Kind::Adapter, &object_uid());
-        self.ring();
-    }
-
     /// Puts a package into effect.
     pub fn activate(&self, adapter: impl Into<Arc<Adapter>>) {
         self.tables().switch(adapter.into(), None);

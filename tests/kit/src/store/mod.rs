@@ -6,6 +6,7 @@
 //! methods: each is one accepted write.
 
 mod adapters;
+mod archive;
 mod configs;
 mod images;
 mod rollouts;

@@ -65,6 +65,7 @@ pub(super) struct Tables {
     /// How often configuration changed; its generation is one more.
     pub(super) config_changes: i64,
     pub(super) packages: Packages,
+    pub(super) archive: schema::archive::ArchiveFacts,
 }
 
 impl Tables {

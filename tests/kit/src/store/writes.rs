@@ -3,7 +3,6 @@
 
 use schema::config::Changes;
 use schema::config::Effect;
-use schema::config::query::engine_uid;
 use schema::container::Desired;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
@@ -38,9 +37,11 @@ impl MemoryStore {
         result
     }
 
-    /// Records the one engine.
-    pub fn create_engine(&self) {
-        self.tables().create(Kind::Engine, &engine_uid());
+    /// Makes the objects of those kinds of which there is one.
+    pub fn create_singles(&self) {
+        for (kind, uid, _) in Kind::singles() {
+            self.tables().create(kind, &uid);
+        }
         self.ring();
     }
 
@@ -234,8 +235,11 @@ impl MemoryStore {
             if changes.have(Effect::Files) {
                 tables.bump_all(Kind::AgentConfig);
             }
-            if changes.have(Effect::Engine) {
-                match tables.bump(Kind::Engine, &engine_uid()) {
+            for (kind, uid, _) in Kind::singles() {
+                if !changes.have(Effect::Object(kind)) {
+                    continue;
+                }
+                match tables.bump(kind, &uid) {
                     Ok(_) | Err(DbError::NotFound(_)) => {}
                     Err(error) => return Err(error),
                 }

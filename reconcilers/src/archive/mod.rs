@@ -1,0 +1,141 @@
+//! The archive reconciler: no archived user's directory is kept longer than `archive.retention` says.
+//!
+//! Owns: `archive_facts`; the removal of directories from `archive/` in the data directory, through [`DataDir`]. The
+//! reconciler `user` puts them there. Key: the one archive object. A new retention raises its generation; a new
+//! archive is found by the resync.
+//!
+//! Invariants: what is younger than the retention, or no archive of ours, is never touched; what cannot be listed is
+//! no reason to remove anything; a removal that was begun is finished, whatever the retention is by then.
+//!
+//! [`DataDir`]: crate::stores::DataDir
+
+mod plan;
+mod store;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::archive::object_uid;
+use schema::condition::Reason;
+use schema::config::keys;
+use schema::error::{DbError, chain};
+use schema::home::HomeError;
+use schema::ids::{Generation, Kind, Timestamp, Uid};
+
+pub use plan::{Action, Snapshot};
+pub use store::ArchiveStore;
+
+use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
+use crate::shared::Shared;
+
+/// Starts the reconciler of the archive.
+pub fn register(
+    store: Arc<dyn ArchiveStore>,
+    shared: &Arc<Shared>,
+    controllers: &mut Controllers<'_>,
+) {
+    controllers.add(ArchiveReconciler::new(store, Arc::clone(shared)));
+}
+
+/// Removes archives that are older than they are to be kept.
+pub struct ArchiveReconciler {
+    store: Arc<dyn ArchiveStore>,
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for ArchiveReconciler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArchiveReconciler").finish_non_exhaustive()
+    }
+}
+
+/// What looking after the archive can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The database failed.
+    #[error("desired state cannot be read or written")]
+    Db(#[from] DbError),
+    /// The directory failed.
+    #[error("{}", chain(.0))]
+    Home(#[from] HomeError),
+}
+
+impl Classify for ArchiveError {
+    fn classify(&self) -> (ErrorClass, Reason) {
+        match self {
+            Self::Db(error) => error.classify(),
+            Self::Home(error) => error.classify(),
+        }
+    }
+}
+
+impl ArchiveReconciler {
+    /// A reconciler that has read nothing yet.
+    pub fn new(store: Arc<dyn ArchiveStore>, shared: Arc<Shared>) -> Self {
+        Self { store, shared }
+    }
+}
+
+impl Reconciler for ArchiveReconciler {
+    const NAME: &'static str = "archive";
+    const KIND: Kind = Kind::Archive;
+    const RESYNC: Duration = Duration::from_secs(60);
+    type Key = Uid;
+    type Snapshot = Snapshot;
+    type Action = Action;
+    type Error = ArchiveError;
+
+    async fn keys(&self) -> Result<Vec<Uid>, ArchiveError> {
+        Ok(vec![object_uid()])
+    }
+
+    async fn observe(&self, _: &Uid, _: Purpose) -> Result<Option<Snapshot>, ArchiveError> {
+        let Some((generation, facts)) = self.store.archive_row().await? else {
+            return Ok(None);
+        };
+        let config = self.shared.config.newest().await?;
+        Ok(Some(Snapshot {
+            generation,
+            facts,
+            retention: config.get(&keys::archive::RETENTION),
+            archives: self.shared.data_dir.archives().await?,
+        }))
+    }
+
+    fn generation(snapshot: &Snapshot) -> Generation {
+        snapshot.generation
+    }
+
+    fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
+        plan::plan(snapshot, now)
+    }
+
+    fn describe(action: &Action) -> String {
+        match action {
+            Action::Remove { directory } => format!("remove the archive {directory}"),
+            Action::SaveFacts(_) => "remember what is in the archive".to_owned(),
+        }
+    }
+
+    fn is_event(action: &Action) -> bool {
+        matches!(action, Action::Remove { .. })
+    }
+
+    fn progress(snapshot: &Snapshot) -> u64 {
+        snapshot.archives.len() as u64
+    }
+
+    /// A removal that is cancelled goes on on its thread; it is only not waited for.
+    fn action_timeout(_action: &Action) -> Duration {
+        Duration::from_secs(600)
+    }
+
+    async fn apply(&self, _key: &Uid, action: &Action) -> Result<(), ArchiveError> {
+        match action {
+            Action::Remove { directory } => {
+                Ok(self.shared.data_dir.remove_archive(directory).await?)
+            }
+            Action::SaveFacts(facts) => Ok(self.store.save_archive_facts(facts).await?),
+        }
+    }
+}
