@@ -216,6 +216,7 @@ impl World {
             "image",
             "rollout",
             "adapter",
+            "archive",
         ]) else {
             return;
         };

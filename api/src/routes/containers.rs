@@ -161,7 +161,7 @@ pub(super) async fn restart_container(
     wait::answer(deps, &change, wait, done).await
 }
 
-/// Own limits of one container.
+/// Limits of a container.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Limits {
     /// The account's name.

@@ -12,7 +12,8 @@
 mod plan;
 mod store;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use schema::archive::object_uid;
@@ -37,10 +38,15 @@ pub fn register(
     controllers.add(ArchiveReconciler::new(store, Arc::clone(shared)));
 }
 
+/// How long one that could not be removed is left alone.
+const RETRY: Duration = Duration::from_secs(5 * 60);
+
 /// Removes archives that are older than they are to be kept.
 pub struct ArchiveReconciler {
     store: Arc<dyn ArchiveStore>,
     shared: Arc<Shared>,
+    /// What could not be removed, when, and why.
+    failed: Mutex<BTreeMap<String, (Timestamp, String)>>,
 }
 
 impl std::fmt::Debug for ArchiveReconciler {
@@ -49,7 +55,7 @@ impl std::fmt::Debug for ArchiveReconciler {
     }
 }
 
-/// What looking after the archive can fail with.
+/// What observing the archive or removing from it can fail with.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The database failed.
@@ -72,7 +78,15 @@ impl Classify for ArchiveError {
 impl ArchiveReconciler {
     /// A reconciler that has read nothing yet.
     pub fn new(store: Arc<dyn ArchiveStore>, shared: Arc<Shared>) -> Self {
-        Self { store, shared }
+        Self {
+            store,
+            shared,
+            failed: Mutex::default(),
+        }
+    }
+
+    fn failed(&self) -> MutexGuard<'_, BTreeMap<String, (Timestamp, String)>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -94,11 +108,27 @@ impl Reconciler for ArchiveReconciler {
             return Ok(None);
         };
         let config = self.shared.config.newest().await?;
+        let archives = self.shared.data_dir.archives().await?;
+        let now = self.shared.clock.now();
+        let failed = {
+            let mut failed = self.failed();
+            failed.retain(|directory, (at, _)| {
+                let listed = archives
+                    .iter()
+                    .any(|archive| archive.directory == *directory);
+                listed && now.since(*at) < RETRY
+            });
+            failed
+                .iter()
+                .map(|(directory, (_, why))| (directory.clone(), why.clone()))
+                .collect()
+        };
         Ok(Some(Snapshot {
             generation,
             facts,
             retention: config.get(&keys::archive::RETENTION),
-            archives: self.shared.data_dir.archives().await?,
+            archives,
+            failed,
         }))
     }
 
@@ -133,7 +163,13 @@ impl Reconciler for ArchiveReconciler {
     async fn apply(&self, _key: &Uid, action: &Action) -> Result<(), ArchiveError> {
         match action {
             Action::Remove { directory } => {
-                Ok(self.shared.data_dir.remove_archive(directory).await?)
+                let removed = self.shared.data_dir.remove_archive(directory).await;
+                if let Err(error) = &removed {
+                    // The next pass goes on with the others.
+                    let failure = (self.shared.clock.now(), chain(error));
+                    self.failed().insert(directory.clone(), failure);
+                }
+                Ok(removed?)
             }
             Action::SaveFacts(facts) => Ok(self.store.save_archive_facts(facts).await?),
         }

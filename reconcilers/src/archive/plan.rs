@@ -1,5 +1,6 @@
 //! Decides which archives have been kept long enough. Pure.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schema::archive::ArchiveFacts;
@@ -23,6 +24,8 @@ pub struct Snapshot {
     pub archives: Vec<Archive>,
     /// What is remembered of them.
     pub facts: ArchiveFacts,
+    /// Those that could not be removed a short time ago, and why.
+    pub failed: BTreeMap<String, String>,
 }
 
 /// One step.
@@ -45,7 +48,10 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         ..
     } = snapshot;
     let due = |archive: &Archive| retention.map(|kept| archive.archived_at.plus(kept));
-    let leaves = |archive: &&Archive| archive.removing || due(archive).is_some_and(|at| at <= now);
+    let leaves = |archive: &&Archive| {
+        let is_due = archive.removing || due(archive).is_some_and(|at| at <= now);
+        is_due && !snapshot.failed.contains_key(&archive.directory)
+    };
     let removals: Vec<Action> = archives
         .iter()
         .filter(leaves)
@@ -63,6 +69,13 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     if facts != snapshot.facts {
         let condition = Condition::not_ready(Reason::Progressing, count(archives.len()));
         return Plan::act(vec![Action::SaveFacts(facts)], condition);
+    }
+    if let Some((directory, why)) = snapshot.failed.first_key_value() {
+        let said = match snapshot.failed.len() {
+            1 => format!("{directory} cannot be removed: {why}"),
+            more => format!("{} cannot be removed; {directory}: {why}", count(more)),
+        };
+        return Plan::say(Condition::not_ready(Reason::Retrying, said)).after(super::RETRY);
     }
     let Some(oldest) = archives.first() else {
         return Plan::say(Condition::ready(Reason::Converged, "no archives"));
@@ -124,6 +137,7 @@ mod tests {
             generation: Generation(1),
             retention: days.map(|days| DAY * days),
             facts: ArchiveFacts::of(&archives),
+            failed: BTreeMap::new(),
             archives,
         }
     }

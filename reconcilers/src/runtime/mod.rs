@@ -295,7 +295,7 @@ pub struct Dirty<K> {
     pub bulk: bool,
 }
 
-/// What a observe the store has found.
+/// The dirty keys that a read of the store has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirtyKeys<K> {
     /// The dirty keys.

@@ -233,6 +233,7 @@ async fn an_archive_that_cannot_be_listed_is_unknown_and_loses_nothing() {
 async fn an_archive_whose_owner_cannot_be_read_stays() {
     let yard = Yard::new().await;
     let old = yard.archive("ada", 90).await;
+    let other = yard.archive("bob", 60).await;
     yard.keep("30d").await;
     let owner = yard.dir.path().join("archive/.owners").join(&old);
     fs::write(owner, b"damaged").unwrap();
@@ -240,5 +241,13 @@ async fn an_archive_whose_owner_cannot_be_read_stays() {
     let (class, reason, said) = pass.error.unwrap();
     assert_eq!((class, reason), (ErrorClass::Transient, Reason::Retrying));
     assert!(said.contains(&old), "{said}");
+    // It is reported, and keeps no other.
+    let (last, steps) = yard.settle(&mut None).await.unwrap();
+    assert_eq!(steps[0], format!("remove the archive {other}"));
+    let message = last.condition.unwrap().message;
+    assert!(
+        message.contains(&format!("{old} cannot be removed")),
+        "{message}"
+    );
     assert_eq!(yard.listing(), [old]);
 }

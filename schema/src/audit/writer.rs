@@ -85,7 +85,16 @@ impl Audited {
         tx.commit().await?;
         let (actor, action) = (&*entry.actor, &*entry.action);
         let (object, detail) = (&*entry.object, &*entry.detail);
-        tracing::info!(actor, action, object, detail, "change recorded");
+        let (address, request) = (&*entry.address, &*entry.request_id);
+        tracing::info!(
+            actor,
+            action,
+            object,
+            detail,
+            address,
+            request,
+            "change recorded"
+        );
         Ok(())
     }
 }

@@ -119,13 +119,13 @@ impl ContainerRow {
 }
 
 /// What the container reconciler remembers between passes.
-#[derive(Debug, Clone, PartialEq, Default, FromRow, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Default, FromRow)]
 pub struct ContainerFacts {
     /// The engine's id of the container last observed ready.
     pub engine_id: Option<String>,
     /// The reference that `image_id` was resolved from.
     pub image_ref: Option<String>,
-    /// The image this user is pinned to; as shown to operators, that of the container if there is one.
+    /// The image that this user is pinned to.
     pub image_id: Option<String>,
     /// Its repository digest, when it has one.
     pub image_digest: Option<String>,

@@ -67,7 +67,12 @@ impl HttpSource {
         Ok(Self { client, limits })
     }
 
-    async fn get(&self, url: &str, known: &Validators) -> Result<Answer, SourceError> {
+    /// The bytes of the package; `None`: what is known.
+    async fn get(
+        &self,
+        url: &str,
+        known: &Validators,
+    ) -> Result<Option<(Vec<u8>, Validators)>, SourceError> {
         let mut request = self.client.get(url);
         if let Some(etag) = &known.etag {
             request = request.header(IF_NONE_MATCH, etag);
@@ -80,7 +85,7 @@ impl HttpSource {
             StatusCode::OK => {}
             // Only an answer to the question that was asked.
             StatusCode::NOT_MODIFIED if *known != Validators::default() => {
-                return Ok(Answer::NotModified);
+                return Ok(None);
             }
             other => return Err(SourceError::Status(other.as_u16())),
         }
@@ -95,11 +100,7 @@ impl HttpSource {
             }
             bytes.extend_from_slice(&piece);
         }
-        let read = spawn_blocking(move || Adapter::from_zip(&bytes)).await;
-        Ok(Answer::Package {
-            package: read.map_err(SourceError::Read)?.map(Box::new),
-            validators,
-        })
+        Ok(Some((bytes, validators)))
     }
 }
 
@@ -112,9 +113,14 @@ fn validator(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
 #[async_trait]
 impl PackageSource for HttpSource {
     async fn fetch(&self, url: &str, known: &Validators) -> Result<Answer, SourceError> {
-        match timeout(self.limits.whole, Box::pin(self.get(url, known))).await {
-            Ok(answer) => answer,
-            Err(_) => Err(SourceError::Timeout),
-        }
+        let got = timeout(self.limits.whole, Box::pin(self.get(url, known))).await;
+        let Some((bytes, validators)) = got.map_err(|_| SourceError::Timeout)?? else {
+            return Ok(Answer::NotModified);
+        };
+        let read = spawn_blocking(move || Adapter::from_zip(&bytes)).await;
+        Ok(Answer::Package {
+            package: read.map_err(SourceError::Read)?.map(Box::new),
+            validators,
+        })
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use schema::config::Config;
 use schema::container::{self, ContainerFacts, ContainerRow};
+use schema::ids::Timestamp;
 use serde::Serialize;
 use tokio::time::timeout;
 use utoipa::ToSchema;
@@ -70,8 +71,34 @@ impl Desired {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ObservedContainer, title = "container")]
 pub struct Observed {
-    #[serde(flatten)]
-    facts: ContainerFacts,
+    /// The engine's id of the container last observed ready.
+    engine_id: Option<String>,
+    /// The reference that `image_id` was resolved from.
+    image_ref: Option<String>,
+    /// The image of the container on the engine, or else the one that this user is pinned to.
+    image_id: Option<String>,
+    /// Its repository digest, when it has one.
+    image_digest: Option<String>,
+    /// Address in the agent network.
+    ip: Option<String>,
+    /// When that container was started.
+    started_at: Option<Timestamp>,
+    /// When it was first observed ready after that start.
+    ready_at: Option<Timestamp>,
+    /// Unexpected exits in a row.
+    crash_count: u32,
+    /// The restart token for which they were counted; a new one resets the count.
+    crash_token: String,
+    /// When the newest of them happened.
+    last_exit_at: Option<Timestamp>,
+    /// Its exit code.
+    last_exit_code: Option<i64>,
+    /// Digest of the settings whose replacement container did not become ready.
+    failed_digest: Option<String>,
+    /// When that was.
+    failed_at: Option<Timestamp>,
+    /// How often in a row.
+    failed_count: u32,
     /// Why the engine could not be asked; what it would have reported is absent then.
     engine_error: Option<String>,
     #[serde(flatten)]
@@ -125,12 +152,39 @@ async fn observe(deps: Deps, row: ContainerRow) -> Observed {
         Ok(Err(error)) => (None, Some(chain(&error))),
         Err(_) => (None, Some("the engine does not answer in time".to_owned())),
     };
-    let mut facts = row.facts;
-    if let Some(Some(now)) = &live {
-        facts.image_id = Some(now.container.image_id.clone());
-    }
+    let now = live.iter().flatten().next();
+    let image = now.map(|now| now.container.image_id.clone());
+    let ContainerFacts {
+        engine_id,
+        image_ref,
+        image_id,
+        image_digest,
+        ip,
+        started_at,
+        ready_at,
+        crash_count,
+        crash_token,
+        last_exit_at,
+        last_exit_code,
+        failed_digest,
+        failed_at,
+        failed_count,
+    } = row.facts;
     Observed {
-        facts,
+        engine_id,
+        image_ref,
+        image_id: image.or(image_id),
+        image_digest,
+        ip,
+        started_at,
+        ready_at,
+        crash_count,
+        crash_token,
+        last_exit_at,
+        last_exit_code,
+        failed_digest,
+        failed_at,
+        failed_count,
         engine_error,
         live: live.map(Live::of),
     }
