@@ -133,7 +133,8 @@ impl Yard {
     }
 
     async fn facts(&self) -> ArchiveFacts {
-        facts(&mut *self.db.read().await.unwrap()).await.unwrap()
+        let mut connection = self.db.read().await.unwrap();
+        facts(&mut connection).await.unwrap()
     }
 }
 
@@ -155,7 +156,7 @@ async fn what_is_older_than_the_retention_goes_and_the_next_is_waited_for() {
     assert_eq!(yard.keep("30d").await, Generation(2));
     let (_, steps) = yard.settle(&mut None).await.unwrap();
     assert_eq!(steps[0], format!("remove the archive {old}"));
-    assert_eq!(yard.listing(), [young.clone()]);
+    assert_eq!(yard.listing(), std::slice::from_ref(&young));
     let left = yard.facts().await;
     assert_eq!((left.count, &left.oldest[0].directory), (1, &young));
     let idle = yard.pass(&mut None).await.unwrap();
