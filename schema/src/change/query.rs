@@ -39,7 +39,7 @@ statements! {
              CASE WHEN o.deleted_at IS NULL THEN 0 ELSE 1 END AS deleted, ", status_columns!(), ", \
              CASE WHEN k.desired = 'running' AND coalesce(u.disabled, 0) = 0 THEN 1 ELSE 0 END AS container_desired, \
              coalesce(ko.generation, 0) AS container_generation, \
-             coalesce(ks.observed_generation, 0) AS container_observed_generation, CASE WHEN c.kind = 'container' THEN coalesce(ks.conditions, '[]') ELSE '[]' END AS container_conditions \
+             coalesce(ks.observed_generation, 0) AS container_observed_generation, CASE WHEN c.kind IN ('user', 'container') THEN coalesce(ks.conditions, '[]') ELSE '[]' END AS container_conditions \
              FROM changes c \
              LEFT JOIN objects o ON o.kind = c.kind AND o.uid = c.uid \
              LEFT JOIN object_status s ON s.kind = c.kind AND s.uid = c.uid \
