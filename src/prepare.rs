@@ -10,7 +10,7 @@ use schema::config::history::SavedBy;
 use schema::config::{Config, Problem, find, parse_patch, query as config};
 use schema::db::{Db, Tx};
 use schema::error::{DbError, OpenError};
-use schema::ids::{Timestamp, UserName};
+use schema::ids::{Kind, Timestamp, UserName};
 use schema::secrets::{MasterKey, SecretsError};
 use schema::{meta, object, user};
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
@@ -123,7 +123,7 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     // Before the adapter, as whoever saves the configuration does.
     config::lock(&mut tx).await?;
     let adapter = meta::ensure(&mut tx, "adapter", &settings.adapter).await?;
-    ensure_adapter(&mut tx, adapter, now).await?;
+    let activated = ensure_adapter(&mut tx, adapter, now).await?;
     object::ensure_singles(&mut tx, now).await?;
     let password = if user::superadmin_count(&mut tx).await? == 0 {
         let password = schema::secrets::random_password()?;
@@ -146,7 +146,7 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
         at: now,
     };
     let set = set_missing(&mut tx, &master_key, wanted, by).await?;
-    if let Some(about) = about(password.is_some(), &set) {
+    if let Some(about) = about(password.is_some(), activated, &set) {
         let entry = Entry::new(author, about, Outcome::Ok, now);
         audit::append(&mut tx, &trail, &entry).await?;
     }
@@ -161,33 +161,40 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
 }
 
 /// Puts the adapter that this installation began with into effect, unless somebody brought another one. When it
-/// can no longer be read, the one in effect stays.
-async fn ensure_adapter(tx: &mut Tx, wanted: String, now: Timestamp) -> Result<(), PrepareError> {
+/// can no longer be read, the one in effect stays. Returns the digest of what is put into effect now.
+async fn ensure_adapter(
+    tx: &mut Tx,
+    wanted: String,
+    now: Timestamp,
+) -> Result<Option<String>, PrepareError> {
     let read = tokio::task::spawn_blocking(move || base_adapter::read(&wanted)).await;
     match read.map_err(|error| error.to_string()).flatten() {
         Ok(adapter) => {
-            adapters::ensure_base(tx, &adapter, now).await?;
-            Ok(())
+            let activated = adapters::ensure_base(tx, &adapter, now).await?;
+            Ok(activated.then_some(adapter.digest))
         }
         Err(problem) if adapters::state(tx).await?.active.is_some() => {
             warn!(problem, "the adapter in effect stays");
-            Ok(())
+            Ok(None)
         }
         Err(problem) => Err(PrepareError::Adapter(problem)),
     }
 }
 
 /// What the audit trail says of a preparation, if it changed anything.
-fn about(superadmin: bool, set: &[String]) -> Option<About> {
-    let superadmin = superadmin.then(|| About::object(user::Role::Superadmin, FIRST_SUPERADMIN));
-    if set.is_empty() {
-        return superadmin;
+fn about(superadmin: bool, adapter: Option<String>, set: &[String]) -> Option<About> {
+    let superadmin = superadmin.then(|| format!("{}/{FIRST_SUPERADMIN}", user::Role::Superadmin));
+    let adapter = adapter.map(|digest| format!("{}/{digest}", Kind::Adapter));
+    let config = (!set.is_empty()).then(|| "config".to_owned());
+    let mut changed = [superadmin, adapter, config].into_iter().flatten();
+    let mut about = About::whole(changed.next()?);
+    for other in changed {
+        about = about.and_whole(other);
     }
-    let about = match superadmin {
-        Some(about) => about.and_whole("config"),
-        None => About::whole("config"),
-    };
-    Some(about.detail(format!("changed: {}", set.join(", "))))
+    Some(match set {
+        [] => about,
+        keys => about.detail(format!("changed: {}", keys.join(", "))),
+    })
 }
 
 /// Gives keys a value that have none yet; returns which. The caller holds the configuration.

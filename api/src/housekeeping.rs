@@ -10,6 +10,7 @@ use schema::config::keys;
 use schema::db::Db;
 use schema::error::DbError;
 use schema::ids::Timestamp;
+use schema::recorder::Recorder;
 use schema::secrets::MasterKey;
 use schema::{change, event, operation, session};
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,7 @@ pub async fn run(
     shutdown: CancellationToken,
 ) {
     let writer = Writer::new(db.clone(), &master_key, Arc::clone(&clock));
+    let db = db.recorder();
     loop {
         if let Err(error) = round(&db, &writer, &clock, &master_key).await {
             let error = chain(&error);
@@ -52,12 +54,12 @@ pub async fn run(
 }
 
 async fn round(
-    db: &Db,
+    db: &Recorder,
     writer: &Writer,
     clock: &SharedClock,
     master_key: &MasterKey,
 ) -> Result<(), DbError> {
-    let (config, _) = settings::read(&db.reader(), master_key).await?;
+    let (config, _) = settings::read(db, master_key).await?;
     let now = clock.now();
     let mut tx = db.begin().await?;
     let sessions = session::prune(&mut tx, now.minus(VALIDITY).as_secs()).await?;
@@ -86,7 +88,7 @@ async fn round(
 }
 
 /// A few in each transaction, so that nobody waits long for it.
-async fn prune_tasks(db: &Db, oldest: Timestamp) -> Result<u64, DbError> {
+async fn prune_tasks(db: &Recorder, oldest: Timestamp) -> Result<u64, DbError> {
     let mut pruned = 0;
     loop {
         let mut tx = db.begin().await?;
@@ -155,7 +157,9 @@ mod tests {
             (DAY, (0, 0)),
         ] {
             clock.advance(later);
-            round(db, &world.deps.writer, &shared, key).await.unwrap();
+            round(&db.recorder(), &world.deps.writer, &shared, key)
+                .await
+                .unwrap();
             assert_eq!(left().await, expected);
         }
     }
@@ -177,7 +181,7 @@ mod tests {
             (verdict.first_seq, verdict.last_seq)
         };
         world.clock.advance(1000 * DAY);
-        round(db, writer, &shared, key).await.unwrap();
+        round(&db.recorder(), writer, &shared, key).await.unwrap();
         assert_eq!(left().await, (Some(1), Some(3)), "kept for ever");
 
         let changes = Changes([("audit.retention", Some(json!("1001d")))].into());
@@ -186,9 +190,9 @@ mod tests {
             .await
             .unwrap();
         tx.commit().await.unwrap();
-        round(db, writer, &shared, key).await.unwrap();
+        round(&db.recorder(), writer, &shared, key).await.unwrap();
         assert_eq!(left().await, (Some(3), Some(4)));
-        round(db, writer, &shared, key).await.unwrap();
+        round(&db.recorder(), writer, &shared, key).await.unwrap();
         assert_eq!(left().await, (Some(3), Some(4)), "nothing more is old");
     }
 }

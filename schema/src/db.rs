@@ -152,11 +152,16 @@ impl Db {
 
     /// A transaction that may write.
     pub async fn begin(&self) -> Result<Tx, DbError> {
+        Ok(Tx(self.begin_observed().await?))
+    }
+
+    /// A transaction that may write what was observed.
+    pub(crate) async fn begin_observed(&self) -> Result<ObservedTx, DbError> {
         let inner = match self.backend {
             Backend::Sqlite(_) => self.writer.begin_with("BEGIN IMMEDIATE").await?,
             Backend::Postgres(_) => self.writer.begin().await?,
         };
-        Ok(Tx {
+        Ok(ObservedTx {
             inner,
             ring: false,
             ringer: self.ringer.clone(),
@@ -218,9 +223,36 @@ impl Db {
     }
 }
 
-/// A transaction that may write. Dropped without [`Tx::commit`], it changes nothing.
+/// A transaction that may write desired state, too. Whoever acts for somebody, or for the service itself, has it from
+/// [`audit::Writer`](crate::audit::Writer) only.
 #[derive(Debug)]
-pub struct Tx {
+pub struct Tx(ObservedTx);
+
+impl Tx {
+    /// As [`ObservedTx::commit`].
+    pub async fn commit(self) -> Result<(), DbError> {
+        self.0.commit().await
+    }
+}
+
+impl Deref for Tx {
+    type Target = ObservedTx;
+
+    fn deref(&self) -> &ObservedTx {
+        &self.0
+    }
+}
+
+impl DerefMut for Tx {
+    fn deref_mut(&mut self) -> &mut ObservedTx {
+        &mut self.0
+    }
+}
+
+/// A transaction that may write what was observed: statuses, facts, finalizers, events. Dropped without
+/// [`ObservedTx::commit`], it changes nothing.
+#[derive(Debug)]
+pub struct ObservedTx {
     inner: Transaction<'static, Any>,
     ring: bool,
     ringer: Ringer,
@@ -229,7 +261,7 @@ pub struct Tx {
     notify: bool,
 }
 
-impl Tx {
+impl ObservedTx {
     /// Marks that desired state changes here: the commit rings the bell.
     pub(crate) fn ring_on_commit(&mut self) {
         self.ring = true;
@@ -276,7 +308,7 @@ impl Tx {
     }
 }
 
-impl Deref for Tx {
+impl Deref for ObservedTx {
     type Target = AnyConnection;
 
     fn deref(&self) -> &AnyConnection {
@@ -284,7 +316,7 @@ impl Deref for Tx {
     }
 }
 
-impl DerefMut for Tx {
+impl DerefMut for ObservedTx {
     fn deref_mut(&mut self) -> &mut AnyConnection {
         &mut self.inner
     }

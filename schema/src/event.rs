@@ -8,7 +8,7 @@ use serde::Serialize;
 use sqlx::{AnyConnection, FromRow};
 
 use crate::condition::Reason;
-use crate::db::Tx;
+use crate::db::ObservedTx;
 use crate::error::DbError;
 use crate::ids::{Kind, Timestamp, Uid};
 use crate::meta;
@@ -87,7 +87,7 @@ pub struct Event {
 
 /// Appends an event, or merges it into the object's newest one that says the same.
 pub async fn record(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     kind: Kind,
     uid: &Uid,
     reason: Reason,
@@ -101,7 +101,7 @@ pub async fn record(
 
 /// The same for the service itself, under [`SERVICE`]; `action` names the part it is about.
 pub async fn record_of_service(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     reason: Reason,
     action: &str,
     message: &str,
@@ -111,7 +111,7 @@ pub async fn record_of_service(
 }
 
 async fn append(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     (kind, uid): (&str, &str),
     reason: Reason,
     action: &str,
@@ -211,7 +211,7 @@ pub async fn page(
 }
 
 /// Forgets events older than `oldest`.
-pub async fn prune(tx: &mut Tx, oldest: Timestamp) -> Result<u64, DbError> {
+pub async fn prune(tx: &mut ObservedTx, oldest: Timestamp) -> Result<u64, DbError> {
     execute!(tx, PRUNE, oldest)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sqlx::AnyConnection;
 
-use crate::db::Tx;
+use crate::db::ObservedTx;
 use crate::error::DbError;
 use crate::ids::Epoch;
 use crate::statement::{execute, scalar_optional};
@@ -36,7 +36,7 @@ fn millis(ttl: Duration) -> i64 {
 
 /// Tries to take the lease for `ttl`.
 pub async fn try_acquire(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     holder: &str,
     ttl: Duration,
 ) -> Result<Option<Epoch>, DbError> {
@@ -45,7 +45,7 @@ pub async fn try_acquire(
 
 /// Prolongs a lease; false when it is no longer ours.
 pub async fn renew(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     holder: &str,
     epoch: Epoch,
     ttl: Duration,
@@ -55,7 +55,7 @@ pub async fn renew(
 }
 
 /// Gives a lease back; idempotent.
-pub async fn release(tx: &mut Tx, holder: &str, epoch: Epoch) -> Result<(), DbError> {
+pub async fn release(tx: &mut ObservedTx, holder: &str, epoch: Epoch) -> Result<(), DbError> {
     execute!(tx, RELEASE, NAME, holder, epoch)?;
     Ok(())
 }

@@ -28,6 +28,7 @@ pub mod meta;
 pub mod object;
 pub mod operation;
 pub mod reader;
+pub mod recorder;
 pub mod rollout;
 pub mod secrets;
 pub mod session;

@@ -4,7 +4,7 @@ use secrecy::ExposeSecret;
 use sqlx::AnyConnection;
 use zeroize::Zeroizing;
 
-use crate::db::Tx;
+use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::Uid;
 use crate::secrets::{self, MasterKey};
@@ -39,7 +39,7 @@ pub(crate) const APPLIED_MIGRATIONS: &str =
     "SELECT version FROM _sqlx_migrations WHERE success ORDER BY version";
 
 /// Takes the guard row `name` for the rest of the transaction and returns its new count.
-pub async fn take_guard(tx: &mut Tx, name: &'static str) -> Result<i64, DbError> {
+pub async fn take_guard(tx: &mut ObservedTx, name: &'static str) -> Result<i64, DbError> {
     scalar_optional!(tx, TAKE_GUARD, name)?.ok_or(DbError::NotFound("guard row"))
 }
 

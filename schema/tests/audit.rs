@@ -81,7 +81,7 @@ impl Trail {
     async fn tamper(&self, sql: &str) {
         let mut tx = self.yard.db.begin().await.unwrap();
         sqlx::query(AssertSqlSafe(sql.to_owned()))
-            .execute(&mut *tx)
+            .execute(&mut **tx)
             .await
             .unwrap();
         tx.commit().await.unwrap();

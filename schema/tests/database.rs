@@ -504,7 +504,7 @@ async fn secrets_are_sealed_and_come_back(yard: Yard) {
     let stored: Vec<(Option<String>, Option<Vec<u8>>)> = sqlx::query_as(
         "SELECT value, sealed FROM config_values WHERE key = 'image.registry_password'",
     )
-    .fetch_all(&mut *tx)
+    .fetch_all(&mut **tx)
     .await
     .unwrap();
     assert_eq!(stored.len(), 1);

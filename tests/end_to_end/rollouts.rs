@@ -230,6 +230,25 @@ async fn engine_a_rollout_is_started_followed_and_taken_back_by_the_command_line
         failed.stderr
     );
     assert_eq!(engine.the_running(&users[2]).id, third);
+    // What the service gave to whom without a person is in the audit trail.
+    let trail = admin.get("/api/admin/audit?actor=system:rollout").await;
+    let trail = trail.expect(200);
+    let entries = trail["entries"].as_array().unwrap().iter();
+    let told: Vec<(&str, &str)> = entries
+        .map(|entry| {
+            let object = entry["object"].as_str().unwrap();
+            let (rollout, container) = object.split_once(',').unwrap();
+            assert!(rollout.starts_with("rollout/"), "{object}");
+            (entry["action"].as_str().unwrap(), container)
+        })
+        .rev()
+        .collect();
+    let expected = [
+        ("rollout_move", "container/user1"),
+        ("rollout_move", "container/user2"),
+        ("rollout_put_back", "container/user2"),
+    ];
+    assert_eq!(told, expected);
     let status = ends("rollout status", 0).await.stdout;
     assert!(
         status.contains(paused) && status.contains("user2"),

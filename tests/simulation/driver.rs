@@ -349,14 +349,19 @@ impl World {
         }
     }
 
-    /// Whoever cares for rollouts lets those go on that have paused.
-    pub fn resume_rollouts(&self) {
+    /// Whoever cares for rollouts lets those go on that have paused, or cancels them once it has lost patience: a
+    /// foreign container that stays in the way lets no attempt succeed.
+    pub fn resume_rollouts(&self, patient: bool) {
         for row in self.ground.store.peek_rollouts() {
             let paused = row.desired == DesiredRollout::Pause || row.paused_itself();
             if paused && row.facts.finished_at.is_none() {
-                let result = self.ground.store.resume_rollout(&row.uid);
-                self.monitor().trace.count("resume rollout");
-                self.line(&format!("resume rollout {}: {result:?}", row.uid));
+                let store = &self.ground.store;
+                let (what, result) = match patient {
+                    true => ("resume rollout", store.resume_rollout(&row.uid)),
+                    false => ("cancel rollout", store.cancel_rollout(&row.uid)),
+                };
+                self.monitor().trace.count(what);
+                self.line(&format!("{what} {}: {result:?}", row.uid));
             }
         }
     }

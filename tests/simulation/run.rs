@@ -12,6 +12,8 @@ const QUIET: Duration = Duration::from_secs(12 * 60);
 /// Within this time of peace everything must have converged. The longest way is a replacement that
 /// failed twice.
 const BOUND: Duration = Duration::from_secs(60 * 60);
+/// For how long rollouts are resumed while foreign containers are in the way.
+const PATIENCE: Duration = Duration::from_secs(20 * 60);
 /// How often it is looked.
 const LOOK: Duration = Duration::from_secs(20);
 
@@ -117,7 +119,7 @@ async fn peace(world: &mut World) {
     let mut waited = Duration::ZERO;
     let mut last = world.progress();
     while quiet < QUIET {
-        world.resume_rollouts();
+        world.resume_rollouts(!foreign_stay || waited < PATIENCE);
         world.fake.reset_calls();
         world.wait(LOOK).await;
         if world.is_broken() {

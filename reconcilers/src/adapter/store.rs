@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use schema::adapter::Adapter;
 use schema::adapter::store::{self, AdapterFacts, AdapterState, Installed};
+use schema::audit::About;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object;
@@ -64,14 +65,26 @@ impl AdapterStore for Database {
         asked_for: bool,
         now: Timestamp,
     ) -> Result<Installed, DbError> {
-        let mut tx = self.db.begin().await?;
+        let mut tx = self.begin_as("adapter", "adapter_activate").await?;
         let installed = store::install(&mut tx, adapter, asked_for, now).await?;
+        if installed != Installed::Newer {
+            drop(tx);
+            self.save_adapter_facts(facts).await?;
+            return Ok(installed);
+        }
         let facts = AdapterFacts {
             seen_generation: Some(store::generation(&mut tx).await?),
             ..facts.clone()
         };
         store::save_facts(&mut tx, &facts).await?;
-        tx.commit().await?;
+        let cause = if asked_for {
+            "asked for"
+        } else {
+            "by schedule"
+        };
+        let detail = format!("version {}, {cause}", adapter.index.adapter_version);
+        let about = About::object(Kind::Adapter, &adapter.digest).detail(detail);
+        tx.commit(about).await?;
         Ok(installed)
     }
 }

@@ -5,7 +5,8 @@
 //! archive is found by the resync.
 //!
 //! Invariants: what is younger than the retention, or no archive of ours, is never touched; what cannot be listed is
-//! no reason to remove anything; a removal that was begun is finished, whatever the retention is by then.
+//! no reason to remove anything; a removal that was begun is finished, whatever the retention is by then, and is in the
+//! audit trail.
 //!
 //! [`DataDir`]: crate::stores::DataDir
 
@@ -142,7 +143,7 @@ impl Reconciler for ArchiveReconciler {
 
     fn describe(action: &Action) -> String {
         match action {
-            Action::Remove { directory } => format!("remove the archive {directory}"),
+            Action::Remove { directory, .. } => format!("remove the archive {directory}"),
             Action::SaveFacts(_) => "remember what is in the archive".to_owned(),
         }
     }
@@ -162,7 +163,11 @@ impl Reconciler for ArchiveReconciler {
 
     async fn apply(&self, _key: &Uid, action: &Action) -> Result<(), ArchiveError> {
         match action {
-            Action::Remove { directory } => {
+            Action::Remove { directory, begun } => {
+                // Before anything is gone: there is no removal without its entry.
+                if !begun {
+                    self.store.record_removal(directory).await?;
+                }
                 let removed = self.shared.data_dir.remove_archive(directory).await;
                 if let Err(error) = &removed {
                     // The next pass goes on with the others.

@@ -35,6 +35,8 @@ pub enum Action {
     Remove {
         /// Its name in the archive.
         directory: String,
+        /// Its removal was begun before.
+        begun: bool,
     },
     /// Remembers what there is.
     SaveFacts(ArchiveFacts),
@@ -58,6 +60,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         .take(AT_ONCE)
         .map(|archive| Action::Remove {
             directory: archive.directory.clone(),
+            begun: archive.removing,
         })
         .collect();
     if !removals.is_empty() {
@@ -124,7 +127,7 @@ mod tests {
     fn planned(snapshot: &Snapshot) -> (Vec<String>, Condition, Requeue) {
         let plan = plan(snapshot, NOW);
         let steps = plan.actions.iter().map(|action| match action {
-            Action::Remove { directory } => directory.clone(),
+            Action::Remove { directory, .. } => directory.clone(),
             Action::SaveFacts(facts) => format!("save {}", facts.count),
         });
         let (steps, said) = (steps.collect(), plan.conditions[0].clone());

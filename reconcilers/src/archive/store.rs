@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use schema::archive::{self, ArchiveFacts, object_uid};
+use schema::audit::About;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind};
 use schema::object;
@@ -15,6 +16,8 @@ pub trait ArchiveStore: Send + Sync + 'static {
     async fn archive_row(&self) -> Result<Option<(Generation, ArchiveFacts)>, DbError>;
     /// Remembers what was seen.
     async fn save_archive_facts(&self, facts: &ArchiveFacts) -> Result<(), DbError>;
+    /// Records in the audit trail that the removal of an archive begins.
+    async fn record_removal(&self, directory: &str) -> Result<(), DbError>;
 }
 
 #[async_trait]
@@ -30,5 +33,10 @@ impl ArchiveStore for Database {
         let mut tx = self.db.begin().await?;
         archive::save_facts(&mut tx, facts).await?;
         tx.commit().await
+    }
+
+    async fn record_removal(&self, directory: &str) -> Result<(), DbError> {
+        let tx = self.begin_as("archive", "archive_remove").await?;
+        tx.commit(About::object(Kind::Archive, directory)).await
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use schema::db::Tx;
+use schema::audit::{About, Audited};
+use schema::db::ObservedTx;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::rollout::{self, ImageChoice, RolloutFacts, RolloutRow, RolloutTarget, TargetState};
@@ -74,16 +75,40 @@ pub trait RolloutStore: Send + Sync + 'static {
 impl Database {
     /// The transaction of a step, if the rollout is still as the plan saw it. The guard keeps it so until
     /// the commit: whoever changes a rollout takes it first.
-    async fn begin_step(&self, step: RolloutStep<'_>) -> Result<Tx, DbError> {
+    async fn begin_step(&self, step: RolloutStep<'_>) -> Result<ObservedTx, DbError> {
         let mut tx = self.db.begin().await?;
-        meta::take_guard(&mut tx, "rollouts").await?;
-        let object = object::get(&mut tx, Kind::Rollout, step.rollout).await?;
-        match object.map(|object| object.generation) {
-            Some(generation) if generation == step.planned_for => Ok(tx),
-            Some(Generation(actual)) => Err(DbError::StaleGeneration { actual }),
-            None => Err(DbError::NotFound("rollout")),
-        }
+        ensure_as_planned(&mut tx, step).await?;
+        Ok(tx)
     }
+
+    /// The same for a step that gives containers another image, which is desired state.
+    async fn begin_move(&self, step: RolloutStep<'_>, action: &str) -> Result<Audited, DbError> {
+        let mut tx = self.begin_as("rollout", action).await?;
+        ensure_as_planned(&mut tx, step).await?;
+        Ok(tx)
+    }
+}
+
+async fn ensure_as_planned(tx: &mut ObservedTx, step: RolloutStep<'_>) -> Result<(), DbError> {
+    meta::take_guard(tx, "rollouts").await?;
+    let object = object::get(tx, Kind::Rollout, step.rollout).await?;
+    match object.map(|object| object.generation) {
+        Some(generation) if generation == step.planned_for => Ok(()),
+        Some(Generation(actual)) => Err(DbError::StaleGeneration { actual }),
+        None => Err(DbError::NotFound("rollout")),
+    }
+}
+
+/// What the audit trail says of a move: the rollout, and the containers.
+async fn about(tx: &mut ObservedTx, rollout: &Uid, users: &[Uid]) -> Result<About, DbError> {
+    let name = |object: Option<object::ObjectRow>| object.map_or_else(String::new, |row| row.name);
+    let rollout = name(object::get(tx, Kind::Rollout, rollout).await?);
+    let mut about = About::object(Kind::Rollout, rollout);
+    for user in users {
+        let container = name(object::get(tx, Kind::Container, user).await?);
+        about = about.and(Kind::Container, container);
+    }
+    Ok(about)
 }
 
 #[async_trait]
@@ -119,14 +144,15 @@ impl RolloutStore for Database {
         image: &ImageChoice,
         health_timeout: Duration,
     ) -> Result<(), DbError> {
-        let mut tx = self.begin_step(step).await?;
+        let mut tx = self.begin_move(step, "rollout_move").await?;
         // Several users' rows, in no order of a change of all: the two would wait for each other.
         meta::take_guard(&mut tx, "bulk").await?;
         for user in users {
             let (rollout, now) = (step.rollout, step.now);
             rollout::move_target(&mut tx, rollout, user, image, health_timeout, now).await?;
         }
-        tx.commit().await
+        let about = about(&mut tx, step.rollout, users).await?;
+        tx.commit(about.detail(&image.reference)).await
     }
 
     async fn put_back_target(
@@ -136,9 +162,10 @@ impl RolloutStore for Database {
         state: TargetState,
         message: &str,
     ) -> Result<(), DbError> {
-        let mut tx = self.begin_step(step).await?;
+        let mut tx = self.begin_move(step, "rollout_put_back").await?;
         rollout::put_back(&mut tx, step.rollout, user, state, message, step.now).await?;
-        tx.commit().await
+        let about = about(&mut tx, step.rollout, std::slice::from_ref(user)).await?;
+        tx.commit(about.detail(state.to_string())).await
     }
 
     async fn finish_targets(

@@ -2,19 +2,24 @@
 
 use std::sync::Arc;
 
+use schema::audit::{Audited, Author, Writer};
 use schema::bell::Bell;
 use schema::clock::SharedClock;
 use schema::db::Db;
+use schema::error::DbError;
 use schema::ids::{Kind, Uid};
+use schema::recorder::Recorder;
 use schema::secrets::MasterKey;
 
 use super::DbStatusStore;
 use crate::runtime::{Objects, StatusStore};
 
-/// The open database, and the key for its secrets.
+/// The open database, and the key for its secrets. What it writes is what reconcilers observe; desired state they change
+/// in a transaction of [`Database::begin_as`].
 #[derive(Clone)]
 pub struct Database {
-    pub(crate) db: Db,
+    pub(crate) db: Recorder,
+    writer: Writer,
     pub(crate) master_key: Arc<MasterKey>,
     clock: SharedClock,
 }
@@ -29,10 +34,16 @@ impl Database {
     /// Puts the parts together.
     pub fn new(db: Db, master_key: Arc<MasterKey>, clock: SharedClock) -> Self {
         Self {
-            db,
+            writer: Writer::new(db.clone(), &master_key, Arc::clone(&clock)),
+            db: db.recorder(),
             master_key,
             clock,
         }
+    }
+
+    /// A transaction in which the reconciler `name` changes desired state; `action` is what the audit trail calls it.
+    pub(crate) async fn begin_as(&self, name: &str, action: &str) -> Result<Audited, DbError> {
+        self.writer.begin(Author::system(name, action)).await
     }
 }
 

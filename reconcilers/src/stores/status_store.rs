@@ -3,17 +3,17 @@
 use async_trait::async_trait;
 use schema::clock::SharedClock;
 use schema::condition::Reason;
-use schema::db::Db;
 use schema::error::DbError;
 use schema::event;
 use schema::ids::{Epoch, Kind, Uid};
 use schema::object::{self, StatusRow};
+use schema::recorder::Recorder;
 
 use crate::runtime::{Dirty, DirtyKeys, ObjectStatus, PauseState, StatusStore, StoreError};
 
 /// The status store of one kind of object.
 pub struct DbStatusStore {
-    db: Db,
+    db: Recorder,
     kind: Kind,
     reconciler: &'static str,
     clock: SharedClock,
@@ -29,7 +29,7 @@ impl std::fmt::Debug for DbStatusStore {
 
 impl DbStatusStore {
     /// The store for `kind`.
-    pub fn new(db: Db, kind: Kind, reconciler: &'static str, clock: SharedClock) -> Self {
+    pub fn new(db: Recorder, kind: Kind, reconciler: &'static str, clock: SharedClock) -> Self {
         Self {
             db,
             kind,

@@ -15,6 +15,7 @@ use reconcilers::shared::Shared;
 use reconcilers::stores::Database;
 use schema::adapter::Adapter;
 use schema::adapter::store::{self, AdapterState, KnownAdapter, Source};
+use schema::audit::{self, ChainKey};
 use schema::clock::{Clock, ManualClock};
 use schema::condition::{Condition, ConditionStatus, Reason};
 use schema::config::history::SavedBy;
@@ -64,6 +65,9 @@ impl Yard {
         let db = Db::open(Backend::Sqlite(dir.path().join("agentyard.db")));
         let db = db.await.unwrap();
         let key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
+        let mut tx = db.begin().await.unwrap();
+        audit::install(&mut tx, &ChainKey::of(&key)).await.unwrap();
+        tx.commit().await.unwrap();
         let clock = Arc::new(ManualClock::new(Timestamp::from_secs(1_778_500_000)));
         let source = FakeSource::default();
         let reconciler = Self::boot(&db, &key, &clock, &source);
@@ -232,6 +236,18 @@ async fn a_newer_package_comes_into_effect_and_the_next_look_waits() {
     yard.clock.advance(Duration::from_secs(1));
     yard.source.then(Ok(Answer::NotModified));
     yard.settle().await;
+    let mut connection = yard.db.read().await.unwrap();
+    let trail = audit::following(&mut connection, 0, 10).await.unwrap();
+    let [activation] = &trail[..] else {
+        panic!("{trail:?}");
+    };
+    let (entry, digest) = (&activation.entry, package("1.10").digest);
+    assert_eq!(
+        (&*entry.actor, &*entry.action),
+        ("system:adapter", "adapter_activate")
+    );
+    assert_eq!(entry.object, format!("adapter/{digest}"));
+    assert_eq!(entry.detail, "version 1.10, by schedule");
     let asked = yard.source.asked();
     assert_eq!(asked.len(), 2);
     assert_eq!(asked[0].1, Validators::default());

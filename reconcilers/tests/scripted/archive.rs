@@ -12,6 +12,7 @@ use reconcilers::runtime::{ErrorClass, Requeue};
 use reconcilers::shared::Shared;
 use reconcilers::stores::{DataDir, Database, LocalDataDir};
 use schema::archive::{ArchiveFacts, facts, object_uid};
+use schema::audit::{self, ChainKey};
 use schema::clock::{Clock, ManualClock};
 use schema::condition::{ConditionStatus, Reason};
 use schema::config::history::SavedBy;
@@ -58,6 +59,7 @@ impl Yard {
         let key = Arc::new(MasterKey::load_or_create(dir.path()).unwrap());
         let clock = Arc::new(ManualClock::new(NOW));
         let mut tx = db.begin().await.unwrap();
+        audit::install(&mut tx, &ChainKey::of(&key)).await.unwrap();
         object::ensure_singles(&mut tx, NOW).await.unwrap();
         tx.commit().await.unwrap();
         let files = Arc::new(LocalDataDir::open(dir.path(), OWNER).unwrap());
@@ -132,6 +134,21 @@ impl Yard {
         names
     }
 
+    /// Of which archives the audit trail says that they were removed.
+    async fn audited(&self) -> Vec<String> {
+        let mut connection = self.db.read().await.unwrap();
+        let entries = audit::following(&mut connection, 0, 100).await.unwrap();
+        let removed = entries.into_iter().map(|record| {
+            let entry = record.entry;
+            assert_eq!(
+                (&*entry.actor, &*entry.action),
+                ("system:archive", "archive_remove")
+            );
+            entry.object.strip_prefix("archive/").unwrap().to_owned()
+        });
+        removed.collect()
+    }
+
     async fn facts(&self) -> ArchiveFacts {
         let mut connection = self.db.read().await.unwrap();
         facts(&mut connection).await.unwrap()
@@ -156,6 +173,7 @@ async fn what_is_older_than_the_retention_goes_and_the_next_is_waited_for() {
     assert_eq!(yard.keep("30d").await, Generation(2));
     let (_, steps) = yard.settle(&mut None).await.unwrap();
     assert_eq!(steps[0], format!("remove the archive {old}"));
+    assert_eq!(yard.audited().await, [old]);
     assert_eq!(yard.listing(), std::slice::from_ref(&young));
     let left = yard.facts().await;
     assert_eq!((left.count, &left.oldest[0].directory), (1, &young));
@@ -183,6 +201,9 @@ async fn killed_after_any_step_it_ends_the_same() {
         assert_eq!(idle.condition.unwrap().status, ConditionStatus::True);
         assert_eq!(yard.listing(), [young]);
         assert_eq!(yard.facts().await.count, 1);
+        let mut audited = yard.audited().await;
+        audited.dedup();
+        assert_eq!(audited.len(), 3, "{audited:?}");
     }
 }
 
@@ -205,6 +226,7 @@ async fn what_is_no_archive_of_ours_stays_whatever_its_age() {
     yard.keep("1h").await;
     let (_, steps) = yard.settle(&mut None).await.unwrap();
     assert_eq!(steps[0], format!("remove the archive {old}"));
+    assert_eq!(yard.audited().await, [old]);
     assert_eq!(yard.listing().len(), 5, "{:?}", yard.listing());
     assert!(outside.path().join("kept").exists());
     assert!(outside.path().join(moved).join("a/b/c").exists());

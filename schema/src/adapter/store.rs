@@ -12,7 +12,7 @@ pub use cache::{ActiveAdapter, AdapterCache};
 pub use model::{AdapterFacts, AdapterState, KnownAdapter, Source};
 
 use super::{Adapter, AdapterVersion};
-use crate::db::Tx;
+use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::statement::{execute, fetch_all, fetch_one, fetch_optional, scalar, statements};
@@ -106,7 +106,7 @@ pub async fn known(connection: &mut AnyConnection) -> Result<Vec<KnownAdapter>, 
 }
 
 /// Takes the switch for the rest of the transaction: whoever decides by what is in effect takes it first.
-pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
+pub async fn lock(tx: &mut ObservedTx) -> Result<(), DbError> {
     meta::take_guard(tx, "adapter").await?;
     Ok(())
 }
@@ -290,7 +290,7 @@ pub async fn facts(connection: &mut AnyConnection) -> Result<AdapterFacts, DbErr
 }
 
 /// Saves what the reconciler remembers of the source.
-pub async fn save_facts(tx: &mut Tx, facts: &AdapterFacts) -> Result<(), DbError> {
+pub async fn save_facts(tx: &mut ObservedTx, facts: &AdapterFacts) -> Result<(), DbError> {
     execute!(
         tx,
         SAVE_FACTS,

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::query::{open, seal};
 use crate::adapter::Applied;
-use crate::db::Tx;
+use crate::db::ObservedTx;
 use crate::error::DbError;
 use crate::ids::{Generation, Uid};
 use crate::secrets::MasterKey;
@@ -107,7 +107,7 @@ fn context(uid: &Uid) -> String {
 /// Keeps a user's files as they are before a migration, in place of those of the migration before. Nothing
 /// happens when the account is gone or going.
 pub async fn keep_files(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     key: &MasterKey,
     uid: &Uid,
     files: &KeptFiles,

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::kept::FORGET_KEPT;
 use super::model::{AgentConfigFacts, AgentConfigRow, Cookie, UserValues, Values};
-use crate::db::Tx;
+use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::object;
@@ -114,7 +114,7 @@ pub(crate) async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<(),
 
 /// Removes a deleted user's agent-config object. It has nothing to clean up beside the user's directory, so nobody
 /// waits for it.
-pub(crate) async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
+pub(crate) async fn purge(tx: &mut ObservedTx, uid: &Uid) -> Result<bool, DbError> {
     object::purge_if_finalized(tx, Kind::AgentConfig, uid).await
 }
 
@@ -264,7 +264,11 @@ pub async fn delete_cookies(
 /// Saves what the reconciler remembers, and bumps the container when what a running agent must be restarted
 /// for has changed, in the same transaction. Nothing happens when the account is gone. Returns whether the
 /// container was bumped.
-pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &AgentConfigFacts) -> Result<bool, DbError> {
+pub async fn save_facts(
+    tx: &mut ObservedTx,
+    uid: &Uid,
+    facts: &AgentConfigFacts,
+) -> Result<bool, DbError> {
     let before: Option<Option<String>> = scalar_optional!(tx, RESTART_DIGEST, uid)?;
     let applied = facts.applied.as_ref().map(serde_json::to_string);
     let saved = execute!(

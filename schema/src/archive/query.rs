@@ -3,7 +3,7 @@
 use sqlx::AnyConnection;
 
 use super::ArchiveFacts;
-use crate::db::Tx;
+use crate::db::ObservedTx;
 use crate::error::DbError;
 use crate::statement::statements;
 
@@ -21,7 +21,7 @@ pub async fn facts(connection: &mut AnyConnection) -> Result<ArchiveFacts, DbErr
 }
 
 /// Remembers what was seen in the archive.
-pub async fn save_facts(tx: &mut Tx, facts: &ArchiveFacts) -> Result<(), DbError> {
+pub async fn save_facts(tx: &mut ObservedTx, facts: &ArchiveFacts) -> Result<(), DbError> {
     let facts =
         serde_json::to_string(facts).map_err(|error| DbError::Corrupt(error.to_string()))?;
     sqlx::query(SAVE_FACTS)

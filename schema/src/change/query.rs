@@ -4,7 +4,7 @@ use sqlx::AnyConnection;
 
 use super::model::{Change, Filter, News, Position, RawChange};
 use super::pending::Pending;
-use crate::db::Tx;
+use crate::db::ObservedTx;
 use crate::error::DbError;
 use crate::ids::{Kind, Timestamp};
 use crate::object::status_columns;
@@ -168,7 +168,7 @@ pub async fn after(
 
 /// Forgets purged objects beyond the newest `kept`, and those whose removal was asked for before
 /// `oldest`. Whoever has not read them yet must list again.
-pub async fn prune(tx: &mut Tx, kept: i64, oldest: Timestamp) -> Result<u64, DbError> {
+pub async fn prune(tx: &mut ObservedTx, kept: i64, oldest: Timestamp) -> Result<u64, DbError> {
     // Nobody adds or forgets meanwhile, so the floor is exact.
     take(tx, 0).await?;
     let version: i64 = scalar!(tx, TO_FORGET, kept, oldest)?;

@@ -6,7 +6,7 @@ use sqlx::AnyConnection;
 
 use super::model::{ContainerFacts, ContainerRow, Desired};
 use crate::column::Millis;
-use crate::db::Tx;
+use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::object;
@@ -162,7 +162,7 @@ pub(crate) async fn set_image(
 }
 
 /// A rollout no longer waits for this container.
-pub(crate) async fn forget_health_timeout(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
+pub(crate) async fn forget_health_timeout(tx: &mut ObservedTx, uid: &Uid) -> Result<(), DbError> {
     execute!(tx, FORGET_HEALTH_TIMEOUT, uid)?;
     Ok(())
 }
@@ -173,7 +173,7 @@ pub async fn count_on_network(connection: &mut AnyConnection) -> Result<i64, DbE
 }
 
 /// Removes a deleted container's rows, if no finalizer is left. Returns whether it did.
-pub async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
+pub async fn purge(tx: &mut ObservedTx, uid: &Uid) -> Result<bool, DbError> {
     if !object::purge_if_finalized(tx, Kind::Container, uid).await? {
         return Ok(false);
     }
@@ -184,7 +184,11 @@ pub async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
 }
 
 /// Saves what the reconciler remembers; nothing happens when the container is gone.
-pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError> {
+pub async fn save_facts(
+    tx: &mut ObservedTx,
+    uid: &Uid,
+    facts: &ContainerFacts,
+) -> Result<(), DbError> {
     execute!(
         tx,
         SAVE_FACTS,

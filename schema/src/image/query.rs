@@ -3,7 +3,7 @@
 use sqlx::AnyConnection;
 
 use super::model::{DesiredImage, ImageFacts, ImageRow, ImageUse};
-use crate::db::Tx;
+use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::statement::{execute, fetch_all, fetch_optional, statements};
@@ -199,7 +199,7 @@ async fn set_desired(tx: &mut Tx, uid: &Uid, desired: DesiredImage) -> Result<()
 }
 
 /// Saves what the reconciler remembers; nothing happens when the image is gone.
-pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &ImageFacts) -> Result<(), DbError> {
+pub async fn save_facts(tx: &mut ObservedTx, uid: &Uid, facts: &ImageFacts) -> Result<(), DbError> {
     execute!(
         tx,
         SAVE_FACTS,
@@ -214,7 +214,7 @@ pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &ImageFacts) -> Result<()
 
 /// Removes the rows of a deleted image. Returns whether it did; it does not when something else than
 /// `desired` is desired by now.
-pub async fn purge(tx: &mut Tx, uid: &Uid, desired: DesiredImage) -> Result<bool, DbError> {
+pub async fn purge(tx: &mut ObservedTx, uid: &Uid, desired: DesiredImage) -> Result<bool, DbError> {
     // The guard orders it with a request that changes what is desired.
     meta::take_guard(tx, "images").await?;
     if get(tx, uid).await?.is_none_or(|row| row.desired != desired) {

@@ -5,7 +5,7 @@ use sqlx::AnyConnection;
 use super::model::{Dirty, ObjectRow, ReadyCount, StatusRow};
 use crate::change;
 use crate::condition::{self, Condition, ConditionType};
-use crate::db::Tx;
+use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Epoch, Generation, Kind, Timestamp, Uid};
 use crate::meta;
@@ -211,7 +211,7 @@ pub async fn dirty_since(
 
 /// One more change of desired state; with `expected`, only if that is still the generation.
 pub async fn bump(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     kind: Kind,
     uid: &Uid,
     expected: Option<Generation>,
@@ -223,7 +223,7 @@ pub async fn bump(
 /// A change of desired state, if there is a new generation. Without one, the object is gone, or the caller
 /// expected another generation of one that could be `changed`.
 async fn recorded(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     kind: Kind,
     uid: &Uid,
     new: Option<Generation>,
@@ -244,14 +244,18 @@ async fn recorded(
 
 /// One more change of desired state, as part of a change of many objects: whoever waits for something
 /// else comes first.
-pub async fn bump_in_bulk(tx: &mut Tx, kind: Kind, uid: &Uid) -> Result<Generation, DbError> {
+pub async fn bump_in_bulk(
+    tx: &mut ObservedTx,
+    kind: Kind,
+    uid: &Uid,
+) -> Result<Generation, DbError> {
     let new = scalar_optional!(tx, BUMP_IN_BULK, kind, uid)?;
     recorded(tx, kind, uid, new, |_| false).await
 }
 
 /// One more change of desired state for all objects of a kind, in one statement: whoever waits for something
 /// else comes first.
-pub async fn bump_all(tx: &mut Tx, kind: Kind) -> Result<u64, DbError> {
+pub async fn bump_all(tx: &mut ObservedTx, kind: Kind) -> Result<u64, DbError> {
     // PostgreSQL locks the rows in no order of ours: two changes of all would wait for each other.
     meta::take_guard(tx, "bulk").await?;
     let bumped = execute!(tx, BUMP_ALL, kind)?;
@@ -272,7 +276,11 @@ pub async fn delete(
 }
 
 /// Purges a deleted object's header if no finalizer is left. The caller has removed its spec rows.
-pub async fn purge_if_finalized(tx: &mut Tx, kind: Kind, uid: &Uid) -> Result<bool, DbError> {
+pub async fn purge_if_finalized(
+    tx: &mut ObservedTx,
+    kind: Kind,
+    uid: &Uid,
+) -> Result<bool, DbError> {
     let Some(gone) = fetch_optional!(tx, PURGE, kind, uid)? else {
         return Ok(false);
     };
@@ -281,14 +289,19 @@ pub async fn purge_if_finalized(tx: &mut Tx, kind: Kind, uid: &Uid) -> Result<bo
 }
 
 /// Adds a finalizer; idempotent. Returns whether the object exists.
-pub async fn add_finalizer(tx: &mut Tx, kind: Kind, uid: &Uid, name: &str) -> Result<(), DbError> {
+pub async fn add_finalizer(
+    tx: &mut ObservedTx,
+    kind: Kind,
+    uid: &Uid,
+    name: &str,
+) -> Result<(), DbError> {
     execute!(tx, ADD_FINALIZER, kind, uid, name)?;
     Ok(())
 }
 
 /// Removes a finalizer; idempotent.
 pub async fn remove_finalizer(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     kind: Kind,
     uid: &Uid,
     name: &str,
@@ -308,7 +321,7 @@ pub async fn finalizers(
 
 /// Saves a status. False when a newer epoch or generation was written meanwhile, or the object is gone.
 pub async fn save_status(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     kind: Kind,
     uid: &Uid,
     status: &StatusRow,

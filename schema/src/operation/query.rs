@@ -3,7 +3,7 @@
 use sqlx::AnyConnection;
 
 use super::model::{Count, Operation, RawTarget, Target, TargetState};
-use crate::db::Tx;
+use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::object::status_columns;
@@ -151,7 +151,7 @@ pub const BATCH: u64 = 10;
 
 /// Forgets a batch of ended operations that were asked for before `oldest` and are not among the newest [`KEPT`].
 /// Returns how many; fewer than [`BATCH`] when there are no more.
-pub async fn prune(tx: &mut Tx, oldest: Timestamp) -> Result<u64, DbError> {
+pub async fn prune(tx: &mut ObservedTx, oldest: Timestamp) -> Result<u64, DbError> {
     let batch = i64::try_from(BATCH).unwrap_or(i64::MAX);
     execute!(tx, PRUNE, oldest, KEPT, batch)
 }

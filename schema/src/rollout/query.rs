@@ -10,7 +10,7 @@ use super::model::{
     RolloutTarget, TargetState,
 };
 use crate::column::Millis;
-use crate::db::Tx;
+use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::object::status_columns;
@@ -325,7 +325,11 @@ pub async fn cancel(
 const ENDED: DbError = DbError::WrongState("the rollout has ended");
 
 /// Saves what the reconciler remembers.
-pub async fn save_facts(tx: &mut Tx, uid: &Uid, facts: &RolloutFacts) -> Result<(), DbError> {
+pub async fn save_facts(
+    tx: &mut ObservedTx,
+    uid: &Uid,
+    facts: &RolloutFacts,
+) -> Result<(), DbError> {
     execute!(
         tx,
         SAVE_FACTS,
@@ -384,7 +388,7 @@ pub async fn put_back(
 
 #[allow(clippy::too_many_arguments)] // The columns of one row.
 async fn under_way(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     rollout: &Uid,
     user: &Uid,
     state: TargetState,
@@ -410,7 +414,7 @@ async fn under_way(
 
 /// Records that a user is at the end of its way.
 pub async fn finish_target(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     rollout: &Uid,
     user: &Uid,
     state: TargetState,
@@ -426,7 +430,7 @@ pub async fn finish_target(
 /// Records that users who are not under way are at the end of their way, all in the same way and at once,
 /// however many they are. Nothing of their containers is touched.
 pub async fn finish_targets(
-    tx: &mut Tx,
+    tx: &mut ObservedTx,
     rollout: &Uid,
     users: &[Uid],
     state: TargetState,

@@ -3,7 +3,7 @@
 use sqlx::{AnyConnection, FromRow};
 
 use crate::column::Flag;
-use crate::db::Tx;
+use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Timestamp, Uid, UserName};
 use crate::statement::{execute, fetch_all, fetch_optional, scalar_optional, statements};
@@ -103,6 +103,6 @@ pub async fn list(
 }
 
 /// Forgets sessions older than `oldest` (Unix seconds).
-pub async fn prune(tx: &mut Tx, oldest: i64) -> Result<u64, DbError> {
+pub async fn prune(tx: &mut ObservedTx, oldest: i64) -> Result<u64, DbError> {
     execute!(tx, PRUNE, oldest)
 }

@@ -5,7 +5,7 @@ use sqlx::AnyConnection;
 
 use super::model::{NewUser, Role, Source, User, UserListing, UserRow};
 use crate::container;
-use crate::db::Tx;
+use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid, UserName};
 use crate::object::status_columns;
@@ -198,7 +198,7 @@ pub async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<Generation
 }
 
 /// Removes the last trace of a deleted user, if no finalizer is left. Returns whether it did.
-pub async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
+pub async fn purge(tx: &mut ObservedTx, uid: &Uid) -> Result<bool, DbError> {
     if !object::purge_if_finalized(tx, Kind::User, uid).await? {
         return Ok(false);
     }
@@ -207,7 +207,7 @@ pub async fn purge(tx: &mut Tx, uid: &Uid) -> Result<bool, DbError> {
     Ok(true)
 }
 
-async fn remove_row(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
+async fn remove_row(tx: &mut ObservedTx, uid: &Uid) -> Result<(), DbError> {
     execute!(tx, RETIRE_NAME, uid)?;
     execute!(tx, DELETE, uid)?;
     Ok(())

@@ -19,6 +19,7 @@ use reconcilers::runtime::{DirtyKeys, ObjectStatus, StatusStore};
 use reconcilers::stores::{ConfigStore, DataDir, Database, LocalDataDir, Rows};
 use reconcilers::user::UserStore;
 use schema::agent_config::{self, AgentConfigFacts, AgentConfigRow, KeptFiles};
+use schema::audit::{self, ChainKey};
 use schema::clock::{ManualClock, SharedClock};
 use schema::condition::{Condition, Reason};
 use schema::config::history::SavedBy;
@@ -135,6 +136,8 @@ impl Both {
         };
         both.memory.create_singles();
         write!(both, |tx| object::ensure_singles(&mut tx, NOW)).unwrap();
+        let trail = ChainKey::of(&both.key);
+        write!(both, |tx| audit::install(&mut tx, &trail)).unwrap();
         both
     }
 

@@ -18,6 +18,7 @@ use reconcilers::stores::{Database, LocalDataDir, Rows};
 use reconcilers::user::UserReconciler;
 use schema::adapter;
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow};
+use schema::audit::{self, ChainKey};
 use schema::clock::{Clock, ManualClock, SharedClock};
 use schema::condition::{self, Condition, Reason};
 use schema::config::history::SavedBy;
@@ -146,6 +147,7 @@ impl Yard {
         fake.add_image("echo:1");
         fake.add_image("echo:2");
         let mut tx = db.begin().await.unwrap();
+        audit::install(&mut tx, &ChainKey::of(&key)).await.unwrap();
         object::insert(&mut tx, Kind::Engine, &config::engine_uid(), "local", START)
             .await
             .unwrap();

@@ -25,4 +25,9 @@ impl ArchiveStore for MemoryStore {
         })
         .await
     }
+
+    /// There is no audit trail in memory; only the call can fail.
+    async fn record_removal(&self, _directory: &str) -> Result<(), DbError> {
+        self.transaction(|_| Ok(())).await
+    }
 }
