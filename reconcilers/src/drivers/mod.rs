@@ -3,3 +3,4 @@
 pub mod adapter_source;
 pub mod docker;
 pub mod registry;
+pub mod zone;

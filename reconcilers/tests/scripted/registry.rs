@@ -242,10 +242,30 @@ async fn nobody_is_led_elsewhere_with_the_credentials() {
     let error = ask(&registry, Some(&credentials())).await.unwrap_err();
     assert!(error.contains("redirect"), "{error}");
     assert!(elsewhere.asked().is_empty());
-    let realm = "Bearer realm=\"ftp://r.example/token\"";
+    for (realm, reason) in [
+        ("ftp://r.example/token", "that can't be used"),
+        // Also another port of the same host is somebody else.
+        (
+            &format!("http://{}/token", elsewhere.address),
+            "that can't be used",
+        ),
+        ("https://10.1.2.3/token", "private address"),
+        ("https://169.254.169.254/token", "private address"),
+        ("https://[::ffff:10.0.0.1]/token", "private address"),
+    ] {
+        let challenge = format!("Bearer realm=\"{realm}\"");
+        let registry =
+            Scripted::new(move |_, _| with(401, "www-authenticate", challenge.clone(), "")).await;
+        let error = ask(&registry, Some(&credentials())).await.unwrap_err();
+        assert!(error.contains("token service"), "{error}");
+        assert!(error.contains(reason), "{realm}: {error}");
+    }
+    // In the registry's own zone it is asked: here nobody listens.
+    let realm = "Bearer realm=\"https://127.0.0.1:1/token\"";
     let registry = Scripted::new(move |_, _| with(401, "www-authenticate", realm, "")).await;
     let error = ask(&registry, Some(&credentials())).await.unwrap_err();
-    assert!(error.contains("token service"), "{error}");
+    assert!(error.contains("can't be reached"), "{error}");
+    assert!(elsewhere.asked().is_empty());
     let registry = Scripted::new(|_, asked| {
         let first = !asked.path.contains("again");
         if first {

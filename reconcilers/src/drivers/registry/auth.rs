@@ -1,15 +1,19 @@
 //! Who asks: what a registry's challenge wants to see.
 
+use std::net::SocketAddr;
+
 use http_auth::ChallengeRef;
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
-use reqwest::{StatusCode, Url};
+use reqwest::{Client, StatusCode, Url};
 use schema::image::ImageReference;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use url::Host;
 
 use super::Problem;
-use super::real::Asking;
+use super::real::{Asking, builder};
 use crate::drivers::docker::RegistryCredentials;
+use crate::drivers::zone;
 
 /// Most of a token service's answer that is read, in bytes.
 const TOKEN_BYTES: usize = 1024 * 1024;
@@ -53,6 +57,35 @@ pub(super) async fn answer(
     }
 }
 
+/// The client that asks a token service: the registry's own, or one that connects to no other addresses than those that
+/// the registry may name.
+async fn client_for(asking: &Asking<'_>, realm: &Url) -> Result<Client, Problem> {
+    if realm.host() == asking.registry.host() {
+        return Ok(asking.client.clone());
+    }
+    let named = addresses(realm).await;
+    if !zone::may_name(&addresses(asking.registry).await, &named) {
+        return Err(Problem::InternalTokenService);
+    }
+    let host = realm.host_str().unwrap_or_default();
+    Ok(builder(asking.limits)
+        .resolve_to_addrs(host, &named)
+        .build()?)
+}
+
+/// Where the host of an address is; nowhere when its name is not known.
+async fn addresses(url: &Url) -> Vec<SocketAddr> {
+    let port = url.port_or_known_default().unwrap_or_default();
+    match url.host() {
+        Some(Host::Domain(name)) => tokio::net::lookup_host((name, port))
+            .await
+            .map_or_else(|_| Vec::new(), Iterator::collect),
+        Some(Host::Ipv4(address)) => vec![SocketAddr::from((address, port))],
+        Some(Host::Ipv6(address)) => vec![SocketAddr::from((address, port))],
+        None => Vec::new(),
+    }
+}
+
 /// Fetches a token from whom the registry names.
 async fn token(
     asking: &Asking<'_>,
@@ -68,9 +101,10 @@ async fn token(
     let realm = parameter("realm").unwrap_or_default();
     let mut realm = Url::parse(&realm)
         .ok()
-        // A registry with TLS must not make us send a password without.
-        .filter(|realm| realm.scheme() == "https" || realm.scheme() == asking.scheme)
+        // Nobody else's password goes over the network without TLS.
+        .filter(|realm| realm.scheme() == "https" || realm.origin() == asking.registry.origin())
         .ok_or(Problem::Unreadable("a token service that can't be used"))?;
+    let client = client_for(asking, &realm).await?;
     let scope = format!("repository:{}:pull", image.repository());
     realm
         .query_pairs_mut()
@@ -78,7 +112,7 @@ async fn token(
     if let Some(service) = parameter("service") {
         realm.query_pairs_mut().append_pair("service", &service);
     }
-    let mut request = asking.client.get(realm);
+    let mut request = client.get(realm);
     if let Some(credentials) = credentials {
         let password = credentials.password.expose_secret();
         request = request.basic_auth(&credentials.username, Some(password));

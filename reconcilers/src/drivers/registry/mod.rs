@@ -60,6 +60,11 @@ pub enum Problem {
         "has no such repository, or does not show it to this account; check image.name and image.registry_username"
     )]
     NotFound,
+    /// It names a token service at an address that only this side can reach.
+    #[error(
+        "names a token service at a loopback, link-local or private address, where the registry itself is not; its tags are not listed"
+    )]
+    InternalTokenService,
     /// It was asked too often.
     #[error("was asked too often; try again later")]
     TooOften,

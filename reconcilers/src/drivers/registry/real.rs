@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, Response, StatusCode, Url};
 use schema::image::ImageReference;
 use secrecy::ExposeSecret;
 use tokio::time::timeout;
@@ -58,21 +58,25 @@ impl OciRegistry {
     /// # Errors
     /// When the system's certificates cannot be loaded.
     pub fn new(limits: Limits) -> Result<Self, reqwest::Error> {
-        let client = Client::builder()
-            .connect_timeout(limits.answer)
-            .timeout(limits.answer)
-            .redirect(Policy::custom(|attempt| {
-                let previous = attempt.previous().last();
-                let safe = previous.is_some_and(|from| stays(from, attempt.url()));
-                if safe && attempt.previous().len() <= REDIRECTS {
-                    attempt.follow()
-                } else {
-                    attempt.error("a redirect that is not followed")
-                }
-            }))
-            .build()?;
+        let client = builder(limits).build()?;
         Ok(Self { client, limits })
     }
+}
+
+/// What all requests keep to.
+pub(super) fn builder(limits: Limits) -> ClientBuilder {
+    Client::builder()
+        .connect_timeout(limits.answer)
+        .timeout(limits.answer)
+        .redirect(Policy::custom(|attempt| {
+            let previous = attempt.previous().last();
+            let safe = previous.is_some_and(|from| stays(from, attempt.url()));
+            if safe && attempt.previous().len() <= REDIRECTS {
+                attempt.follow()
+            } else {
+                attempt.error("a redirect that is not followed")
+            }
+        }))
 }
 
 /// Whether a redirect leads to no other place; the same host with TLS is none.
@@ -84,10 +88,11 @@ pub(super) fn stays(from: &Url, to: &Url) -> bool {
 /// One question and its follow-ups.
 pub(super) struct Asking<'a> {
     pub(super) client: &'a Client,
-    pub(super) scheme: &'static str,
+    /// The first page.
+    pub(super) registry: &'a Url,
+    pub(super) limits: Limits,
     credentials: Option<&'a RegistryCredentials>,
     authorization: Option<Authorization>,
-    page_bytes: usize,
 }
 
 #[async_trait]
@@ -98,14 +103,15 @@ impl Registry for OciRegistry {
         credentials: Option<&RegistryCredentials>,
         plain_http: bool,
     ) -> Result<Vec<String>, RegistryError> {
+        let registry = first_page(image, plain_http).map_err(|problem| problem.of(image))?;
         let asking = Asking {
             client: &self.client,
-            scheme: if plain_http { "http" } else { "https" },
+            registry: &registry,
+            limits: self.limits,
             credentials,
             authorization: None,
-            page_bytes: self.limits.page_bytes,
         };
-        let pages = Box::pin(asking.pages(image, self.limits));
+        let pages = Box::pin(asking.pages(image));
         match timeout(self.limits.whole, pages).await {
             Ok(result) => result.map_err(|problem| problem.of(image)),
             Err(_) => Err(Problem::Timeout.of(image)),
@@ -113,13 +119,18 @@ impl Registry for OciRegistry {
     }
 }
 
+fn first_page(image: &ImageReference, plain_http: bool) -> Result<Url, Problem> {
+    let scheme = if plain_http { "http" } else { "https" };
+    let host = image.as_oci().resolve_registry();
+    let path = format!("v2/{}/tags/list?n=1000", image.repository());
+    Url::parse(&format!("{scheme}://{host}/{path}"))
+        .map_err(|_| Problem::Unreadable("a name that is no host"))
+}
+
 impl Asking<'_> {
-    async fn pages(
-        mut self,
-        image: &ImageReference,
-        limits: Limits,
-    ) -> Result<Vec<String>, Problem> {
-        let mut url = self.first(image)?;
+    async fn pages(mut self, image: &ImageReference) -> Result<Vec<String>, Problem> {
+        let limits = self.limits;
+        let mut url = self.registry.clone();
         let (mut seen, mut tags, mut listed) = (HashSet::new(), BTreeSet::new(), 0_usize);
         while seen.insert(url.clone()) {
             if seen.len() > limits.pages {
@@ -138,13 +149,6 @@ impl Asking<'_> {
             }
         }
         Err(Problem::Unreadable("pages that lead in a circle"))
-    }
-
-    fn first(&self, image: &ImageReference) -> Result<Url, Problem> {
-        let host = image.as_oci().resolve_registry();
-        let path = format!("v2/{}/tags/list?n=1000", image.repository());
-        Url::parse(&format!("{}://{host}/{path}", self.scheme))
-            .map_err(|_| Problem::Unreadable("a name that is no host"))
     }
 
     /// One page, and the address of the next one.
@@ -173,7 +177,7 @@ impl Asking<'_> {
             Some(target) => Some(beneath(url, target)?),
             None => None,
         };
-        let body = read(response, self.page_bytes).await?;
+        let body = read(response, self.limits.page_bytes).await?;
         let page = page::read(&body, most)
             .map_err(|_| Problem::Unreadable("something that is no list of tags"))?;
         Ok((page, next))
