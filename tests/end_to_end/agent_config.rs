@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -539,4 +540,56 @@ async fn engine_l36_who_crashes_with_migrated_files_is_back_on_the_image_and_the
     yard.service.kill9().await;
     engine.docker(&["rm", "-f", "agentyard-alice"]);
     engine.docker(&["rmi", "echo:1.0.0"]);
+}
+
+#[tokio::test]
+async fn engine_l65_what_agents_write_into_their_own_files_holds_up_nobody() {
+    let engine = Engine::claim();
+    let mut yard = Yard::with(&engine, "picoclaw", json!({})).await;
+    configure(&yard.admin, json!({"container": {"autostart": false}})).await;
+    let nested = |depth: usize, piece: &str, times: usize| {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        format!("a: {open}{}{close}\n", piece.repeat(times))
+    };
+    // The slowest that is accepted, and what is refused: after parsing, by its look, by its length.
+    let files = [
+        nested(1, "abcdefghij, ", 49_000),
+        nested(62, "a, ", 7_000),
+        nested(62, "abcdefghijklmnopqr, ", 49_900),
+        nested(126, "a,", 99_000),
+        nested(900, "a,", 400_000),
+        nested(900, "a,", 1_900_000),
+    ];
+    let users: Vec<String> = (0..files.len()).map(|n| format!("user{n}")).collect();
+    for (user, file) in users.iter().zip(&files) {
+        yard.user(user).await;
+        yard.settled(user).await;
+        std::fs::write(yard.file(user, ".security.yml"), file).unwrap();
+    }
+    let (mut slowest, mut asked) = (Duration::ZERO, 0);
+    for _ in 0..3 {
+        for user in &users {
+            yard.admin.retry(&format!("agent-config/{user}")).await;
+        }
+        let until = Instant::now() + Duration::from_secs(3);
+        while Instant::now() < until {
+            let started = Instant::now();
+            yard.admin.get("/api/health").await.expect(200);
+            slowest = slowest.max(started.elapsed());
+            asked += 1;
+        }
+    }
+    println!("{asked} answers, the slowest after {slowest:?}");
+    // Ten times what a pass may take of an async thread.
+    assert!(slowest < Duration::from_millis(500), "{slowest:?}");
+    for (user, refused) in users.iter().zip([false, false, true, true, true, true]) {
+        let object = yard.admin.object(&format!("agent-config/{user}")).await;
+        let reason = &object["conditions"][0]["reason"];
+        let expected = if refused {
+            "InvalidUserConfig"
+        } else {
+            "Converged"
+        };
+        assert_eq!(reason, expected, "{user}: {object}");
+    }
 }

@@ -110,6 +110,14 @@ impl Reconciler for AgentConfigReconciler {
         plan::plan(snapshot)
     }
 
+    /// Agents write what is parsed here.
+    fn is_long(snapshot: &observe::Snapshot) -> bool {
+        match &snapshot.world {
+            World::Seen(seen) => seen.is_long(),
+            _ => false,
+        }
+    }
+
     fn describe(action: &Action) -> String {
         action.to_string()
     }

@@ -14,12 +14,15 @@ use schema::ids::Uid;
 use secrecy::SecretString;
 
 use super::{AgentConfigReconciler, ConfigError};
-use crate::runtime::Purpose;
+use crate::runtime::{Purpose, blocking};
 use crate::shared::network::NetworkState;
 use crate::shared::view::Connection;
 
+/// From how many bytes on files are parsed on a thread of their own kind.
+const LONG: usize = 16 << 10;
+
 /// The longest file that is read. What the renderer takes is a little less, and it says so.
-pub const LIMIT: u64 = 5 << 20;
+pub const LIMIT: u64 = 2 << 20;
 
 /// Desired and observed state of one user's files. It holds secrets, so it cannot be printed.
 pub struct Snapshot {
@@ -74,6 +77,20 @@ pub struct Seen {
     pub kept: Option<KeptFiles>,
 }
 
+impl Seen {
+    /// Whether parsing the files may take long.
+    pub(super) fn is_long(&self) -> bool {
+        let found = [&self.config_file, &self.security_file].into_iter();
+        let found = found.flatten().map(|file| file.bytes.len());
+        let kept = self
+            .kept
+            .iter()
+            .flat_map(|kept| [&kept.config, &kept.security]);
+        let kept = kept.flatten().map(Vec::len);
+        found.chain(kept).any(|length| length > LONG)
+    }
+}
+
 impl AgentConfigReconciler {
     pub(super) async fn observe_one(
         &self,
@@ -93,7 +110,7 @@ impl AgentConfigReconciler {
         Ok(Some(Snapshot { row, world }))
     }
 
-    async fn read(&self, row: &AgentConfigRow) -> Result<World, ConfigError> {
+    async fn read(&self, row: &Arc<AgentConfigRow>) -> Result<World, ConfigError> {
         if row.deleted_at.is_some() || row.image_ref.is_none() {
             return Ok(World::Going);
         }
@@ -130,7 +147,7 @@ impl AgentConfigReconciler {
             Err(error) => return Err(error.into()),
         };
         let values = self.store.user_values(&row.uid).await?;
-        let mut seen = Seen {
+        let seen = Seen {
             token: self.store.mcp_token(row),
             adapter,
             config,
@@ -140,7 +157,13 @@ impl AgentConfigReconciler {
             security_file,
             kept: None,
         };
-        if seen.needs_migration(row) {
+        let (migrates, mut seen) = if seen.is_long() {
+            let row = Arc::clone(row);
+            blocking(move || (seen.needs_migration(&row), seen)).await
+        } else {
+            (seen.needs_migration(row), seen)
+        };
+        if migrates {
             seen.kept = self.store.kept_files(&row.uid).await?;
         }
         Ok(World::Seen(Box::new(seen)))

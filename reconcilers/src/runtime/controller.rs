@@ -400,12 +400,13 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
                     });
                 }
             };
+            let (plan, snapshot) = pass::planned::<R>(snapshot, self.clock.now()).await;
             let Plan {
                 actions,
                 conditions,
                 requeue,
                 ..
-            } = R::plan(&snapshot, self.clock.now());
+            } = plan;
             let (conditions, _) = status::complete(conditions, actions.len());
             Ok(Some(DryRun {
                 generation: R::generation(&snapshot),

@@ -21,6 +21,7 @@
 //! `sources` are the tasks that wake keys, [`summary`] is what an operator sees.
 
 pub mod backoff;
+mod blocking;
 pub mod clock;
 pub mod controller;
 mod controllers;
@@ -44,6 +45,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use blocking::blocking;
 pub use controller::{Context, Controller, Settings, WorldEvent, WorldEvents};
 pub use controllers::Controllers;
 pub use waits::{Awaited, Waits};
@@ -65,9 +67,9 @@ pub trait Reconciler: Send + Sync + 'static {
     /// for operators who name a key.
     type Key: Clone + Eq + Hash + Ord + Debug + Display + From<String> + Send + Sync + 'static;
     /// Desired and observed state, plain data.
-    type Snapshot: Send + Sync;
+    type Snapshot: Send + Sync + 'static;
     /// A small named step.
-    type Action: Clone + Debug + PartialEq + Send + Sync;
+    type Action: Clone + Debug + PartialEq + Send + Sync + 'static;
     /// What observing and applying can fail with.
     type Error: Classify;
 
@@ -84,6 +86,11 @@ pub trait Reconciler: Send + Sync + 'static {
     fn generation(snapshot: &Self::Snapshot) -> Generation;
     /// Decides, purely: no IO, clock, randomness, environment or logging.
     fn plan(snapshot: &Self::Snapshot, now: Timestamp) -> Plan<Self::Action>;
+    /// Whether planning may take long, because of what others have written: then it is done on a thread where it holds up
+    /// nobody.
+    fn is_long(_snapshot: &Self::Snapshot) -> bool {
+        false
+    }
     /// Does one step; idempotent and safe to cancel at any await.
     fn apply(
         &self,

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
-use schema::ids::{Epoch, Generation, Uid};
+use schema::ids::{Epoch, Generation, Timestamp, Uid};
 use tokio::time::timeout;
 
+use super::blocking::blocking;
 use super::controller::Core;
 use super::queue::{Job, Verdict};
 use super::status::{self, Failure, Memory};
@@ -56,6 +57,17 @@ struct Judgement {
     verdict: Verdict,
     /// `None`: nothing is said of the object.
     status: Option<ObjectStatus>,
+}
+
+/// Plans, where it holds up nobody.
+pub(super) async fn planned<R: Reconciler>(
+    snapshot: R::Snapshot,
+    now: Timestamp,
+) -> (Plan<R::Action>, R::Snapshot) {
+    if R::is_long(&snapshot) {
+        return blocking(move || (R::plan(&snapshot, now), snapshot)).await;
+    }
+    (R::plan(&snapshot, now), snapshot)
 }
 
 /// How long a step that runs when the process is asked to end may still take.
@@ -128,12 +140,13 @@ impl<R: Reconciler> Core<R> {
         progress.way = R::progress(&snapshot);
         "Plan".clone_into(&mut progress.step);
         tracing::Span::current().record("generation", generation.0);
+        let (plan, snapshot) = planned::<R>(snapshot, self.clock.now()).await;
         let Plan {
             actions,
             conditions,
             requeue,
             waits_for,
-        } = R::plan(&snapshot, self.clock.now());
+        } = plan;
         let (conditions, demoted) = status::complete(conditions, actions.len());
         if demoted {
             tracing::error!("the plan claims Ready=True beside actions; it is not believed");

@@ -1,6 +1,9 @@
-//! How deep a document is nested.
+//! How much a document is: how deep it is nested, and of how many values it consists.
 
 use serde_json::Value;
+
+/// Most values of one document: each object, list, text, number and constant is one.
+pub(super) const MAX_NODES: usize = 50_000;
 
 /// Whether a value has more than `levels` objects and lists around one another.
 pub(super) fn nests_deeper_than(value: &Value, levels: usize) -> bool {
@@ -10,5 +13,88 @@ pub(super) fn nests_deeper_than(value: &Value, levels: usize) -> bool {
         Value::Object(members) => members.values().any(deeper),
         Value::Array(items) => items.iter().any(deeper),
         _ => false,
+    }
+}
+
+/// Of how many values a value consists.
+pub(super) fn nodes(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => 1 + members.values().map(nodes).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(nodes).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// What a scan finds, without parsing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// Most brackets that are open at once.
+    pub(super) depth: usize,
+    /// Of how many values it consists at most.
+    pub(super) nodes: usize,
+}
+
+/// Scans JSON: a parser makes much of a few bytes, so it is not given what is refused anyway. What is no JSON has some extent, too.
+pub(super) fn scan_json(bytes: &[u8]) -> Extent {
+    let (mut open, mut text, mut escaped) = (0_usize, false, false);
+    let mut extent = Extent { depth: 0, nodes: 1 };
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if text => escaped = true,
+            b'"' => text = !text,
+            _ if text => {}
+            b'[' | b'{' => {
+                open += 1;
+                extent.nodes += 1;
+            }
+            b']' | b'}' => open = open.saturating_sub(1),
+            b',' => extent.nodes += 1,
+            _ => {}
+        }
+        extent.depth = extent.depth.max(open);
+    }
+    extent
+}
+
+/// Scans YAML, which is not read without a parser: what stands in texts counts too, so limits on this are looser.
+pub(super) fn scan_yaml(bytes: &[u8]) -> Extent {
+    let mut open = 0_usize;
+    let mut extent = Extent { depth: 0, nodes: 1 };
+    for byte in bytes {
+        match byte {
+            b'[' | b'{' => {
+                open += 1;
+                extent.nodes += 1;
+            }
+            b']' | b'}' => open = open.saturating_sub(1),
+            b',' | b'\n' => extent.nodes += 1,
+            _ => {}
+        }
+        extent.depth = extent.depth.max(open);
+    }
+    extent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_finds_no_less_than_there_is() {
+        for (text, depth) in [
+            ("1", 0),
+            ("[]", 1),
+            (r#"{"a": [1, 2, {"b": "[[[,,,\\\"[["}], "c": null}"#, 3),
+            ("[[],[],[[]]]", 3),
+            (r#"["\\", "]", {}]"#, 2),
+        ] {
+            let extent = scan_json(text.as_bytes());
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(extent.depth, depth, "{text}");
+            assert!(extent.nodes >= nodes(&value), "{text}");
+            assert!(extent.nodes <= 2 * nodes(&value), "{text}");
+            assert!(!nests_deeper_than(&value, depth));
+        }
     }
 }

@@ -353,10 +353,13 @@ fn a_long_file_of_mistakes_gives_a_short_answer() {
 #[test]
 fn a_name_twice_is_refused() {
     let twice = br#"{"a": 1, "b": [{"c": 1, "c": 2}]}"#;
-    let problems = Adapter::from_files(package::from_memory(&[("x.json", twice)]).unwrap());
+    let problems = Adapter::from_files(
+        package::from_memory(&[("index.json", twice)]).unwrap(),
+        false,
+    );
     let problems = problems.unwrap_err().to_string();
     assert!(
-        problems.contains("x.json is not JSON: duplicate key at line 1"),
+        problems.contains("index.json is not JSON: duplicate key at line 1"),
         "{problems}"
     );
     let once = super::strict::from_json(br#"{"c": [1, 2.5, "x", null, true, {}], "a": {"c": {}}}"#);

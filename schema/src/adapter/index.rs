@@ -34,6 +34,19 @@ struct Document {
     migrations: Vec<MigrationFile>,
 }
 
+/// The files that an index names, whatever else is wrong with it.
+pub(super) fn named(index: &Value) -> BTreeSet<String> {
+    let by_version = ["config_schemas", "ui_schemas"].into_iter();
+    let by_version = by_version.filter_map(|name| index.get(name)?.as_object());
+    let migrations = index.get("migrations").and_then(Value::as_array);
+    let migrations = migrations.into_iter().flatten();
+    by_version
+        .flat_map(|files| files.values())
+        .chain(migrations.filter_map(|migration| migration.get("path")))
+        .filter_map(|path| path.as_str().map(str::to_owned))
+        .collect()
+}
+
 /// Reads the index. `None` only together with problems.
 pub(super) fn read(documents: &Documents, problems: &mut Vec<Problem>) -> Option<Index> {
     let Some(index) = documents.get(INDEX) else {

@@ -142,7 +142,7 @@ pub struct Adapter {
     /// SHA-256 over paths and contents, as 64 hex digits: equal packages have equal digests,
     /// however they were packed.
     pub digest: String,
-    /// The texts of all files, by path: what is stored.
+    /// The texts of the files that are used, by path: what is stored.
     files: BTreeMap<String, String>,
 }
 
@@ -153,7 +153,7 @@ impl Adapter {
     /// # Errors
     /// [`InvalidPackage`]: built-in packages go through the same checks as uploaded ones.
     pub fn builtin(name: &str) -> Option<Result<Self, InvalidPackage>> {
-        builtin::files(name).map(|files| Self::from_files(package::from_memory(files)?))
+        builtin::files(name).map(|files| Self::from_files(package::from_memory(files)?, false))
     }
 
     /// Reads an adapter from a folder. Blocks.
@@ -161,15 +161,15 @@ impl Adapter {
     /// # Errors
     /// [`InvalidPackage`], also when the folder cannot be read.
     pub fn from_folder(folder: &Path) -> Result<Self, InvalidPackage> {
-        Self::from_files(package::from_folder(folder)?)
+        Self::from_files(package::from_folder(folder)?, false)
     }
 
-    /// Reads an adapter from the bytes of a zip. Takes as long as unpacking up to 64 MiB does.
+    /// Reads an adapter from the bytes of a zip. Takes as long as unpacking up to 16 MiB does.
     ///
     /// # Errors
     /// [`InvalidPackage`].
     pub fn from_zip(bytes: &[u8]) -> Result<Self, InvalidPackage> {
-        Self::from_files(package::from_zip(bytes)?)
+        Self::from_files(package::from_zip(bytes)?, false)
     }
 
     /// Reads an adapter from the form it is stored in (see [`store`]).
@@ -185,18 +185,18 @@ impl Adapter {
             .iter()
             .map(|(path, text)| (path.as_str(), text.as_bytes()))
             .collect();
-        Self::from_files(package::from_memory(&files)?)
+        Self::from_files(package::from_memory(&files)?, true)
     }
 
-    /// The texts of all files of the package, `hash` included, by path.
+    /// The texts of the index, the files that it names, and `hash`, by path.
     pub fn files(&self) -> &BTreeMap<String, String> {
         &self.files
     }
 
-    fn from_files(files: package::Files) -> Result<Self, InvalidPackage> {
+    fn from_files(mut files: package::Files, stored: bool) -> Result<Self, InvalidPackage> {
         let mut problems = Vec::new();
-        package::verify_hashes(&files, &mut problems);
-        let documents = package::parse(&files, &mut problems);
+        package::verify_hashes(&files, stored, &mut problems);
+        let documents = package::parse(&mut files, &mut problems);
         let digest = package::digest(&files);
         let read = index::read(&documents, &mut problems).map(|index| {
             let settings = settings::read(&index, &documents, &mut problems);

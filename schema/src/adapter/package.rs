@@ -8,7 +8,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use zip::ZipArchive;
 
-use super::{InvalidPackage, Problem, strict};
+use super::depth::{MAX_NODES, scan_json};
+use super::{InvalidPackage, Problem, index, strict};
 
 /// The files of a package by path.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
@@ -16,8 +17,10 @@ pub(super) type Files = BTreeMap<String, Vec<u8>>;
 pub(super) const INDEX: &str = "index.json";
 pub(super) const HASH: &str = "hash";
 pub(super) const MAX_PACKED: u64 = 16 << 20;
-pub(super) const MAX_UNPACKED: u64 = 64 << 20;
+pub(super) const MAX_UNPACKED: u64 = 16 << 20;
 pub(super) const MAX_FILE: u64 = 4 << 20;
+/// Most values of all files together.
+pub(super) const MAX_VALUES: usize = 4 * MAX_NODES;
 /// More than any adapter needs, and few enough to check quickly.
 pub(super) const MAX_FILES: usize = 2000;
 
@@ -67,7 +70,7 @@ impl Collector {
         }
         if self.total > MAX_UNPACKED {
             self.full = true;
-            return self.problem("", "the package is longer than 64 MiB unpacked");
+            return self.problem("", "the package is longer than 16 MiB unpacked");
         }
         self.files.insert(path.to_owned(), bytes);
     }
@@ -190,8 +193,9 @@ pub(super) fn from_zip(bytes: &[u8]) -> Result<Files, InvalidPackage> {
     collector.finish()
 }
 
-/// Checks the hash list: every file but itself, each once, each right.
-pub(super) fn verify_hashes(files: &Files, problems: &mut Vec<Problem>) {
+/// Checks the hash list: every file but itself, each once, each right. A `stored` package has no longer the files that its
+/// index does not name.
+pub(super) fn verify_hashes(files: &Files, stored: bool, problems: &mut Vec<Problem>) {
     let mut problem = |file: &str, message: String| {
         problems.push(Problem::new(file, "", message));
     };
@@ -222,6 +226,7 @@ pub(super) fn verify_hashes(files: &Files, problems: &mut Vec<Problem>) {
             problem(HASH, format!("line {number} lists {path} a second time"));
         }
         match files.get(path).filter(|_| path != HASH) {
+            None if stored && path != HASH => {}
             None => problem(
                 HASH,
                 format!("line {number} lists {path}, which is not there"),
@@ -242,18 +247,56 @@ pub(super) fn verify_hashes(files: &Files, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Parses every JSON file.
-pub(super) fn parse(files: &Files, problems: &mut Vec<Problem>) -> BTreeMap<String, Value> {
-    let mut documents = BTreeMap::new();
-    for (path, content) in files.iter().filter(|(path, _)| *path != HASH) {
-        match strict::from_json(content) {
-            Ok(document) => {
-                documents.insert(path.clone(), document);
-            }
-            Err(error) => problems.push(Problem::new(path, "", format!("is not JSON: {error}"))),
+/// The parsed files, and how many values they may still have.
+struct Parsed {
+    documents: BTreeMap<String, Value>,
+    left: usize,
+}
+
+impl Parsed {
+    fn add(&mut self, path: &str, content: &[u8]) -> Result<(), String> {
+        // A parser makes much of a few bytes.
+        let nodes = scan_json(content).nodes;
+        if nodes > MAX_NODES {
+            return Err(format!("has more than {MAX_NODES} values"));
         }
+        let Some(left) = self.left.checked_sub(nodes) else {
+            return Err(format!(
+                "is one file too many: the package has more than {MAX_VALUES} values"
+            ));
+        };
+        self.left = left;
+        let document =
+            strict::from_json(content).map_err(|error| format!("is not JSON: {error}"))?;
+        self.documents.insert(path.to_owned(), document);
+        Ok(())
     }
-    documents
+}
+
+/// Parses the index and every JSON file that it names, and forgets all others: what is not used costs nothing.
+pub(super) fn parse(files: &mut Files, problems: &mut Vec<Problem>) -> BTreeMap<String, Value> {
+    let mut parsed = Parsed {
+        documents: BTreeMap::new(),
+        left: MAX_VALUES,
+    };
+    let mut add = |parsed: &mut Parsed, path: &str, content: &[u8]| {
+        if let Err(problem) = parsed.add(path, content) {
+            problems.push(Problem::new(path, "", problem));
+        }
+    };
+    if let Some(content) = files.get(INDEX) {
+        add(&mut parsed, INDEX, content);
+    }
+    let named = parsed
+        .documents
+        .get(INDEX)
+        .map(index::named)
+        .unwrap_or_default();
+    files.retain(|path, _| [INDEX, HASH].contains(&path.as_str()) || named.contains(path));
+    for (path, content) in files.iter().filter(|(path, _)| named.contains(*path)) {
+        add(&mut parsed, path, content);
+    }
+    parsed.documents
 }
 
 /// The files as texts. Their JSON and the hash list were read, so they are UTF-8 already.

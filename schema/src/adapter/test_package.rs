@@ -77,6 +77,6 @@ impl TestPackage {
             .iter()
             .map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
             .collect();
-        Adapter::from_files(package::from_memory(&files)?)
+        Adapter::from_files(package::from_memory(&files)?, false)
     }
 }

@@ -1,6 +1,9 @@
 //! Passes that succeed: progress, verification, silence, pauses, dry runs.
 
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason, find};
@@ -27,6 +30,19 @@ async fn progress_is_verified_by_an_empty_plan_before_it_is_ready() {
         .map(|e| e.2.clone())
         .collect();
     assert_eq!(actions, ["Advance", "Advance", "Advance"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l65_what_takes_long_to_plan_is_planned_beside_the_async_threads() {
+    let threads = Arc::default();
+    let mut thing = Thing::new(3, 0);
+    thing.long = Some(Arc::clone(&threads));
+    let yard = Yard::new(World::with(&[("a", thing)]));
+    yard.until_ready("a").await;
+    yard.handle.dry_run("a").await.unwrap();
+    let threads: HashSet<ThreadId> = threads.lock().unwrap().clone();
+    assert!(!threads.is_empty());
+    assert!(!threads.contains(&std::thread::current().id()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -80,6 +81,8 @@ pub struct Thing {
     pub contested: bool,
     /// Its changes come with those of many others.
     pub bulk: bool,
+    /// Planning takes long; on which threads it was done.
+    pub long: Option<Arc<Mutex<HashSet<ThreadId>>>>,
 }
 
 impl Thing {
@@ -92,6 +95,7 @@ impl Thing {
             claims: Vec::new(),
             contested: false,
             bulk: false,
+            long: None,
         }
     }
 }
@@ -237,7 +241,14 @@ impl Reconciler for World {
         Generation(thing.generation)
     }
 
+    fn is_long(thing: &Thing) -> bool {
+        thing.long.is_some()
+    }
+
     fn plan(thing: &Thing, _now: Timestamp) -> Plan<Step> {
+        if let Some(threads) = &thing.long {
+            threads.lock().unwrap().insert(std::thread::current().id());
+        }
         // One step at a time up or down, or at once to the end when that is near.
         let actions = match thing.desired - thing.actual {
             0 => vec![],

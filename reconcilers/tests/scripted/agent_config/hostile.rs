@@ -103,10 +103,10 @@ async fn whatever_is_planted_is_named_and_left_alone() {
             fs::write(path, "{ \"k\": hunter2").unwrap()
         }),
         ("is longer than", |path| {
-            fs::write(path, vec![b' '; (5 << 20) + 1]).unwrap();
+            fs::write(path, vec![b' '; (2 << 20) + 1]).unwrap();
         }),
-        ("is longer than 4 MiB", |path| {
-            fs::write(path, vec![b' '; 5 << 20]).unwrap();
+        ("is longer than 1 MiB", |path| {
+            fs::write(path, vec![b' '; 2 << 20]).unwrap();
         }),
         ("is nested deeper", |path| {
             fs::write(

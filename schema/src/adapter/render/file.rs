@@ -7,20 +7,20 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::super::depth::nests_deeper_than;
+use super::super::depth::{MAX_NODES, nests_deeper_than, nodes, scan_json, scan_yaml};
 use super::super::strict::Strict;
 use super::yaml;
 
 /// The longest file that is read or written.
-pub(super) const MAX_FILE: usize = 4 << 20;
+pub(super) const MAX_FILE: usize = 1 << 20;
 /// How deep a document may be nested. Below what the parsers take, so that what is written can
 /// be read again.
-pub(super) const MAX_DEPTH: usize = 100;
+pub(super) const MAX_DEPTH: usize = 64;
 /// How much a YAML document may become: an alias stands for a whole part of it.
 const MAX_EXPANDED: usize = 4 * MAX_FILE;
-/// The most brackets that may be open in a YAML file: the scanner goes through each of them for each
-/// token. Brackets in texts count too, so this is more than documents may be nested.
-const MAX_OPEN_BRACKETS: usize = 1000;
+/// How much more than it may be a YAML file may seem to be, because of what stands in texts. The parser goes through each
+/// open bracket for each token.
+const YAML_TEXTS: usize = 2;
 
 /// The name under which a YAML map takes over another.
 const MERGE: &str = "<<";
@@ -49,13 +49,10 @@ impl Format {
     /// Reads a file. The error is the rest of the sentence "`<file>` …"; it never quotes the file.
     pub(super) fn read(self, bytes: &[u8]) -> Result<Value, String> {
         if bytes.len() > MAX_FILE {
-            return Err("is longer than 4 MiB".to_owned());
+            return Err("is longer than 1 MiB".to_owned());
         }
         let document = match self {
-            Self::Json => serde_json::from_slice(bytes).map_err(|error| {
-                let (line, column) = (error.line(), error.column());
-                format!("is not JSON (line {line}, column {column})")
-            })?,
+            Self::Json => read_json(bytes)?,
             Self::Yaml => read_yaml(bytes, false)?,
             Self::YamlOfSecrets => read_yaml(bytes, true)?,
         };
@@ -63,7 +60,10 @@ impl Format {
             return Err("is not a map of settings".to_owned());
         }
         if nests_deeper_than(&document, MAX_DEPTH) {
-            return Err(format!("is nested deeper than {MAX_DEPTH} levels"));
+            return Err(too_deep());
+        }
+        if nodes(&document) > MAX_NODES {
+            return Err(too_many_values());
         }
         Ok(document)
     }
@@ -78,10 +78,32 @@ impl Format {
             bytes.push(b'\n');
         }
         if bytes.len() > MAX_FILE {
-            return Err("would be longer than 4 MiB".to_owned());
+            return Err("would be longer than 1 MiB".to_owned());
         }
         Ok(bytes)
     }
+}
+
+fn too_deep() -> String {
+    format!("is nested deeper than {MAX_DEPTH} levels")
+}
+
+fn too_many_values() -> String {
+    format!("has more than {MAX_NODES} values")
+}
+
+fn read_json(bytes: &[u8]) -> Result<Value, String> {
+    let extent = scan_json(bytes);
+    if extent.depth > MAX_DEPTH {
+        return Err(too_deep());
+    }
+    if extent.nodes > MAX_NODES {
+        return Err(too_many_values());
+    }
+    serde_json::from_slice(bytes).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        format!("is not JSON (line {line}, column {column})")
+    })
 }
 
 fn read_yaml(bytes: &[u8], secrets: bool) -> Result<Value, String> {
@@ -89,14 +111,18 @@ fn read_yaml(bytes: &[u8], secrets: bool) -> Result<Value, String> {
         Some(at) => format!("is not YAML (line {}, column {})", at.line(), at.column()),
         None => "is not YAML".to_owned(),
     };
-    if opens_too_many_brackets(bytes) {
-        return Err(format!("is nested deeper than {MAX_DEPTH} levels"));
+    let extent = scan_yaml(bytes);
+    if extent.depth > YAML_TEXTS * MAX_DEPTH {
+        return Err(too_deep());
+    }
+    if extent.nodes > YAML_TEXTS * MAX_NODES {
+        return Err(too_many_values());
     }
     let budget = Cell::new(MAX_EXPANDED);
     let document = Strict(&budget)
         .deserialize(serde_yaml::Deserializer::from_slice(bytes))
         .map_err(|error| match budget.get() {
-            0 => "has aliases that stand for more than 16 MiB".to_owned(),
+            0 => "has aliases that stand for more than 4 MiB".to_owned(),
             _ => not_yaml(&error),
         })?;
     let document = match document {
@@ -141,18 +167,6 @@ fn merged(value: Value) -> Value {
         }
         other => other,
     }
-}
-
-fn opens_too_many_brackets(bytes: &[u8]) -> bool {
-    let mut open = 0_usize;
-    bytes.iter().any(|byte| {
-        match byte {
-            b'[' | b'{' => open += 1,
-            b']' | b'}' => open = open.saturating_sub(1),
-            _ => {}
-        }
-        open > MAX_OPEN_BRACKETS
-    })
 }
 
 /// Reads a document a second time, along what it was the first time, and takes numbers that would

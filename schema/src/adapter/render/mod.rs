@@ -24,7 +24,7 @@ use self::desired::{Desired, member};
 use self::file::{Format, canonical};
 pub use self::managed::{ManagedFile, ManagedPaths};
 pub use self::model::{Applied, Found, Inputs, McpAccess, RenderError, Rendered, RenderedFile};
-use super::depth::nests_deeper_than;
+use super::depth::{MAX_NODES, nests_deeper_than, nodes};
 use super::migrate::Documents;
 use super::model::AgentVersion;
 use super::path::SettingPath;
@@ -290,6 +290,11 @@ fn finish(
     };
     if nests_deeper_than(document, file::MAX_DEPTH) {
         return Err(too_large("would be nested too deep".to_owned()));
+    }
+    if nodes(document) > MAX_NODES {
+        return Err(too_large(format!(
+            "would have more than {MAX_NODES} values"
+        )));
     }
     let changed = match found {
         Some(found) => canonical(found) != canonical(document),
