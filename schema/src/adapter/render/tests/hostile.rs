@@ -208,6 +208,7 @@ proptest::proptest! {
 const BEARABLE: std::time::Duration = std::time::Duration::from_secs(5);
 
 #[test]
+#[allow(clippy::disallowed_methods)] // Real time is what is measured.
 fn l65_the_slowest_accepted_and_the_worst_refused_file_take_bearable_time() {
     let nested = |depth: usize, inside: &str| {
         format!("a: {}{inside}{}\n", "[".repeat(depth), "]".repeat(depth))
