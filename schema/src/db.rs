@@ -18,6 +18,7 @@ use crate::change::pending::{Gone, Pending};
 use crate::change::query as change;
 use crate::error::{DbError, OpenError};
 use crate::ids::{Kind, Uid};
+use crate::private;
 
 static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 
@@ -87,6 +88,7 @@ impl Db {
         sqlx::any::install_default_drivers();
         let (writer, readers) = match &backend {
             Backend::Sqlite(path) => {
+                refuse_others_files(path)?;
                 refuse_foreign_file(path, &backend).await?;
                 let created = create_private(path).await;
                 created.map_err(|error| unreadable(&backend, error))?;
@@ -383,6 +385,20 @@ async fn create_private(path: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
     }
+}
+
+/// The database and the files that SQLite puts beside it are ours alone: it follows links, and gives new files the mode of
+/// what it finds.
+fn refuse_others_files(path: &Path) -> Result<(), OpenError> {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        private::check_file(Path::new(&file)).map_err(|detail| OpenError::NotPrivate {
+            place: file.display().to_string(),
+            detail,
+        })?;
+    }
+    Ok(())
 }
 
 /// Inspects an existing file without any chance of changing it, before it is opened for writing.

@@ -107,6 +107,14 @@ pub enum OpenError {
         /// The database library's words.
         detail: String,
     },
+    /// A file of the database is not the service's alone.
+    #[error("{place} is not used: {detail}")]
+    NotPrivate {
+        /// The file.
+        place: String,
+        /// What speaks against it.
+        detail: String,
+    },
     /// A newer release wrote this database, or its migrations are not ours. It was not touched.
     #[error(
         "the database {place} was written by another release: {detail}. It was not changed; run that release or restore a backup"
@@ -133,7 +141,10 @@ impl OpenError {
     /// again changes nothing and the data must not be touched.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Self::Url(_) | Self::Unreadable { .. } | Self::Newer { .. } => true,
+            Self::Url(_)
+            | Self::Unreadable { .. }
+            | Self::NotPrivate { .. }
+            | Self::Newer { .. } => true,
             Self::Unreachable(_) | Self::Migrate(_) | Self::Prepare(_) => false,
         }
     }

@@ -27,6 +27,7 @@ pub mod live;
 pub mod meta;
 pub mod object;
 pub mod operation;
+mod private;
 pub mod reader;
 pub mod recorder;
 pub mod rollout;

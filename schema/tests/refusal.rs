@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 
 use schema::db::{Backend, Db};
@@ -10,6 +11,12 @@ use schema::error::OpenError;
 
 async fn open(path: &Path) -> Result<Db, OpenError> {
     Db::open(Backend::Sqlite(path.to_owned())).await
+}
+
+/// Writes a file as the service's own.
+fn write(path: &Path, bytes: impl AsRef<[u8]>) {
+    fs::write(path, bytes).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
 }
 
 async fn refused_untouched(path: &Path) -> OpenError {
@@ -35,11 +42,10 @@ async fn healthy(path: &Path) {
 async fn l3_garbage_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("agentyard.db");
-    fs::write(
+    write(
         &path,
         b"this is not a database, and nobody may replace it".repeat(100),
-    )
-    .unwrap();
+    );
     let error = refused_untouched(&path).await;
     assert!(matches!(error, OpenError::Unreadable { .. }), "{error:?}");
 }
@@ -60,7 +66,7 @@ async fn l3_a_damaged_database_is_refused() {
     fs::remove_file(&path).unwrap();
     fs::rename(dir.path().join("other.db"), &path).unwrap();
     let whole = fs::read(&path).unwrap();
-    fs::write(&path, &whole[..whole.len() / 3]).unwrap();
+    write(&path, &whole[..whole.len() / 3]);
     refused_untouched(&path).await;
 }
 
@@ -137,10 +143,10 @@ async fn l3_a_database_whose_process_was_killed_while_it_emptied_the_log_is_no_d
         .find(|&number| number > 1 && number * page <= bytes.len())
         .unwrap();
     bytes[(torn - 1) * page..torn * page - 100].fill(0xAA);
-    fs::write(&copied, &bytes).unwrap();
+    write(&copied, &bytes);
     refused_untouched(&copied).await;
 
-    fs::write(copy.path().join("agentyard.db-wal"), &log).unwrap();
+    write(&copy.path().join("agentyard.db-wal"), &log);
     let db = open(&copied).await.unwrap();
     let mut tx = db.begin().await.unwrap();
     let again = schema::meta::ensure_instance_id(&mut tx).await.unwrap();
@@ -200,4 +206,51 @@ fn urls_are_understood_or_refused_without_showing_passwords() {
     }
     let place = Backend::parse("postgres://u:secret@h/d").unwrap().place();
     assert_eq!(place, "postgres://h/d");
+}
+
+/// Refused because of this file, for this reason, and nothing came of it.
+async fn refused_as_not_ours(path: &Path, file: &Path, reason: &str) {
+    let error = open(path).await.unwrap_err();
+    assert!(error.is_refusal(), "{error:?}");
+    let said = error.to_string();
+    assert!(
+        said.starts_with(&format!("{} is not used", file.display())),
+        "{said}"
+    );
+    assert!(said.contains(reason), "{said}");
+}
+
+#[tokio::test]
+async fn planted_links_are_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("agentyard.db");
+    let elsewhere = dir.path().join("elsewhere");
+    symlink(&elsewhere, &path).unwrap();
+    refused_as_not_ours(&path, &path, "symbolic link").await;
+    assert!(!elsewhere.exists(), "nothing was made where it leads");
+    healthy(&elsewhere).await;
+    let before = fs::read(&elsewhere).unwrap();
+    refused_as_not_ours(&path, &path, "symbolic link").await;
+    assert_eq!(fs::read(&elsewhere).unwrap(), before);
+    fs::remove_file(&path).unwrap();
+    healthy(&path).await;
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let beside = dir.path().join(format!("agentyard.db{suffix}"));
+        symlink(&elsewhere, &beside).unwrap();
+        refused_as_not_ours(&path, &beside, "symbolic link").await;
+        fs::remove_file(&beside).unwrap();
+    }
+    healthy(&path).await;
+}
+
+#[tokio::test]
+async fn what_others_may_read_or_own_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("agentyard.db");
+    healthy(&path).await;
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    refused_as_not_ours(&path, &path, "its mode is 0644").await;
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    chown(&path, Some(12_345), None).expect("this test gives a file away: run it as root");
+    refused_as_not_ours(&path, &path, "it belongs to user 12345").await;
 }

@@ -1,6 +1,7 @@
 //! The API's ports, implemented on the drivers and on the runtime.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::ports::{
     ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, DryRun, EngineHealth,
@@ -44,6 +45,19 @@ fn port_error(error: EngineError) -> PortError {
     }
 }
 
+/// How long somebody who reads live waits for the engine.
+const LIVE: Duration = Duration::from_secs(5);
+
+/// A live read: an engine that does not answer in time is as good as away.
+async fn live<T>(read: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {
+    match tokio::time::timeout(LIVE, read).await {
+        Ok(result) => result,
+        Err(_) => Err(PortError::EngineUnavailable(
+            format!("the engine did not answer within {LIVE:?}").into(),
+        )),
+    }
+}
+
 impl Ports {
     /// The container that a person means: the one that runs, else the one in use.
     async fn container(&self, user: &Uid) -> Result<Option<Container>, PortError> {
@@ -63,7 +77,7 @@ impl Ports {
 #[async_trait]
 impl ContainerLogs for Ports {
     async fn logs(&self, user: &Uid, options: LogOptions) -> Result<Option<LogStream>, PortError> {
-        let Some(container) = self.container(user).await? else {
+        let Some(container) = live(self.container(user)).await? else {
             return Ok(None);
         };
         match self.view.engine().logs(&container.id, &options).await {
@@ -83,29 +97,35 @@ impl ContainerLogs for Ports {
 #[async_trait]
 impl ContainerInspect for Ports {
     async fn inspect(&self, user: &Uid) -> Result<Option<ContainerDetails>, PortError> {
-        let Some(container) = self.container(user).await? else {
-            return Ok(None);
+        let read = async {
+            let Some(container) = self.container(user).await? else {
+                return Ok(None);
+            };
+            let details = self.view.engine().inspect(&container.id).await;
+            details.map_err(port_error)
         };
-        let details = self.view.engine().inspect(&container.id).await;
-        details.map_err(port_error)
+        live(read).await
     }
 }
 
 #[async_trait]
 impl ContainerStats for Ports {
     async fn stats(&self, user: &Uid) -> Result<Option<Usage>, PortError> {
-        let Some(container) = self.container(user).await? else {
-            return Ok(None);
+        let read = async {
+            let Some(container) = self.container(user).await? else {
+                return Ok(None);
+            };
+            let stats = self.view.engine().stats(&container.id).await;
+            stats.map_err(port_error)
         };
-        let stats = self.view.engine().stats(&container.id).await;
-        stats.map_err(port_error)
+        live(read).await
     }
 }
 
 #[async_trait]
 impl Images for Ports {
     async fn list(&self) -> Result<Vec<LocalImage>, PortError> {
-        self.view.engine().images().await.map_err(port_error)
+        live(async { self.view.engine().images().await.map_err(port_error) }).await
     }
 }
 

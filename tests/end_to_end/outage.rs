@@ -123,3 +123,48 @@ async fn engine_l33_crashed_engine_is_found_again_and_everything_runs() {
     assert_eq!(engine.of("bob"), [], "stopped on purpose");
     admin.status("bob", "stopped", seconds(10)).await;
 }
+
+#[tokio::test]
+async fn engine_l66_an_engine_that_hangs_holds_up_nobody_and_its_return_is_noticed() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    let service = stage.serve(&engine).start().await;
+    let admin = service.admin().await;
+    admin.create_user("ann").await;
+    admin.status("ann", "running", FOUND_AGAIN).await;
+    is_ready(&service, 200).await;
+
+    engine.freeze();
+    // Before anybody knows.
+    for path in [
+        "/api/admin/container/logs?username=ann&tail=10",
+        "/api/admin/container/inspect?username=ann",
+        "/api/admin/container/stats?username=ann",
+        "/api/admin/images",
+        "/api/admin/images/local-tags",
+    ] {
+        let asked = tokio::time::Instant::now();
+        admin.get(path).await.refused(503, "engine_unavailable");
+        let took = asked.elapsed();
+        eprintln!("{path}: {took:?}");
+        assert!(took < seconds(6), "{path}: {took:?}");
+    }
+    is_ready(&service, 503).await;
+    let ann = admin.reason("ann", "EngineUnavailable", seconds(20)).await;
+    assert_eq!(ann["status"], "unknown", "{ann}");
+    // Now it is known: nobody waits for it again.
+    let asked = tokio::time::Instant::now();
+    admin
+        .get("/api/admin/images")
+        .await
+        .refused(503, "engine_unavailable");
+    assert!(asked.elapsed() < seconds(1), "{:?}", asked.elapsed());
+    create_while_away(&admin, "bob").await;
+
+    engine.thaw();
+    is_ready(&service, 200).await;
+    for name in ["ann", "bob"] {
+        admin.status(name, "running", FOUND_AGAIN).await;
+        engine.the_running(name);
+    }
+}

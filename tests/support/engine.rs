@@ -45,6 +45,7 @@ impl Engine {
         let engine = Self {
             host: variable("AGENTYARD_TEST_DOCKER_HOST"),
         };
+        engine.thaw();
         engine.start();
         engine.clean();
         assert!(
@@ -72,6 +73,16 @@ impl Engine {
     /// Stops the engine in order, and its containers with it.
     pub fn stop(&self) {
         service("dockerd", &["stop"]);
+    }
+
+    /// Lets the engine hang until [`Engine::thaw`]: it takes calls and answers none.
+    pub fn freeze(&self) {
+        service("dockerd", &["freeze"]);
+    }
+
+    /// Lets a hanging engine go on.
+    pub fn thaw(&self) {
+        service("dockerd", &["thaw"]);
     }
 
     /// Ends the engine as a crash would.

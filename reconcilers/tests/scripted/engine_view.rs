@@ -55,6 +55,32 @@ async fn one_unavailable_call_beside_a_living_stream_is_tried_again_soon() {
     assert_eq!(view.connection(), Connection::Up);
 }
 
+#[tokio::test(start_paused = true)]
+async fn l66_an_engine_that_hangs_is_found_out_and_its_return_is_noticed_at_once() {
+    let (fake, view) = view();
+    let mut events = Arc::clone(&view).events();
+    assert_eq!(events.next().await, Some(WorldEvent::Reconnected));
+    fake.set_hung(true);
+    let asked = tokio::time::Instant::now();
+    assert_eq!(events.next().await, Some(WorldEvent::Lost));
+    // A heartbeat every five seconds, and ten seconds for its answer.
+    assert!(asked.elapsed() <= Duration::from_secs(15));
+    let Connection::Unavailable(why) = view.connection() else {
+        panic!("{:?}", view.connection());
+    };
+    assert!(!why.is_empty());
+    let (returned, ()) = tokio::join!(events.next(), async {
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        // Nobody else has asked in the meantime.
+        assert_eq!(fake.calls().reads(), 4);
+        fake.set_hung(false);
+    });
+    assert_eq!(returned, Some(WorldEvent::Reconnected));
+    assert_eq!(view.connection(), Connection::Up);
+    let late = asked.elapsed() - Duration::from_secs(3600);
+    assert!(late < Duration::from_secs(17), "{late:?}");
+}
+
 #[tokio::test]
 async fn one_failed_listing_of_an_engine_that_is_there_is_no_outage() {
     let (fake, view) = view();

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::HomeError;
 use super::{beneath, marker};
+use crate::private;
 
 const MARKER: &str = ".agentyard";
 const OWNERS: &str = ".owners";
@@ -49,6 +50,15 @@ impl Root {
             }
             Err(errno) => return Err(HomeError::io("opening", &path)(errno)),
         };
+        let private = |fd: &OwnedFd, path: &Path| {
+            let stat = rustix::fs::fstat(fd).map_err(HomeError::io("reading", path))?;
+            private::objection(&stat).map_or(Ok(()), |reason| {
+                Err(HomeError::RefusedRoot {
+                    path: path.to_owned(),
+                    reason,
+                })
+            })
+        };
         let ours = RootMarker {
             root: name.to_owned(),
             instance: instance.to_owned(),
@@ -63,6 +73,12 @@ impl Root {
             }
             Some(Err(_)) => return Err(refused("its marker file cannot be parsed")),
             None if is_empty(&fd).map_err(HomeError::io("listing", &path))? => {
+                // Whoever has prepared it need not know how private it is to be.
+                match rustix::fs::fchmod(&fd, Mode::RWXU) {
+                    // Not ours: that is said below.
+                    Ok(()) | Err(Errno::PERM) => {}
+                    Err(errno) => return Err(HomeError::io("marking", &path)(errno)),
+                }
                 let content = serde_json::to_vec(&ours).map_err(HomeError::io("marking", &path))?;
                 marker::write_file(&fd, MARKER, &content)
                     .map_err(HomeError::io("marking", &path))?;
@@ -75,6 +91,8 @@ impl Root {
         }
         let owners =
             ensure_dir(&fd, OWNERS).map_err(HomeError::io("opening", path.join(OWNERS)))?;
+        private(&fd, &path)?;
+        private(&owners, &path.join(OWNERS))?;
         Ok(Self { fd, owners, path })
     }
 }

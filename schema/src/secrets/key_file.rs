@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use zeroize::Zeroizing;
+
+use crate::private;
 
 use super::{KEY_LEN, MASTER_KEY_FILE, MasterKey, SecretsError, random};
 
@@ -80,11 +81,9 @@ fn read(path: &Path) -> Result<Option<MasterKey>, SecretsError> {
     if !metadata.is_file() {
         return Err(unusable("it is not a regular file".to_owned()));
     }
-    let mode = metadata.mode() & 0o7777;
-    if mode != 0o600 && mode != 0o400 {
-        return Err(unusable(format!(
-            "its mode is {mode:04o}, so others might read or change it; make it 0600"
-        )));
+    let stat = rustix::fs::fstat(&file).map_err(|errno| io(errno.into()))?;
+    if let Some(objection) = private::objection(&stat) {
+        return Err(unusable(objection));
     }
     if metadata.len() != FILE_LEN as u64 {
         return Err(unusable(format!(

@@ -90,6 +90,17 @@ fn a_wrong_key_file_is_refused_and_left_alone(
 }
 
 #[test]
+fn another_users_key_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    write_key(dir.path(), &format!("{}\n", "a".repeat(64)), 0o600);
+    let path = dir.path().join(MASTER_KEY_FILE);
+    std::os::unix::fs::chown(&path, Some(12_345), None)
+        .expect("this test gives a file away: run it as root");
+    let error = MasterKey::load(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("it belongs to user 12345"), "{error}");
+}
+
+#[test]
 fn a_link_a_directory_or_a_fifo_is_no_key_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(MASTER_KEY_FILE);

@@ -21,7 +21,7 @@ mod ssh;
 
 pub use connect::{DockerHost, InvalidDockerHost, TlsFiles};
 pub use convert::subnet as parse_subnet;
-pub use real::{CALL_TIMEOUT, DockerEngine, PULL_IDLE_TIMEOUT};
+pub use real::{CALL_TIMEOUT, DockerEngine, PING_LIMIT, PULL_IDLE_TIMEOUT};
 pub use request::tagged;
 pub use schema::live::{
     Bind, Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
@@ -51,6 +51,9 @@ pub type EngineStream<T> = Pin<Box<dyn Stream<Item = Result<T, EngineError>> + S
 /// The verbs of a container engine.
 #[async_trait]
 pub trait ContainerEngine: Send + Sync + 'static {
+    /// Whether the engine answers at all. One that has not within [`PING_LIMIT`] counts as unavailable: other calls end, and
+    /// new ones fail at once, until it answers a ping again.
+    async fn ping(&self) -> Result<(), EngineError>;
     /// Reads version and host facts. Also the connection test.
     async fn info(&self) -> Result<EngineInfo, EngineError>;
 

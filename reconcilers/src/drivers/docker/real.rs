@@ -19,6 +19,7 @@ use bytes::Bytes;
 use futures::{FutureExt, Stream, StreamExt};
 use schema::ids::Timestamp;
 use secrecy::ExposeSecret;
+use tokio::sync::watch;
 
 use super::connect::{Connection, DockerHost, TlsFiles};
 use super::failure::{from_client, from_pull, within};
@@ -29,6 +30,10 @@ use super::{
     NetworkSettings, PullEvent, RegistryCredentials, Stats, archive, convert, request,
 };
 
+/// How long an engine may take to answer before it counts as unavailable.
+pub const PING_LIMIT: Duration = Duration::from_secs(10);
+/// How long a log that is read to its end may go without a piece.
+const LOG_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a call may take.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a pull may go without any sign of progress.
@@ -40,10 +45,23 @@ const ACTIONS: [&str; 10] = [
     "create", "start", "restart", "die", "oom", "destroy", "rename", "pause", "unpause", "update",
 ];
 
+/// The engine is there, and does not answer.
+#[derive(Debug, thiserror::Error)]
+#[error("it has not answered for {PING_LIMIT:?}")]
+struct Unresponsive;
+
+impl From<Unresponsive> for EngineError {
+    fn from(why: Unresponsive) -> Self {
+        Self::Unavailable(Box::new(why))
+    }
+}
+
 /// A Docker Engine.
 #[derive(Debug)]
 pub struct DockerEngine {
     connection: Connection,
+    /// Whether it answered the last ping.
+    responsive: watch::Sender<bool>,
     call_timeout: Duration,
     pull_idle_timeout: Duration,
 }
@@ -53,6 +71,7 @@ impl DockerEngine {
     pub fn new(host: DockerHost, tls: Option<TlsFiles>) -> Self {
         Self {
             connection: Connection::new(host, tls),
+            responsive: watch::Sender::new(true),
             call_timeout: CALL_TIMEOUT,
             pull_idle_timeout: PULL_IDLE_TIMEOUT,
         }
@@ -78,12 +97,17 @@ impl DockerEngine {
     where
         C: AsyncFnOnce(&Docker) -> Result<T, bollard::errors::Error>,
     {
-        within(limit, async {
+        let mut responsive = self.responsive.subscribe();
+        let answer = within(limit, async {
             let docker = self.connection.docker().await?;
             // On the heap: the library's futures hold whole request bodies.
             Box::pin(call(docker)).await.map_err(from_client)
-        })
-        .await
+        });
+        tokio::select! {
+            biased;
+            _ = responsive.wait_for(|responsive| !responsive) => Err(Unresponsive.into()),
+            answer = answer => answer,
+        }
     }
 
     /// Waits until a removal that somebody else began is through.
@@ -117,6 +141,16 @@ fn found<T>(result: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
 
 #[async_trait]
 impl ContainerEngine for DockerEngine {
+    async fn ping(&self) -> Result<(), EngineError> {
+        let answer = async {
+            let docker = self.connection.docker().await?;
+            Box::pin(docker.ping()).await.map_err(from_client)
+        };
+        let answered = tokio::time::timeout(PING_LIMIT, answer).await;
+        self.responsive.send_replace(answered.is_ok());
+        answered.map_err(|_| Unresponsive)?.map(drop)
+    }
+
     async fn info(&self) -> Result<EngineInfo, EngineError> {
         let (version, info) = self
             .call(async |docker| Ok((docker.version().await?, docker.info().await?)))
@@ -354,7 +388,7 @@ impl ContainerEngine for DockerEngine {
         self.no_such_file(id).await?;
         let docker = within(self.call_timeout, self.connection.docker()).await?;
         let bytes = request::raw(docker, id, &request::log_query(id, options));
-        let idle = (!options.follow).then_some(self.call_timeout);
+        let idle = (!options.follow).then_some(LOG_IDLE_TIMEOUT);
         Ok(log_pieces(bytes, idle).boxed())
     }
 

@@ -4,17 +4,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use schema::error::chain;
 use schema::ids::Uid;
 use tokio::time::Instant;
 
 use super::{Connection, EngineView};
-use crate::drivers::docker::{EngineError, EngineEvent, EngineStream};
+use crate::drivers::docker::{ContainerEngine, EngineError, EngineEvent, EngineStream, PING_LIMIT};
 use crate::runtime::WorldEvent;
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(500);
 const RECONNECT_MOST: Duration = Duration::from_secs(5);
+/// Time between two questions whether the engine answers.
+const HEARTBEAT: Duration = Duration::from_secs(5);
 /// A stream that has lasted this long did not break because of how it was opened.
 const STEADY: Duration = Duration::from_secs(5);
 
@@ -55,6 +58,18 @@ pub(super) struct Following {
     next_key: Option<Uid>,
     /// When to try an engine again that a call has found unavailable.
     retry_at: Option<Instant>,
+    /// The next question whether the engine answers.
+    heartbeat: BoxFuture<'static, Result<(), EngineError>>,
+}
+
+/// Asks after a while.
+fn heartbeat(engine: &Arc<dyn ContainerEngine>) -> BoxFuture<'static, Result<(), EngineError>> {
+    let engine = Arc::clone(engine);
+    async move {
+        tokio::time::sleep(HEARTBEAT).await;
+        engine.ping().await
+    }
+    .boxed()
 }
 
 /// Waits until then; without a time, for ever.
@@ -68,6 +83,7 @@ async fn at(time: Option<Instant>) {
 impl Following {
     pub(super) fn new(view: Arc<EngineView>) -> Self {
         Self {
+            heartbeat: heartbeat(&view.engine),
             view,
             stream: None,
             opened_at: Instant::now(),
@@ -111,6 +127,13 @@ impl Following {
             // First, because reading is what opens the stream.
             biased;
             event = stream.next() => self.received(event),
+            answer = &mut self.heartbeat => {
+                self.heartbeat = heartbeat(&self.view.engine);
+                let known = self.view.connection() != Connection::Up;
+                self.view.note_error(&answer.err()?);
+                // Everybody says so.
+                (!known).then_some(WorldEvent::Lost)
+            }
             () = at(retry_at) => {
                 self.retry().await;
                 // A stream that is not believed stays so, whatever a call says.
@@ -186,6 +209,7 @@ impl Following {
 
     /// Opens a stream and lists everything. Says nothing when that changes nothing.
     async fn open(&mut self) -> Option<WorldEvent<Uid>> {
+        let began = Instant::now();
         match self.connect().await {
             Ok(()) if self.trust == Trust::Open => Some(self.restored()),
             Ok(()) => None,
@@ -195,7 +219,8 @@ impl Following {
                     .set_connection(Connection::Unavailable(why.clone()));
                 self.trust = Trust::Open;
                 let news = self.lose(&why);
-                if news.is_none() {
+                // One that was waited for is asked again at once: so its return is noticed at once.
+                if news.is_none() && began.elapsed() < PING_LIMIT {
                     tokio::time::sleep(RECONNECT_FIRST).await;
                     let until = self.later();
                     let hurry = self.view.hurry.notified();
@@ -240,18 +265,23 @@ impl Following {
     /// Tries an engine again that a call has found unavailable, and sets the time of the next try if it
     /// still is.
     async fn retry(&mut self) {
+        let began = Instant::now();
         let up = self.view.connection() == Connection::Up;
-        if up || self.view.refresh().await.is_ok() {
+        if up || (self.view.engine.ping().await.is_ok() && self.view.refresh().await.is_ok()) {
             self.delay = RECONNECT_FIRST;
             self.retry_at = None;
-        } else {
+        } else if began.elapsed() < PING_LIMIT {
             self.delay = (self.delay * 2).min(RECONNECT_MOST);
             self.retry_at = Some(Instant::now() + self.delay);
+        } else {
+            self.retry_at = Some(Instant::now());
         }
+        self.heartbeat = heartbeat(&self.view.engine);
     }
 
     /// Subscribes first and lists afterwards, so that nothing falls between.
     async fn connect(&mut self) -> Result<(), EngineError> {
+        self.view.engine.ping().await?;
         let stream = self.view.engine.events(&self.view.owner).await?;
         self.view.monitor().opened();
         if let Err(error) = self.view.refresh().await {

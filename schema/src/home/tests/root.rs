@@ -48,6 +48,22 @@ fn an_empty_directory_may_become_a_root() {
 }
 
 #[test]
+fn roots_that_others_may_enter_or_own_are_refused() {
+    let world = Yard::new();
+    for name in ["users", "archive", "users/.owners"] {
+        let path = world.data.path().join(name);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_refused(open(world.data.path()), "its mode is 0755");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::chown(&path, Some(12_345), None)
+            .expect("this test gives a directory away: run it as root");
+        assert_refused(open(world.data.path()), "it belongs to user 12345");
+        std::os::unix::fs::chown(&path, Some(rustix::process::geteuid().as_raw()), None).unwrap();
+    }
+    open(world.data.path()).unwrap();
+}
+
+#[test]
 fn l02_the_roots_of_another_instance_are_refused() {
     let world = Yard::new();
     assert_refused(

@@ -66,6 +66,11 @@ impl FakeEngine {
         }
     }
 
+    /// Lets the whole engine hang, or go on: calls are taken and not answered, event streams are silent.
+    pub fn set_hung(&self, hung: bool) {
+        self.shared.hung.send_replace(hung);
+    }
+
     /// Breaks all event streams, while calls still work.
     pub fn cut_events(&self) {
         self.change(|world| world.cut += 1);

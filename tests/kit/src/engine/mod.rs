@@ -19,13 +19,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use schema::clock::SharedClock;
 use schema::ids::Timestamp;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use reconcilers::drivers::docker::{
     Container, ContainerDetails, ContainerEngine, ContainerSettings, EngineError, EngineEvent,
     EngineInfo, EngineStream, Image, Limits, LogChunk, LogOptions, Network, NetworkSettings,
-    PullEvent, RegistryCredentials, Stats,
+    PING_LIMIT, PullEvent, RegistryCredentials, Stats,
 };
 use script::Script;
 pub use script::{
@@ -47,6 +47,8 @@ struct Shared {
     world: Mutex<World>,
     script: Mutex<Script>,
     changed: Notify,
+    /// It takes calls and answers none.
+    hung: watch::Sender<bool>,
     pulls: images::PullCount,
 }
 
@@ -65,6 +67,7 @@ impl FakeEngine {
                 world: Mutex::default(),
                 script: Mutex::default(),
                 changed: Notify::new(),
+                hung: watch::Sender::new(false),
                 pulls: images::PullCount::default(),
             }),
             caller: None,
@@ -134,6 +137,7 @@ impl FakeEngine {
         if let Some(latency) = latency {
             tokio::time::sleep(latency).await;
         }
+        self.answers().await;
         self.available()?;
         match fault {
             None => work.await,
@@ -171,6 +175,12 @@ impl FakeEngine {
                 }
             }
         }
+    }
+
+    /// Waits until the engine answers.
+    async fn answers(&self) {
+        // The sender lives as long as this.
+        let _ = self.shared.hung.subscribe().wait_for(|hung| !hung).await;
     }
 
     fn available(&self) -> Result<(), EngineError> {
@@ -243,6 +253,14 @@ async fn is_file(path: &Path) -> bool {
 
 #[async_trait]
 impl ContainerEngine for FakeEngine {
+    /// Not counted and not subject to faults: it is asked all the time, and means nothing but whether there is an answer.
+    async fn ping(&self) -> Result<(), EngineError> {
+        match tokio::time::timeout(PING_LIMIT, self.answers()).await {
+            Ok(()) => self.available(),
+            Err(_) => Err(unavailable()),
+        }
+    }
+
     async fn info(&self) -> Result<EngineInfo, EngineError> {
         self.call(Verb::Info, async {
             Ok(EngineInfo {
