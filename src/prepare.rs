@@ -7,9 +7,9 @@ use schema::adapter::store as adapters;
 use schema::audit::{self, About, Author, ChainKey, Entry, Outcome};
 use schema::clock::{Clock, SystemClock};
 use schema::config::history::SavedBy;
-use schema::config::{Config, Problem, find, parse_patch, query as config};
+use schema::config::{Config, Problem, find, parse_patch, query as config, sealing};
 use schema::db::{Db, Tx};
-use schema::error::{DbError, OpenError};
+use schema::error::{DbError, OpenError, chain};
 use schema::ids::{Timestamp, UserName};
 use schema::secrets::{MasterKey, SecretsError};
 use schema::{meta, object, user};
@@ -122,6 +122,7 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     let session_secret = meta::ensure_session_secret(&mut tx, &master_key).await?;
     // Before the adapter, as whoever saves the configuration does.
     config::lock(&mut tx).await?;
+    sealing::seal_plain(&mut tx, &master_key).await?;
     let adapter = meta::ensure(&mut tx, "adapter", &settings.adapter).await?;
     ensure_adapter(&mut tx, adapter, now).await?;
     object::ensure_singles(&mut tx, now).await?;
@@ -151,6 +152,14 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
         audit::append(&mut tx, &trail, &entry).await?;
     }
     tx.commit().await?;
+    // What is sealed by now serves; bytes of before are tried again at the next start.
+    if let Err(error) = sealing::scrub(&db).await {
+        let error = chain(&error);
+        warn!(
+            error,
+            "the database still holds bytes of values in the clear"
+        );
+    }
     Ok(Prepared {
         db,
         master_key,

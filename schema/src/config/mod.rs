@@ -12,6 +12,7 @@ pub mod keys;
 mod patch;
 pub mod query;
 mod rules;
+pub mod sealing;
 mod setting;
 #[cfg(test)]
 mod tests;

@@ -104,7 +104,12 @@ pub struct KeyDef {
 }
 
 impl KeyDef {
-    /// Whether the value, or each leaf of it, is a secret: stored sealed and never shown.
+    /// Whether documents mask the value, or something in it: then it is stored sealed, as a whole.
+    pub fn is_sealed(&self) -> bool {
+        matches!(self.value_type, ValueType::Secret | ValueType::Object(_))
+    }
+
+    /// Whether the value, or each leaf of it, is a secret and never shown.
     pub fn is_secret(&self) -> bool {
         matches!(
             self.value_type,
