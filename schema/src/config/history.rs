@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::query::{Values, generation};
 use super::sealing::{save_place, seal};
-use super::{Changes, document, find, keys};
+use super::{Changes, find, keys, masking};
 use crate::adapter::{SecretPaths, store as adapters};
 use crate::db::Tx;
 use crate::error::DbError;
@@ -116,7 +116,7 @@ impl Row {
         for changed in &mut changes {
             if let Some(def) = find(&changed.key) {
                 for value in [&mut changed.old, &mut changed.new] {
-                    *value = document::mask(def, value.take(), access.secret_paths);
+                    *value = masking::mask(def, value.take(), access.secret_paths);
                 }
             }
         }
@@ -158,7 +158,7 @@ pub(super) async fn record(
         let Some(def) = find(key) else { continue };
         let shown = |value: Option<&Value>| {
             value.map_or(Value::Null, |value| {
-                document::mask(def, value.clone(), &paths)
+                masking::mask(def, value.clone(), &paths)
             })
         };
         list.push(Changed {

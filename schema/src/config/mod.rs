@@ -9,6 +9,9 @@ mod document;
 mod effective;
 pub mod history;
 pub mod keys;
+mod masking;
+#[cfg(test)]
+mod masking_tests;
 mod patch;
 pub mod query;
 mod rules;
@@ -19,9 +22,10 @@ mod tests;
 
 use serde::Serialize;
 
-pub use document::{MASK, json_schema};
+pub use document::json_schema;
 pub use effective::{AuthMode, Config, IMAGE_CAPABILITIES, PullPolicy};
 pub use keys::{KEYS, find};
+pub use masking::MASK;
 pub use patch::{Change, Changes, Patch, parse_patch};
 pub(crate) use rules::{Rule, text_rules};
 pub use setting::{
@@ -54,6 +58,8 @@ pub enum ProblemCode {
     InvalidType,
     /// The value breaks the key's rule.
     InvalidValue,
+    /// A stored secret belongs to a host that changes: it has to be sent again, or removed.
+    SecretRequired,
     /// This release does not support the key, or this value of it, yet.
     NotAvailableYet,
 }

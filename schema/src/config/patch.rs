@@ -6,8 +6,8 @@ use std::fmt;
 use serde_json::Value;
 use url::{Host, Url};
 
-use super::document::{MASK, unmask};
 use super::keys::{adapter, find, is_group};
+use super::masking::{MASK, Unmasked, mask, unmask};
 use super::setting::{Availability, Effect, KeyDef, Setting, ValueType};
 use super::{Config, Problem, ProblemCode};
 
@@ -163,15 +163,12 @@ impl Patch {
                 Change::Keep => continue,
                 Change::Reset => None,
                 Change::Set(value) if matches!(def.value_type, ValueType::Object(_)) => {
-                    match unmask(&value, &config.value(def)) {
+                    let stored = config.value(def);
+                    let shown = mask(def, stored.clone(), config.secret_paths());
+                    match unmask(&value, &stored, &shown) {
                         Ok(value) => Some(value),
-                        Err(pointer) => {
-                            problems.push(def.problem(
-                                ProblemCode::InvalidValue,
-                                &format!(
-                                    "has a mask at {pointer} that stands for no stored value; send the value itself"
-                                ),
-                            ));
+                        Err(why) => {
+                            problems.push(masked(def, &why));
                             continue;
                         }
                     }
@@ -200,6 +197,24 @@ impl Patch {
             Err(problems)
         }
     }
+}
+
+fn masked(def: &KeyDef, why: &Unmasked) -> Problem {
+    let (code, rest) = match why {
+        Unmasked::Nothing(pointer) => (
+            ProblemCode::InvalidValue,
+            format!(
+                "has a mask at {pointer} that stands for no stored value; send the value itself"
+            ),
+        ),
+        Unmasked::OfOtherHost(pointer) => (
+            ProblemCode::SecretRequired,
+            format!(
+                "has a mask at {pointer} whose value belongs to the host of a URL beside it, which changes; send the value itself"
+            ),
+        ),
+    };
+    def.problem(code, &rest)
 }
 
 /// What is wrong with `adapter.source_url` after these changes, if they set it or what it may be.
