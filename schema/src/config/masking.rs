@@ -434,14 +434,9 @@ fn unmask_at(
     }
 }
 
-fn keep(
-    new: &Value,
-    former: Former<'_>,
-    moved: bool,
-    pointer: &mut String,
-) -> Result<Value, Unmasked> {
+fn keep(new: &Value, former: Former<'_>, moved: bool, pointer: &str) -> Result<Value, Unmasked> {
     if moved && new != former.stored {
-        return Err(Unmasked::OfOtherHost(pointer.clone()));
+        return Err(Unmasked::OfOtherHost(pointer.to_owned()));
     }
     Ok(former.stored.clone())
 }

@@ -8,6 +8,7 @@ mod check;
 mod document;
 mod effective;
 pub mod history;
+mod host;
 pub mod keys;
 mod masking;
 #[cfg(test)]
@@ -29,7 +30,7 @@ pub use masking::MASK;
 pub use patch::{Change, Changes, Patch, parse_patch};
 pub(crate) use rules::{Rule, text_rules};
 pub use setting::{
-    Availability, DefaultValue, Effect, KeyDef, NotYet, Secrets, Setting, ValueType,
+    Availability, BelongsTo, DefaultValue, Effect, KeyDef, NotYet, Secrets, Setting, ValueType,
 };
 
 /// Why a configuration value was refused.

@@ -84,6 +84,15 @@ pub enum Availability {
     NotYet,
 }
 
+/// Where a secret is sent: it was given for that host, and belongs to no other.
+#[derive(Debug, Clone, Copy)]
+pub struct BelongsTo {
+    /// The key that names the host.
+    pub key: &'static str,
+    /// The host in that key's value, with its port, and with its scheme where it has one.
+    pub host: fn(&str) -> Option<String>,
+}
+
 /// One configuration key.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyDef {
@@ -97,6 +106,8 @@ pub struct KeyDef {
     pub effects: &'static [Effect],
     /// Whether this release obeys it.
     pub available: Availability,
+    /// The host that a secret belongs to.
+    pub belongs_to: Option<BelongsTo>,
     /// A short name for forms.
     pub title: &'static str,
     /// One or two sentences for a person.
@@ -152,6 +163,7 @@ impl<T> Setting<T> {
             default,
             effects: &[],
             available: Availability::Now,
+            belongs_to: None,
             title: "",
             description: "",
         };
@@ -223,6 +235,17 @@ impl Setting<Option<SecretString>> {
         Self::new(ValueType::Secret, DefaultValue::Text(""), |value| {
             text(value).map(SecretString::from)
         })
+    }
+
+    /// It is sent to the host that this key names.
+    pub(super) const fn belongs_to(
+        mut self,
+        key: &KeyDef,
+        host: fn(&str) -> Option<String>,
+    ) -> Self {
+        let key = key.key;
+        self.row.belongs_to = Some(BelongsTo { key, host });
+        self
     }
 }
 
