@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
+use schema::adapter::Applied;
 use schema::adapter::store::{AdapterFacts, Installed};
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::bell::{Bell, Ringer, bell};
@@ -186,6 +187,10 @@ impl UserStore for MemoryStore {
     async fn is_container_gone(&self, uid: &Uid) -> Result<bool, DbError> {
         self.transaction(|tables| Ok(tables.object(Kind::Container, uid).is_none()))
             .await
+    }
+
+    async fn applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError> {
+        self.transaction(|tables| Ok(tables.applied(uid))).await
     }
 
     async fn add_user_finalizer(&self, uid: &Uid) -> Result<(), DbError> {
