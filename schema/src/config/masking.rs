@@ -3,6 +3,7 @@
 //! Masked are whole leaves ([`MASK`] stands for them), and parts of texts: user information and parameters in URLs, what
 //! follows an argument such as `--token`. All that may be shown of a secret goes through [`mask`].
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde_json::{Map, Value};
@@ -209,18 +210,37 @@ fn is_secret_option(argument: &str) -> bool {
         && (SECRET_ARGUMENTS.contains(&argument) || is_secret_name(&words(name)))
 }
 
-fn mask_text(mut text: String, command_line: bool) -> String {
-    for range in secret_parts(&text, command_line).into_iter().rev() {
-        text.replace_range(range, MASK);
+fn mask_text(text: String, command_line: bool) -> String {
+    let parts = secret_parts(&text, command_line);
+    if parts.is_empty() {
+        return text;
     }
-    text
+    let mut masked = String::new();
+    let mut shown = 0;
+    for part in parts {
+        masked.push_str(&text[shown..part.start]);
+        masked.push_str(MASK);
+        shown = part.end;
+    }
+    masked.push_str(&text[shown..]);
+    masked
 }
 
 /// Where secrets are in a text, in order, apart from each other.
 fn secret_parts(text: &str, command_line: bool) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
+    let mut end = 0;
     for (at, separator) in text.match_indices("://") {
-        url_parts(text, at + separator.len(), &mut parts);
+        let start = at + separator.len();
+        let authority = end_of(text, start, ends_authority);
+        if let Some(at) = text[start..authority].rfind('@') {
+            parts.push(start..start + at);
+        }
+        // The parameters of a URL in another were among those of the other.
+        if start > end {
+            end = end_of(text, authority, is_outside);
+            parameters(text, authority..end, &mut parts);
+        }
     }
     if !text.contains("://")
         && let Some(part) = bare_part(text)
@@ -243,15 +263,10 @@ fn secret_parts(text: &str, command_line: bool) -> Vec<Range<usize>> {
     parts
 }
 
-/// Finds the secrets of the URL whose authority begins at `start`.
-fn url_parts(text: &str, start: usize, parts: &mut Vec<Range<usize>>) {
-    let end = end_of(text, start, is_outside);
-    let authority = end_of(text, start, ends_authority);
-    if let Some(at) = text[start..authority].rfind('@') {
-        parts.push(start..start + at);
-    }
-    let mut from = authority;
-    for parameter in text[authority..end].split(['?', '&', ';', '#']) {
+/// Finds the secret parameters of a URL in what follows its authority.
+fn parameters(text: &str, range: Range<usize>, parts: &mut Vec<Range<usize>>) {
+    let mut from = range.start;
+    for parameter in text[range].split(['?', '&', ';', '#']) {
         if let Some((name, value)) = parameter.split_once('=')
             && is_secret_name(&words(name))
         {
@@ -443,20 +458,20 @@ fn keep(new: &Value, former: Former<'_>, moved: bool, pointer: &str) -> Result<V
 
 /// Whether URLs in these entries lead to other hosts than the stored ones.
 fn is_moved(entries: &Map<String, Value>, former: Former<'_>) -> bool {
-    let stored = former.stored.as_object();
-    let stored = stored.into_iter().flatten();
-    let mut before: Vec<(&str, Vec<String>)> = stored
-        .map(|(name, value)| (name.as_str(), origins(value)))
-        .collect();
-    let mut now: Vec<(&str, Vec<String>)> = entries
-        .iter()
-        .map(|(name, value)| (name.as_str(), origins(value)))
-        .collect();
-    for side in [&mut before, &mut now] {
-        side.retain(|(_, origins)| !origins.is_empty());
-        side.sort();
-    }
-    before != now
+    // What comes back as it was shown stands for what is stored, although not all of that was shown.
+    let is_unchanged = |name: &str| {
+        let pair = entries.get(name).zip(former.member(name));
+        pair.is_some_and(|(new, former)| new == former.shown || new == former.stored)
+    };
+    let collect = |entries: &Map<String, Value>| -> BTreeMap<String, Vec<String>> {
+        let changed = entries.iter().filter(|(name, _)| !is_unchanged(name));
+        changed
+            .map(|(name, value)| (name.clone(), origins(value)))
+            .filter(|(_, origins)| !origins.is_empty())
+            .collect()
+    };
+    let before = former.stored.as_object().map(collect);
+    before.is_some_and(|before| before != collect(entries))
 }
 
 /// Scheme, host and port of the URLs in a text, or in the texts of a list.
@@ -492,6 +507,10 @@ fn counterpart<'a>(
     let same_place = (new_length == old.len())
         .then(|| old.get(at).copied())
         .flatten();
+    // Also when several are alike; most lists come back unchanged.
+    if same_place.is_some_and(|former| former.is_shown_as(item)) {
+        return same_place;
+    }
     let mut alike = old.iter().filter(|former| former.is_shown_as(item));
     match (alike.next(), alike.next()) {
         (Some(only), None) => Some(*only),

@@ -175,3 +175,28 @@ fn a_secret_beside_a_url_stays_when_only_the_path_changes() {
     let expected = json!({"a": {"url": "https://h.example/2", "token": "hunter3"}});
     assert_eq!(saved(&new, &stored), Ok(expected));
 }
+
+#[test]
+fn l65_no_value_takes_long_to_mask_or_to_fill_in() {
+    let began = tokio::time::Instant::now();
+    // Half as long as a key may be.
+    let texts = [
+        "://",
+        "a://b:c@d/",
+        "a://b?token=",
+        "--token ",
+        "?a=b:",
+        "x:y@",
+        "Aa",
+    ];
+    for text in texts {
+        let text = text.repeat((256 << 10) / text.len());
+        let stored = json!({"list": [text], "command": text, "text": text});
+        assert!(saved(&shown(&stored), &stored) == Ok(stored));
+    }
+    let items = (0..15_000).map(|n| json!({"n": n, "token": "hunter2"}));
+    let stored = json!({ "list": items.collect::<Vec<_>>() });
+    assert!(saved(&shown(&stored), &stored) == Ok(stored));
+    let took = began.elapsed();
+    assert!(took < std::time::Duration::from_secs(20), "{took:?}");
+}
