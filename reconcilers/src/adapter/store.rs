@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
-use schema::adapter::store::{self, AdapterFacts, AdapterState, Installed};
+use schema::adapter::store::{self, Activation, AdapterFacts, AdapterState, Installed};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object;
@@ -27,12 +27,13 @@ pub trait AdapterStore: Send + Sync + 'static {
     async fn adapter_row(&self, uid: &Uid) -> Result<Option<AdapterRow>, DbError>;
     /// Saves what the source answered; nothing else changes.
     async fn save_adapter_facts(&self, facts: &AdapterFacts) -> Result<(), DbError>;
-    /// Puts a package of the source into effect if it is newer, and saves what the source answered.
+    /// Puts a package of the source into effect if it is newer and may come into effect, and saves what the source answered:
+    /// what would change only where it waits.
     async fn install_adapter(
         &self,
         adapter: &Adapter,
         facts: &AdapterFacts,
-        asked_for: bool,
+        activation: Activation,
         now: Timestamp,
     ) -> Result<Installed, DbError>;
 }
@@ -61,12 +62,14 @@ impl AdapterStore for Database {
         &self,
         adapter: &Adapter,
         facts: &AdapterFacts,
-        asked_for: bool,
+        activation: Activation,
         now: Timestamp,
     ) -> Result<Installed, DbError> {
         let mut tx = self.db.begin().await?;
-        let installed = store::install(&mut tx, adapter, asked_for, now).await?;
+        let installed = store::install(&mut tx, adapter, activation, now).await?;
+        let waits = installed == Installed::Waits;
         let facts = AdapterFacts {
+            update_changes: facts.update_changes.clone().filter(|_| waits),
             seen_generation: Some(store::generation(&mut tx).await?),
             ..facts.clone()
         };

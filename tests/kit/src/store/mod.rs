@@ -20,7 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use schema::adapter::Adapter;
 use schema::adapter::Applied;
-use schema::adapter::store::{AdapterFacts, Installed};
+use schema::adapter::store::{Activation, AdapterFacts, Installed};
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::bell::{Bell, Ringer, bell};
 use schema::config::query::{Values, engine_uid};
@@ -497,11 +497,11 @@ impl AdapterStore for MemoryStore {
         &self,
         adapter: &Adapter,
         facts: &AdapterFacts,
-        asked_for: bool,
+        activation: Activation,
         now: Timestamp,
     ) -> Result<Installed, DbError> {
         self.transaction(|tables| {
-            let installed = tables.install(adapter, facts, asked_for, now);
+            let installed = tables.install(adapter, facts, activation, now);
             if installed == Installed::Newer {
                 let version = adapter.index.adapter_version.to_string();
                 self.tell(&Change::AdapterInstalled { version });
