@@ -7,9 +7,9 @@ use schema::adapter::store as adapters;
 use schema::audit::{self, About, Author, ChainKey, Entry, Outcome};
 use schema::clock::{Clock, SystemClock};
 use schema::config::history::SavedBy;
-use schema::config::{Config, Problem, find, parse_patch, query as config};
+use schema::config::{Config, Problem, find, parse_patch, query as config, sealing};
 use schema::db::{Db, Tx};
-use schema::error::{DbError, OpenError};
+use schema::error::{DbError, OpenError, chain};
 use schema::ids::{Kind, Timestamp, UserName};
 use schema::secrets::{MasterKey, SecretsError};
 use schema::{meta, object, user};
@@ -122,6 +122,7 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     let session_secret = meta::ensure_session_secret(&mut tx, &master_key).await?;
     // Before the adapter, as whoever saves the configuration does.
     config::lock(&mut tx).await?;
+    sealing::seal_plain(&mut tx, &master_key).await?;
     let adapter = meta::ensure(&mut tx, "adapter", &settings.adapter).await?;
     let activated = ensure_adapter(&mut tx, adapter, now).await?;
     object::ensure_singles(&mut tx, now).await?;
@@ -151,6 +152,14 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
         audit::append(&mut tx, &trail, &entry).await?;
     }
     tx.commit().await?;
+    // What is sealed by now serves; bytes of before are tried again at the next start.
+    if let Err(error) = sealing::scrub(&db).await {
+        let error = chain(&error);
+        warn!(
+            error,
+            "the database still holds bytes of values in the clear"
+        );
+    }
     Ok(Prepared {
         db,
         master_key,
@@ -206,24 +215,20 @@ async fn set_missing(
 ) -> Result<Vec<String>, PrepareError> {
     let (stored, _) = config::load(tx, master_key).await?;
     let present = Config::from_stored(stored);
-    let mut set = Vec::new();
-    for (key, value) in wanted {
-        if present.is_set(&key) {
-            continue;
-        }
-        let changes = parse_patch(&json!({ key.as_str(): value }))
-            .and_then(|patch| patch.resolve(&present))
-            .map_err(|problems| refused(&key, &problems))?;
-        config::save(tx, master_key, &changes, None, by).await?;
-        set.push(key);
-    }
-    Ok(set)
+    // Together: one may belong to another.
+    let missing = wanted.into_iter().filter(|(key, _)| !present.is_set(key));
+    let changes = parse_patch(&Value::Object(missing.collect()))
+        .and_then(|patch| patch.resolve(&present))
+        .map_err(|problems| refused(&problems))?;
+    config::save(tx, master_key, &changes, None, by).await?;
+    Ok(changes.0.keys().map(|&key| key.to_owned()).collect())
 }
 
-fn refused(key: &str, problems: &[Problem]) -> PrepareError {
+fn refused(problems: &[Problem]) -> PrepareError {
     let rules: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
+    let keys: Vec<&str> = problems.iter().map(|p| p.key.as_str()).collect();
     PrepareError::Set {
-        given: key.to_owned(),
+        given: keys.join(", "),
         rule: rules.join("; "),
     }
 }
@@ -241,8 +246,7 @@ fn parse_sets(sets: &[String]) -> Result<Vec<(String, Value)>, PrepareError> {
                 .ok_or_else(|| wrong(set, "use KEY=VALUE"))?;
             let def = find(key).ok_or_else(|| wrong(key, "unknown key"))?;
             let value = def.value_of_text(text);
-            parse_patch(&json!({ key: value.clone() }))
-                .map_err(|problems| refused(key, &problems))?;
+            parse_patch(&json!({ key: value.clone() })).map_err(|problems| refused(&problems))?;
             Ok((key.to_owned(), value))
         })
         .collect()
@@ -268,22 +272,49 @@ pub fn say_password(prepared: &Prepared) {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn a_set_of_a_key_that_is_not_available_yet_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
+    async fn start(dir: &tempfile::TempDir, set: &[&str]) -> Result<(), PrepareError> {
         let common = crate::settings::CommonArgs {
             data_dir: Some(dir.path().to_owned()),
             ..Default::default()
         };
         let init = crate::settings::InitArgs {
-            set: vec!["ldap.host=dc1.example.com".to_owned()],
+            set: set.iter().map(|&set| set.to_owned()).collect(),
             adapter: Some("echo".to_owned()),
         };
         let settings = Settings::resolve(&common, &init, &Default::default()).unwrap();
-        let error = prepare(&settings).await.err().unwrap();
+        prepare(&settings).await?.db.close().await;
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_set_of_a_key_that_is_not_available_yet_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = start(&dir, &["ldap.host=dc1.example.com"]).await;
+        let error = error.unwrap_err();
         assert!(error.is_refusal());
         let said = "--set ldap.host: ldap.host is not available yet";
         assert_eq!(error.to_string(), said);
+    }
+
+    #[tokio::test]
+    async fn l72_a_set_moves_no_stored_password_to_another_registry() {
+        let dir = tempfile::tempdir().unwrap();
+        let password = "image.registry_password=hunter2";
+        start(&dir, &[password]).await.unwrap();
+        let error = start(&dir, &["image.name=evil.example/agent"]).await;
+        let error = error.unwrap_err();
+        let said = error.to_string();
+        assert!(error.is_refusal() && !said.contains("hunter2"), "{said}");
+        let begin = "--set image.registry_password: ";
+        assert!(said.starts_with(begin), "{said}");
+        // Another repository of the same registry.
+        start(&dir, &["image.name=docker.io/team/agent"])
+            .await
+            .unwrap();
+        // Both at once, in any order.
+        let dir = tempfile::tempdir().unwrap();
+        let both = [password, "image.name=registry.example/agent"];
+        start(&dir, &both).await.unwrap();
     }
 
     #[test]

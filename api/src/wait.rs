@@ -355,6 +355,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::Running
         | Reason::Stopped
         | Reason::Converged
+        | Reason::UpdateAvailable
         | Reason::Progressing
         | Reason::NotReady
         | Reason::NetworkMissing

@@ -116,6 +116,8 @@ reasons! {
     Stopped => AUTOMATIC, "", "";
     /// Observed as desired (objects that neither run nor stop).
     Converged => AUTOMATIC, "", "";
+    /// Observed as desired; the source of adapter packages has a newer one, which waits for its activation.
+    UpdateAvailable => AUTOMATIC, "Run adapter refresh to activate it, or set adapter.auto_activate.", "";
     /// Steps towards the desired state are under way.
     Progressing => AUTOMATIC, "Wait; reconciliation continues automatically.", "the next step is taken";
     /// Started, but the readiness check has not passed yet.

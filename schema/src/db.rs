@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::{Any, AnyConnection, AnyPool, Connection, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Connection, Transaction};
 use tracing::{info, warn};
 
 use crate::bell::{self, Bell, Ringer};
@@ -216,6 +216,26 @@ impl Db {
             .execute(&mut *self.read().await?)
             .await?;
         Ok(())
+    }
+
+    /// Writes tables (on SQLite the whole file) anew, so that no bytes of former rows are left.
+    pub(crate) async fn rewrite(&self, tables: &str) -> Result<(), DbError> {
+        let mut connection = self.writer.acquire().await?;
+        if let Backend::Postgres(_) = self.backend {
+            let statement = AssertSqlSafe(format!("{}{tables}", crate::meta::REWRITE_TABLES));
+            sqlx::query(statement).execute(&mut *connection).await?;
+            return Ok(());
+        }
+        sqlx::query(crate::meta::REWRITE_FILE)
+            .execute(&mut *connection)
+            .await?;
+        let busy: i64 = sqlx::query_scalar(crate::meta::EMPTY_LOG)
+            .fetch_one(&mut *connection)
+            .await?;
+        match busy {
+            0 => Ok(()),
+            _ => Err(DbError::WrongState("somebody else reads the database file")),
+        }
     }
 
     /// Closes all connections; on SQLite this folds the log into the file.

@@ -17,6 +17,8 @@ statements! {
     GET_META = "SELECT value FROM meta WHERE name = $1";
     /// Writes a fact once.
     INSERT_META = "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+    /// Forgets a fact.
+    REMOVE_META = "DELETE FROM meta WHERE name = $1";
     /// Reads one sealed secret.
     GET_SEALED = "SELECT value FROM sealed WHERE name = $1";
     /// Whether anything was ever sealed.
@@ -29,6 +31,12 @@ statements! {
 
 /// Wakes other replicas (PostgreSQL only).
 pub(crate) const NOTIFY: &str = "SELECT pg_notify($1, '')";
+/// Writes a table's rows to new files, without the bytes of former ones; names of tables follow (PostgreSQL only).
+pub(crate) const REWRITE_TABLES: &str = "VACUUM (FULL) ";
+/// Writes a file anew, without the bytes of former rows (SQLite only).
+pub(crate) const REWRITE_FILE: &str = "VACUUM";
+/// Folds the log into the file and empties it; the first column says whether somebody was in the way (SQLite only).
+pub(crate) const EMPTY_LOG: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 /// Integrity of a file (SQLite only).
 pub(crate) const QUICK_CHECK: &str = "SELECT quick_check FROM pragma_quick_check";
 /// Tables of a file (SQLite only).
@@ -62,6 +70,12 @@ pub async fn ensure(tx: &mut Tx, name: &str, value: &str) -> Result<String, DbEr
 /// Reads one fact.
 pub async fn get(connection: &mut AnyConnection, name: &str) -> Result<Option<String>, DbError> {
     scalar_optional!(connection, GET_META, name)
+}
+
+/// Forgets a fact.
+pub(crate) async fn remove(tx: &mut Tx, name: &str) -> Result<(), DbError> {
+    execute!(tx, REMOVE_META, name)?;
+    Ok(())
 }
 
 /// Whether the database holds secrets that were sealed under a master key.

@@ -91,6 +91,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::change::query::STATEMENTS,
         crate::config::history::STATEMENTS,
         crate::config::query::STATEMENTS,
+        crate::config::sealing::STATEMENTS,
         crate::container::query::STATEMENTS,
         crate::event::STATEMENTS,
         crate::image::query::STATEMENTS,

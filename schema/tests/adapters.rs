@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use schema::adapter::Adapter;
-use schema::adapter::store::{self, AdapterFacts, Installed, Source};
+use schema::adapter::store::{self, Activation, AdapterFacts, Installed, Source};
 use schema::error::DbError;
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::object;
@@ -248,6 +248,7 @@ async fn what_is_remembered_of_the_source_is_read_back(yard: Yard) {
         seen_generation: Some(2),
         offered: Some("2.0".to_owned()),
         invalid: Some("index.json is wrong".to_owned()),
+        update_changes: Some("command".to_owned()),
         checked_at: Some(NOW),
         refresh_token: "token".to_owned(),
     };
@@ -258,9 +259,9 @@ async fn what_is_remembered_of_the_source_is_read_back(yard: Yard) {
 
 async fn the_source_brings_only_what_is_newer_and_not_left(yard: Yard) {
     start(&yard, &version("1.10")).await;
-    let install = async |adapter: &Adapter, asked_for: bool| {
+    let install = async |adapter: &Adapter, activation: Activation| {
         let mut tx = yard.db.begin().await.unwrap();
-        let installed = store::install(&mut tx, adapter, asked_for, NOW).await;
+        let installed = store::install(&mut tx, adapter, activation, NOW).await;
         tx.commit().await.unwrap();
         installed.unwrap()
     };
@@ -271,19 +272,27 @@ async fn the_source_brings_only_what_is_newer_and_not_left(yard: Yard) {
         ("1.11", Installed::Newer),
     ] {
         assert_eq!(
-            install(&version(offered), true).await,
+            install(&version(offered), Activation::Requested).await,
             expected,
             "{offered}"
         );
     }
     roll_back(&yard).await.unwrap();
     assert_eq!(
-        install(&version("1.11"), false).await,
+        install(&version("1.11"), Activation::Automatic).await,
         Installed::LeftBefore
     );
+    let left = install(&version("1.11"), Activation::Manual).await;
+    assert_eq!(left, Installed::LeftBefore);
     assert_eq!(active(&yard).await.1, "1.10");
-    assert_eq!(install(&version("1.12"), false).await, Installed::Newer);
-    roll_back(&yard).await.unwrap();
-    assert_eq!(install(&version("1.12"), true).await, Installed::Newer);
+    let waits = install(&version("1.12"), Activation::Manual).await;
+    assert_eq!(waits, Installed::Waits);
+    assert_eq!(active(&yard).await.1, "1.10");
+    for activation in [Activation::Automatic, Activation::Requested] {
+        let installed = install(&version("1.12"), activation).await;
+        assert_eq!(installed, Installed::Newer);
+        roll_back(&yard).await.unwrap();
+    }
+    install(&version("1.12"), Activation::Requested).await;
     assert_eq!(active(&yard).await.1, "1.12");
 }

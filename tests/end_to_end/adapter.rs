@@ -178,6 +178,20 @@ async fn a_newer_adapter_is_fetched_and_one_that_cannot_be_used_is_told_of() {
     let service = launch.set("adapter.source_url", &source).start().await;
     let admin = service.admin().await;
 
+    // What the timer finds is reported, with what would change, and waits.
+    until("the newer one is reported", seconds(30), async || {
+        let object = admin.object("adapter/active").await;
+        object["conditions"][0]["reason"] == "UpdateAvailable"
+    })
+    .await;
+    let object = admin.object("adapter/active").await;
+    let said = object["conditions"][0]["message"].to_string();
+    assert!(
+        said.contains("1.2") && said.contains("environment"),
+        "{said}"
+    );
+    assert_ne!(active(&admin).await, "1.2");
+
     let (_, condition) = refresh(&service, &stage).await;
     assert_eq!(condition["status"], "True", "{condition}");
     assert_eq!(active(&admin).await, "1.2");

@@ -39,6 +39,7 @@ mod outage;
 mod replicas;
 mod rollouts;
 mod scale;
+mod secrets;
 mod shutdown;
 mod tls;
 mod watch;

@@ -31,6 +31,7 @@ impl World {
             "adapter.source_url",
             &json!("https://packages.example/echo.zip"),
         );
+        self.configure("adapter.auto_activate", &json!(true));
         for _ in 0..self.chance.between(1, 4) {
             self.create();
         }

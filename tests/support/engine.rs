@@ -45,7 +45,6 @@ impl Engine {
         let engine = Self {
             host: variable("AGENTYARD_TEST_DOCKER_HOST"),
         };
-        engine.thaw();
         engine.start();
         engine.clean();
         assert!(
@@ -65,8 +64,9 @@ impl Engine {
         self.host.strip_prefix("unix://").unwrap().into()
     }
 
-    /// Starts the engine, if it does not run.
+    /// Starts the engine, if it does not run, and lets it go on if it hangs.
     pub fn start(&self) {
+        service("dockerd", &["thaw"]);
         service("dockerd", &["start"]);
     }
 

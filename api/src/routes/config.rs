@@ -42,8 +42,9 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Configuration, "Change the configuration")
             .about(
                 "Keys that are not sent stay unchanged, and so do masked secrets; `null` returns \
-                 a key to its default. With `dry_run` nothing is saved. `if_generation` is \
-                 compared with the configuration's generation.",
+                 a key to its default. A stored secret belongs to the host it was given for: a \
+                 change of that host has to send it again, or remove it. With `dry_run` nothing \
+                 is saved. `if_generation` is compared with the configuration's generation.",
             )
             .guarded()
             .fails(&[

@@ -1,5 +1,6 @@
-//! The adapter reconciler: when a source of packages is configured, the active adapter is no older than what the
-//! source has.
+//! The adapter reconciler: when a source of packages is configured, a newer package that it has is reported
+//! (`UpdateAvailable`, with what would change), and comes into effect when somebody asks for it, or with
+//! `adapter.auto_activate`.
 //!
 //! Owns: `adapter_facts`; puts newer packages into effect. Key: the one adapter object. Uploads and going back are
 //! writes of the API and need nothing done here.
@@ -100,6 +101,7 @@ impl AdapterReconciler {
             Ok(adapter) => adapter,
             Err(invalid) => {
                 facts.offered = None;
+                facts.update_changes = None;
                 facts.invalid = Some(invalid.brief());
                 return Ok(self.store.save_adapter_facts(&facts).await?);
             }
@@ -107,9 +109,11 @@ impl AdapterReconciler {
         let version = adapter.index.adapter_version.to_string();
         facts.offered = Some(version.clone());
         facts.invalid = None;
+        let active = self.shared.adapters.at(fetch.active_generation).await?;
+        facts.update_changes = Some(active.changes(&adapter));
         let installed = self
             .store
-            .install_adapter(&adapter, &facts, fetch.asked_for, now)
+            .install_adapter(&adapter, &facts, fetch.activation, now)
             .await?;
         match installed {
             Installed::Newer => info!(
@@ -117,6 +121,7 @@ impl AdapterReconciler {
                 digest = adapter.digest,
                 "a newer adapter is in effect"
             ),
+            Installed::Waits => info!(version, "a newer adapter waits for its activation"),
             Installed::NotNewer | Installed::LeftBefore => {
                 info!(
                     version,
@@ -155,6 +160,7 @@ impl Reconciler for AdapterReconciler {
         Ok(Some(Snapshot {
             row,
             url: config.get(&keys::adapter::SOURCE_URL).unwrap_or_default(),
+            auto_activate: config.get(&keys::adapter::AUTO_ACTIVATE),
             interval: config.get(&keys::adapter::REFRESH_INTERVAL),
             active: active.index.adapter_version.to_string(),
         }))

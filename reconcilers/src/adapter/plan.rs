@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use schema::adapter::store::AdapterFacts;
+use schema::adapter::store::{Activation, AdapterFacts};
 use schema::condition::{Condition, Reason};
 use schema::ids::Timestamp;
 
@@ -18,6 +18,8 @@ pub struct Snapshot {
     pub row: AdapterRow,
     /// Where the source is; empty when there is none.
     pub url: String,
+    /// Whether a newer package comes into effect as soon as it is found.
+    pub auto_activate: bool,
     /// How often it is asked; `None`: only when somebody wants it.
     pub interval: Option<Duration>,
     /// The version in effect.
@@ -27,7 +29,7 @@ pub struct Snapshot {
 /// One step.
 #[derive(Clone, PartialEq)]
 pub enum Action {
-    /// Asks the source, and puts what it gives into effect if that is newer.
+    /// Asks the source, and puts what it gives into effect if that is newer and may come into effect.
     Fetch(Box<Fetch>),
 }
 
@@ -40,8 +42,8 @@ pub struct Fetch {
     pub known: Validators,
     /// The newest request, which this answers.
     pub token: String,
-    /// Somebody asked for it.
-    pub asked_for: bool,
+    /// What may become of a newer package.
+    pub activation: Activation,
     /// Generation of the active adapter at this time.
     pub active_generation: i64,
     /// What was remembered before.
@@ -73,7 +75,10 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         Some(checked_at) if same_source => interval.saturating_sub(now.since(checked_at)),
         _ => Duration::ZERO,
     });
-    if asked_for || wait == Some(Duration::ZERO) {
+    let waits = same_source && facts.update_changes.is_some();
+    // What would change is said of the package in effect.
+    let stale = waits && facts.seen_generation != Some(snapshot.row.state.generation);
+    if asked_for || wait == Some(Duration::ZERO) || stale || (waits && snapshot.auto_activate) {
         return fetch(snapshot, same_source, asked_for);
     }
     let say = |condition| {
@@ -97,6 +102,13 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         );
         return say(Condition::not_ready(Reason::AdapterInvalid, said));
     }
+    if let (Some(offered), Some(changes)) = (&facts.offered, &facts.update_changes) {
+        let said = format!(
+            "version {} is in effect; the source has {offered}, which changes {changes}; \"agentyard adapter refresh\" activates it",
+            snapshot.active
+        );
+        return say(Condition::ready(Reason::UpdateAvailable, said));
+    }
     let said = match &facts.offered {
         Some(offered) if *offered == snapshot.active => {
             format!("version {offered} is in effect, the same as the source has")
@@ -112,9 +124,16 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
 
 fn fetch(snapshot: &Snapshot, same_source: bool, asked_for: bool) -> Plan<Action> {
     let (state, facts) = (&snapshot.row.state, &snapshot.row.facts);
+    let activation = match (asked_for, snapshot.auto_activate) {
+        (true, _) => Activation::Requested,
+        (false, true) => Activation::Automatic,
+        (false, false) => Activation::Manual,
+    };
     // What was not newer than the one in effect then may be newer than the one now, and who asks may want back what
-    // was left for it: then the source must give it again.
-    let may_skip = same_source && facts.seen_generation == Some(state.generation);
+    // was left for it, or activate what waits: then the source must give it again.
+    let activates = activation != Activation::Manual && facts.update_changes.is_some();
+    let seen = facts.seen_generation == Some(state.generation);
+    let may_skip = same_source && seen && !activates;
     let known = Validators {
         etag: facts.etag.clone().filter(|_| may_skip),
         last_modified: facts.last_modified.clone().filter(|_| may_skip),
@@ -128,7 +147,7 @@ fn fetch(snapshot: &Snapshot, same_source: bool, asked_for: bool) -> Plan<Action
         url: snapshot.url.clone(),
         known,
         token: state.refresh_token.clone(),
-        asked_for,
+        activation,
         active_generation: state.generation,
         before,
     };

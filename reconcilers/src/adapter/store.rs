@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
-use schema::adapter::store::{self, AdapterFacts, AdapterState, Installed};
+use schema::adapter::store::{self, Activation, AdapterFacts, AdapterState, Installed};
 use schema::audit::About;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
@@ -28,12 +28,13 @@ pub trait AdapterStore: Send + Sync + 'static {
     async fn adapter_row(&self, uid: &Uid) -> Result<Option<AdapterRow>, DbError>;
     /// Saves what the source answered; nothing else changes.
     async fn save_adapter_facts(&self, facts: &AdapterFacts) -> Result<(), DbError>;
-    /// Puts a package of the source into effect if it is newer, and saves what the source answered.
+    /// Puts a package of the source into effect if it is newer and may come into effect, and saves what the source answered:
+    /// what would change only where it waits.
     async fn install_adapter(
         &self,
         adapter: &Adapter,
         facts: &AdapterFacts,
-        asked_for: bool,
+        activation: Activation,
         now: Timestamp,
     ) -> Result<Installed, DbError>;
 }
@@ -62,25 +63,27 @@ impl AdapterStore for Database {
         &self,
         adapter: &Adapter,
         facts: &AdapterFacts,
-        asked_for: bool,
+        activation: Activation,
         now: Timestamp,
     ) -> Result<Installed, DbError> {
         let mut tx = self.begin_as("adapter", "adapter_activate").await?;
-        let installed = store::install(&mut tx, adapter, asked_for, now).await?;
-        if installed != Installed::Newer {
-            drop(tx);
-            self.save_adapter_facts(facts).await?;
-            return Ok(installed);
-        }
+        let installed = store::install(&mut tx, adapter, activation, now).await?;
+        let waits = installed == Installed::Waits;
         let facts = AdapterFacts {
+            update_changes: facts.update_changes.clone().filter(|_| waits),
             seen_generation: Some(store::generation(&mut tx).await?),
             ..facts.clone()
         };
+        if installed != Installed::Newer {
+            // Nothing desired has changed.
+            drop(tx);
+            self.save_adapter_facts(&facts).await?;
+            return Ok(installed);
+        }
         store::save_facts(&mut tx, &facts).await?;
-        let cause = if asked_for {
-            "asked for"
-        } else {
-            "by schedule"
+        let cause = match activation {
+            Activation::Requested => "as requested",
+            Activation::Manual | Activation::Automatic => "by adapter.auto_activate",
         };
         let detail = format!("version {}, {cause}", adapter.index.adapter_version);
         let about = About::object(Kind::Adapter, &adapter.digest).detail(detail);

@@ -203,7 +203,7 @@ fn has_news(row: &AgentConfigRow) -> bool {
 }
 
 /// Whether it is for the user to mend.
-pub(super) fn is_unreadable(error: &HomeError) -> bool {
+pub(crate) fn is_unreadable(error: &HomeError) -> bool {
     matches!(
         error,
         HomeError::NotRegular { .. }

@@ -1,7 +1,8 @@
 //! The user reconciler: every ordinary user has a directory, and a deleted one leaves only an archive.
 //!
 //! Owns: `users/<name>` and `archive/…` in the data directory, through [`DataDir`](crate::stores::DataDir); purges the rows of
-//! deleted users. It waits until the user's container is gone before it touches the directory.
+//! deleted users. It waits until the user's container is gone before it touches the directory, and takes what the service
+//! has set out of the agent's files before it archives them.
 //!
 //! A directory without a row is left alone: it may be all that is left of a lost database.
 
@@ -13,15 +14,16 @@ use std::time::Duration;
 
 use schema::condition::Reason;
 use schema::error::DbError;
-use schema::home::HomeError;
+use schema::home::{HomeError, HomeState};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::user::UserRow;
 
+use crate::agent_config::{LIMIT, is_unreadable};
 use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
 use crate::stores::{Desired, Rows};
 
-pub use plan::{Action, Snapshot};
+pub use plan::{Action, Settings, Snapshot};
 pub use store::UserStore;
 
 /// Starts the reconciler of users.
@@ -83,6 +85,29 @@ impl UserReconciler {
         let agent = self.shared.adapters.agent(row.adapter_generation).await?;
         Ok(agent.home_owner(self.shared.options.service_user))
     }
+
+    /// What the service has set in the agent's files.
+    async fn settings(&self, row: &UserRow) -> Result<Option<Settings>, UserError> {
+        let Some(applied) = self.store.applied(&row.uid).await? else {
+            return Ok(None);
+        };
+        let adapter = self.shared.adapters.at(row.adapter_generation).await?;
+        let agent = &adapter.index.agent;
+        let paths = [agent.config_file.as_str(), agent.security_file.as_str()];
+        let data_dir = &self.shared.data_dir;
+        let found = data_dir
+            .read_agent_files(&row.name, &row.uid, paths, LIMIT)
+            .await;
+        match found {
+            Ok(found) => Ok(Some(Settings {
+                adapter,
+                applied,
+                found,
+            })),
+            Err(error) if is_unreadable(&error) => Ok(None),
+            Err(error) => Err(UserError::Home(error)),
+        }
+    }
 }
 
 impl Reconciler for UserReconciler {
@@ -110,11 +135,17 @@ impl Reconciler for UserReconciler {
             .state(&row.name, &row.uid, owner)
             .await
             .map_err(UserError::Home)?;
+        let settings = if container_gone && home == HomeState::Ready {
+            self.settings(&row).await?
+        } else {
+            None
+        };
         Ok(Some(Snapshot {
             row,
             container_gone,
             owner,
             home,
+            settings,
         }))
     }
 
@@ -134,6 +165,9 @@ impl Reconciler for UserReconciler {
         match action {
             Action::AddFinalizer => "take responsibility for cleaning up".to_owned(),
             Action::EnsureHome { name, .. } => format!("make the directory of {name}"),
+            Action::WithdrawSettings { name, .. } => {
+                format!("remove the service's settings from the agent's files of {name}")
+            }
             Action::ArchiveHome { name, .. } => format!("archive the directory of {name}"),
             Action::Purge => "remove the last trace".to_owned(),
         }
@@ -154,6 +188,12 @@ impl Reconciler for UserReconciler {
                 .shared
                 .data_dir
                 .ensure(name, key, *owner)
+                .await
+                .map_err(UserError::Home)?,
+            Action::WithdrawSettings { name, files } => self
+                .shared
+                .data_dir
+                .write_agent_files(name, key, files)
                 .await
                 .map_err(UserError::Home)?,
             Action::ArchiveHome { name, deleted_at } => self

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use schema::adapter::{Adapter, Applied, Found};
 use schema::condition::{Condition, Reason};
-use schema::home::HomeState;
+use schema::home::{FoundFile, HomeState, NewFile};
 use schema::ids::{Kind, Timestamp, UserName};
 use schema::user::UserRow;
 
 use crate::runtime::Plan;
 
-/// Desired and observed state of one user.
-#[derive(Debug, Clone, PartialEq)]
+/// Desired and observed state of one user. The agent's files hold secrets, so it cannot be printed.
 pub struct Snapshot {
     /// What is desired.
     pub row: Arc<UserRow>,
@@ -20,6 +20,45 @@ pub struct Snapshot {
     pub owner: Option<(u32, u32)>,
     /// The directory.
     pub home: HomeState,
+    /// What the service has set in the agent's files; read only when the directory is about to be archived.
+    pub settings: Option<Settings>,
+}
+
+/// What the service has set in an agent's files.
+pub struct Settings {
+    /// How the files are read.
+    pub adapter: Arc<Adapter>,
+    /// Where.
+    pub applied: Applied,
+    /// The configuration file and the security file, as they are.
+    pub found: [Option<FoundFile>; 2],
+}
+
+impl Settings {
+    /// The files without them. Files that the agent has made unreadable are archived as they are.
+    fn withdrawn(&self) -> Vec<NewFile> {
+        let [config, security] = &self.found;
+        let found = Found {
+            config: config.as_ref().map(|file| file.bytes.as_slice()),
+            security: security.as_ref().map(|file| file.bytes.as_slice()),
+        };
+        let Ok(changed) = self.adapter.withdraw(&self.applied, found) else {
+            return Vec::new();
+        };
+        let agent = &self.adapter.index.agent;
+        let paths = [&agent.config_file, &agent.security_file];
+        let files = paths.into_iter().zip(&self.found).zip(changed);
+        let new = files.filter_map(|((path, found), bytes)| {
+            let found = found.as_ref()?;
+            Some(NewFile {
+                path: path.clone(),
+                bytes: bytes?,
+                mode: found.mode,
+                expected: Some(found.stamp),
+            })
+        });
+        new.collect()
+    }
 }
 
 /// One step.
@@ -33,6 +72,14 @@ pub enum Action {
         name: UserName,
         /// To whom it belongs, when that is not the service.
         owner: Option<(u32, u32)>,
+    },
+    /// Removes from the agent's files what the service has set there: an archive keeps what is the user's, and no secret of
+    /// the installation.
+    WithdrawSettings {
+        /// Name of the user.
+        name: UserName,
+        /// The files; what is in them is never printed.
+        files: Vec<NewFile>,
     },
     /// Moves the directory to the archive.
     ArchiveHome {
@@ -63,8 +110,17 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
             name: row.name.clone(),
             deleted_at,
         };
+        let files = snapshot.settings.as_ref().map(Settings::withdrawn);
+        let files = files.filter(|files| !files.is_empty());
+        let withdraw = files.map(|files| Action::WithdrawSettings {
+            name: row.name.clone(),
+            files,
+        });
         return Plan::act(
-            vec![archive, Action::Purge],
+            withdraw
+                .into_iter()
+                .chain([archive, Action::Purge])
+                .collect(),
             terminating("archiving the directory"),
         );
     }

@@ -1,6 +1,8 @@
 //! What the user reconciler reads and writes in the database.
 
 use async_trait::async_trait;
+use schema::adapter::Applied;
+use schema::agent_config;
 use schema::error::DbError;
 use schema::ids::{Kind, Uid};
 use schema::object;
@@ -15,6 +17,8 @@ use crate::stores::{Database, Rows};
 pub trait UserStore: Rows<UserRow> {
     /// Whether the user's container and its rows are gone.
     async fn is_container_gone(&self, uid: &Uid) -> Result<bool, DbError>;
+    /// What the service has set in the files of the user's agent.
+    async fn applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError>;
     /// Notes that there is something to clean up before the user's rows may go.
     async fn add_user_finalizer(&self, uid: &Uid) -> Result<(), DbError>;
     /// Cleaning up is done: removes the rows if the user is deleted.
@@ -39,6 +43,10 @@ impl UserStore for Database {
         let mut connection = self.db.read().await?;
         let container = object::get(&mut connection, Kind::Container, uid).await?;
         Ok(container.is_none())
+    }
+
+    async fn applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError> {
+        agent_config::applied(&mut *self.db.read().await?, uid).await
     }
 
     async fn add_user_finalizer(&self, uid: &Uid) -> Result<(), DbError> {

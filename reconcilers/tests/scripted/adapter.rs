@@ -80,6 +80,7 @@ impl Yard {
             reconciler,
         };
         yard.start("1.5").await;
+        yard.configure(json!({"adapter.auto_activate": true})).await;
         yard
     }
 
@@ -253,6 +254,86 @@ async fn a_newer_package_comes_into_effect_and_the_next_look_waits() {
     assert_eq!(asked[0].1, Validators::default());
     assert_eq!(asked[1].1.etag.as_deref(), Some("\"a\""));
     assert_eq!(yard.active().await, "1.10");
+}
+
+/// A yard whose source has version 2.0, which was found by the timer and waits.
+async fn waiting() -> Yard {
+    let yard = Yard::new().await;
+    yard.configure(json!({"adapter.auto_activate": false, "adapter.source_url": URL}))
+        .await;
+    let newer = kit::adapter::zip(|index| {
+        index["adapter_version"] = json!("2.0");
+        index["agent"]["environment"]["ECHO_MORE"] = json!("hunter2");
+    });
+    yard.source.then(gives(newer, Some("\"two\"")));
+    let (said, requeue) = yard.settle().await;
+    assert_eq!(
+        (said.status, said.reason),
+        (ConditionStatus::True, Reason::UpdateAvailable)
+    );
+    for part in ["version 1.5", "has 2.0", "environment (added: ECHO_MORE)"] {
+        assert!(said.message.contains(part), "{}", said.message);
+    }
+    assert!(!said.message.contains("hunter2"), "{}", said.message);
+    assert_eq!(requeue, Requeue::After(DAY));
+    assert_eq!(yard.active().await, "1.5");
+    yard
+}
+
+#[tokio::test]
+async fn a_newer_package_that_the_timer_finds_waits_until_somebody_asks_for_it() {
+    let yard = waiting().await;
+    // Found again it waits on, unchanged or not.
+    yard.clock.advance(DAY);
+    yard.source.then(Ok(Answer::NotModified));
+    let (said, _) = yard.settle().await;
+    assert_eq!(said.reason, Reason::UpdateAvailable);
+    assert_eq!(yard.source.asked()[1].1.etag.as_deref(), Some("\"two\""));
+    yard.ask("now").await;
+    yard.source.then(gives(zip("2.0"), Some("\"two\"")));
+    let (said, _) = yard.settle().await;
+    assert_eq!(said.reason, Reason::Converged);
+    assert_eq!(yard.active().await, "2.0");
+    // The source had to give it again.
+    assert_eq!(yard.source.asked()[2].1, Validators::default());
+}
+
+#[tokio::test]
+async fn what_waits_comes_into_effect_once_that_is_automatic() {
+    let yard = waiting().await;
+    yard.configure(json!({"adapter.auto_activate": true})).await;
+    yard.source.then(gives(zip("2.0"), Some("\"two\"")));
+    yard.settle().await;
+    assert_eq!(yard.active().await, "2.0");
+    assert_eq!(yard.source.asked()[1].1, Validators::default());
+}
+
+#[tokio::test]
+async fn what_waits_is_compared_with_what_is_in_effect_now() {
+    let yard = waiting().await;
+    yard.upload("3.0").await;
+    yard.source.then(gives(zip("2.0"), Some("\"two\"")));
+    let (said, _) = yard.settle().await;
+    assert_eq!(said.reason, Reason::Converged, "{}", said.message);
+    yard.roll_back().await;
+    yard.clock.advance(DAY);
+    yard.source.then(gives(b"no zip".to_vec(), None));
+    assert_eq!(yard.settle().await.0.reason, Reason::AdapterInvalid);
+    assert_eq!(yard.active().await, "1.5");
+}
+
+#[tokio::test]
+async fn what_somebody_left_does_not_wait_for_its_activation() {
+    let yard = waiting().await;
+    yard.ask("now").await;
+    yard.source.then(gives(zip("2.0"), None));
+    yard.settle().await;
+    yard.roll_back().await;
+    yard.clock.advance(DAY);
+    yard.source.then(gives(zip("2.0"), None));
+    let (said, _) = yard.settle().await;
+    assert_eq!(said.reason, Reason::Converged, "{}", said.message);
+    assert_eq!(yard.active().await, "1.5");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 //! and every problem is reported with its file and place.
 
 mod builtin;
+mod changes;
 mod config_schema;
 mod depth;
 #[cfg(test)]

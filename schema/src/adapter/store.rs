@@ -47,14 +47,14 @@ statements! {
     /// A new request to ask the source.
     REQUEST_REFRESH = "UPDATE adapter_state SET refresh_token = $1 WHERE id = 1";
     /// What is remembered of the source.
-    FACTS = "SELECT source_url, etag, last_modified, seen_generation, offered, invalid, checked_at, refresh_token FROM adapter_facts WHERE id = 1";
+    FACTS = "SELECT source_url, etag, last_modified, seen_generation, offered, invalid, update_changes, checked_at, refresh_token FROM adapter_facts WHERE id = 1";
     /// Digest of the package of a source that came into effect last.
     INSTALLED = "SELECT installed FROM adapter_facts WHERE id = 1";
     /// Another one did.
     SET_INSTALLED = "UPDATE adapter_facts SET installed = $1 WHERE id = 1";
     /// Remembers something else of the source.
     SAVE_FACTS = "UPDATE adapter_facts SET source_url = $1, etag = $2, last_modified = $3, seen_generation = CAST($4 AS BIGINT), \
-                  checked_at = CAST($5 AS BIGINT), refresh_token = $6, offered = $7, invalid = $8 WHERE id = 1";
+                  checked_at = CAST($5 AS BIGINT), refresh_token = $6, offered = $7, invalid = $8, update_changes = $9 WHERE id = 1";
 }
 
 /// The uid and name of the one adapter object.
@@ -193,6 +193,17 @@ pub async fn activate(
     })
 }
 
+/// What may become of a newer package that the source gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// It waits until somebody activates it.
+    Manual,
+    /// It comes into effect, unless somebody has left it.
+    Automatic,
+    /// Somebody asked for it: it comes into effect.
+    Requested,
+}
+
 /// What came of a package that the source gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Installed {
@@ -200,16 +211,17 @@ pub enum Installed {
     Newer,
     /// It is not newer than the one in effect.
     NotNewer,
+    /// It is newer, and waits for its activation.
+    Waits,
     /// It was in effect before, and somebody left it for the one that is.
     LeftBefore,
 }
 
-/// Puts a package of the source into effect if it is newer than the one in effect. One that somebody has left comes
-/// back only when it was `asked_for`.
+/// Puts a package of the source into effect if it is newer than the one in effect, and may come into effect.
 pub async fn install(
     tx: &mut Tx,
     adapter: &Adapter,
-    asked_for: bool,
+    activation: Activation,
     now: Timestamp,
 ) -> Result<Installed, DbError> {
     lock(tx).await?;
@@ -224,8 +236,11 @@ pub async fn install(
     // It may have been left long ago, for several others.
     let installed: Option<String> = scalar!(tx, INSTALLED)?;
     let left = installed.as_ref() == Some(&adapter.digest) || known.iter().any(previous);
-    if left && !asked_for {
-        return Ok(Installed::LeftBefore);
+    match activation {
+        Activation::Requested => {}
+        Activation::Manual | Activation::Automatic if left => return Ok(Installed::LeftBefore),
+        Activation::Manual => return Ok(Installed::Waits),
+        Activation::Automatic => {}
     }
     activate(tx, adapter, Source::Refresh, now).await?;
     execute!(tx, SET_INSTALLED, &adapter.digest)?;
@@ -301,7 +316,8 @@ pub async fn save_facts(tx: &mut ObservedTx, facts: &AdapterFacts) -> Result<(),
         facts.checked_at,
         &facts.refresh_token,
         &facts.offered,
-        &facts.invalid
+        &facts.invalid,
+        &facts.update_changes
     )?;
     Ok(())
 }

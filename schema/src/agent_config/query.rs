@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use super::kept::FORGET_KEPT;
 use super::model::{AgentConfigFacts, AgentConfigRow, Cookie, UserValues, Values};
+use crate::adapter::Applied;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
@@ -64,6 +65,8 @@ statements! {
                   applied = excluded.applied, restart_digest = excluded.restart_digest, \
                   put_back = excluded.put_back \
                   WHERE agent_config_facts.generation <= excluded.generation";
+    /// What the service has set in a user's files.
+    APPLIED = "SELECT applied FROM agent_config_facts WHERE uid = $1";
     /// The digest that is remembered.
     RESTART_DIGEST = "SELECT restart_digest FROM agent_config_facts WHERE uid = $1";
     /// Whether the files were last changed together with many others'.
@@ -259,6 +262,15 @@ pub async fn delete_cookies(
     let generation = object::bump(tx, Kind::AgentConfig, uid, None).await?;
     let deleted = execute!(tx, DELETE_COOKIE, uid, domain)?;
     Ok((deleted > 0).then_some(generation))
+}
+
+/// What the service has set in a user's files; `None` when nothing was written yet.
+pub async fn applied(
+    connection: &mut AnyConnection,
+    uid: &Uid,
+) -> Result<Option<Applied>, DbError> {
+    let applied: Option<Option<Applied>> = scalar_optional!(connection, APPLIED, uid)?;
+    Ok(applied.flatten())
 }
 
 /// Saves what the reconciler remembers, and bumps the container when what a running agent must be restarted

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::keys::{container, find, image};
 use super::setting::{KeyDef, Setting};
-use super::{Changes, Problem, ProblemCode, document};
+use super::{Changes, Problem, ProblemCode, masking};
 use crate::adapter::SecretPaths;
 use crate::image::ImageReference;
 use crate::live::RegistryCredentials;
@@ -85,7 +85,7 @@ impl fmt::Debug for Config {
             if let Some(def) = find(key) {
                 map.entry(
                     key,
-                    &document::mask(def, value.clone(), &self.secret_paths).to_string(),
+                    &masking::mask(def, value.clone(), &self.secret_paths).to_string(),
                 );
             }
         }

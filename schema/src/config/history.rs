@@ -1,4 +1,4 @@
-//! What every save changed. Secrets are never kept: values are as documents show them.
+//! What every save changed, sealed. Secrets are never kept: values are as documents show them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,14 +6,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{AnyConnection, FromRow};
+use zeroize::Zeroizing;
 
 use super::query::{Values, generation};
-use super::{Changes, document, find, keys};
+use super::sealing::{save_place, seal};
+use super::{Changes, find, keys, masking};
 use crate::adapter::{SecretPaths, store as adapters};
-use crate::column::JsonList;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::Timestamp;
+use crate::secrets::MasterKey;
 use crate::statement::{execute, fetch_all, like_pattern, scalar, statements};
 
 /// Revisions that are kept; each save forgets what is older.
@@ -23,22 +25,22 @@ pub const KEPT_BYTES: i64 = 64 * 1024 * 1024;
 
 statements! {
     /// Records what a save changed.
-    INSERT = "INSERT INTO config_history (revision, at, actor, keys, changes) VALUES ($1, $2, $3, $4, $5)";
+    INSERT = "INSERT INTO config_history (revision, at, actor, keys, changes, sealed) VALUES ($1, $2, $3, $4, '', $5)";
     /// Forgets what is too old.
     PRUNE = "DELETE FROM config_history WHERE revision <= $1";
     /// Forgets what is too much.
     PRUNE_BYTES = "DELETE FROM config_history WHERE revision < $1 AND revision <= (SELECT max(sums.revision) FROM \
-                   (SELECT revision, sum(octet_length(changes)) OVER (ORDER BY revision DESC) AS bytes FROM config_history) sums \
+                   (SELECT revision, sum(octet_length(changes) + coalesce(octet_length(sealed), 0)) OVER (ORDER BY revision DESC) AS bytes FROM config_history) sums \
                    WHERE sums.bytes > $2)";
     /// One page, newest first; `$1` is a LIKE pattern on actor and keys.
-    LIST = "SELECT revision, at, actor, changes FROM config_history WHERE lower(actor) LIKE $1 ESCAPE '!' OR keys LIKE $1 ESCAPE '!' \
+    LIST = "SELECT revision, at, actor, changes, sealed FROM config_history WHERE lower(actor) LIKE $1 ESCAPE '!' OR keys LIKE $1 ESCAPE '!' \
             ORDER BY revision DESC LIMIT $2 OFFSET $3";
     /// How many there are that fit.
     COUNT = "SELECT count(*) FROM config_history WHERE lower(actor) LIKE $1 ESCAPE '!' OR keys LIKE $1 ESCAPE '!'";
     /// How many are newer than one.
     COUNT_AFTER = "SELECT count(*) FROM config_history WHERE revision > $1";
     /// What was changed after one, the newest first.
-    AFTER = "SELECT revision, at, actor, changes FROM config_history WHERE revision > $1 AND revision <= $2 ORDER BY revision DESC";
+    AFTER = "SELECT revision, at, actor, changes, sealed FROM config_history WHERE revision > $1 AND revision <= $2 ORDER BY revision DESC";
 }
 
 /// Who saves, and when.
@@ -64,7 +66,7 @@ pub struct Changed {
 }
 
 /// One save.
-#[derive(Debug, Clone, PartialEq, Serialize, FromRow, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = ConfigRevision)]
 pub struct Revision {
     /// The configuration's generation after it.
@@ -76,8 +78,55 @@ pub struct Revision {
     #[schema(example = "admin")]
     pub actor: String,
     /// The keys it changed.
-    #[sqlx(try_from = "JsonList<Changed>")]
     pub changes: Vec<Changed>,
+}
+
+/// What is needed to read saves.
+#[derive(Debug, Clone, Copy)]
+pub struct Access<'a> {
+    /// They are sealed.
+    pub master_key: &'a MasterKey,
+    /// What is secret by now is masked, although it was not when it was saved.
+    pub secret_paths: &'a SecretPaths,
+}
+
+/// A row.
+#[derive(FromRow)]
+struct Row {
+    revision: i64,
+    at: Timestamp,
+    actor: String,
+    /// Of a replica of an earlier release, which does not seal it.
+    changes: String,
+    sealed: Option<Vec<u8>>,
+}
+
+impl Row {
+    fn open(self, access: Access<'_>) -> Result<Revision, DbError> {
+        let place = save_place(self.revision);
+        let opened = match &self.sealed {
+            None => Zeroizing::new(self.changes.into_bytes()),
+            Some(sealed) => {
+                let opened = access.master_key.open(&place, sealed);
+                opened.map_err(|e| DbError::Sealed(format!("{place}: {e}")))?
+            }
+        };
+        let mut changes: Vec<Changed> = serde_json::from_slice(&opened)
+            .map_err(|e| DbError::Corrupt(format!("{place}: {e}")))?;
+        for changed in &mut changes {
+            if let Some(def) = find(&changed.key) {
+                for value in [&mut changed.old, &mut changed.new] {
+                    *value = masking::mask(def, value.take(), access.secret_paths);
+                }
+            }
+        }
+        Ok(Revision {
+            revision: self.revision,
+            at: self.at,
+            actor: self.actor,
+            changes,
+        })
+    }
 }
 
 /// What the active adapter stores as secrets. It is read only for what it matters to.
@@ -96,6 +145,7 @@ async fn secret_paths(tx: &mut Tx, changes: &Changes) -> Result<Arc<SecretPaths>
 /// Records what a save changed, and forgets what is too old.
 pub(super) async fn record(
     tx: &mut Tx,
+    master_key: &MasterKey,
     revision: i64,
     stored: &Values,
     changes: &Changes,
@@ -108,7 +158,7 @@ pub(super) async fn record(
         let Some(def) = find(key) else { continue };
         let shown = |value: Option<&Value>| {
             value.map_or(Value::Null, |value| {
-                document::mask(def, value.clone(), &paths)
+                masking::mask(def, value.clone(), &paths)
             })
         };
         list.push(Changed {
@@ -118,10 +168,10 @@ pub(super) async fn record(
         });
     }
     let keys: Vec<&str> = list.iter().map(|changed| changed.key.as_str()).collect();
-    // PostgreSQL keeps no NUL in a text; JSON never holds one unescaped.
     let text = serde_json::to_string(&list)?;
+    let sealed = seal(master_key, &save_place(revision), &text)?;
     let keys = keys.join(",");
-    execute!(tx, INSERT, revision, by.at, by.actor, keys, text)?;
+    execute!(tx, INSERT, revision, by.at, by.actor, keys, sealed)?;
     execute!(tx, PRUNE, revision.saturating_sub(KEPT))?;
     execute!(tx, PRUNE_BYTES, revision, KEPT_BYTES)?;
     Ok(())
@@ -131,14 +181,16 @@ pub(super) async fn record(
 /// keys.
 pub async fn list(
     connection: &mut AnyConnection,
+    access: Access<'_>,
     search: &str,
     limit: i64,
     offset: i64,
 ) -> Result<(Vec<Revision>, i64), DbError> {
     let pattern = like_pattern(search);
     let total = scalar!(connection, COUNT, &pattern)?;
-    let revisions = fetch_all!(connection, LIST, &pattern, limit, offset)?;
-    Ok((revisions, total))
+    let rows: Vec<Row> = fetch_all!(connection, LIST, &pattern, limit, offset)?;
+    let revisions: Result<_, _> = rows.into_iter().map(|row| row.open(access)).collect();
+    Ok((revisions?, total))
 }
 
 /// How the configuration was after a save.
@@ -153,7 +205,11 @@ pub enum Past {
 }
 
 /// How the configuration was after a save: what has changed since is undone, the newest first.
-pub async fn at(connection: &mut AnyConnection, revision: i64) -> Result<Past, DbError> {
+pub async fn at(
+    connection: &mut AnyConnection,
+    access: Access<'_>,
+    revision: i64,
+) -> Result<Past, DbError> {
     let newest = generation(connection).await?;
     if revision > newest {
         return Ok(Past::NotYet);
@@ -167,9 +223,11 @@ pub async fn at(connection: &mut AnyConnection, revision: i64) -> Result<Past, D
     while upto > revision {
         // A save may hold a megabyte: a few at a time.
         let from = upto.saturating_sub(STEP).max(revision);
-        let revisions: Vec<Revision> = fetch_all!(connection, AFTER, from, upto)?;
-        for changed in revisions.into_iter().flat_map(|save| save.changes) {
-            past.insert(changed.key, changed.old);
+        let rows: Vec<Row> = fetch_all!(connection, AFTER, from, upto)?;
+        for row in rows {
+            for changed in row.open(access)?.changes {
+                past.insert(changed.key, changed.old);
+            }
         }
         upto = from;
     }

@@ -8,23 +8,29 @@ mod check;
 mod document;
 mod effective;
 pub mod history;
+mod host;
 pub mod keys;
+mod masking;
+#[cfg(test)]
+mod masking_tests;
 mod patch;
 pub mod query;
 mod rules;
+pub mod sealing;
 mod setting;
 #[cfg(test)]
 mod tests;
 
 use serde::Serialize;
 
-pub use document::{MASK, json_schema};
+pub use document::json_schema;
 pub use effective::{AuthMode, Config, IMAGE_CAPABILITIES, PullPolicy};
 pub use keys::{KEYS, find};
+pub use masking::MASK;
 pub use patch::{Change, Changes, Patch, parse_patch};
 pub(crate) use rules::{Rule, text_rules};
 pub use setting::{
-    Availability, DefaultValue, Effect, KeyDef, NotYet, Secrets, Setting, ValueType,
+    Availability, BelongsTo, DefaultValue, Effect, KeyDef, NotYet, Secrets, Setting, ValueType,
 };
 
 /// Why a configuration value was refused.
@@ -53,6 +59,8 @@ pub enum ProblemCode {
     InvalidType,
     /// The value breaks the key's rule.
     InvalidValue,
+    /// A stored secret belongs to a host that changes: it has to be sent again, or removed.
+    SecretRequired,
     /// This release does not support the key, or this value of it, yet.
     NotAvailableYet,
 }

@@ -1,13 +1,13 @@
 //! From a request to the values to store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::Value;
 use url::{Host, Url};
 
-use super::document::{MASK, unmask};
-use super::keys::{adapter, find, is_group};
+use super::keys::{KEYS, adapter, find, is_group};
+use super::masking::{MASK, Unmasked, mask, unmask};
 use super::setting::{Availability, Effect, KeyDef, Setting, ValueType};
 use super::{Config, Problem, ProblemCode};
 
@@ -153,25 +153,24 @@ impl Patch {
     ///
     /// # Errors
     /// A mask inside an object where nothing is stored that it could stand for; a key that is not available yet, unless
-    /// it keeps its value or returns to its default.
+    /// it keeps its value or returns to its default; a stored secret whose host changes, unless it is sent anew.
     pub fn resolve(self, config: &Config) -> Result<Changes, Vec<Problem>> {
         let mut changes = BTreeMap::new();
         let mut problems = Vec::new();
+        let sent = self.iter().filter(|(_, change)| **change != Change::Keep);
+        let sent: BTreeSet<&str> = sent.map(|(key, _)| key).collect();
         for (key, change) in self.0 {
             let Some(def) = find(key) else { continue };
             let new = match change {
                 Change::Keep => continue,
                 Change::Reset => None,
                 Change::Set(value) if matches!(def.value_type, ValueType::Object(_)) => {
-                    match unmask(&value, &config.value(def)) {
+                    let stored = config.value(def);
+                    let shown = mask(def, stored.clone(), config.secret_paths());
+                    match unmask(&value, &stored, &shown) {
                         Ok(value) => Some(value),
-                        Err(pointer) => {
-                            problems.push(def.problem(
-                                ProblemCode::InvalidValue,
-                                &format!(
-                                    "has a mask at {pointer} that stands for no stored value; send the value itself"
-                                ),
-                            ));
+                        Err(why) => {
+                            problems.push(masked(def, &why));
                             continue;
                         }
                     }
@@ -194,12 +193,58 @@ impl Patch {
         }
         let changes = Changes(changes);
         problems.extend(plain_source(config, &changes));
+        let left = left_behind(config, &changes).filter(|def| !sent.contains(def.key));
+        problems.extend(left.map(asked_for_again));
         if problems.is_empty() {
             Ok(changes)
         } else {
             Err(problems)
         }
     }
+}
+
+/// The stored secrets whose host these changes change. Where a key names no host any more they stay, since nobody is sent
+/// them; they are asked for once it names another one.
+pub(super) fn left_behind(
+    config: &Config,
+    changes: &Changes,
+) -> impl Iterator<Item = &'static KeyDef> {
+    let after = config.clone().apply(changes);
+    KEYS.values().copied().filter(move |def| {
+        let named = def.belongs_to.and_then(|to| Some((find(to.key)?, to.host)));
+        let Some((owner, host)) = named else {
+            return false;
+        };
+        let host = |config: &Config| config.value(owner).as_str().and_then(host);
+        let now = host(&after);
+        config.value(def) != def.default_value() && now.is_some() && now != host(config)
+    })
+}
+
+fn asked_for_again(def: &KeyDef) -> Problem {
+    let owner = def.belongs_to.map_or("", |to| to.key);
+    let rest = format!(
+        "belongs to the host of {owner}, which changes; send it again, or null to remove it"
+    );
+    def.problem(ProblemCode::SecretRequired, &rest)
+}
+
+fn masked(def: &KeyDef, why: &Unmasked) -> Problem {
+    let (code, rest) = match why {
+        Unmasked::Nothing(pointer) => (
+            ProblemCode::InvalidValue,
+            format!(
+                "has a mask at {pointer} that stands for no stored value; send the value itself"
+            ),
+        ),
+        Unmasked::OfOtherHost(pointer) => (
+            ProblemCode::SecretRequired,
+            format!(
+                "has a mask at {pointer} whose value belongs to the host of a URL beside it, which changes; send the value itself"
+            ),
+        ),
+    };
+    def.problem(code, &rest)
 }
 
 /// What is wrong with `adapter.source_url` after these changes, if they set it or what it may be.

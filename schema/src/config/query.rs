@@ -7,7 +7,8 @@ use sqlx::AnyConnection;
 
 use super::history::{self, SavedBy};
 use super::keys::container::{CPU_LIMIT, MEMORY_LIMIT_MB};
-use super::{Changes, Effect, find};
+use super::sealing::{seal, value_place};
+use super::{Changes, Effect, KeyDef, find};
 use crate::db::Tx;
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Kind, Uid};
@@ -46,10 +47,6 @@ pub fn engine_uid() -> Uid {
     Uid::singleton(ENGINE_NAME)
 }
 
-fn context(key: &str) -> String {
-    format!("config:{key}")
-}
-
 /// Reads all stored values and the generation they belong to.
 pub async fn load(
     connection: &mut AnyConnection,
@@ -63,7 +60,7 @@ pub async fn load(
         let value = match (plain, sealed) {
             (_, Some(sealed)) => {
                 let text = master_key
-                    .open(&context(&key), &sealed)
+                    .open(&value_place(&key), &sealed)
                     .map_err(|e| DbError::Sealed(format!("{key}: {e}")))?;
                 serde_json::from_slice(&text).map_err(corrupt)?
             }
@@ -104,18 +101,14 @@ pub async fn save(
         return Ok(actual);
     }
     for (key, value) in &changes.0 {
-        let secret = find(key).is_none_or(super::KeyDef::is_secret);
         match value {
             None => {
                 execute!(tx, RESET, *key)?;
             }
             Some(value) => {
                 let text = value.to_string();
-                let (plain, sealed) = if secret {
-                    let sealed = master_key
-                        .seal(&context(key), text.as_bytes())
-                        .map_err(|e| DbError::Sealed(e.to_string()))?;
-                    (None, Some(sealed))
+                let (plain, sealed) = if find(key).is_none_or(KeyDef::is_sealed) {
+                    (None, Some(seal(master_key, &value_place(key), &text)?))
                 } else {
                     (Some(text), None)
                 };
@@ -124,7 +117,7 @@ pub async fn save(
         }
     }
     let generation: i64 = scalar!(tx, BUMP)?;
-    history::record(tx, generation, &stored, changes, by).await?;
+    history::record(tx, master_key, generation, &stored, changes, by).await?;
     if changes.have(Effect::Containers) {
         object::bump_all(tx, Kind::Container).await?;
     }

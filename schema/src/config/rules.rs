@@ -5,6 +5,7 @@ use std::str::FromStr;
 use cidr::{IpCidr, Ipv4Cidr};
 use url::{Host, Url};
 
+use super::host;
 use crate::image::{ImageReference, is_tag};
 
 /// A rule for one text.
@@ -176,19 +177,13 @@ fn is_agent_subnet(network: &Ipv4Cidr) -> bool {
 }
 
 fn is_ldap_host(text: &str) -> bool {
-    let url = match text.split_once("://") {
-        None => Url::parse(&format!("ldap://{text}")),
-        Some(("ldap" | "ldaps", _)) => Url::parse(text),
-        Some(_) => return false,
-    };
     let fits = |url: Url| {
-        url.host_str().is_some_and(|host| !host.is_empty())
-            && matches!(url.path(), "" | "/")
+        matches!(url.path(), "" | "/")
             && url.query().is_none()
             && url.fragment().is_none()
             && url.username().is_empty()
     };
-    line(text).is_ok() && url.is_ok_and(fits)
+    line(text).is_ok() && host::ldap_url(text).is_some_and(fits)
 }
 
 fn is_filter(text: &str, placeholder: &str) -> bool {

@@ -84,6 +84,15 @@ pub enum Availability {
     NotYet,
 }
 
+/// Where a secret is sent: it was given for that host, and belongs to no other.
+#[derive(Debug, Clone, Copy)]
+pub struct BelongsTo {
+    /// The key that names the host.
+    pub key: &'static str,
+    /// The host in that key's value, with its port, and with its scheme where it has one.
+    pub host: fn(&str) -> Option<String>,
+}
+
 /// One configuration key.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyDef {
@@ -97,6 +106,8 @@ pub struct KeyDef {
     pub effects: &'static [Effect],
     /// Whether this release obeys it.
     pub available: Availability,
+    /// The host that a secret belongs to.
+    pub belongs_to: Option<BelongsTo>,
     /// A short name for forms.
     pub title: &'static str,
     /// One or two sentences for a person.
@@ -104,7 +115,12 @@ pub struct KeyDef {
 }
 
 impl KeyDef {
-    /// Whether the value, or each leaf of it, is a secret: stored sealed and never shown.
+    /// Whether documents mask the value, or something in it: then it is stored sealed, as a whole.
+    pub fn is_sealed(&self) -> bool {
+        matches!(self.value_type, ValueType::Secret | ValueType::Object(_))
+    }
+
+    /// Whether the value, or each leaf of it, is a secret and never shown.
     pub fn is_secret(&self) -> bool {
         matches!(
             self.value_type,
@@ -147,6 +163,7 @@ impl<T> Setting<T> {
             default,
             effects: &[],
             available: Availability::Now,
+            belongs_to: None,
             title: "",
             description: "",
         };
@@ -218,6 +235,17 @@ impl Setting<Option<SecretString>> {
         Self::new(ValueType::Secret, DefaultValue::Text(""), |value| {
             text(value).map(SecretString::from)
         })
+    }
+
+    /// It is sent to the host that this key names.
+    pub(super) const fn belongs_to(
+        mut self,
+        key: &KeyDef,
+        host: fn(&str) -> Option<String>,
+    ) -> Self {
+        let key = key.key;
+        self.row.belongs_to = Some(BelongsTo { key, host });
+        self
     }
 }
 

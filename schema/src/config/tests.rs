@@ -355,13 +355,13 @@ fn every_problem_is_listed_and_none_shows_a_value() {
 fn only_what_changes_is_stored() {
     let config = stored(json!({"image.tag": "v1", "image.registry_password": "pw"}));
     let document = json!({
-        "image": {"tag": "v1", "name": "registry.example/agent", "pull_policy": "missing", "registry_password": MASK},
+        "image": {"tag": "v1", "name": "docker.io/team/agent", "pull_policy": "missing", "registry_password": MASK},
         "container.autostart": null,
     });
     let changes = save(&config, &document).unwrap();
     assert_eq!(
         changes,
-        BTreeMap::from([("image.name", Some(json!("registry.example/agent")))])
+        BTreeMap::from([("image.name", Some(json!("docker.io/team/agent")))])
     );
     let reset = save(
         &config,
@@ -378,6 +378,87 @@ fn only_what_changes_is_stored() {
     let after = config.apply(&Changes(reset));
     assert_eq!(after.get(&image::TAG), "latest");
     assert!(after.get(&image::REGISTRY_PASSWORD).is_none());
+}
+
+#[test]
+fn l72_every_secret_belongs_to_a_host() {
+    let secrets = KEYS
+        .values()
+        .filter(|def| matches!(def.value_type, ValueType::Secret));
+    for def in secrets {
+        let to = def.belongs_to.expect(def.key);
+        assert!(find(to.key).is_some(), "{}", def.key);
+    }
+}
+
+#[test]
+fn l72_a_stored_secret_is_asked_for_again_when_its_host_changes() {
+    let config = stored(json!({
+        "image.name": "registry.example/agent",
+        "image.registry_password": "hunter2",
+    }));
+    let moved = json!({"image.name": "evil.example/agent"});
+    for masked in [false, true] {
+        let mut document = moved.clone();
+        if masked {
+            document["image.registry_password"] = json!(MASK);
+        }
+        let problem = &save(&config, &document).unwrap_err()[0];
+        let found = (&*problem.key, problem.code);
+        assert_eq!(
+            found,
+            ("image.registry_password", ProblemCode::SecretRequired)
+        );
+        assert!(
+            problem.message.contains("image.name"),
+            "{}",
+            problem.message
+        );
+    }
+    // Back to the default is another host, too.
+    assert!(save(&config, &json!({"image.name": null})).is_err());
+    for sent in [json!("hunter2"), json!("hunter3"), json!(""), Value::Null] {
+        let mut document = moved.clone();
+        document["image.registry_password"] = sent;
+        assert!(save(&config, &document).is_ok());
+    }
+    let same = json!({"image": {"name": "registry.example/team/other", "tag": "2"}});
+    assert_eq!(save(&config, &same).unwrap().len(), 2);
+    let without = stored(json!({"image.registry_username": "u"}));
+    assert!(save(&without, &moved).is_ok());
+}
+
+#[rstest::rstest]
+#[case(
+    "ldap.bind_password",
+    "ldap.host",
+    "ldaps://dc1.example",
+    "ldaps://dc2.example"
+)]
+#[case(
+    "oidc.client_secret",
+    "oidc.provider_url",
+    "https://id.example/a",
+    "https://id2.example/a"
+)]
+fn l72_a_secret_is_left_behind_by_its_host(
+    #[case] secret: &'static str,
+    #[case] owner: &'static str,
+    #[case] host: &str,
+    #[case] other: &str,
+) {
+    let config = stored(json!({ secret: "hunter2", owner: host }));
+    let left = |config: &Config, value: Option<Value>| {
+        let changes = Changes([(owner, value)].into());
+        let left = patch::left_behind(config, &changes).map(|def| def.key);
+        left.collect::<Vec<_>>()
+    };
+    assert_eq!(left(&config, Some(json!(other))), [secret]);
+    assert_eq!(left(&config, Some(json!(host))), [""; 0]);
+    // Nobody is sent it now, and another host is not sent it then.
+    assert_eq!(left(&config, None), [""; 0]);
+    let nowhere = config.apply(&Changes([(owner, None)].into()));
+    assert_eq!(left(&nowhere, Some(json!(other))), [secret]);
 }
 
 #[test]

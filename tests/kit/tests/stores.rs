@@ -228,6 +228,11 @@ impl Both {
                     &self.real.add_user_finalizer(&uid).await,
                 );
                 same(
+                    "applied",
+                    &memory.applied(&uid).await,
+                    &self.real.applied(&uid).await,
+                );
+                same(
                     "finalizer",
                     &memory.add_container_finalizer(&uid).await,
                     &self.real.add_container_finalizer(&uid).await,

@@ -401,7 +401,9 @@ async fn uploads_at_the_same_moment_leave_one_of_them_in_effect() {
     let newer = Adapter::from_zip(&version("9.9")).unwrap();
     let install = async {
         let mut tx = yard.world.db.begin().await.unwrap();
-        store::install(&mut tx, &newer, true, NOW).await.unwrap();
+        store::install(&mut tx, &newer, store::Activation::Requested, NOW)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
     };
     let uploads = futures::future::join_all(packages.iter().map(|zip| upload(&yard, zip)));

@@ -1,6 +1,7 @@
 //! What every save changed, and going back.
 
-use schema::config::history::{self, Past, Revision};
+use schema::adapter::Adapter;
+use schema::config::history::{self, Access, Past, Revision};
 use schema::config::{self, Patch, parse_patch};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -88,8 +89,10 @@ async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer
     paging.page_size = paging.page_size.min(LONGEST_PAGE);
     let paging = Some(&paging);
     let mut snapshot = deps.db.snapshot().await?;
+    let adapter = deps.adapter.current_in(&mut snapshot).await?;
+    let access = access(&deps, &adapter);
     let (history, page) = read_page!(paging, window => {
-        history::list(&mut snapshot, search(paging), window.limit, window.offset)
+        history::list(&mut snapshot, access, search(paging), window.limit, window.offset)
     });
     Ok(Answer::ok(
         "changes of the configuration, newest first",
@@ -123,12 +126,20 @@ async fn rollback(
     let RollbackForm { revision, dry_run } = input.params;
     let mut tx = input.meta.begin(&deps).await?;
     config::query::lock(&mut tx).await?;
-    let past = history::at(&mut tx, revision).await?;
+    let adapter = deps.adapter.current_in(&mut tx).await?;
+    let past = history::at(&mut tx, access(&deps, &adapter), revision).await?;
     let patch = patch(past, revision)?;
     let draft = draft(&mut tx, &deps, patch, input.if_generation).await?;
     let detail = format!("to revision {revision}; {}", described(&draft.changes));
     let about = About::whole("config").detail(detail);
     finish(&deps, &actor, tx, draft, dry_run, about).await
+}
+
+fn access<'a>(deps: &'a Deps, adapter: &'a Adapter) -> Access<'a> {
+    Access {
+        master_key: &deps.master_key,
+        secret_paths: &adapter.secret_paths,
+    }
 }
 
 /// What a request would ask for that wants the past back.

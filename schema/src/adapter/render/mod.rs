@@ -117,6 +117,45 @@ impl Adapter {
         })
     }
 
+    /// Removes from a user's files what the service has set there, secrets of the installation among it: what stays is the
+    /// user's and the agent's own. The files that this changes, first the configuration.
+    ///
+    /// # Errors
+    /// [`RenderError::InvalidUserConfig`].
+    pub fn withdraw(
+        &self,
+        applied: &Applied,
+        found: Found<'_>,
+    ) -> Result<[Option<Vec<u8>>; 2], RenderError> {
+        let before = self.read(found)?;
+        let mut documents = before.clone();
+        let version = self.version_of(&before, Some(applied), applied.config_version);
+        // Where they were set, and where the agent's own migration has moved them to.
+        for managed in [
+            &applied.managed,
+            &self.managed_before(Some(applied), version),
+        ] {
+            let nothing = Desired::nothing();
+            nothing.apply(&mut documents.config, &managed.config);
+            nothing.apply(&mut documents.security, &managed.security);
+        }
+        let agent = &self.index.agent;
+        let config = finish(
+            &agent.config_file,
+            self.config_format(),
+            &documents.config,
+            found.config.map(|_| &before.config),
+        )?;
+        let security = finish(
+            &agent.security_file,
+            self.security_format(),
+            &documents.security,
+            found.security.map(|_| &before.security),
+        )?;
+        let changed = |file: RenderedFile| file.changed.then_some(file.bytes);
+        Ok([config, security].map(changed))
+    }
+
     /// The configuration versions of the files as they are, and as an image with this tag reads them.
     ///
     /// # Errors

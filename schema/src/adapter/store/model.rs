@@ -80,6 +80,8 @@ pub struct AdapterFacts {
     pub offered: Option<String>,
     /// What is wrong with what it gave last; `None` when that was a valid package.
     pub invalid: Option<String>,
+    /// What would change with that version, when it is newer and waits for its activation.
+    pub update_changes: Option<String>,
     /// When it was asked last with an answer.
     pub checked_at: Option<Timestamp>,
     /// The request that was answered last.

@@ -11,6 +11,9 @@ settings! {
     /// Allow adapter.source_url over plain HTTP; otherwise it must be HTTPS, or a loopback address.
     ALLOW_HTTP: Setting<bool> = "adapter.allow_http", "Adapter source over plain HTTP", Setting::flag(false);
 
+    /// Activate a newer adapter package as soon as adapter.source_url has one; otherwise it is reported, and a refresh activates it.
+    AUTO_ACTIVATE: Setting<bool> = "adapter.auto_activate", "Automatic adapter activation", Setting::flag(false).effects(&[Effect::Object(Kind::Adapter)]);
+
     /// How often adapter.source_url is checked for a newer adapter package; 0 = never.
     REFRESH_INTERVAL: Setting<Option<Duration>> = "adapter.refresh_interval", "Adapter refresh interval", Setting::duration(true, "24h").effects(&[Effect::Object(Kind::Adapter)]);
 

@@ -3,9 +3,8 @@
 use secrecy::SecretString;
 
 use super::settings;
-use crate::config::PullPolicy;
-use crate::config::rules;
 use crate::config::setting::Setting;
+use crate::config::{PullPolicy, host, rules};
 
 settings! {
     /// Agent image of new users, without tag.
@@ -15,7 +14,7 @@ settings! {
     PULL_POLICY: Setting<PullPolicy> = "image.pull_policy", "Pull policy", Setting::choice("missing");
 
     /// Password for the registry of image.name.
-    REGISTRY_PASSWORD: Setting<Option<SecretString>> = "image.registry_password", "Registry password", Setting::secret();
+    REGISTRY_PASSWORD: Setting<Option<SecretString>> = "image.registry_password", "Registry password", Setting::secret().belongs_to(&NAME.row, host::of_image);
 
     /// Registries (host:port) whose tags are listed over plain HTTP. Pulls follow the container engine's configuration.
     REGISTRY_PLAIN_HTTP: Setting<Vec<String>> = "image.registry_plain_http", "Registries without TLS", Setting::list(rules::registry);

@@ -1,8 +1,8 @@
 //! Keys of `ldap`.
 
 use super::settings;
-use crate::config::rules;
 use crate::config::setting::{NotYet, Setting};
+use crate::config::{host, rules};
 
 settings! {
     /// DN below which users are searched.
@@ -12,7 +12,7 @@ settings! {
     BIND_DN: NotYet = "ldap.bind_dn", "Bind DN", Setting::optional(rules::line).not_yet();
 
     /// Password of the bind DN.
-    BIND_PASSWORD: NotYet = "ldap.bind_password", "Bind password", Setting::secret().not_yet();
+    BIND_PASSWORD: NotYet = "ldap.bind_password", "Bind password", Setting::secret().belongs_to(&HOST.row, host::of_ldap).not_yet();
 
     /// CA certificates (PEM) trusted for the directory, in addition to the system's.
     CA_CERTIFICATE: NotYet = "ldap.ca_certificate", "Directory CA certificate", Setting::optional(rules::certificate).not_yet();

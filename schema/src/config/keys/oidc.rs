@@ -1,8 +1,8 @@
 //! Keys of `oidc`.
 
 use super::settings;
-use crate::config::rules;
 use crate::config::setting::{NotYet, Setting};
+use crate::config::{host, rules};
 
 settings! {
     /// CA certificates (PEM) trusted for the identity provider, in addition to the system's.
@@ -12,7 +12,7 @@ settings! {
     CLIENT_ID: NotYet = "oidc.client_id", "Client id", Setting::optional(rules::line).not_yet();
 
     /// Client secret at the identity provider.
-    CLIENT_SECRET: NotYet = "oidc.client_secret", "Client secret", Setting::secret().not_yet();
+    CLIENT_SECRET: NotYet = "oidc.client_secret", "Client secret", Setting::secret().belongs_to(&PROVIDER_URL.row, host::of_url).not_yet();
 
     /// Claim that lists the user's groups.
     GROUPS_CLAIM: NotYet = "oidc.groups_claim", "Groups claim", Setting::text(rules::name, "groups").not_yet();

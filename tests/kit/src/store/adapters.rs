@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schema::adapter::Adapter;
-use schema::adapter::store::{AdapterFacts, AdapterState, Installed, object_uid};
+use schema::adapter::store::{Activation, AdapterFacts, AdapterState, Installed, object_uid};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp};
 
@@ -71,7 +71,7 @@ impl Tables {
         &mut self,
         adapter: &Adapter,
         facts: &AdapterFacts,
-        asked_for: bool,
+        activation: Activation,
         now: Timestamp,
     ) -> Installed {
         let packages = &self.packages;
@@ -82,14 +82,18 @@ impl Tables {
             .any(|digest| digest.as_ref() == Some(&adapter.digest));
         let installed = if active.is_some_and(|active| *version <= active.index.adapter_version) {
             Installed::NotNewer
-        } else if left && !asked_for {
+        } else if left && activation != Activation::Requested {
             Installed::LeftBefore
+        } else if activation == Activation::Manual {
+            Installed::Waits
         } else {
             self.switch(Arc::new(adapter.clone()), Some(now));
             self.packages.installed = Some(adapter.digest.clone());
             Installed::Newer
         };
+        let waits = installed == Installed::Waits;
         self.packages.facts = AdapterFacts {
+            update_changes: facts.update_changes.clone().filter(|_| waits),
             seen_generation: Some(self.adapter_generation()),
             ..facts.clone()
         };

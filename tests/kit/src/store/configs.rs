@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schema::adapter::Applied;
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::container::AgentFiles;
 use schema::error::DbError;
@@ -77,6 +78,11 @@ impl Tables {
 
     pub(super) fn kept_files(&self, uid: &Uid) -> Option<KeptFiles> {
         self.agent_configs.get(uid)?.kept.clone()
+    }
+
+    pub(super) fn applied(&self, uid: &Uid) -> Option<Applied> {
+        let facts = self.agent_configs.get(uid)?.facts.as_ref();
+        facts?.applied.clone()
     }
 
     /// How the files are, as the container's row tells it.

@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
-use schema::adapter::store::{AdapterFacts, Installed};
+use schema::adapter::Applied;
+use schema::adapter::store::{Activation, AdapterFacts, Installed};
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::bell::{Bell, Ringer, bell};
 use schema::config::query::{Values, engine_uid};
@@ -186,6 +187,10 @@ impl UserStore for MemoryStore {
     async fn is_container_gone(&self, uid: &Uid) -> Result<bool, DbError> {
         self.transaction(|tables| Ok(tables.object(Kind::Container, uid).is_none()))
             .await
+    }
+
+    async fn applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError> {
+        self.transaction(|tables| Ok(tables.applied(uid))).await
     }
 
     async fn add_user_finalizer(&self, uid: &Uid) -> Result<(), DbError> {
@@ -492,11 +497,11 @@ impl AdapterStore for MemoryStore {
         &self,
         adapter: &Adapter,
         facts: &AdapterFacts,
-        asked_for: bool,
+        activation: Activation,
         now: Timestamp,
     ) -> Result<Installed, DbError> {
         self.transaction(|tables| {
-            let installed = tables.install(adapter, facts, asked_for, now);
+            let installed = tables.install(adapter, facts, activation, now);
             if installed == Installed::Newer {
                 let version = adapter.index.adapter_version.to_string();
                 self.tell(&Change::AdapterInstalled { version });

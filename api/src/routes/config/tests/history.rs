@@ -204,3 +204,25 @@ async fn l21_two_pages_that_save_their_own_objects_lose_nothing() {
         Some(json!({"s": "1", "t": "2"}))
     );
 }
+
+#[tokio::test]
+async fn l72_neither_saving_nor_going_back_sends_a_password_to_another_registry() {
+    let admin = admin().await;
+    admin.save(&json!({"image.name": "evil.example/a"})).await;
+    let own = json!({"image.name": "r.example/a", "image.registry_password": "hunter2"});
+    assert_eq!(admin.save(&own).await.body["generation"], 3);
+    let shown = admin.read().await.body;
+    let mut moved = shown.clone();
+    moved["image"]["name"] = json!("evil.example/a");
+    for answer in [admin.save(&moved).await, admin.roll_back(2, &[]).await] {
+        assert_eq!(answer.verdict(), (422, "invalid_config"));
+        let problem = &answer.body["problems"][0];
+        let found = (&problem["key"], &problem["code"]);
+        let expected = (&json!("image.registry_password"), &json!("secret_required"));
+        assert_eq!(found, expected);
+    }
+    assert_eq!(admin.read().await.body, shown);
+    let removed = json!({"image.name": "evil.example/a", "image.registry_password": null});
+    assert_eq!(admin.save(&removed).await.status, 200);
+    assert_eq!(admin.stored("image.registry_password").await, None);
+}

@@ -314,3 +314,36 @@ fn nothing_to_say_makes_no_file_and_no_change() {
     world.config = Some(config.into_bytes());
     assert!(!world.render().config.changed);
 }
+
+#[test]
+fn l71_what_the_service_has_set_can_be_withdrawn_and_nothing_else() {
+    let own = json!({"version": 3, "tools": {"mine": 1}, "own": "x"});
+    let mut world = World::echo(3)
+        .global(
+            json!({"tools": {"web": {"api_key": "hunter2"}}, "models": [{"key": "hunter2"}]}),
+            json!({"models": {"big": {"api_keys": ["hunter2"]}}}),
+        )
+        .channel("chat", json!({"enabled": true, "client_secret": "hunter2"}))
+        .cookie("a.example", "a=hunter2")
+        .found(own.clone(), json!({"own": "y"}));
+    world.apply();
+    let withdraw = |world: &World| {
+        let applied = world.applied.as_ref().unwrap();
+        world.adapter.withdraw(applied, world.files()).unwrap()
+    };
+    let json = |bytes: &Option<Vec<u8>>| -> Value {
+        serde_json::from_slice(bytes.as_ref().unwrap()).unwrap()
+    };
+    let [config, security] = withdraw(&world);
+    assert_eq!(json(&config), own);
+    assert_eq!(json(&security), json!({"own": "y"}));
+    // Once more there is nothing to do.
+    (world.config, world.security_file) = (config, security);
+    assert_eq!(withdraw(&world), [None, None]);
+    // Files that are not there are not made.
+    (world.config, world.security_file) = (None, None);
+    assert_eq!(withdraw(&world), [None, None]);
+    world.config = Some(b"no JSON".to_vec());
+    let applied = world.applied.as_ref().unwrap();
+    assert!(world.adapter.withdraw(applied, world.files()).is_err());
+}
