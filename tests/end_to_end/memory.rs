@@ -1,8 +1,10 @@
 //! L69: what people do, or strangers try, does not make memory grow for good.
 
 use futures::future::join_all;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
 
-use crate::support::{Client, Service, Stage};
+use crate::support::{Client, Service, Stage, eventually, seconds};
 
 /// Sign-ins in all; half of them fail.
 const SIGN_INS: usize = 500;
@@ -72,4 +74,54 @@ async fn l69_500_sign_ins_leave_no_memory_behind() {
         grown / 1024,
         before / 1024
     );
+}
+
+/// Sends a file that is no adapter package over the admin socket; gives the first line of the answer.
+async fn upload(stage: &Stage, file: &[u8]) -> String {
+    let begin = "--B\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n";
+    let end = "\r\n--B--\r\n";
+    let head = format!(
+        "POST /api/admin/migration-rules/upload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Type: multipart/form-data; boundary=B\r\nContent-Length: {}\r\n\r\n{begin}",
+        begin.len() + file.len() + end.len()
+    );
+    let mut stream = UnixStream::connect(stage.data().join("admin.sock"))
+        .await
+        .unwrap();
+    for part in [head.as_bytes(), file, end.as_bytes()] {
+        stream.write_all(part).await.unwrap();
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer.lines().next().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn l69_uploads_leave_no_memory_behind() {
+    let stage = Stage::new();
+    let service = stage.alone().start().await;
+    let before = service.memory();
+    let file: Vec<u8> = (0..12 * 1024 * 1024_u32).map(|n| (n % 251) as u8).collect();
+    for _ in 0..8 {
+        let answers = join_all((0..6).map(|_| upload(&stage, &file))).await;
+        assert!(
+            answers
+                .iter()
+                .all(|answer| answer.starts_with("HTTP/1.1 422 ")),
+            "{answers:?}"
+        );
+    }
+    eventually(
+        "the memory is given back",
+        seconds(30),
+        async || match service.memory().saturating_sub(before) {
+            ..=MOST => Ok(()),
+            grown => Err(format!(
+                "{} KiB more than {} KiB",
+                grown / 1024,
+                before / 1024
+            )),
+        },
+    )
+    .await;
 }
