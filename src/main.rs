@@ -4,6 +4,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// Gives back what is not used any more. The system's allocator keeps it, once for each of its arenas:
+/// 80 MiB more after sixty uploads, for good.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     // Before the first TLS connection of anybody: several crates ask for the process's provider.
     let _ = rustls::crypto::ring::default_provider().install_default();

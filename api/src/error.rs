@@ -65,6 +65,9 @@ pub enum ApiError {
     /// The body cannot be read as what its content type says (400 `invalid_body`).
     #[error("{0}")]
     InvalidBody(&'static str),
+    /// The request is not one that HTTP allows here (400 `invalid_request`).
+    #[error("{0}")]
+    InvalidRequest(&'static str),
     /// Path or query are not UTF-8 after decoding (400 `invalid_encoding`).
     #[error("the address is not valid UTF-8")]
     InvalidEncoding,
@@ -304,6 +307,7 @@ impl ApiError {
         match self {
             Self::InvalidParameter { .. } => (S::BAD_REQUEST, "invalid_parameter"),
             Self::InvalidBody(_) => (S::BAD_REQUEST, "invalid_body"),
+            Self::InvalidRequest(_) => (S::BAD_REQUEST, "invalid_request"),
             Self::InvalidEncoding => (S::BAD_REQUEST, "invalid_encoding"),
             Self::NotSignedIn => (S::UNAUTHORIZED, "not_signed_in"),
             Self::BadCredentials => (S::UNAUTHORIZED, "bad_credentials"),

@@ -33,6 +33,7 @@ mod health;
 mod images;
 mod login;
 mod main_job;
+mod memory;
 mod network;
 mod operator;
 mod outage;

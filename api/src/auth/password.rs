@@ -2,21 +2,23 @@
 //!
 //! A hash costs 19 MiB and tens of milliseconds of a core. So at most as many run at once as there
 //! are cores, only so many requests wait in line, and the rest is turned away: attempts from
-//! everywhere at once cannot exhaust memory.
+//! everywhere at once cannot exhaust memory. The blocks that a hash fills are kept for the next one:
+//! given back each time, they would stay with the allocator, once for each of its arenas (L69).
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use argon2::password_hash::phc::PasswordHash;
-use argon2::{
-    ARGON2ID_IDENT, Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version,
-};
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
+use argon2::{ARGON2ID_IDENT, Algorithm, Argon2, Block, Params, Version};
+use rand::TryRng;
 use rand::distr::{Alphanumeric, SampleString};
+use rand::rngs::{SysError, SysRng};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+use zeroize::Zeroize;
 
 use crate::error::{ApiError, Result};
 
@@ -29,6 +31,8 @@ pub const MAX_BYTES: usize = 1024;
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
+/// Length of a salt, in bytes.
+const SALT: usize = 16;
 
 /// Requests that wait for a core; further ones are turned away.
 const MAX_WAITING: usize = 64;
@@ -37,15 +41,18 @@ const MAX_WAIT: Duration = Duration::from_secs(3);
 /// `Retry-After` of requests that are turned away.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// A hash could not be computed or read.
+/// A hash could not be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum HashError {
     /// The library refused.
     #[error("the password could not be hashed")]
-    Hash(#[source] argon2::password_hash::Error),
-    /// The parameters are not usable.
-    #[error("the parameters of the password hash are not usable")]
-    Parameters(#[source] argon2::Error),
+    Hash(#[source] argon2::Error),
+    /// A part has a length that hashes do not have.
+    #[error("a part of the password hash is too long or too short")]
+    Length,
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes")]
+    Random(#[source] SysError),
 }
 
 impl From<HashError> for ApiError {
@@ -70,21 +77,18 @@ pub fn check_rules(field: &str, password: &SecretString) -> Result<()> {
     }
 }
 
-fn hasher() -> Result<Argon2<'static>, HashError> {
-    let params = Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(HashError::Parameters)?;
-    Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
+/// The parameters of today.
+fn params() -> Result<Params, HashError> {
+    Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(HashError::Hash)
 }
 
-/// Hashes a password to a PHC string with a fresh salt. Blocks for tens of milliseconds: on async
-/// threads use [`HashSlot::hash`].
+/// Hashes a password to a PHC string with a fresh salt. Blocks for tens of milliseconds, and takes memory
+/// of its own: a service uses [`HashSlot::hash`].
 ///
 /// # Errors
 /// When the library refuses, such as without a source of randomness.
 pub fn hash_blocking(password: &SecretString) -> Result<String, HashError> {
-    let hash: PasswordHash = hasher()?
-        .hash_password(password.expose_secret().as_bytes())
-        .map_err(HashError::Hash)?;
-    Ok(hash.to_string())
+    Memory::default().hash(password)
 }
 
 /// Whether a stored hash was made with other parameters than those of today.
@@ -99,15 +103,88 @@ pub fn needs_rehash(phc: &str) -> bool {
     hash.algorithm != ARGON2ID_IDENT || !same_version || !same_params
 }
 
-fn verify_blocking(password: &SecretString, phc: &str) -> bool {
-    let Ok(hash) = PasswordHash::new(phc) else {
-        return false;
+/// What hashes fill: as many pieces of memory as hashes were computed at once so far, kept for good.
+#[derive(Debug, Clone, Default)]
+struct Memory(Arc<Mutex<Vec<Vec<Block>>>>);
+
+impl Memory {
+    fn free(&self) -> MutexGuard<'_, Vec<Vec<Block>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fills the memory and gives the last word. Blocks for tens of milliseconds.
+    fn compute(
+        &self,
+        (algorithm, version, params): (Algorithm, Version, Params),
+        password: &SecretString,
+        salt: &Salt,
+    ) -> Result<Output, HashError> {
+        let (count, length) = (params.block_count(), params.output_len());
+        let length = length.unwrap_or(Params::DEFAULT_OUTPUT_LEN);
+        // The one that was used last, so that a quiet service touches no others.
+        let mut blocks = self.free().pop().unwrap_or_default();
+        if blocks.len() < count {
+            blocks.resize(count, Block::new());
+        }
+        let mut out = [0; Output::MAX_LENGTH];
+        let out = out.get_mut(..length).ok_or(HashError::Length)?;
+        let password = password.expose_secret().as_bytes();
+        let computed = Argon2::new(algorithm, version, params).hash_password_into_with_memory(
+            password,
+            salt,
+            out,
+            &mut blocks,
+        );
+        // Nobody's password is to be found in there, however much work it would be.
+        blocks.iter_mut().for_each(Zeroize::zeroize);
+        // Those that a hash of other parameters needed are too many to keep.
+        if count <= MEMORY_KIB as usize {
+            self.free().push(blocks);
+        }
+        computed.map_err(HashError::Hash)?;
+        Output::new(out).map_err(|_| HashError::Length)
+    }
+
+    /// A PHC string with a fresh salt.
+    fn hash(&self, password: &SecretString) -> Result<String, HashError> {
+        let params = params()?;
+        let mut salt = [0; SALT];
+        SysRng
+            .try_fill_bytes(&mut salt)
+            .map_err(HashError::Random)?;
+        let salt = Salt::new(&salt).map_err(|_| HashError::Length)?;
+        let parts = (Algorithm::Argon2id, Version::V0x13, params.clone());
+        let hash = PasswordHash {
+            algorithm: ARGON2ID_IDENT,
+            version: Some(Version::V0x13.into()),
+            params: ParamsString::try_from(&params).map_err(|_| HashError::Length)?,
+            hash: Some(self.compute(parts, password, &salt)?),
+            salt: Some(salt),
+        };
+        Ok(hash.to_string())
+    }
+
+    /// Whether the password belongs to the hash, which may be one of other parameters.
+    fn verify(&self, password: &SecretString, phc: &str) -> bool {
+        let Some((parts, salt, expected)) = parts(phc) else {
+            return false;
+        };
+        // The comparison takes the same time wherever they differ.
+        self.compute(parts, password, &salt)
+            .is_ok_and(|computed| computed == expected)
+    }
+}
+
+/// What a stored hash says of how it was made, its salt, and the hash itself.
+fn parts(phc: &str) -> Option<((Algorithm, Version, Params), Salt, Output)> {
+    let hash = PasswordHash::new(phc).ok()?;
+    let algorithm = Algorithm::try_from(hash.algorithm.as_str()).ok()?;
+    let version = match hash.version {
+        Some(version) => Version::try_from(version).ok()?,
+        None => Version::default(),
     };
-    hasher().is_ok_and(|hasher| {
-        hasher
-            .verify_password(password.expose_secret().as_bytes(), &hash)
-            .is_ok()
-    })
+    let params = Params::try_from(&hash).ok()?;
+    Some(((algorithm, version, params), hash.salt?, hash.hash?))
 }
 
 /// Computes hashes, a bounded number at once.
@@ -115,6 +192,7 @@ fn verify_blocking(password: &SecretString, phc: &str) -> bool {
 pub struct PasswordPool {
     running: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
+    memory: Memory,
     /// The hash of a random password: what is verified for names that don't exist.
     dummy: Arc<str>,
     computed: Arc<AtomicU64>,
@@ -124,6 +202,7 @@ pub struct PasswordPool {
 #[derive(Debug)]
 pub struct HashSlot {
     permit: OwnedSemaphorePermit,
+    memory: Memory,
     dummy: Arc<str>,
     computed: Arc<AtomicU64>,
 }
@@ -134,10 +213,13 @@ impl PasswordPool {
     /// # Errors
     /// As [`hash_blocking`].
     pub fn new(cores: NonZeroUsize) -> Result<Self, HashError> {
+        let memory = Memory::default();
+        let dummy = Alphanumeric.sample_string(&mut rand::rng(), 16).into();
         Ok(Self {
             running: Arc::new(Semaphore::new(cores.get())),
             waiting: Arc::new(Semaphore::new(MAX_WAITING)),
-            dummy: hash_blocking(&Alphanumeric.sample_string(&mut rand::rng(), 16).into())?.into(),
+            dummy: memory.hash(&dummy)?.into(),
+            memory,
             computed: Arc::default(),
         })
     }
@@ -172,6 +254,7 @@ impl PasswordPool {
         drop(place);
         Ok(HashSlot {
             permit,
+            memory: self.memory.clone(),
             dummy: self.dummy.clone(),
             computed: self.computed.clone(),
         })
@@ -187,6 +270,7 @@ impl HashSlot {
     pub async fn verify(self, password: SecretString, stored: Option<String>) -> Result<bool> {
         let Self {
             permit,
+            memory,
             dummy,
             computed,
         } = self;
@@ -194,7 +278,7 @@ impl HashSlot {
         tokio::task::spawn_blocking(move || {
             // The permit goes with the computation: a client that hangs up does not free the core.
             let _permit = permit;
-            let fits = verify_blocking(&password, stored.as_deref().unwrap_or(&dummy));
+            let fits = memory.verify(&password, stored.as_deref().unwrap_or(&dummy));
             fits && stored.is_some() && password.expose_secret().len() <= MAX_BYTES
         })
         .await
@@ -206,11 +290,11 @@ impl HashSlot {
     /// # Errors
     /// [`ApiError::Internal`] when the library refuses or the computation was lost.
     pub async fn hash(self, password: SecretString) -> Result<String> {
-        let permit = self.permit;
+        let (permit, memory) = (self.permit, self.memory);
         self.computed.fetch_add(1, Ordering::Relaxed);
         let hash = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            hash_blocking(&password)
+            memory.hash(&password)
         });
         Ok(hash.await.map_err(ApiError::internal)??)
     }
@@ -267,6 +351,50 @@ mod tests {
         assert!(!verify("wrong horse", Some(&hash)).await);
         assert!(!verify("correct horse", None).await);
         assert!(!verify("correct horse", Some("not a hash")).await);
+    }
+
+    #[tokio::test]
+    async fn l69_hashes_one_after_another_use_the_same_memory() {
+        let pool = pool(2);
+        let address = || pool.memory.free().first().map(|blocks| blocks.as_ptr());
+        let before = address();
+        assert!(before.is_some(), "that of the first hash");
+        for stored in [
+            None,
+            Some("$argon2id$v=19$m=8,t=1,p=1$c29tZXNhbHQ$YWFhYWFhYWFhYWE"),
+        ] {
+            let slot = pool.slot().await.unwrap();
+            let stored = stored.map(str::to_owned);
+            assert!(!slot.verify("wrong".into(), stored).await.unwrap());
+            assert_eq!(pool.memory.free().len(), 1);
+            assert_eq!(address(), before);
+        }
+        let clean = |block: &Block| block.as_ref().iter().all(|word| *word == 0);
+        assert!(
+            pool.memory.free()[0].iter().all(clean),
+            "nothing is left of a password"
+        );
+    }
+
+    #[test]
+    fn hashes_of_other_parameters_are_still_verified() {
+        let memory = Memory::default();
+        for (name, version) in [
+            (Algorithm::Argon2id, Version::V0x13),
+            (Algorithm::Argon2i, Version::V0x10),
+        ] {
+            let params = Params::new(32_768, 1, 2, None).unwrap();
+            let library = Argon2::new(name, version, params);
+            let phc: PasswordHash =
+                argon2::PasswordHasher::hash_password(&library, b"correct horse").unwrap();
+            assert!(memory.verify(&"correct horse".into(), &phc.to_string()));
+            assert!(!memory.verify(&"wrong horse".into(), &phc.to_string()));
+            assert!(memory.free().is_empty(), "more than a hash of today needs");
+        }
+        let ours = memory.hash(&"correct horse".into()).unwrap();
+        let parsed = PasswordHash::new(&ours).unwrap();
+        let library = Argon2::default();
+        argon2::PasswordVerifier::verify_password(&library, b"correct horse", &parsed).unwrap();
     }
 
     #[test]

@@ -153,6 +153,9 @@ impl Api {
         S: Stream<Item = Result<B, E>>,
         B: Buf,
     {
+        if let Some(fault) = head.context.fault {
+            return Err(fault.into());
+        }
         let agents_only = head.context.peer.surface == Surface::Agent;
         let Found { node, params } = self
             .router

@@ -12,7 +12,7 @@ Agentyard runs an agent container for each user. It records desired state and re
 
 **Addresses.** Everything under `/api/` is also served under `/api/v1/`, and a trailing slash does not matter. \
 Unknown addresses are 404 `not_found`, other methods 405 `method_not_allowed` with `Allow`; HEAD is answered like \
-GET, and OPTIONS with 204 and `Allow`.
+GET, and OPTIONS with 204 and `Allow`. A target without a path is 400 `invalid_request`.
 
 **Envelopes.** Success is `{\"success\": true, \"message\": …}` with further fields, failure is `{\"success\": false, \
 \"error\": …, \"code\": …}`: `error` is a sentence for people, `code` is stable for programs. Some routes answer with \

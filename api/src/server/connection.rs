@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::Limits;
-use super::layers::{self, AppService, Body};
+use super::layers::{self, Body, Stack};
 use super::listener::{Incoming, Transport};
 use super::request::Peer;
 use super::stall::Stall;
@@ -30,19 +30,14 @@ const MAX_STREAMS: u32 = 100;
 const PING: Duration = Duration::from_secs(30);
 
 /// Serves a connection to its end.
-pub(super) async fn serve(
-    incoming: Incoming,
-    service: AppService,
-    watcher: Watcher,
-    limits: Limits,
-) {
+pub(super) async fn serve(incoming: Incoming, stack: Stack, watcher: Watcher, limits: Limits) {
     let head = limits.head;
     let peer = incoming.peer;
     match incoming.transport {
-        Transport::Tcp(stream) => talk(stream, peer, service, watcher, limits).await,
-        Transport::Unix(stream) => talk(stream, peer, service, watcher, limits).await,
+        Transport::Tcp(stream) => talk(stream, peer, stack, watcher, limits).await,
+        Transport::Unix(stream) => talk(stream, peer, stack, watcher, limits).await,
         Transport::Tls(stream, tls) => match timeout(head, tls.acceptor().accept(stream)).await {
-            Ok(Ok(stream)) => talk(stream, peer, service, watcher, limits).await,
+            Ok(Ok(stream)) => talk(stream, peer, stack, watcher, limits).await,
             Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
             Err(_) => tracing::debug!("a TLS handshake took too long"),
         },
@@ -50,20 +45,15 @@ pub(super) async fn serve(
 }
 
 /// Speaks HTTP on a stream that is ready for it, to its end.
-pub(super) async fn talk<S>(
-    stream: S,
-    peer: Peer,
-    service: AppService,
-    watcher: Watcher,
-    limits: Limits,
-) where
+pub(super) async fn talk<S>(stream: S, peer: Peer, stack: Stack, watcher: Watcher, limits: Limits)
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (requests, changes) = watch::channel(Requests::default());
     let requests = Arc::new(requests);
     let handler = service_fn(move |request: Request<RequestBody>| {
         let open = Open::new(requests.clone(), request.version());
-        let answer = layers::answer(service.clone(), request, peer);
+        let answer = layers::answer(stack.clone(), request, peer);
         let answer = async move { Ok(answer.await?.map(|body| keep(body, open))) };
         Box::pin(answer) as BoxFuture<'static, Result<Response<Body>, Infallible>>
     });

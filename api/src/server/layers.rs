@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -19,6 +19,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tracing::Instrument;
 use warp::filters::BoxedFilter;
 
+use super::access_log::AccessLog;
 use super::request::{Peer, REQUEST_ID, RequestContext};
 use crate::dispatch::Trail;
 
@@ -26,14 +27,18 @@ use crate::dispatch::Trail;
 type BodyError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of a finished response.
 pub(super) type Body = UnsyncBoxBody<Bytes, BodyError>;
-/// The whole stack.
-pub(super) type AppService = BoxCloneSyncService<Request<Incoming>, Response<Body>, Infallible>;
+/// The layers and what is inside.
+type AppService = BoxCloneSyncService<Request<Incoming>, Response<Body>, Infallible>;
 
-/// Longest method name written to the log, in bytes. Clients can make up methods.
-const MAX_METHOD: usize = 16;
+/// The whole stack with its log.
+#[derive(Clone)]
+pub(super) struct Stack {
+    service: AppService,
+    pub(super) log: AccessLog,
+}
 
 /// Puts the layers around the filter.
-pub(super) fn stack(filter: BoxedFilter<(crate::reply::Response,)>) -> AppService {
+pub(super) fn stack(filter: BoxedFilter<(crate::reply::Response,)>) -> Stack {
     let fixed = |name: &'static str, value: &'static str| {
         SetResponseHeaderLayer::overriding(
             HeaderName::from_static(name),
@@ -51,7 +56,10 @@ pub(super) fn stack(filter: BoxedFilter<(crate::reply::Response,)>) -> AppServic
         ))
         .layer(CatchPanicLayer::custom(PanicAnswer))
         .service(warp::service(filter));
-    BoxCloneSyncService::new(service)
+    Stack {
+        service: BoxCloneSyncService::new(service),
+        log: AccessLog::default(),
+    }
 }
 
 fn into_body<B>(body: B) -> Body
@@ -64,7 +72,7 @@ where
 
 /// Answers one request: gives it its context, sees it through the stack and writes the access log.
 pub(super) fn answer(
-    service: AppService,
+    stack: Stack,
     mut request: Request<Incoming>,
     peer: Peer,
 ) -> BoxFuture<'static, Result<Response<Body>, Infallible>> {
@@ -72,41 +80,24 @@ pub(super) fn answer(
     let id = context.id.clone();
     let method = request.method().clone();
     request.extensions_mut().insert(context);
+    if request.uri().path_and_query().is_none() {
+        // Refused by its context. The web framework panics where there is no path at all.
+        *request.uri_mut() = Uri::from_static("/");
+    }
     // An error span is there at every log level, so that whatever is logged inside has the id.
     let span = tracing::error_span!("request", id = %id);
     let work = async move {
         let begun = Instant::now();
-        let mut response = service.oneshot(request).await?;
+        let mut response = stack.service.oneshot(request).await?;
         if let Some(id) = id.header() {
             response.headers_mut().insert(REQUEST_ID, id);
         }
         let trail = response.extensions_mut().remove::<Trail>();
-        log_access(&method, response.status(), begun, trail.as_ref());
+        let (status, trail) = (response.status(), trail.as_ref());
+        stack.log.request(&method, status, begun, trail);
         Ok(response)
     };
     Box::pin(work.instrument(span))
-}
-
-/// One line for each request, of bounded length: the route's pattern instead of the path, and no
-/// header or parameter (L62). Reads that went well are for debugging only.
-fn log_access(method: &Method, status: StatusCode, begun: Instant, trail: Option<&Trail>) {
-    let method = method.as_str();
-    let method = method.get(..MAX_METHOD).unwrap_or(method);
-    let route = trail.and_then(|trail| trail.route).unwrap_or("-");
-    let caller = trail
-        .and_then(|trail| trail.caller.as_deref())
-        .unwrap_or("-");
-    let client = trail
-        .and_then(|trail| trail.client)
-        .map_or_else(|| "-".to_owned(), |client| client.to_string());
-    let status = status.as_u16();
-    let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let read = method == "GET" || method == "HEAD" || method == "OPTIONS";
-    if read && status < 400 {
-        tracing::debug!(method, route, status, ms, client, caller, "request");
-    } else {
-        tracing::info!(method, route, status, ms, client, caller, "request");
-    }
 }
 
 /// Answers in place of a handler that panicked, and logs what it said under the request id.

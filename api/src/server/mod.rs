@@ -3,6 +3,7 @@
 //! Connections are ours rather than the web framework's because the framework offers no TLS, no
 //! time limits and no bounded shutdown.
 
+mod access_log;
 mod connection;
 mod crowd;
 mod layers;
@@ -27,7 +28,7 @@ pub use tls::{Tls, TlsError};
 use crate::dispatch::Api;
 use crate::settings::WebSettings;
 use crowd::Crowd;
-use layers::AppService;
+use layers::Stack;
 
 /// Bounds of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl Default for Limits {
 /// Serves the API on listeners.
 #[derive(Clone)]
 pub struct Server {
-    service: AppService,
+    stack: Stack,
     settings: watch::Receiver<Arc<WebSettings>>,
     limits: Limits,
 }
@@ -76,7 +77,7 @@ impl Server {
     pub fn new(api: Api, limits: Limits) -> Self {
         Self {
             settings: api.settings(),
-            service: layers::stack(api.filter()),
+            stack: layers::stack(api.filter()),
             limits,
         }
     }
@@ -90,6 +91,9 @@ impl Server {
         let graceful = GracefulShutdown::new();
         let connections = TaskTracker::new();
         let abort = CancellationToken::new();
+        let log = self.stack.log.clone();
+        let summaries = log.summarise();
+        tokio::pin!(summaries);
         loop {
             let accepted = async {
                 // First the permit: without a free one the system's backlog holds newcomers.
@@ -99,6 +103,7 @@ impl Server {
             let (permit, accepted) = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
+                () = &mut summaries => break,
                 accepted = accepted => match accepted {
                     Some(accepted) => accepted,
                     None => break,
@@ -117,8 +122,7 @@ impl Server {
                 tracing::debug!(peer = ?incoming.peer.addr, "a client has too many connections");
                 continue;
             };
-            let serve =
-                connection::serve(incoming, self.service.clone(), graceful.watcher(), limits);
+            let serve = connection::serve(incoming, self.stack.clone(), graceful.watcher(), limits);
             let abort = abort.clone();
             connections.spawn(async move {
                 tokio::select! {
@@ -139,6 +143,7 @@ impl Server {
             abort.cancel();
             connections.wait().await;
         }
+        log.flush(Duration::ZERO);
     }
 }
 

@@ -4,7 +4,9 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use http::header::{HOST, HeaderName};
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Method, Request};
+
+use crate::error::ApiError;
 
 /// The header that carries the request id, in both directions.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -77,6 +79,40 @@ pub struct RequestContext {
     pub id: RequestId,
     /// `Host`, or the authority of an HTTP/2 request.
     pub host: Option<String>,
+    /// Why nothing is asked for by it.
+    pub(crate) fault: Option<Fault>,
+}
+
+/// What makes a request none that any route could answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It asks for a tunnel: this is no proxy.
+    Tunnel,
+    /// Its target has no path.
+    NoPath,
+}
+
+impl Fault {
+    fn of<B>(request: &Request<B>) -> Option<Self> {
+        if *request.method() == Method::CONNECT {
+            return Some(Self::Tunnel);
+        }
+        if request.uri().path_and_query().is_none() {
+            return Some(Self::NoPath);
+        }
+        None
+    }
+}
+
+impl From<Fault> for ApiError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Tunnel => Self::MethodNotAllowed {
+                allow: "GET, HEAD, POST, OPTIONS",
+            },
+            Fault::NoPath => Self::InvalidRequest("the request's target has no path"),
+        }
+    }
 }
 
 impl RequestContext {
@@ -86,6 +122,7 @@ impl RequestContext {
         Self {
             peer,
             id: RequestId::of(request),
+            fault: Fault::of(request),
             host: authority.or_else(|| host.and_then(|h| h.to_str().ok()).map(str::to_owned)),
         }
     }

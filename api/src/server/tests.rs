@@ -27,6 +27,7 @@ use crate::route::Route;
 use crate::testing::{World, with_handler, world};
 
 mod limits;
+mod refused;
 mod tls;
 
 async fn panics(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Reply> {

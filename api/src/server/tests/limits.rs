@@ -11,7 +11,7 @@ use super::*;
 struct Quiet {
     world: World,
     signs: Signs,
-    service: AppService,
+    stack: Stack,
     graceful: GracefulShutdown,
     limits: Limits,
     connections: TaskTracker,
@@ -20,12 +20,12 @@ struct Quiet {
 async fn quiet(limits: Limits) -> Quiet {
     let world = world().await;
     let signs = Signs::default();
-    let service = layers::stack(world.api(handlers(&signs)).filter());
+    let stack = layers::stack(world.api(handlers(&signs)).filter());
     tokio::time::pause();
     Quiet {
         world,
         signs,
-        service,
+        stack,
         graceful: GracefulShutdown::new(),
         limits,
         connections: TaskTracker::new(),
@@ -35,9 +35,9 @@ async fn quiet(limits: Limits) -> Quiet {
 impl Quiet {
     fn connect(&self) -> DuplexStream {
         let (near, far) = duplex(64 * 1024);
-        let (service, watcher) = (self.service.clone(), self.graceful.watcher());
+        let (stack, watcher) = (self.stack.clone(), self.graceful.watcher());
         let peer = Peer::default();
-        let talk = connection::talk(far, peer, service, watcher, self.limits);
+        let talk = connection::talk(far, peer, stack, watcher, self.limits);
         self.connections.spawn(talk);
         near
     }
