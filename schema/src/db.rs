@@ -10,14 +10,18 @@ use std::time::Duration;
 
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::{Any, AnyConnection, AnyPool, Connection, Transaction};
+use sqlx::{AnyConnection, AnyPool, Connection as _};
 use tracing::{info, warn};
 
 use crate::bell::{self, Bell, Ringer};
 use crate::change::pending::{Gone, Pending};
 use crate::change::query as change;
+use crate::connection::{Connection, Reading};
 use crate::error::{DbError, OpenError};
 use crate::ids::{Kind, Uid};
+use crate::link::Link;
+pub use crate::link::StorageFault;
+use crate::statement::{execute, scalar};
 
 static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 
@@ -76,6 +80,7 @@ pub struct Db {
     backend: Backend,
     writer: AnyPool,
     readers: AnyPool,
+    link: Link,
     ringer: Ringer,
     changed: Ringer,
 }
@@ -109,8 +114,10 @@ impl Db {
                 (pool.clone(), pool)
             }
         };
+        let link = Link::new(matches!(backend, Backend::Postgres(_)));
         Ok(Self {
             backend,
+            link,
             writer,
             readers,
             ringer: bell::bell().0,
@@ -134,36 +141,40 @@ impl Db {
     }
 
     /// A connection for reads outside a transaction.
-    pub async fn read(&self) -> Result<sqlx::pool::PoolConnection<Any>, DbError> {
-        Ok(self.readers.acquire().await?)
+    pub async fn read(&self) -> Result<Reading, DbError> {
+        Connection::of(&self.readers, &self.link).await.map(Reading)
     }
 
     /// A transaction that reads one moment, for reads of several tables that belong together.
-    pub async fn snapshot(&self) -> Result<Transaction<'static, Any>, DbError> {
-        Ok(match self.backend {
-            Backend::Sqlite(_) => self.readers.begin().await?,
-            Backend::Postgres(_) => {
-                self.readers
-                    .begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                    .await?
-            }
-        })
+    pub async fn snapshot(&self) -> Result<Reading, DbError> {
+        let statement = match self.backend {
+            Backend::Sqlite(_) => "BEGIN",
+            Backend::Postgres(_) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        };
+        let connection = Connection::beginning(&self.readers, &self.link, statement).await;
+        connection.map(Reading)
     }
 
     /// A transaction that may write.
     pub async fn begin(&self) -> Result<Tx, DbError> {
-        let inner = match self.backend {
-            Backend::Sqlite(_) => self.writer.begin_with("BEGIN IMMEDIATE").await?,
-            Backend::Postgres(_) => self.writer.begin().await?,
+        let statement = match self.backend {
+            Backend::Sqlite(_) => "BEGIN IMMEDIATE",
+            Backend::Postgres(_) => "BEGIN",
         };
         Ok(Tx {
-            inner,
+            connection: Connection::beginning(&self.writer, &self.link, statement).await?,
             ring: false,
             ringer: self.ringer.clone(),
             pending: Pending::default(),
             changed: self.changed.clone(),
             notify: matches!(self.backend, Backend::Postgres(_)),
         })
+    }
+
+    /// The fault of the last write, if that failed for the storage of the database. What is written next is
+    /// tried all the same, and clears it when it succeeds.
+    pub fn storage_fault(&self) -> Option<StorageFault> {
+        self.link.storage_fault()
     }
 
     /// Forwards rings of other processes to the bell; returns at once on SQLite, which only one
@@ -205,9 +216,8 @@ impl Db {
 
     /// Whether a trivial query is answered.
     pub async fn ping(&self) -> Result<(), DbError> {
-        sqlx::query(crate::meta::PING)
-            .execute(&mut *self.read().await?)
-            .await?;
+        let mut connection = self.read().await?;
+        let _: i32 = scalar!(&mut connection, crate::meta::PING)?;
         Ok(())
     }
 
@@ -221,7 +231,7 @@ impl Db {
 /// A transaction that may write. Dropped without [`Tx::commit`], it changes nothing.
 #[derive(Debug)]
 pub struct Tx {
-    inner: Transaction<'static, Any>,
+    connection: Connection,
     ring: bool,
     ringer: Ringer,
     pending: Pending,
@@ -257,15 +267,12 @@ impl Tx {
         if changed {
             // Last, so that the row all changes share is locked for the shortest time, and by whoever
             // has every other lock already: nobody who holds it waits for anybody.
-            change::write(&mut self.inner, &self.pending).await?;
+            change::write(&mut self.connection, &self.pending).await?;
         }
         if self.ring && self.notify {
-            sqlx::query(crate::meta::NOTIFY)
-                .bind(bell::CHANNEL)
-                .execute(&mut *self.inner)
-                .await?;
+            execute!(&mut self.connection, crate::meta::NOTIFY, bell::CHANNEL)?;
         }
-        self.inner.commit().await?;
+        self.connection.commit().await?;
         if changed {
             self.changed.ring();
         }
@@ -277,16 +284,16 @@ impl Tx {
 }
 
 impl Deref for Tx {
-    type Target = AnyConnection;
+    type Target = Connection;
 
-    fn deref(&self) -> &AnyConnection {
-        &self.inner
+    fn deref(&self) -> &Connection {
+        &self.connection
     }
 }
 
 impl DerefMut for Tx {
-    fn deref_mut(&mut self) -> &mut AnyConnection {
-        &mut self.inner
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.connection
     }
 }
 
@@ -318,6 +325,14 @@ async fn sqlite_pool(url: &str, connections: u32) -> Result<AnyPool, sqlx::Error
                     sqlx::query(pragma).execute(&mut *connection).await?;
                 }
                 Ok(())
+            })
+        })
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                // After the ROLLBACK that the end of an unfinished transaction has queued. If that failed,
+                // its connection stays in a transaction for ever.
+                connection.ping().await?;
+                Ok(!connection.is_in_transaction())
             })
         })
         .connect(url)

@@ -40,5 +40,6 @@ mod replicas;
 mod rollouts;
 mod scale;
 mod shutdown;
+mod storage;
 mod tls;
 mod watch;

@@ -242,7 +242,11 @@ pub trait Classify: std::error::Error + Send + Sync + 'static {
 
 impl Classify for schema::error::DbError {
     fn classify(&self) -> (ErrorClass, Reason) {
-        (ErrorClass::Transient, Reason::Retrying)
+        let reason = match self {
+            Self::StorageFull(_) => Reason::StorageFull,
+            _ => Reason::Retrying,
+        };
+        (ErrorClass::Transient, reason)
     }
 }
 

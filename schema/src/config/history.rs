@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::{AnyConnection, FromRow};
+use sqlx::FromRow;
 
 use super::query::{Values, generation};
 use super::{Changes, document, find, keys};
 use crate::adapter::{SecretPaths, store as adapters};
 use crate::column::JsonList;
+use crate::connection::Connection;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::Timestamp;
@@ -130,7 +131,7 @@ pub(super) async fn record(
 /// Saves, newest first, one page, with the total. An empty `search` fits all; others are found in actors and
 /// keys.
 pub async fn list(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     search: &str,
     limit: i64,
     offset: i64,
@@ -153,7 +154,7 @@ pub enum Past {
 }
 
 /// How the configuration was after a save: what has changed since is undone, the newest first.
-pub async fn at(connection: &mut AnyConnection, revision: i64) -> Result<Past, DbError> {
+pub async fn at(connection: &mut Connection, revision: i64) -> Result<Past, DbError> {
     let newest = generation(connection).await?;
     if revision > newest {
         return Ok(Past::NotYet);
