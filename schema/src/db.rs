@@ -6,12 +6,14 @@
 
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::postgres::PgListener;
 use sqlx::{AnyConnection, AnyPool, Connection as _};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::bell::{self, Bell, Ringer};
 use crate::change::pending::{Gone, Pending};
@@ -28,6 +30,13 @@ static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 const READERS: u32 = 4;
 const POSTGRES_CONNECTIONS: u32 = 10;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often PostgreSQL is asked whether it is there.
+const PROBE_EVERY: Duration = Duration::from_millis(500);
+/// One that takes longer to answer nothing is away. With the time between two questions, everybody knows
+/// within two seconds.
+const PROBE_LIMIT: Duration = Duration::from_millis(1500);
+/// While it is away.
+const PROBE_AGAIN: Duration = Duration::from_millis(250);
 
 /// Which database is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,12 +83,18 @@ impl Backend {
     }
 }
 
+#[derive(Debug, Clone)]
+struct Pools {
+    writer: AnyPool,
+    readers: AnyPool,
+}
+
 /// An open database.
 #[derive(Debug, Clone)]
 pub struct Db {
     backend: Backend,
-    writer: AnyPool,
-    readers: AnyPool,
+    /// Others after each outage: no connection outlives one.
+    pools: Arc<RwLock<Pools>>,
     link: Link,
     ringer: Ringer,
     changed: Ringer,
@@ -104,9 +119,7 @@ impl Db {
                 (writer, readers)
             }
             Backend::Postgres(url) => {
-                let pool = AnyPoolOptions::new()
-                    .max_connections(POSTGRES_CONNECTIONS)
-                    .acquire_timeout(ACQUIRE_TIMEOUT)
+                let pool = postgres_options()
                     .connect(url)
                     .await
                     .map_err(OpenError::Unreachable)?;
@@ -118,8 +131,7 @@ impl Db {
         Ok(Self {
             backend,
             link,
-            writer,
-            readers,
+            pools: Arc::new(RwLock::new(Pools { writer, readers })),
             ringer: bell::bell().0,
             changed: bell::bell().0,
         })
@@ -140,9 +152,16 @@ impl Db {
         self.changed.subscribe()
     }
 
+    fn pools(&self) -> Pools {
+        let pools = self.pools.read();
+        pools.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// A connection for reads outside a transaction.
     pub async fn read(&self) -> Result<Reading, DbError> {
-        Connection::of(&self.readers, &self.link).await.map(Reading)
+        Connection::of(&self.pools().readers, &self.link)
+            .await
+            .map(Reading)
     }
 
     /// A transaction that reads one moment, for reads of several tables that belong together.
@@ -151,7 +170,7 @@ impl Db {
             Backend::Sqlite(_) => "BEGIN",
             Backend::Postgres(_) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         };
-        let connection = Connection::beginning(&self.readers, &self.link, statement).await;
+        let connection = Connection::beginning(&self.pools().readers, &self.link, statement).await;
         connection.map(Reading)
     }
 
@@ -162,7 +181,7 @@ impl Db {
             Backend::Postgres(_) => "BEGIN",
         };
         Ok(Tx {
-            connection: Connection::beginning(&self.writer, &self.link, statement).await?,
+            connection: Connection::beginning(&self.pools().writer, &self.link, statement).await?,
             ring: false,
             ringer: self.ringer.clone(),
             pending: Pending::default(),
@@ -177,6 +196,74 @@ impl Db {
         self.link.storage_fault()
     }
 
+    /// Why the database cannot be reached, while it is known that it cannot. Whoever needs it fails at once.
+    pub fn away(&self) -> Option<Arc<str>> {
+        self.link.away()
+    }
+
+    /// Finds out whether the database is there, again and again, so that nobody else has to wait for it: asks
+    /// it by a connection of its own, and as soon as somebody's connection has failed. After an outage
+    /// everybody gets new connections. Never ends; on SQLite there is nothing to do.
+    pub async fn keep(&self) {
+        let Backend::Postgres(url) = &self.backend else {
+            return std::future::pending().await;
+        };
+        let mut probe = None;
+        loop {
+            let had_connection = probe.is_some();
+            let asked = tokio::time::timeout(PROBE_LIMIT, ask(&mut probe, url));
+            match asked.await {
+                Ok(Ok(())) => {
+                    if self.link.away().is_some() {
+                        self.renew(url).await;
+                        info!("the database answers again");
+                    }
+                }
+                // Its connection alone may have been ended.
+                Ok(Err(error)) if had_connection => {
+                    warn!(%error, "the connection that watches the database is lost");
+                    probe = None;
+                    continue;
+                }
+                Ok(Err(error)) => self.lost(&error.to_string()),
+                Err(_) => {
+                    probe = None;
+                    self.lost("it does not answer");
+                }
+            }
+            if self.link.away().is_some() {
+                tokio::time::sleep(PROBE_AGAIN).await;
+            } else {
+                let _ = tokio::time::timeout(PROBE_EVERY, self.link.suspected()).await;
+            }
+        }
+    }
+
+    fn lost(&self, why: &str) {
+        if self.link.lost(why) {
+            error!(why, "the database is not available");
+        }
+    }
+
+    /// New connections for everybody, and then the word that there are some.
+    async fn renew(&self, url: &str) {
+        let pool = match postgres_options().connect_lazy(url) {
+            Ok(pool) => pool,
+            Err(error) => return self.lost(&error.to_string()),
+        };
+        let old = {
+            let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
+            let new = Pools {
+                writer: pool.clone(),
+                readers: pool,
+            };
+            std::mem::replace(&mut *pools, new)
+        };
+        self.link.restored();
+        // Those that are still lent are closed when they are given back.
+        let _ = tokio::time::timeout(PROBE_LIMIT, old.writer.close()).await;
+    }
+
     /// Forwards rings of other processes to the bell; returns at once on SQLite, which only one
     /// process serves. Notifications may be lost around a reconnect, so each one counts as
     /// an interruption.
@@ -185,26 +272,37 @@ impl Db {
             return Ok(());
         };
         loop {
-            match sqlx::postgres::PgListener::connect(url).await {
-                Ok(mut listener) => match listener.listen(bell::CHANNEL).await {
-                    Ok(()) => {
-                        self.ringer.reconnected();
-                        // It would reconnect before it reports a lost connection.
-                        listener.eager_reconnect(false);
-                        // `None` stands for a lost connection.
-                        while let Ok(Some(_)) = listener.try_recv().await {
-                            self.ringer.ring();
-                        }
-                        warn!("the connection that reports changes of other replicas is lost");
-                    }
-                    Err(error) => warn!(%error, "cannot listen for changes of other replicas"),
-                },
-                Err(error) => {
-                    warn!(%error, "cannot connect to listen for changes of other replicas")
-                }
+            tokio::select! {
+                biased;
+                // Its connection may be dead without anybody telling.
+                _ = self.link.gone() => {}
+                () = self.hear(url) => {}
             }
             self.ringer.disconnected();
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            tokio::time::sleep(PROBE_AGAIN).await;
+            self.link.back().await;
+        }
+    }
+
+    /// Listens until the connection is lost.
+    async fn hear(&self, url: &str) {
+        let listening = async {
+            let mut listener = PgListener::connect(url).await?;
+            listener.listen(bell::CHANNEL).await?;
+            // It would reconnect before it reports a lost connection.
+            listener.eager_reconnect(false);
+            Ok::<_, sqlx::Error>(listener)
+        };
+        match listening.await {
+            Ok(mut listener) => {
+                self.ringer.reconnected();
+                // `None` stands for a lost connection.
+                while let Ok(Some(_)) = listener.try_recv().await {
+                    self.ringer.ring();
+                }
+                warn!("the connection that reports changes of other replicas is lost");
+            }
+            Err(error) => warn!(%error, "cannot listen for changes of other replicas"),
         }
     }
 
@@ -223,8 +321,9 @@ impl Db {
 
     /// Closes all connections; on SQLite this folds the log into the file.
     pub async fn close(&self) {
-        self.readers.close().await;
-        self.writer.close().await;
+        let Pools { writer, readers } = self.pools();
+        readers.close().await;
+        writer.close().await;
     }
 }
 
@@ -337,6 +436,23 @@ async fn sqlite_pool(url: &str, connections: u32) -> Result<AnyPool, sqlx::Error
         })
         .connect(url)
         .await
+}
+
+fn postgres_options() -> AnyPoolOptions {
+    AnyPoolOptions::new()
+        .max_connections(POSTGRES_CONNECTIONS)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+}
+
+/// Asks nothing of the database, by a new connection if there is none.
+async fn ask(probe: &mut Option<AnyConnection>, url: &str) -> Result<(), sqlx::Error> {
+    let mut connection = match probe.take() {
+        Some(connection) => connection,
+        None => AnyConnection::connect(url).await?,
+    };
+    connection.ping().await?;
+    *probe = Some(connection);
+    Ok(())
 }
 
 fn unreadable(backend: &Backend, detail: impl ToString) -> OpenError {

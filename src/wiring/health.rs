@@ -48,7 +48,9 @@ const RECENT: Duration = Duration::from_secs(10 * 60);
 
 const EVENTS: &str = "engine events";
 const BELL: &str = "bell";
+const DATABASE: &str = "database";
 const STORAGE: &str = "storage";
+const LEADERSHIP: &str = "leadership";
 const PASSES: &str = "passes";
 const TASKS: &str = "tasks";
 
@@ -99,6 +101,9 @@ struct Recorded {
     /// What the database could not take yet, in the order in which it happened.
     waiting: VecDeque<Waiting>,
     storage: Option<Reason>,
+    /// Since when the database is away.
+    away: Option<Timestamp>,
+    led: bool,
     losses: u64,
     lost: bool,
     degraded: bool,
@@ -229,8 +234,9 @@ impl Health {
             }
             self.note_times();
             self.note_storage(&mut recorded);
+            self.note_database(&mut recorded);
             // What could not be recorded now is tried again later.
-            if recorder.may(now) {
+            if self.db.away().is_none() && recorder.may(now) {
                 let recorded = match timeout(RECORD, self.record_changes(&mut recorded)).await {
                     Ok(Ok(())) => Ok(()),
                     Ok(Err(error)) => Err(chain(&error)),
@@ -311,6 +317,33 @@ impl Health {
             ),
         };
         recorded.wait(reason, STORAGE, message);
+    }
+
+    /// The same of outages of the database and of what they cost.
+    fn note_database(&self, recorded: &mut Recorded) {
+        match (self.db.away(), recorded.away) {
+            (Some(why), None) => {
+                let now = self.clock.now();
+                recorded.away = Some(now);
+                let (process, now) = (&self.process, now.to_rfc3339());
+                let message = format!("{process}: since {now}: {why}");
+                recorded.wait(Reason::DatabaseUnavailable, DATABASE, message);
+            }
+            (None, Some(_)) => {
+                recorded.away = None;
+                let (process, now) = (&self.process, self.clock.now().to_rfc3339());
+                let message = format!("{process}: at {now}: the database answers again");
+                recorded.wait(Reason::Recovered, DATABASE, message);
+            }
+            _ => {}
+        }
+        let leads = self.leadership.is_leader();
+        if recorded.led && !leads {
+            let (process, now) = (&self.process, self.clock.now().to_rfc3339());
+            let message = format!("{process}: at {now}: it does not lead any more and stands by");
+            recorded.wait(Reason::LeaseLost, LEADERSHIP, message);
+        }
+        recorded.led = leads;
     }
 
     /// Records what has changed since the last record.

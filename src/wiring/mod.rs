@@ -27,7 +27,7 @@ use reconcilers::drivers::registry::{self, OciRegistry};
 use reconcilers::register::register;
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
-use reconcilers::runtime::supervise::{Supervisor, TaskError};
+use reconcilers::runtime::supervise::Supervisor;
 use reconcilers::runtime::{Context, Controllers, Settings as ControllerSettings, Waits};
 use reconcilers::shared::{Options, Shared, World};
 use reconcilers::stores::{Database, LeaseRow, LocalDataDir};
@@ -325,6 +325,11 @@ fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared
         watching.await;
         Ok(())
     });
+    let (db, shutdown) = (prepared.db.clone(), deps.shutdown.clone());
+    supervisor.spawn("database", async move {
+        let _ = shutdown.run_until_cancelled(db.keep()).await;
+        Ok(())
+    });
     let db = prepared.db.clone();
     let shutdown = deps.shutdown.clone();
     supervisor.spawn("bell", async move {
@@ -371,7 +376,8 @@ fn lead(
     );
     let shutdown = supervisor.shutdown();
     supervisor.spawn("lease", async move {
-        Ok::<(), TaskError>(keeper.run(shutdown).await?)
+        keeper.run(shutdown).await;
+        Ok(())
     });
     leadership
 }

@@ -24,6 +24,7 @@ mod broken_users;
 mod command_line;
 mod crash_loop;
 mod data_dir;
+mod database;
 mod event_stream;
 mod faults;
 mod fix_point;

@@ -166,7 +166,9 @@ mod tests {
         let answer = yard.get("/readyz").await;
         assert_eq!(answer.status, 503);
         assert!(
-            answer.text.starts_with("database: unavailable\nengine: ok\n"),
+            answer
+                .text
+                .starts_with("database: unavailable\nengine: ok\n"),
             "{}",
             answer.text
         );
