@@ -4,6 +4,7 @@
 //! once when the database is found to be away, by whoever finds it: nobody waits for a server that does
 //! not answer, and nobody asks again before [`Db::keep`](crate::db::Db::keep) has seen it answer.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -72,8 +73,16 @@ impl Link {
     }
 
     /// Does what needs the database, for as long as that is not known to be away. What is cut off may have
-    /// been done all the same: its connection must not be used again.
-    pub async fn bound<T>(
+    /// been done all the same: its connection must not be used again. Boxed, because it is part of every function
+    /// that has statements.
+    pub fn bound<'a, T: Send + 'a>(
+        &'a self,
+        call: impl Future<Output = Result<T, sqlx::Error>> + Send + 'a,
+    ) -> Pin<Box<dyn Future<Output = Result<T, DbError>> + Send + 'a>> {
+        Box::pin(self.bind(call))
+    }
+
+    async fn bind<T>(
         &self,
         call: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, DbError> {
