@@ -19,6 +19,9 @@ use crate::reply::Reply;
 /// A source error of any layer below.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
+/// When to try again what failed for the database.
+const STORAGE_RETRY: Duration = Duration::from_secs(2);
+
 /// How the observed failure of an object is reported to whoever waited for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureClass {
@@ -213,6 +216,23 @@ pub enum ApiError {
     /// A live read is not possible while the engine cannot be reached (503 `engine_unavailable`).
     #[error("the container engine cannot be reached")]
     EngineUnavailable,
+    /// The database has no space left (507 `storage_full`).
+    #[error(
+        "the database has no space left, so nothing was changed; free space on its storage and try again"
+    )]
+    StorageFull(#[source] Cause),
+    /// The database cannot read or write its storage (503 `storage_failed`).
+    #[error("the storage of the database failed: {what}; check it and try again")]
+    StorageFailed {
+        /// What is wrong with it.
+        what: &'static str,
+        /// For the log.
+        #[source]
+        cause: Cause,
+    },
+    /// The database cannot be reached (503 `database_unavailable`). What was under way may have been done.
+    #[error("the database is not available; try again soon")]
+    DatabaseUnavailable(#[source] Cause),
     /// What the client waited for failed for good; the desired state stays recorded.
     #[error("{message}")]
     ObjectFailed {
@@ -229,7 +249,7 @@ pub enum ApiError {
         /// The condition's reason.
         reason: Reason,
     },
-    /// A defect or a failing database (500 `internal`); the cause goes to the log only.
+    /// A defect (500 `internal`); the cause goes to the log only.
     #[error("internal error; the server log shows the details by request id")]
     Internal(#[source] Cause),
 }
@@ -336,6 +356,9 @@ impl ApiError {
             Self::Remote { .. } => (S::BAD_GATEWAY, "remote_failed"),
             Self::Busy { .. } => (S::SERVICE_UNAVAILABLE, "busy"),
             Self::EngineUnavailable => (S::SERVICE_UNAVAILABLE, "engine_unavailable"),
+            Self::StorageFull(_) => (S::INSUFFICIENT_STORAGE, "storage_full"),
+            Self::StorageFailed { .. } => (S::SERVICE_UNAVAILABLE, "storage_failed"),
+            Self::DatabaseUnavailable(_) => (S::SERVICE_UNAVAILABLE, "database_unavailable"),
             Self::ObjectFailed { class, code, .. } => (class.status(), code),
             Self::Internal(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
         }
@@ -388,22 +411,37 @@ impl ApiError {
         if let Self::MethodNotAllowed { allow } = self {
             return reply.header(ALLOW, HeaderValue::from_static(allow));
         }
-        if let Self::TooManyAttempts { retry_after }
-        | Self::TooManyStreams { retry_after, .. }
-        | Self::TooManyWatchers { retry_after, .. }
-        | Self::Busy { retry_after } = self
-        {
-            let seconds = retry_after.as_secs().max(1);
-            return reply.header(RETRY_AFTER, HeaderValue::from(seconds));
+        match self.retry_after() {
+            Some(after) => reply.header(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1))),
+            None => reply,
         }
-        reply
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::TooManyAttempts { retry_after }
+            | Self::TooManyStreams { retry_after, .. }
+            | Self::TooManyWatchers { retry_after, .. }
+            | Self::Busy { retry_after } => Some(*retry_after),
+            Self::StorageFailed { .. } | Self::DatabaseUnavailable(_) => Some(STORAGE_RETRY),
+            _ => None,
+        }
     }
 
     /// Writes the cause of a server-side failure to the log, once, with its whole chain. The
     /// surrounding span carries the request id.
     pub fn log(&self) {
-        if let Self::Internal(cause) = self {
-            tracing::error!(error = %chain(cause.as_ref()), "request failed");
+        match self {
+            Self::Internal(cause)
+            | Self::StorageFull(cause)
+            | Self::StorageFailed { cause, .. } => {
+                tracing::error!(error = %chain(cause.as_ref()), "request failed");
+            }
+            // Known, and said once; there may be many.
+            Self::DatabaseUnavailable(cause) => {
+                tracing::debug!(error = %chain(cause.as_ref()), "request failed");
+            }
+            _ => {}
         }
     }
 }
@@ -429,6 +467,12 @@ impl From<DbError> for ApiError {
                 code: "in_rollout",
                 message: format!("{error}; wait for its end, or cancel it"),
             },
+            DbError::StorageFull(_) => Self::StorageFull(error.into()),
+            DbError::StorageFailed(what, _) => Self::StorageFailed {
+                what,
+                cause: error.into(),
+            },
+            DbError::Unavailable(_) => Self::DatabaseUnavailable(error.into()),
             DbError::InvalidName(_)
             | DbError::Corrupt(_)
             | DbError::Sealed(_)
@@ -439,6 +483,8 @@ impl From<DbError> for ApiError {
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
 
     #[test]
@@ -502,6 +548,11 @@ mod tests {
                 409,
                 "in_rollout",
             ),
+            (
+                DbError::Unavailable("secret".to_owned()),
+                503,
+                "database_unavailable",
+            ),
             (DbError::Corrupt("secret".to_owned()), 500, "internal"),
             (DbError::Sealed("secret".to_owned()), 500, "internal"),
         ] {
@@ -509,6 +560,9 @@ mod tests {
             assert_eq!((error.status().as_u16(), error.code()), (status, code));
             assert!(!error.to_string().contains("secret"));
         }
+        let away = ApiError::from(DbError::Unavailable("secret".to_owned())).to_reply();
+        let response = away.into_response(&CancellationToken::new()).unwrap();
+        assert_eq!(response.headers()[RETRY_AFTER], "2");
         let stale = ApiError::from(DbError::StaleGeneration { actual: 3 });
         assert_eq!(stale.extra()["generation"], 3);
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use schema::condition::Reason;
 use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 pub use schema::live::{
@@ -78,6 +79,8 @@ pub trait ContainerStats: Send + Sync + 'static {
 pub struct Fault {
     /// Since when.
     pub since: Timestamp,
+    /// Why, stable for programs.
+    pub reason: Reason,
     /// What is wrong; public: no names of users, no addresses, no paths.
     pub message: String,
     /// Whether the service should get no requests meanwhile.

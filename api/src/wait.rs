@@ -369,6 +369,10 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::WatchLost
         | Reason::WatchRestored
         | Reason::TaskEnded
+        | Reason::StorageLow
+        | Reason::StorageFailed
+        | Reason::DatabaseUnavailable
+        | Reason::LeaseLost
         | Reason::Stuck
         | Reason::Recovered => FailureClass::Other,
     }

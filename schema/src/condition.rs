@@ -222,6 +222,17 @@ reasons! {
     /// A task of the service ended by itself or crashed, and the process with it.
     TaskEnded => AUTOMATIC, "Report the log; the supervisor of the process restarts the service.",
         "the service is restarted by its supervisor";
+    /// The storage of the data directory or of the database is nearly full.
+    StorageLow => AUTOMATIC, "Free space on the storage of the data directory and the database.", "";
+    /// The database cannot read or write its storage.
+    StorageFailed => AUTOMATIC, "Check the storage of the database: the disk, and whether it is mounted read-only.",
+        "each change is tried again";
+    /// The database cannot be reached.
+    DatabaseUnavailable => AUTOMATIC, "Start the database, or restore the connection to it; recovery is automatic.",
+        "the connection to the database is retried";
+    /// A process does not lead any more; another one may.
+    LeaseLost => AUTOMATIC, "Check the database and the connection to it; reconciliation continues automatically.",
+        "the lease is requested again";
     /// A reconciler makes no progress although work is queued.
     Stuck => AUTOMATIC, "Report the log; restart the service if it does not recover.",
         "the reconciler continues when it is no longer blocked";

@@ -6,25 +6,38 @@
 
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Connection, Transaction};
-use tracing::{info, warn};
+use sqlx::postgres::PgListener;
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection as _};
+use tracing::{error, info, warn};
 
 use crate::bell::{self, Bell, Ringer};
 use crate::change::pending::{Gone, Pending};
 use crate::change::query as change;
+use crate::connection::{Connection, Reading};
 use crate::error::{DbError, OpenError};
 use crate::ids::{Kind, Uid};
+use crate::link::Link;
+pub use crate::link::StorageFault;
 use crate::private;
+use crate::statement::{execute, scalar};
 
 static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 
 const READERS: u32 = 4;
 const POSTGRES_CONNECTIONS: u32 = 10;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often PostgreSQL is asked whether it is there.
+const PROBE_EVERY: Duration = Duration::from_millis(500);
+/// One that takes longer to answer nothing is away. With the time between two questions, everybody knows
+/// within two seconds.
+const PROBE_LIMIT: Duration = Duration::from_millis(1500);
+/// While it is away.
+const PROBE_AGAIN: Duration = Duration::from_millis(250);
 
 /// Which database is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,12 +84,19 @@ impl Backend {
     }
 }
 
+#[derive(Debug, Clone)]
+struct Pools {
+    writer: AnyPool,
+    readers: AnyPool,
+}
+
 /// An open database.
 #[derive(Debug, Clone)]
 pub struct Db {
     backend: Backend,
-    writer: AnyPool,
-    readers: AnyPool,
+    /// Others after each outage: no connection outlives one.
+    pools: Arc<RwLock<Pools>>,
+    link: Link,
     ringer: Ringer,
     changed: Ringer,
 }
@@ -101,9 +121,7 @@ impl Db {
                 (writer, readers)
             }
             Backend::Postgres(url) => {
-                let pool = AnyPoolOptions::new()
-                    .max_connections(POSTGRES_CONNECTIONS)
-                    .acquire_timeout(ACQUIRE_TIMEOUT)
+                let pool = postgres_options()
                     .connect(url)
                     .await
                     .map_err(OpenError::Unreachable)?;
@@ -111,10 +129,11 @@ impl Db {
                 (pool.clone(), pool)
             }
         };
+        let link = Link::new(matches!(backend, Backend::Postgres(_)));
         Ok(Self {
             backend,
-            writer,
-            readers,
+            link,
+            pools: Arc::new(RwLock::new(Pools { writer, readers })),
             ringer: bell::bell().0,
             changed: bell::bell().0,
         })
@@ -135,21 +154,26 @@ impl Db {
         self.changed.subscribe()
     }
 
+    fn pools(&self) -> Pools {
+        let pools = self.pools.read();
+        pools.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// A connection for reads outside a transaction.
-    pub async fn read(&self) -> Result<sqlx::pool::PoolConnection<Any>, DbError> {
-        Ok(self.readers.acquire().await?)
+    pub async fn read(&self) -> Result<Reading, DbError> {
+        Connection::of(&self.pools().readers, &self.link)
+            .await
+            .map(Reading)
     }
 
     /// A transaction that reads one moment, for reads of several tables that belong together.
-    pub async fn snapshot(&self) -> Result<Transaction<'static, Any>, DbError> {
-        Ok(match self.backend {
-            Backend::Sqlite(_) => self.readers.begin().await?,
-            Backend::Postgres(_) => {
-                self.readers
-                    .begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                    .await?
-            }
-        })
+    pub async fn snapshot(&self) -> Result<Reading, DbError> {
+        let statement = match self.backend {
+            Backend::Sqlite(_) => "BEGIN",
+            Backend::Postgres(_) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        };
+        let connection = Connection::beginning(&self.pools().readers, &self.link, statement).await;
+        connection.map(Reading)
     }
 
     /// A transaction that may write.
@@ -159,18 +183,92 @@ impl Db {
 
     /// A transaction that may write what was observed.
     pub(crate) async fn begin_observed(&self) -> Result<ObservedTx, DbError> {
-        let inner = match self.backend {
-            Backend::Sqlite(_) => self.writer.begin_with("BEGIN IMMEDIATE").await?,
-            Backend::Postgres(_) => self.writer.begin().await?,
+        let statement = match self.backend {
+            Backend::Sqlite(_) => "BEGIN IMMEDIATE",
+            Backend::Postgres(_) => "BEGIN",
         };
         Ok(ObservedTx {
-            inner,
+            connection: Connection::beginning(&self.pools().writer, &self.link, statement).await?,
             ring: false,
             ringer: self.ringer.clone(),
             pending: Pending::default(),
             changed: self.changed.clone(),
             notify: matches!(self.backend, Backend::Postgres(_)),
         })
+    }
+
+    /// The fault of the last write, if that failed for the storage of the database. What is written next is
+    /// tried all the same, and clears it when it succeeds.
+    pub fn storage_fault(&self) -> Option<StorageFault> {
+        self.link.storage_fault()
+    }
+
+    /// Why the database cannot be reached, while it is known that it cannot. Whoever needs it fails at once.
+    pub fn away(&self) -> Option<Arc<str>> {
+        self.link.away()
+    }
+
+    /// Finds out whether the database is there, again and again, so that nobody else has to wait for it: asks
+    /// it by a connection of its own, and as soon as somebody's connection has failed. After an outage
+    /// everybody gets new connections. Never ends; on SQLite there is nothing to do.
+    pub async fn keep(&self) {
+        let Backend::Postgres(url) = &self.backend else {
+            return std::future::pending().await;
+        };
+        let mut probe = None;
+        loop {
+            let had_connection = probe.is_some();
+            let asked = tokio::time::timeout(PROBE_LIMIT, ask(&mut probe, url));
+            match asked.await {
+                Ok(Ok(())) => {
+                    if self.link.away().is_some() {
+                        self.renew(url).await;
+                        info!("the database answers again");
+                    }
+                }
+                // Its connection alone may have been ended.
+                Ok(Err(error)) if had_connection => {
+                    warn!(%error, "the connection that watches the database is lost");
+                    probe = None;
+                    continue;
+                }
+                Ok(Err(error)) => self.lost(&error.to_string()),
+                Err(_) => {
+                    probe = None;
+                    self.lost("it does not answer");
+                }
+            }
+            if self.link.away().is_some() {
+                tokio::time::sleep(PROBE_AGAIN).await;
+            } else {
+                let _ = tokio::time::timeout(PROBE_EVERY, self.link.suspected()).await;
+            }
+        }
+    }
+
+    fn lost(&self, why: &str) {
+        if self.link.lost(why) {
+            error!(why, "the database is not available");
+        }
+    }
+
+    /// New connections for everybody, and then the word that there are some.
+    async fn renew(&self, url: &str) {
+        let pool = match postgres_options().connect_lazy(url) {
+            Ok(pool) => pool,
+            Err(error) => return self.lost(&error.to_string()),
+        };
+        let old = {
+            let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
+            let new = Pools {
+                writer: pool.clone(),
+                readers: pool,
+            };
+            std::mem::replace(&mut *pools, new)
+        };
+        self.link.restored();
+        // Those that are still lent are closed when they are given back.
+        let _ = tokio::time::timeout(PROBE_LIMIT, old.writer.close()).await;
     }
 
     /// Forwards rings of other processes to the bell; returns at once on SQLite, which only one
@@ -181,26 +279,37 @@ impl Db {
             return Ok(());
         };
         loop {
-            match sqlx::postgres::PgListener::connect(url).await {
-                Ok(mut listener) => match listener.listen(bell::CHANNEL).await {
-                    Ok(()) => {
-                        self.ringer.reconnected();
-                        // It would reconnect before it reports a lost connection.
-                        listener.eager_reconnect(false);
-                        // `None` stands for a lost connection.
-                        while let Ok(Some(_)) = listener.try_recv().await {
-                            self.ringer.ring();
-                        }
-                        warn!("the connection that reports changes of other replicas is lost");
-                    }
-                    Err(error) => warn!(%error, "cannot listen for changes of other replicas"),
-                },
-                Err(error) => {
-                    warn!(%error, "cannot connect to listen for changes of other replicas")
-                }
+            tokio::select! {
+                biased;
+                // Its connection may be dead without anybody telling.
+                _ = self.link.gone() => {}
+                () = self.hear(url) => {}
             }
             self.ringer.disconnected();
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            tokio::time::sleep(PROBE_AGAIN).await;
+            self.link.back().await;
+        }
+    }
+
+    /// Listens until the connection is lost.
+    async fn hear(&self, url: &str) {
+        let listening = async {
+            let mut listener = PgListener::connect(url).await?;
+            listener.listen(bell::CHANNEL).await?;
+            // It would reconnect before it reports a lost connection.
+            listener.eager_reconnect(false);
+            Ok::<_, sqlx::Error>(listener)
+        };
+        match listening.await {
+            Ok(mut listener) => {
+                self.ringer.reconnected();
+                // `None` stands for a lost connection.
+                while let Ok(Some(_)) = listener.try_recv().await {
+                    self.ringer.ring();
+                }
+                warn!("the connection that reports changes of other replicas is lost");
+            }
+            Err(error) => warn!(%error, "cannot listen for changes of other replicas"),
         }
     }
 
@@ -212,15 +321,15 @@ impl Db {
 
     /// Whether a trivial query is answered.
     pub async fn ping(&self) -> Result<(), DbError> {
-        sqlx::query(crate::meta::PING)
-            .execute(&mut *self.read().await?)
-            .await?;
+        let mut connection = self.read().await?;
+        let _: i32 = scalar!(&mut connection, crate::meta::PING)?;
         Ok(())
     }
 
     /// Writes tables (on SQLite the whole file) anew, so that no bytes of former rows are left.
     pub(crate) async fn rewrite(&self, tables: &str) -> Result<(), DbError> {
-        let mut connection = self.writer.acquire().await?;
+        let mut connection = Connection::of(&self.pools().writer, &self.link).await?;
+        let connection = connection.raw();
         if let Backend::Postgres(_) = self.backend {
             let statement = AssertSqlSafe(format!("{}{tables}", crate::meta::REWRITE_TABLES));
             sqlx::query(statement).execute(&mut *connection).await?;
@@ -240,8 +349,9 @@ impl Db {
 
     /// Closes all connections; on SQLite this folds the log into the file.
     pub async fn close(&self) {
-        self.readers.close().await;
-        self.writer.close().await;
+        let Pools { writer, readers } = self.pools();
+        readers.close().await;
+        writer.close().await;
     }
 }
 
@@ -275,7 +385,7 @@ impl DerefMut for Tx {
 /// [`ObservedTx::commit`], it changes nothing.
 #[derive(Debug)]
 pub struct ObservedTx {
-    inner: Transaction<'static, Any>,
+    connection: Connection,
     ring: bool,
     ringer: Ringer,
     pending: Pending,
@@ -311,15 +421,12 @@ impl ObservedTx {
         if changed {
             // Last, so that the row all changes share is locked for the shortest time, and by whoever
             // has every other lock already: nobody who holds it waits for anybody.
-            change::write(&mut self.inner, &self.pending).await?;
+            change::write(&mut self.connection, &self.pending).await?;
         }
         if self.ring && self.notify {
-            sqlx::query(crate::meta::NOTIFY)
-                .bind(bell::CHANNEL)
-                .execute(&mut *self.inner)
-                .await?;
+            execute!(&mut self.connection, crate::meta::NOTIFY, bell::CHANNEL)?;
         }
-        self.inner.commit().await?;
+        self.connection.commit().await?;
         if changed {
             self.changed.ring();
         }
@@ -331,16 +438,16 @@ impl ObservedTx {
 }
 
 impl Deref for ObservedTx {
-    type Target = AnyConnection;
+    type Target = Connection;
 
-    fn deref(&self) -> &AnyConnection {
-        &self.inner
+    fn deref(&self) -> &Connection {
+        &self.connection
     }
 }
 
 impl DerefMut for ObservedTx {
-    fn deref_mut(&mut self) -> &mut AnyConnection {
-        &mut self.inner
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.connection
     }
 }
 
@@ -374,8 +481,33 @@ async fn sqlite_pool(url: &str, connections: u32) -> Result<AnyPool, sqlx::Error
                 Ok(())
             })
         })
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                // After the ROLLBACK that the end of an unfinished transaction has queued. If that failed,
+                // its connection stays in a transaction for ever.
+                connection.ping().await?;
+                Ok(!connection.is_in_transaction())
+            })
+        })
         .connect(url)
         .await
+}
+
+fn postgres_options() -> AnyPoolOptions {
+    AnyPoolOptions::new()
+        .max_connections(POSTGRES_CONNECTIONS)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+}
+
+/// Asks nothing of the database, by a new connection if there is none.
+async fn ask(probe: &mut Option<AnyConnection>, url: &str) -> Result<(), sqlx::Error> {
+    let mut connection = match probe.take() {
+        Some(connection) => connection,
+        None => AnyConnection::connect(url).await?,
+    };
+    connection.ping().await?;
+    *probe = Some(connection);
+    Ok(())
 }
 
 fn unreadable(backend: &Backend, detail: impl ToString) -> OpenError {

@@ -1,5 +1,8 @@
 //! What the database layer can fail with.
 
+use sqlx::error::DatabaseError;
+use sqlx::sqlite::SqliteError;
+
 use crate::ids::InvalidUserName;
 
 /// A read or write of the database failed.
@@ -43,6 +46,15 @@ pub enum DbError {
     /// A sealed value could not be opened with this master key.
     #[error("a stored secret cannot be opened: {0}")]
     Sealed(String),
+    /// The database has no space left to write to.
+    #[error("the storage of the database is full")]
+    StorageFull(#[source] sqlx::Error),
+    /// The database cannot read or write its storage; in words, why.
+    #[error("the storage of the database failed: {0}")]
+    StorageFailed(&'static str, #[source] sqlx::Error),
+    /// The database cannot be reached, or what was under way was cut off: it may have been done or not.
+    #[error("the database is not available: {0}")]
+    Unavailable(String),
     /// The database failed.
     #[error("the database failed")]
     Sqlx(#[source] sqlx::Error),
@@ -50,7 +62,21 @@ pub enum DbError {
 
 impl From<sqlx::Error> for DbError {
     fn from(error: sqlx::Error) -> Self {
-        use sqlx::Error::{AnyDriverError, ColumnDecode, Decode};
+        use sqlx::Error::{
+            AnyDriverError, BeginFailed, ColumnDecode, Decode, Io, PoolClosed, PoolTimedOut,
+            Protocol, Tls, WorkerCrashed,
+        };
+        match &error {
+            Io(_) | Tls(_) | Protocol(_) | PoolTimedOut | PoolClosed | WorkerCrashed
+            | BeginFailed => return Self::Unavailable(chain(&error)),
+            sqlx::Error::Database(said) => match trouble(said.as_ref()) {
+                Some(Trouble::Full) => return Self::StorageFull(error),
+                Some(Trouble::Failed(what)) => return Self::StorageFailed(what, error),
+                Some(Trouble::Away) => return Self::Unavailable(chain(&error)),
+                None => {}
+            },
+            _ => {}
+        }
         match error {
             ColumnDecode { index, source } => Self::Corrupt(format!("{index}: {source}")),
             // SQLite stores any type in any column.
@@ -59,6 +85,42 @@ impl From<sqlx::Error> for DbError {
         }
     }
 }
+
+/// What is wrong with the database itself, and not with what was asked of it.
+enum Trouble {
+    Full,
+    Failed(&'static str),
+    Away,
+}
+
+fn trouble(said: &dyn DatabaseError) -> Option<Trouble> {
+    let code = said.code()?;
+    if said.try_downcast_ref::<SqliteError>().is_some() {
+        let code: i32 = code.parse().ok()?;
+        // The low byte is the kind of error. No space for the index of the log is an I/O error of its own.
+        return match (code, code & 0xff) {
+            (SQLITE_IOERR_SHMSIZE, _) | (_, 13) => Some(Trouble::Full),
+            (_, 5 | 6) => Some(Trouble::Away),
+            (_, 8) => Some(Trouble::Failed("it is read-only")),
+            (_, 10) => Some(Trouble::Failed("it cannot be read or written")),
+            (_, 11 | 26) => Some(Trouble::Failed("the file is damaged")),
+            (_, 14) => Some(Trouble::Failed("the file cannot be opened")),
+            _ => None,
+        };
+    }
+    match code.as_ref() {
+        "53100" => Some(Trouble::Full),
+        "58030" | "XX001" | "XX002" => Some(Trouble::Failed("the server cannot read or write it")),
+        // Shutting down, starting, too many connections, cut off, a standby, a database that is gone or
+        // closed to us.
+        "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "57014" | "53300" | "25006" | "3D000"
+        | "28000" | "28P01" => Some(Trouble::Away),
+        code if code.starts_with("08") => Some(Trouble::Away),
+        _ => None,
+    }
+}
+
+const SQLITE_IOERR_SHMSIZE: i32 = 4874;
 
 impl From<serde_json::Error> for DbError {
     fn from(error: serde_json::Error) -> Self {

@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use sqlx::{AnyConnection, FromRow};
+use sqlx::FromRow;
 
 use crate::condition::Reason;
+use crate::connection::Connection;
 use crate::db::ObservedTx;
 use crate::error::DbError;
 use crate::ids::{Kind, Timestamp, Uid};
@@ -140,7 +141,7 @@ async fn append(
 
 /// Events since a moment, newest first; of one kind or one object, if given.
 pub async fn list(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     kind: Option<Kind>,
     uid: Option<&Uid>,
     since: Timestamp,
@@ -192,7 +193,7 @@ pub struct Filter {
 
 /// One page of events, newest first, with the total.
 pub async fn page(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     filter: &Filter,
     limit: i64,
     offset: i64,

@@ -5,8 +5,7 @@
 
 use std::time::Duration;
 
-use sqlx::AnyConnection;
-
+use crate::connection::Connection;
 use crate::db::ObservedTx;
 use crate::error::DbError;
 use crate::ids::Epoch;
@@ -61,6 +60,6 @@ pub async fn release(tx: &mut ObservedTx, holder: &str, epoch: Epoch) -> Result<
 }
 
 /// Who holds the lease now; `None` while nobody does.
-pub async fn holder(connection: &mut AnyConnection) -> Result<Option<String>, DbError> {
+pub async fn holder(connection: &mut Connection) -> Result<Option<String>, DbError> {
     scalar_optional!(connection, HOLDER, NAME)
 }

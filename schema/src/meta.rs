@@ -1,9 +1,9 @@
 //! Facts about this installation, sealed secrets that are not configuration, and guard rows.
 
 use secrecy::ExposeSecret;
-use sqlx::AnyConnection;
 use zeroize::Zeroizing;
 
+use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::Uid;
@@ -68,7 +68,7 @@ pub async fn ensure(tx: &mut Tx, name: &str, value: &str) -> Result<String, DbEr
 }
 
 /// Reads one fact.
-pub async fn get(connection: &mut AnyConnection, name: &str) -> Result<Option<String>, DbError> {
+pub async fn get(connection: &mut Connection, name: &str) -> Result<Option<String>, DbError> {
     scalar_optional!(connection, GET_META, name)
 }
 
@@ -79,7 +79,7 @@ pub(crate) async fn remove(tx: &mut Tx, name: &str) -> Result<(), DbError> {
 }
 
 /// Whether the database holds secrets that were sealed under a master key.
-pub async fn has_sealed(connection: &mut AnyConnection) -> Result<bool, DbError> {
+pub async fn has_sealed(connection: &mut Connection) -> Result<bool, DbError> {
     let n: i64 = scalar!(connection, COUNT_SEALED)?;
     Ok(n > 0)
 }

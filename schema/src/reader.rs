@@ -1,8 +1,7 @@
 //! The reading half of a database.
 
-use sqlx::{Any, Transaction};
-
 use crate::bell::Bell;
+pub use crate::connection::{Connection, Reading};
 use crate::db::Db;
 use crate::error::DbError;
 
@@ -18,15 +17,12 @@ impl Db {
     }
 }
 
-/// What functions that only read take: any connection, in a transaction or not.
-pub type Connection = sqlx::AnyConnection;
-
 /// A connection whose reads all see one state.
-pub type Snapshot = Transaction<'static, Any>;
+pub type Snapshot = Reading;
 
 impl Reader {
     /// As [`Db::read`].
-    pub async fn read(&self) -> Result<sqlx::pool::PoolConnection<Any>, DbError> {
+    pub async fn read(&self) -> Result<Reading, DbError> {
         self.0.read().await
     }
 

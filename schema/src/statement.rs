@@ -16,9 +16,16 @@ pub(crate) use statements;
 /// Runs a statement with these values on a connection or transaction.
 macro_rules! run {
     ($query:ident.$finish:ident($connection:expr, $statement:expr $(, $value:expr)*)) => {{
-        let connection: &mut sqlx::AnyConnection = $connection;
+        let connection: &mut $crate::connection::Connection = $connection;
         let query = sqlx::$query($statement)$(.bind($value))*;
-        query.$finish(connection).await.map_err($crate::error::DbError::from)
+        match connection.statement() {
+            Ok((raw, link)) => {
+                let result = link.bound(query.$finish(raw)).await;
+                connection.ended(&result);
+                result
+            }
+            Err(error) => Err(error),
+        }
     }};
 }
 pub(crate) use run;

@@ -81,7 +81,7 @@ impl Trail {
     async fn tamper(&self, sql: &str) {
         let mut tx = self.yard.db.begin().await.unwrap();
         sqlx::query(AssertSqlSafe(sql.to_owned()))
-            .execute(&mut **tx)
+            .execute(tx.raw())
             .await
             .unwrap();
         tx.commit().await.unwrap();
@@ -548,7 +548,7 @@ async fn entries_are_found_by_what_they_tell(yard: Yard) {
     let mut connection = trail.yard.db.read().await.unwrap();
     let second = audit::list(&mut connection, &filter(), 1, 1).await.unwrap();
     assert_eq!(second[0].seq, 2);
-    let first = async |connection: &mut sqlx::AnyConnection, since| {
+    let first = async |connection: &mut schema::reader::Connection, since| {
         audit::first_since(connection, since).await.unwrap()
     };
     assert_eq!(first(&mut connection, NOW.plus(HOUR)).await, Some(2));

@@ -225,7 +225,7 @@ async fn statements_and_rows_tell_the_same_of_a_target(yard: Yard) {
     sqlx::query(AssertSqlSafe(
         "UPDATE object_status SET needs_action = NULL, ready_since = NULL".to_owned(),
     ))
-    .execute(&mut **tx)
+    .execute(tx.raw())
     .await
     .unwrap();
     assert_eq!(agree(&mut tx, &operation).await, now);
@@ -312,7 +312,7 @@ async fn only_old_operations_that_have_ended_are_forgotten(yard: Yard) {
         "INSERT INTO rollouts (uid, type, reference, source, max_unavailable, pause_on_failure, health_timeout_ms, desired) \
          VALUES ('{rollout}', 'upgrade', 'r', 'registry', 1, 1, 1, 'run')"
     )))
-    .execute(&mut **tx)
+    .execute(tx.raw())
     .await
     .unwrap();
     let mut newer = async |many: i64| {
@@ -336,7 +336,7 @@ async fn only_old_operations_that_have_ended_are_forgotten(yard: Yard) {
     let (targets,): (i64,) = sqlx::query_as(AssertSqlSafe(format!(
         "SELECT count(*) FROM operation_targets WHERE operation_id = '{ended}'"
     )))
-    .fetch_one(&mut **tx)
+    .fetch_one(tx.raw())
     .await
     .unwrap();
     assert_eq!(targets, 0);

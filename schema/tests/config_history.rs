@@ -193,7 +193,7 @@ async fn history_is_bounded_by_bytes(yard: Yard) {
         sqlx::query("UPDATE config_history SET changes = $1 WHERE revision = $2")
             .bind(&large)
             .bind(revision)
-            .execute(&mut **tx)
+            .execute(tx.raw())
             .await
             .unwrap();
         tx.commit().await.unwrap();

@@ -82,7 +82,8 @@ async fn every_statement_can_be_prepared(yard: Yard) {
     }
     assert!(statements.len() > 50);
     for (label, sql) in statements {
-        if let Err(error) = (&mut *connection)
+        if let Err(error) = connection
+            .raw()
             .prepare(sqlx::SqlStr::from_static(sql))
             .await
         {
@@ -504,7 +505,7 @@ async fn secrets_are_sealed_and_come_back(yard: Yard) {
     let stored: Vec<(Option<String>, Option<Vec<u8>>)> = sqlx::query_as(
         "SELECT value, sealed FROM config_values WHERE key = 'image.registry_password'",
     )
-    .fetch_all(&mut **tx)
+    .fetch_all(tx.raw())
     .await
     .unwrap();
     assert_eq!(stored.len(), 1);
@@ -738,7 +739,7 @@ async fn search_treats_wildcards_as_text(yard: Yard) {
         create(&yard, n).await.unwrap();
     }
     let mut connection = yard.db.read().await.unwrap();
-    let names = async |connection: &mut sqlx::AnyConnection, search: &str| {
+    let names = async |connection: &mut schema::reader::Connection, search: &str| {
         let (rows, total) = user::list(connection, search, 10, 0).await.unwrap();
         assert_eq!(rows.len() as i64, total);
         rows.into_iter().map(|r| r.name).collect::<Vec<_>>()

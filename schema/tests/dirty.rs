@@ -106,12 +106,12 @@ async fn explain(yard: &Yard, name: &str) -> String {
     if matches!(yard.backend, Backend::Postgres(_)) {
         // It would rather read all of a small table: asked is whether it could do without.
         sqlx::query("SET LOCAL enable_seqscan = off")
-            .execute(&mut **tx)
+            .execute(tx.raw())
             .await
             .unwrap();
     }
     let rows = sqlx::query(AssertSqlSafe(format!("{explain} {text}")))
-        .fetch_all(&mut **tx)
+        .fetch_all(tx.raw())
         .await
         .unwrap();
     let column = match yard.backend {

@@ -80,7 +80,7 @@ async fn l3_a_newer_database_is_refused() {
     sqlx::query(
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (9999, 'future', 1, x'00', 0)",
     )
-    .execute(&mut **tx)
+    .execute(tx.raw())
     .await
     .unwrap();
     tx.commit().await.unwrap();
@@ -98,7 +98,7 @@ async fn l3_another_programs_database_is_refused() {
     let db = open(&path).await.unwrap();
     let mut tx = db.begin().await.unwrap();
     sqlx::query("DROP TABLE _sqlx_migrations")
-        .execute(&mut **tx)
+        .execute(tx.raw())
         .await
         .unwrap();
     tx.commit().await.unwrap();

@@ -50,7 +50,7 @@ async fn at_rest(yard: &Yard) -> Vec<u8> {
     ] {
         let text = sqlx::AssertSqlSafe(format!("SELECT {columns}"));
         let rows: Vec<Row> = sqlx::query_as(text)
-            .fetch_all(&mut *connection)
+            .fetch_all(connection.raw())
             .await
             .unwrap();
         for (text, sealed) in rows {
@@ -117,7 +117,7 @@ async fn save_plain(yard: &Yard, revision: i64, agent: &Value) {
             .bind(changes.to_string()),
         sqlx::query(values).bind(agent.to_string()),
     ] {
-        query.execute(&mut **tx).await.unwrap();
+        query.execute(tx.raw()).await.unwrap();
     }
     tx.commit().await.unwrap();
 }

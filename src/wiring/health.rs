@@ -4,7 +4,7 @@
 //! notes since when it has its fault and records events. So a fault is seen within a second, and what
 //! was only short is an event all the same where it is counted (the loss of the engine's events).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,13 +16,15 @@ use reconcilers::shared::view::EngineView;
 use schema::clock::SharedClock;
 use schema::condition::Reason;
 use schema::config::query::engine_uid;
-use schema::db::{Backend, Db};
+use schema::db::{Backend, Db, StorageFault};
 use schema::error::DbError;
 use schema::event;
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::lease;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tracing::{error, info, warn};
+
+use super::storage::Gauge;
 
 /// How often the parts are observed.
 const OBSERVE_EVERY: Duration = Duration::from_millis(250);
@@ -32,6 +34,13 @@ const ASK_HOLDER: Duration = Duration::from_secs(2);
 const RECORD: Duration = Duration::from_secs(2);
 /// After this time what could not be recorded is tried again.
 const RECORD_AGAIN: Duration = Duration::from_secs(5);
+/// How often the free space is read.
+const MEASURE: Duration = Duration::from_secs(2);
+/// How long a fault of the database or its storage is shown after it was last seen: near the limit small
+/// writes succeed while others fail.
+const STEADY: Duration = Duration::from_secs(5);
+/// Events that wait for a database that takes them; the oldest are forgotten.
+const MAX_WAITING: usize = 50;
 /// Between the end of a task and the end of the process, so that whoever asks sees why.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long a panic is shown after the pass succeeded again.
@@ -39,6 +48,9 @@ const RECENT: Duration = Duration::from_secs(10 * 60);
 
 const EVENTS: &str = "engine events";
 const BELL: &str = "bell";
+const DATABASE: &str = "database";
+const STORAGE: &str = "storage";
+const LEADERSHIP: &str = "leadership";
 const PASSES: &str = "passes";
 const TASKS: &str = "tasks";
 
@@ -50,11 +62,31 @@ pub struct Health {
     leadership: Leadership,
     view: Arc<EngineView>,
     handles: Vec<Arc<dyn ReconcilerHandle>>,
+    gauge: Gauge,
     state: Mutex<State>,
+}
+
+/// What is wrong with a part that cannot be recorded as it happens, because it is what records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Trouble {
+    since: Timestamp,
+    /// When it was last seen.
+    seen: Timestamp,
+    reason: Reason,
+    message: String,
+}
+
+/// An event that is yet to be recorded.
+struct Waiting {
+    reason: Reason,
+    part: &'static str,
+    message: String,
 }
 
 #[derive(Default)]
 struct State {
+    /// What is wrong with the storage, as it is shown.
+    storage: Option<Trouble>,
     /// Since when a part has its fault, where only this module knows.
     since: BTreeMap<String, Timestamp>,
     /// The task that has ended.
@@ -66,10 +98,52 @@ struct State {
 /// What was recorded so far.
 #[derive(Default)]
 struct Recorded {
+    /// What the database could not take yet, in the order in which it happened.
+    waiting: VecDeque<Waiting>,
+    storage: Option<Reason>,
+    /// Since when the database is away.
+    away: Option<Timestamp>,
+    led: bool,
     losses: u64,
     lost: bool,
     degraded: bool,
     stuck: BTreeMap<&'static str, bool>,
+}
+
+impl Recorded {
+    fn wait(&mut self, reason: Reason, part: &'static str, message: String) {
+        if self.waiting.len() == MAX_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(Waiting {
+            reason,
+            part,
+            message,
+        });
+    }
+}
+
+/// What is shown now: a fault stays for a while after it was last seen, unless there is another one.
+fn shown(
+    before: Option<Trouble>,
+    fault: Option<(Reason, String)>,
+    now: Timestamp,
+) -> Option<Trouble> {
+    let lasting = before
+        .as_ref()
+        .filter(|trouble| trouble.reason != Reason::StorageLow && now.since(trouble.seen) < STEADY);
+    match (fault, lasting) {
+        (Some((Reason::StorageLow, _)) | None, Some(lasting)) => Some(lasting.clone()),
+        (None, None) => None,
+        (Some((reason, message)), _) => Some(Trouble {
+            since: before
+                .filter(|trouble| trouble.reason == reason)
+                .map_or(now, |trouble| trouble.since),
+            seen: now,
+            reason,
+            message,
+        }),
+    }
 }
 
 /// When to record events; says once that it fails, and once that it works again.
@@ -110,7 +184,7 @@ pub fn holder_name() -> String {
 }
 
 impl Health {
-    /// `process`: the name under which this process leads.
+    /// `process`: the name under which this process leads. `gauge`: of the places where it writes.
     pub fn new(
         process: String,
         db: Db,
@@ -118,6 +192,7 @@ impl Health {
         leadership: Leadership,
         view: Arc<EngineView>,
         handles: Vec<Arc<dyn ReconcilerHandle>>,
+        gauge: Gauge,
     ) -> Self {
         Self {
             process,
@@ -126,6 +201,7 @@ impl Health {
             leadership,
             view,
             handles,
+            gauge,
             state: Mutex::default(),
         }
     }
@@ -149,11 +225,18 @@ impl Health {
         let mut ticks = interval(OBSERVE_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ask_holder_at = Instant::now();
+        let mut measure_at = Instant::now();
         loop {
             let now = ticks.tick().await;
+            if now >= measure_at {
+                self.gauge.read();
+                measure_at = now + MEASURE;
+            }
             self.note_times();
+            self.note_storage(&mut recorded);
+            self.note_database(&mut recorded);
             // What could not be recorded now is tried again later.
-            if recorder.may(now) {
+            if self.db.away().is_none() && recorder.may(now) {
                 let recorded = match timeout(RECORD, self.record_changes(&mut recorded)).await {
                     Ok(Ok(())) => Ok(()),
                     Ok(Err(error)) => Err(chain(&error)),
@@ -191,8 +274,89 @@ impl Health {
         }
     }
 
+    /// Remembers what is wrong with the storage, and what is to be recorded of it once that is possible.
+    fn note_storage(&self, recorded: &mut Recorded) {
+        let fault = match self.db.storage_fault() {
+            Some(StorageFault::Full) => Some((
+                Reason::StorageFull,
+                "the database has no space left: changes are refused until space is freed"
+                    .to_owned(),
+            )),
+            Some(StorageFault::Failed(what)) => Some((
+                Reason::StorageFailed,
+                format!("the storage of the database failed: {what}; changes are refused"),
+            )),
+            None => {
+                let shortage = self.gauge.shortage();
+                shortage.map(|message| (Reason::StorageLow, message))
+            }
+        };
+        let trouble = {
+            let now = self.clock.now();
+            let mut state = self.state();
+            state.storage = shown(state.storage.take(), fault, now);
+            state.storage.clone()
+        };
+        let reason = trouble.as_ref().map(|trouble| trouble.reason);
+        if reason == recorded.storage {
+            return;
+        }
+        recorded.storage = reason;
+        let (reason, message) = match trouble {
+            Some(trouble) => {
+                let since = trouble.since.to_rfc3339();
+                warn!(reason = %trouble.reason, "{}", trouble.message);
+                (
+                    trouble.reason,
+                    format!("since {since}: {}", trouble.message),
+                )
+            }
+            None => (
+                Reason::Recovered,
+                "changes are saved again, and there is space".to_owned(),
+            ),
+        };
+        recorded.wait(reason, STORAGE, message);
+    }
+
+    /// The same of outages of the database and of what they cost.
+    fn note_database(&self, recorded: &mut Recorded) {
+        match (self.db.away(), recorded.away) {
+            (Some(why), None) => {
+                let now = self.clock.now();
+                recorded.away = Some(now);
+                let (process, now) = (&self.process, now.to_rfc3339());
+                let message = format!("{process}: since {now}: {why}");
+                recorded.wait(Reason::DatabaseUnavailable, DATABASE, message);
+            }
+            (None, Some(_)) => {
+                recorded.away = None;
+                let (process, now) = (&self.process, self.clock.now().to_rfc3339());
+                let message = format!("{process}: at {now}: the database answers again");
+                recorded.wait(Reason::Recovered, DATABASE, message);
+            }
+            _ => {}
+        }
+        let leads = self.leadership.is_leader();
+        if recorded.led && !leads {
+            let (process, now) = (&self.process, self.clock.now().to_rfc3339());
+            let message = format!("{process}: at {now}: it does not lead any more and stands by");
+            recorded.wait(Reason::LeaseLost, LEADERSHIP, message);
+        }
+        recorded.led = leads;
+    }
+
     /// Records what has changed since the last record.
     async fn record_changes(&self, recorded: &mut Recorded) -> Result<(), DbError> {
+        while let Some(Waiting {
+            reason,
+            part,
+            message,
+        }) = recorded.waiting.front()
+        {
+            self.record(*reason, part, message).await?;
+            recorded.waiting.pop_front();
+        }
         let watching = self.view.watching();
         if !self.leadership.is_leader() {
             // Only the leader records events of the engine object.
@@ -308,6 +472,7 @@ impl Health {
         }
         Some(Fault {
             since: latest.unwrap_or(now),
+            reason: Reason::Panicked,
             message: format!("a pass has panicked; objects whose last pass did: {objects}"),
             fatal: false,
         })
@@ -317,13 +482,20 @@ impl Health {
 impl HealthPort for Health {
     fn parts(&self) -> Vec<PartHealth> {
         let now = self.clock.now();
-        let (since, ended) = {
+        let (since, ended, storage) = {
             let state = self.state();
-            (state.since.clone(), state.ended.clone())
+            let State {
+                since,
+                ended,
+                storage,
+                ..
+            } = &*state;
+            (since.clone(), ended.clone(), storage.clone())
         };
         let degraded = |part: &str, faulty: bool, message: &str| {
             faulty.then(|| Fault {
                 since: since.get(part).copied().unwrap_or(now),
+                reason: Reason::WatchLost,
                 message: message.to_owned(),
                 fatal: false,
             })
@@ -346,6 +518,16 @@ impl HealthPort for Health {
                 ),
             },
             PartHealth {
+                part: STORAGE.to_owned(),
+                // Reads go on, so it should still get requests.
+                fault: storage.map(|trouble| Fault {
+                    since: trouble.since,
+                    reason: trouble.reason,
+                    message: trouble.message,
+                    fatal: false,
+                }),
+            },
+            PartHealth {
                 part: PASSES.to_owned(),
                 fault: self.passes(now),
             },
@@ -353,6 +535,7 @@ impl HealthPort for Health {
                 part: TASKS.to_owned(),
                 fault: ended.map(|(since, message)| Fault {
                     since,
+                    reason: Reason::TaskEnded,
                     message,
                     fatal: true,
                 }),
@@ -363,6 +546,7 @@ impl HealthPort for Health {
                 part: format!("reconciler {}", handle.name()),
                 fault: handle.stuck().map(|(since, message)| Fault {
                     since,
+                    reason: Reason::Stuck,
                     message,
                     fatal: true,
                 }),
@@ -375,6 +559,24 @@ impl HealthPort for Health {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fault_that_comes_and_goes_near_the_limit_is_one_fault() {
+        let at = Timestamp::from_secs;
+        let fault = |reason| Some((reason, String::new()));
+        let reason = |shown: &Option<Trouble>| shown.as_ref().map(|trouble| trouble.reason);
+        let low = shown(None, fault(Reason::StorageLow), at(1));
+        assert_eq!(reason(&low), Some(Reason::StorageLow));
+        let full = shown(low, fault(Reason::StorageFull), at(2));
+        assert_eq!(reason(&full), Some(Reason::StorageFull));
+        let still = shown(full.clone(), fault(Reason::StorageLow), at(6));
+        assert_eq!(still, full);
+        let again = shown(still, fault(Reason::StorageFull), at(7));
+        assert_eq!(again.as_ref().map(|trouble| trouble.since), Some(at(2)));
+        let over = shown(again, fault(Reason::StorageLow), at(12));
+        assert_eq!(reason(&over), Some(Reason::StorageLow));
+        assert_eq!(shown(over, None, at(13)), None, "there is space: at once");
+    }
 
     #[test]
     fn an_outage_of_the_database_is_said_once_and_not_asked_of_all_the_time() {

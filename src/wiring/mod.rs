@@ -3,9 +3,10 @@
 mod agent_listener;
 pub mod health;
 mod ports;
+mod storage;
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use reconcilers::drivers::registry::{self, OciRegistry};
 use reconcilers::register::register;
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
 use reconcilers::runtime::summary::{ReconcilerHandle, StatusTick};
-use reconcilers::runtime::supervise::{Supervisor, TaskError};
+use reconcilers::runtime::supervise::Supervisor;
 use reconcilers::runtime::{Context, Controllers, Settings as ControllerSettings, Waits};
 use reconcilers::shared::{Options, Shared, World};
 use reconcilers::stores::{Database, LeaseRow, LocalDataDir};
@@ -34,12 +35,14 @@ use rustix::process::{Resource, getrlimit};
 use schema::adapter::store::ActiveAdapter;
 use schema::audit::Writer;
 use schema::clock::{SharedClock, SystemClock};
+use schema::db::Backend;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::info;
 
 use self::health::Health;
+use self::storage::Gauge;
 use crate::prepare::Prepared;
 use crate::settings::{AgentListen, Settings};
 
@@ -149,6 +152,7 @@ pub async fn build(
         leadership.clone(),
         Arc::clone(&view),
         handles.clone(),
+        Gauge::new(places(settings, prepared)),
     ));
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
@@ -252,6 +256,17 @@ pub async fn build(
     })
 }
 
+/// Where the service writes.
+fn places(settings: &Settings, prepared: &Prepared) -> Vec<PathBuf> {
+    let mut places = vec![settings.data_dir.clone()];
+    if let Backend::Sqlite(file) = prepared.db.backend()
+        && let Some(directory) = file.parent()
+    {
+        places.push(directory.to_owned());
+    }
+    places
+}
+
 /// What reconcilers know of this service.
 fn options(settings: &Settings, prepared: &Prepared) -> Options {
     Options {
@@ -310,11 +325,16 @@ fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared
         watching.await;
         Ok(())
     });
+    let (db, shutdown) = (prepared.db.clone(), deps.shutdown.clone());
+    supervisor.spawn("database", async move {
+        let _ = shutdown.run_until_cancelled(db.keep()).await;
+        Ok(())
+    });
     let db = prepared.db.clone();
     let shutdown = deps.shutdown.clone();
     supervisor.spawn("bell", async move {
         // On SQLite nobody else can ring, so there is nothing to listen to.
-        if matches!(db.backend(), schema::db::Backend::Postgres(_)) {
+        if matches!(db.backend(), Backend::Postgres(_)) {
             let _ = shutdown.run_until_cancelled(db.listen()).await;
         } else {
             shutdown.cancelled().await;
@@ -356,7 +376,8 @@ fn lead(
     );
     let shutdown = supervisor.shutdown();
     supervisor.spawn("lease", async move {
-        Ok::<(), TaskError>(keeper.run(shutdown).await?)
+        keeper.run(shutdown).await;
+        Ok(())
     });
     leadership
 }

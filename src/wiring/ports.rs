@@ -77,20 +77,24 @@ impl Ports {
 #[async_trait]
 impl ContainerLogs for Ports {
     async fn logs(&self, user: &Uid, options: LogOptions) -> Result<Option<LogStream>, PortError> {
-        let Some(container) = live(self.container(user)).await? else {
-            return Ok(None);
-        };
-        match self.view.engine().logs(&container.id, &options).await {
-            Ok(stream) => {
-                let bytes = stream.map(|piece| match piece {
-                    Ok(chunk) => Ok(chunk.bytes),
-                    Err(error) => Err(port_error(error)),
-                });
-                Ok(Some(bytes.boxed()))
+        let open = async {
+            let Some(container) = self.container(user).await? else {
+                return Ok(None);
+            };
+            match self.view.engine().logs(&container.id, &options).await {
+                Ok(stream) => Ok(Some(stream)),
+                Err(EngineError::NotFound(_)) => Ok(None),
+                Err(error) => Err(port_error(error)),
             }
-            Err(EngineError::NotFound(_)) => Ok(None),
-            Err(error) => Err(port_error(error)),
-        }
+        };
+        let stream = live(open).await?;
+        Ok(stream.map(|stream| {
+            let bytes = stream.map(|piece| match piece {
+                Ok(chunk) => Ok(chunk.bytes),
+                Err(error) => Err(port_error(error)),
+            });
+            bytes.boxed()
+        }))
     }
 }
 

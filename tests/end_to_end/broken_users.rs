@@ -1,12 +1,10 @@
 //! Six broken users on the real engine: for each it is told what is wrong, since when, what is tried
 //! next and how to force it, and a retry works once it is mended.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use serde_json::Value;
 
 use crate::support::client::ready;
+use crate::support::disk::SmallDisk;
 use crate::support::{Client, Engine, Service, Stage, eventually, seconds, until};
 
 /// No resync comes to the rescue: what is mended is found by the retry.
@@ -203,42 +201,11 @@ async fn engine_user_of_a_stopped_engine_is_told_and_retried() {
     assert_eq!(desired["network_subnet"], observed["network_subnet"]);
 }
 
-/// A small file system of its own.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(at: &Path) -> Self {
-        std::fs::create_dir_all(at).unwrap();
-        let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=256k,mode=0700", "tmpfs"])
-            .arg(at)
-            .status()
-            .unwrap();
-        assert!(mount.success(), "{mount}");
-        Self(at.to_owned())
-    }
-
-    /// Leaves no byte free; gives the file that takes the room.
-    fn fill(&self) -> PathBuf {
-        let filler = self.0.join("filler");
-        let all = std::fs::write(&filler, vec![0; 1024 * 1024]);
-        assert_eq!(all.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
-        filler
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Containers may still have it; it goes with the last of them.
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 #[tokio::test]
 async fn engine_user_on_a_full_disk_is_told_and_retried() {
     let engine = Engine::claim();
     let stage = Stage::new();
-    let disk = SmallDisk::mount(&stage.data().join("users"));
+    let disk = SmallDisk::mount(&stage.data().join("users"), "256k");
     let service = serve(&stage, &engine, "1").await;
     let admin = service.admin().await;
     let filler = disk.fill();

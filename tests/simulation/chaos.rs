@@ -72,6 +72,8 @@ impl Profile {
 
 struct State {
     on: bool,
+    /// The database takes nothing and answers nothing.
+    store_away: bool,
     calls: u64,
     crash_at: Option<u64>,
     counted: Vec<&'static str>,
@@ -97,6 +99,7 @@ impl Chaos {
             profile: Arc::new(Profile::new(&Chance::new(seed, "profile"))),
             state: Arc::new(Mutex::new(State {
                 on: true,
+                store_away: false,
                 calls: 0,
                 crash_at: None,
                 counted: Vec::new(),
@@ -118,7 +121,13 @@ impl Chaos {
     pub fn end(&self) {
         let mut state = self.state();
         state.on = false;
+        state.store_away = false;
         state.crash_at = None;
+    }
+
+    /// The database goes away, or its disk is full; or it is back.
+    pub fn set_store_away(&self, away: bool) {
+        self.state().store_away = away;
     }
 
     /// Crashes the service `calls` calls from now.
@@ -241,7 +250,7 @@ impl Chaos {
         let mut pace = Pace {
             before: Self::latency(chance, profile.store_slow),
             after: Self::latency(chance, profile.store_slow),
-            fails: chance.per_mille(profile.store_fails),
+            fails: chance.per_mille(profile.store_fails) || self.state().store_away,
             loses_answer: chance.per_mille(profile.store_loses_answer),
         };
         if pace.fails {

@@ -54,7 +54,7 @@ async fn simulate(seed: u64, keep_all: bool) -> Outcome {
 async fn chaos(world: &mut World) {
     let steps = world.chance.between(20, 80);
     let profile = std::sync::Arc::clone(&world.chaos.profile);
-    let mut away = 0_u64;
+    let (mut away, mut store_away) = (0_u64, 0_u64);
     // Some begin with a service that has converged, others in the midst of it.
     let start = world.chance.some_time(60_000);
     world.wait(start).await;
@@ -67,6 +67,13 @@ async fn chaos(world: &mut World) {
             if away == 0 {
                 world.line("ENGINE back");
                 world.fake.set_unavailable(false);
+            }
+        }
+        if store_away > 0 {
+            store_away -= 1;
+            if store_away == 0 {
+                world.line("DATABASE back");
+                world.chaos.set_store_away(false);
             }
         }
         let choice = world.chance.below(100);
@@ -85,6 +92,11 @@ async fn chaos(world: &mut World) {
             }
         } else if choice < profile.crashes + profile.by_hand {
             world.by_hand();
+        } else if choice == 95 {
+            world.line("DATABASE away");
+            world.monitor().trace.count("database away");
+            world.chaos.set_store_away(true);
+            store_away = world.chance.between(1, 4);
         } else if choice >= 96 {
             if world.trouble() == Trouble::Away {
                 away = world.chance.between(1, 4);

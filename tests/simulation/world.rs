@@ -33,9 +33,17 @@ impl Clock for VirtualClock {
     }
 }
 
-/// Who leads, and until when if that is known.
+/// A process that leads or has led.
 struct Leader {
     process: Process,
+    leadership: Leadership,
+    term: Arc<Mutex<Term>>,
+}
+
+/// The newest term of a process: until when, if that is known.
+#[derive(Clone, Copy)]
+struct Term {
+    epoch: i64,
     until: Option<Instant>,
 }
 
@@ -67,7 +75,7 @@ pub struct World {
     monitor: Arc<Mutex<Monitor>>,
     leader: Option<Leader>,
     /// A former leader that still runs.
-    former: Option<Process>,
+    former: Option<Leader>,
     epoch: i64,
 }
 
@@ -163,19 +171,14 @@ impl World {
     /// Starts a process that leads from now on; sometimes only for a time that is set beforehand, as
     /// when a lease cannot be renewed.
     pub fn begin(&mut self, for_a_time: bool) {
-        self.epoch += 1;
-        let until = for_a_time.then(|| Instant::now() + self.chance.millis(2_000, 40_000));
-        let text = match until {
-            Some(at) => format!("BEGIN epoch {} for {:?}", self.epoch, at - Instant::now()),
-            None => format!("BEGIN epoch {}", self.epoch),
-        };
-        self.line(&text);
-        let term = until.map(|at| (at, self.now().plus(at - Instant::now())));
+        let (term, until) = self.next_term("BEGIN", for_a_time);
         let leadership =
-            Leadership::for_term(Epoch(self.epoch), term, Arc::clone(&self.ground.clock));
+            Leadership::for_term(Epoch(term.epoch), until, Arc::clone(&self.ground.clock));
         let (monitor, clock) = (Arc::clone(&self.monitor), Arc::clone(&self.ground.clock));
-        let epoch = self.epoch;
+        let term = Arc::new(Mutex::new(term));
+        let watched = Arc::clone(&term);
         let engine = self.fake.watched(move |verb| {
+            let Term { epoch, until } = *lock(&watched);
             let over = until.is_some_and(|until| Instant::now() > until + TAIL);
             // A pull belongs to no pass; it changes no container.
             if over && verb.is_write() && verb != Verb::Pull {
@@ -184,9 +187,32 @@ impl World {
             }
         });
         self.leader = Some(Leader {
-            process: Process::start(&self.ground, engine, leadership),
-            until,
+            process: Process::start(&self.ground, engine, leadership.clone()),
+            leadership,
+            term,
         });
+    }
+
+    /// A process that has lost its leadership, and lives on, leads again.
+    fn begin_again(&mut self, leader: Leader, for_a_time: bool) {
+        let (term, until) = self.next_term("AGAIN", for_a_time);
+        *lock(&leader.term) = term;
+        leader.leadership.again(Epoch(term.epoch), until);
+        self.leader = Some(leader);
+    }
+
+    /// The next term, with its end by both clocks.
+    fn next_term(&mut self, how: &str, for_a_time: bool) -> (Term, Option<(Instant, Timestamp)>) {
+        self.epoch += 1;
+        let epoch = self.epoch;
+        let until = for_a_time.then(|| Instant::now() + self.chance.millis(2_000, 40_000));
+        let text = match until {
+            Some(at) => format!("{how} epoch {epoch} for {:?}", at - Instant::now()),
+            None => format!("{how} epoch {epoch}"),
+        };
+        self.line(&text);
+        let by_clocks = until.map(|at| (at, self.now().plus(at - Instant::now())));
+        (Term { epoch, until }, by_clocks)
     }
 
     /// Kills the leading process at whatever it is at, and starts another after a while.
@@ -199,7 +225,7 @@ impl World {
             leader.process.kill().await;
         }
         if let Some(former) = self.former.take() {
-            former.kill().await;
+            former.process.kill().await;
         }
         sleep(self.chance.some_time(5_000)).await;
     }
@@ -218,14 +244,25 @@ impl World {
         self.ground.store.forget_bells();
     }
 
-    /// The leader's time is over: another process leads, while the former one has not ended yet.
+    /// The leader's time is over: another process leads, which is a new one or the leader before, while the
+    /// one whose time is over stands by.
     async fn take_over(&mut self) {
         self.monitor().trace.count("takeover");
-        if let Some(former) = self.former.take() {
-            former.kill().await;
+        let over = self.leader.take();
+        let for_a_time = self.chance.per_mille(500);
+        match self.former.take() {
+            Some(former) if self.chance.per_mille(700) => {
+                self.monitor().trace.count("leads again");
+                self.begin_again(former, for_a_time);
+            }
+            former => {
+                if let Some(former) = former {
+                    former.process.kill().await;
+                }
+                self.begin(for_a_time);
+            }
         }
-        self.former = self.leader.take().map(|leader| leader.process);
-        self.begin(false);
+        self.former = over;
     }
 
     /// Time passes, in which the service may crash where it was told to, or lose its leadership.
@@ -235,7 +272,7 @@ impl World {
             let Some(leader) = &mut self.leader else {
                 return;
             };
-            let until = leader.until;
+            let until = lock(&leader.term).until;
             let process = &mut leader.process;
             let crash = Arc::clone(&self.chaos.crash);
             enum Why {
@@ -280,9 +317,10 @@ impl World {
     /// Ends former leaders, and begins again if the present one has not for ever.
     pub async fn settle_leadership(&mut self) {
         if let Some(former) = self.former.take() {
-            former.kill().await;
+            former.process.kill().await;
         }
-        let for_ever = self.leader.as_ref().is_some_and(|l| l.until.is_none());
+        let leader = self.leader.as_ref();
+        let for_ever = leader.is_some_and(|leader| lock(&leader.term).until.is_none());
         if !for_ever {
             self.crash().await;
             self.begin(false);

@@ -4,7 +4,9 @@
 //! Tests wait for what they want to see, each time with a deadline; none sleeps and hopes.
 
 pub mod client;
+pub mod disk;
 pub mod engine;
+pub mod own_postgres;
 pub mod postgres;
 pub mod proxy;
 pub mod service;

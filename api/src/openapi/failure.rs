@@ -38,15 +38,26 @@ const MEDIA: Failure = Failure(415, "unsupported_media_type", "unsupported conte
 const INTERNAL: Failure = Failure(
     500,
     "internal",
-    "a defect or a failing database; the log shows the cause by request id",
+    "a defect; the log shows the cause by request id",
 );
+const DATABASE: Failure = Failure(
+    503,
+    "database_unavailable",
+    "the database cannot be reached",
+);
+const STORAGE: Failure = Failure(
+    503,
+    "storage_failed",
+    "the database cannot read or write its storage",
+);
+const FULL: Failure = Failure(507, "storage_full", "the database has no space left");
 
 /// Codes with when they come, by status.
 pub(super) type Failures = BTreeMap<u16, BTreeMap<String, String>>;
 
 /// How a route can fail, by its row.
 pub(super) fn of(route: &Route) -> Failures {
-    let mut all = vec![INTERNAL];
+    let mut all = vec![INTERNAL, DATABASE, STORAGE, FULL];
     if route.post {
         all.push(CSRF);
     } else {

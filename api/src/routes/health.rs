@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use schema::error::DbError;
 use tokio::time::timeout;
 
 use crate::answer::{Answers, Body};
@@ -80,6 +81,7 @@ async fn readiness(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Readiness
 async fn database(deps: &Deps) -> &'static str {
     match timeout(PING_TIME, deps.db.ping()).await {
         Ok(Ok(())) => "ok",
+        Ok(Err(DbError::Unavailable(_))) => "unavailable",
         Ok(Err(error)) => {
             tracing::error!(error = %chain(&error), "the database does not answer");
             "failed"
@@ -164,7 +166,9 @@ mod tests {
         let answer = yard.get("/readyz").await;
         assert_eq!(answer.status, 503);
         assert!(
-            answer.text.starts_with("database: failed\nengine: ok\n"),
+            answer
+                .text
+                .starts_with("database: unavailable\nengine: ok\n"),
             "{}",
             answer.text
         );
@@ -200,6 +204,7 @@ mod tests {
         ] {
             let fault = fault.map(|fatal| Fault {
                 since: crate::testing::NOW,
+                reason: schema::condition::Reason::Stuck,
                 message: "it is\nslow".to_owned(),
                 fatal,
             });

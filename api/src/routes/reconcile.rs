@@ -1,6 +1,7 @@
 //! The operators' view: reconcilers, objects, events, and the switches on them.
 
 use schema::change::{self, Position};
+use schema::condition::{Condition, Reason};
 use schema::event::{self, Subject};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow, ReadyCount};
@@ -14,7 +15,7 @@ use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
-use crate::explain::{Explained, ExplainedEvent, explained, explained_events};
+use crate::explain::{Explained, ExplainedEvent, explained, explained_events, explained_owned};
 use crate::input::{Input, Nothing, Paging};
 use crate::ports::{EngineState, LeaderState, LiveNumbers, PartHealth};
 use crate::route::{Area, Route};
@@ -73,6 +74,8 @@ pub struct Overview {
     engine: EngineState,
     /// The parts of the service.
     health: Vec<PartHealth>,
+    /// Conditions of `service/agentyard`: `Ready` is false with the fault of its worst part.
+    conditions: Vec<Explained>,
     /// All reconcilers are paused.
     paused: bool,
     /// All reconcilers.
@@ -110,14 +113,30 @@ async fn overview(_: Superadmin, _: Input<Nothing>, deps: Deps) -> Result<Answer
     let counts = object::ready_counts(&mut connection).await?;
     let paused = object::paused_reconcilers(&mut connection).await?;
     drop(connection);
+    let health = deps.health.parts();
     let overview = Overview {
         leader: deps.leadership.leader(),
         engine: deps.engine.engine(),
-        health: deps.health.parts(),
+        conditions: explained_owned(vec![of_service(&health)]),
+        health,
         paused: paused.iter().any(|name| name == ALL),
         reconcilers: merged(deps.reconcilers.summaries(), &counts, &paused),
     };
     Ok(Answer::ok("reconcilers", overview))
+}
+
+/// `Ready` of the service itself.
+fn of_service(parts: &[PartHealth]) -> Condition {
+    let faulty = parts
+        .iter()
+        .filter_map(|part| Some((&part.part, part.fault.as_ref()?)));
+    match faulty.max_by_key(|(_, fault)| fault.fatal) {
+        None => Condition::ready(Reason::Running, ""),
+        Some((part, fault)) => Condition {
+            last_transition_at: fault.since,
+            ..Condition::not_ready(fault.reason, format!("{part}: {}", fault.message))
+        },
+    }
 }
 
 /// Live numbers and stored ones, in one object for each reconciler.

@@ -1,6 +1,7 @@
 //! `GET /api/admin/watch`: changes of objects as an event stream that can be resumed.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
@@ -8,7 +9,7 @@ use http::HeaderMap;
 use schema::change::{self, Filter, News, Position};
 use schema::ids::Kind;
 use serde::Deserialize;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use utoipa::ToSchema;
 
 use super::{live, params};
@@ -19,6 +20,9 @@ use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
 use crate::watch::{Batch, Report, Watching, position_event};
+
+/// After this time what could not be read is read again.
+const READ_AGAIN: Duration = Duration::from_secs(1);
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -215,9 +219,14 @@ impl Watcher {
                 return Some(frame);
             }
             if self.behind {
-                if let Err(error) = self.catch_up().await {
-                    error.log();
-                    return None;
+                match self.catch_up().await {
+                    Ok(()) => {}
+                    // What cannot be read now is read when the database is back.
+                    Err(ApiError::DatabaseUnavailable(_)) => sleep(READ_AGAIN).await,
+                    Err(error) => {
+                        error.log();
+                        return None;
+                    }
                 }
                 continue;
             }

@@ -166,6 +166,9 @@ impl Reconciler for AdapterReconciler {
         }))
     }
 
+    /// Nothing is remembered.
+    fn leads(&self) {}
+
     fn generation(snapshot: &Snapshot) -> Generation {
         snapshot.row.generation
     }

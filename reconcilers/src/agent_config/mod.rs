@@ -103,6 +103,11 @@ impl Reconciler for AgentConfigReconciler {
         self.observe_one(key, purpose).await
     }
 
+    fn leads(&self) {
+        self.desired.distrust();
+        self.verified.forget_all();
+    }
+
     fn generation(snapshot: &observe::Snapshot) -> Generation {
         snapshot.row.generation
     }

@@ -75,6 +75,11 @@ impl Verified {
         self.lock().remove(uid);
     }
 
+    /// All files have to be read.
+    pub(super) fn forget_all(&self) {
+        self.lock().clear();
+    }
+
     /// A moment of the period, another one for each user.
     fn share_of(&self, uid: &Uid) -> Duration {
         let mut hasher = DefaultHasher::new();

@@ -133,6 +133,10 @@ impl Reconciler for ArchiveReconciler {
         }))
     }
 
+    fn leads(&self) {
+        self.failed().clear();
+    }
+
     fn generation(snapshot: &Snapshot) -> Generation {
         snapshot.generation
     }

@@ -98,6 +98,12 @@ impl Reconciler for ContainerReconciler {
         self.observe_one(key, purpose).await
     }
 
+    fn leads(&self) {
+        self.desired.distrust();
+        self.shared.view.distrust();
+        self.verified.forget_all();
+    }
+
     fn generation(snapshot: &observe::Snapshot) -> Generation {
         snapshot
             .row

@@ -200,6 +200,11 @@ impl Verified {
         due.insert(uid.clone(), Instant::now() + self.every);
     }
 
+    pub(super) fn forget_all(&self) {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        due.clear();
+    }
+
     fn forget(&self, uid: &Uid) {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         due.remove(uid);

@@ -165,6 +165,9 @@ impl Reconciler for EngineReconciler {
         Ok(Some(snapshot))
     }
 
+    /// Nothing is remembered.
+    fn leads(&self) {}
+
     fn generation(snapshot: &Snapshot) -> Generation {
         snapshot.generation
     }

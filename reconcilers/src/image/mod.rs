@@ -92,6 +92,10 @@ impl Reconciler for ImageReconciler {
         self.observe_one(key).await
     }
 
+    fn leads(&self) {
+        self.desired.distrust();
+    }
+
     fn generation(snapshot: &observe::Snapshot) -> Generation {
         snapshot.row.generation
     }

@@ -292,7 +292,12 @@ impl<R: Reconciler> Core<R> {
         loop {
             let epoch = self.leadership.acquired().await;
             // Both senders live as long as this core.
-            let _ = primed.wait_for(|primed| *primed == Some(epoch)).await;
+            tokio::select! {
+                biased;
+                _ = primed.wait_for(|primed| *primed == Some(epoch)) => {}
+                // A term may be over before its memory is filled.
+                () = self.leadership.lost(epoch) => continue,
+            }
             let _ = pauses.wait_for(|pauses| !pauses.all).await;
             if self.may_run() {
                 return;

@@ -6,8 +6,10 @@
 //! count the time that a machine was suspended, the wall clock can be set back.
 //!
 //! Two kinds exist: the lock on the data directory ([`file_lock`](super::file_lock)) and the lease row
-//! ([`lease`]), which expires unless it is renewed. Losing a held lease ends the process: whatever
-//! was half done is somebody else's now, and starting again is the one well-tested way to begin.
+//! ([`lease`]), which expires unless it is renewed. Losing a held lease is a step down: no pass and no action
+//! goes on under the old epoch, whatever was half done is somebody else's now, and when the passes under way
+//! have ended, the process takes part again as a standby. A new leadership begins as that of a new process
+//! does: nothing that an earlier one remembered is believed.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -73,14 +75,13 @@ impl Default for LeaseTiming {
     }
 }
 
-/// The process must end.
-#[derive(Debug, thiserror::Error)]
-pub enum LeaderError {
+/// How a term ended.
+enum End {
+    /// The process is to end, and its passes have.
+    Shutdown(Epoch),
     /// The row names somebody else.
-    #[error("the leader lease was taken over by another process")]
     TakenOver,
     /// It could not be renewed in time.
-    #[error("the leader lease expired because it could not be renewed")]
     Expired,
 }
 
@@ -94,7 +95,7 @@ struct Term {
 /// What must live as long as a leadership that nobody renews.
 struct Held {
     _lock: Option<OwnedFd>,
-    _term: watch::Sender<Option<Term>>,
+    term: watch::Sender<Option<Term>>,
 }
 
 /// Whether this process leads. Cheap to clone; all clones say the same.
@@ -103,7 +104,7 @@ pub struct Leadership {
     term: watch::Receiver<Option<Term>>,
     clock: SharedClock,
     passes: TaskTracker,
-    _held: Option<Arc<Held>>,
+    held: Option<Arc<Held>>,
 }
 
 impl fmt::Debug for Leadership {
@@ -130,9 +131,9 @@ impl Leadership {
             term,
             clock,
             passes: TaskTracker::new(),
-            _held: Some(Arc::new(Held {
+            held: Some(Arc::new(Held {
                 _lock: Some(lock),
-                _term: sender,
+                term: sender,
             })),
         }
     }
@@ -145,10 +146,17 @@ impl Leadership {
             term,
             clock,
             passes: TaskTracker::new(),
-            _held: Some(Arc::new(Held {
+            held: Some(Arc::new(Held {
                 _lock: None,
-                _term: sender,
+                term: sender,
             })),
+        }
+    }
+
+    /// Leads again, under a later epoch. For simulations, as [`for_term`](Self::for_term).
+    pub fn again(&self, epoch: Epoch, until: Option<(Instant, Timestamp)>) {
+        if let Some(held) = &self.held {
+            held.term.send_replace(Some(Term { epoch, until }));
         }
     }
 
@@ -244,7 +252,7 @@ pub fn lease(
         term,
         clock: clock.clone(),
         passes: passes.clone(),
-        _held: None,
+        held: None,
     };
     let keeper = LeaseKeeper {
         store,
@@ -258,37 +266,53 @@ pub fn lease(
 }
 
 impl LeaseKeeper {
-    /// Waits for the lease as a standby, then keeps it until `shutdown`; gives it back when the passes
-    /// under way have ended, so that a successor starts at once and never beside us.
-    ///
-    /// # Errors
-    /// When a lease that was held is lost. The process must end.
-    pub async fn run(self, shutdown: CancellationToken) -> Result<(), LeaderError> {
-        let result = tokio::select! {
-            biased;
-            () = shutdown.cancelled() => return Ok(()),
-            term = self.wait_for_lease() => self.keep(term, &shutdown).await,
-        };
-        self.term.send_replace(None);
-        match result {
-            Ok(epoch) => {
-                let released = self.store.release(&self.holder, epoch);
-                match timeout(self.timing.renew_every, released).await {
-                    Ok(Ok(())) => tracing::info!(epoch = epoch.0, "gave back the leader lease"),
-                    Ok(Err(error)) => {
-                        tracing::warn!(error = %chain(&error), "could not give back the leader lease; it expires by itself");
-                    }
-                    Err(_) => {
-                        tracing::warn!(
-                            "giving back the leader lease took too long; it expires by itself"
-                        );
-                    }
+    /// Waits for the lease as a standby, keeps it, and is a standby again when it is lost, until `shutdown`;
+    /// gives it back when the passes under way have ended, so that a successor starts at once and never
+    /// beside us.
+    pub async fn run(self, shutdown: CancellationToken) {
+        loop {
+            let end = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return,
+                term = self.wait_for_lease() => self.keep(term, &shutdown).await,
+            };
+            self.term.send_replace(None);
+            match end {
+                End::Shutdown(epoch) => return self.give_back(epoch).await,
+                End::TakenOver => {
+                    tracing::error!(
+                        "the leader lease was taken over by another process; standing by"
+                    );
                 }
-                Ok(())
+                End::Expired => {
+                    tracing::error!(
+                        "the leader lease expired because it could not be renewed; standing by"
+                    );
+                }
             }
-            Err(error) => {
-                tracing::error!(error = %error, "no longer the leader");
-                Err(error)
+            // Nothing of the old term runs beside the next.
+            let over = async {
+                self.passes.close();
+                self.passes.wait().await;
+                self.passes.reopen();
+            };
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return,
+                () = over => {}
+            }
+        }
+    }
+
+    async fn give_back(&self, epoch: Epoch) {
+        let released = self.store.release(&self.holder, epoch);
+        match timeout(self.timing.renew_every, released).await {
+            Ok(Ok(())) => tracing::info!(epoch = epoch.0, "gave back the leader lease"),
+            Ok(Err(error)) => {
+                tracing::warn!(error = %chain(&error), "could not give back the leader lease; it expires by itself");
+            }
+            Err(_) => {
+                tracing::warn!("giving back the leader lease took too long; it expires by itself");
             }
         }
     }
@@ -327,11 +351,7 @@ impl LeaseKeeper {
         }
     }
 
-    async fn keep(
-        &self,
-        mut term: Term,
-        shutdown: &CancellationToken,
-    ) -> Result<Epoch, LeaderError> {
+    async fn keep(&self, mut term: Term, shutdown: &CancellationToken) -> End {
         let drained = async {
             shutdown.cancelled().await;
             self.passes.close();
@@ -341,11 +361,11 @@ impl LeaseKeeper {
         let mut renew_at = Instant::now() + self.timing.renew_every;
         loop {
             let Some((expiry, _)) = term.until else {
-                return Ok(term.epoch);
+                return End::Shutdown(term.epoch);
             };
             tokio::select! {
                 biased;
-                () = &mut drained => return Ok(term.epoch),
+                () = &mut drained => return End::Shutdown(term.epoch),
                 () = sleep_until(renew_at.min(expiry)) => {}
             }
             let until = self.deadline();
@@ -358,15 +378,15 @@ impl LeaseKeeper {
                     self.term.send_replace(Some(term));
                     renew_at = Instant::now() + self.timing.renew_every;
                 }
-                Ok(Ok(false)) => return Err(LeaderError::TakenOver),
+                Ok(Ok(false)) => return End::TakenOver,
                 Ok(Err(error)) => {
                     tracing::warn!(error = %chain(&error), "could not renew the leader lease");
                     if Instant::now() >= expiry {
-                        return Err(LeaderError::Expired);
+                        return End::Expired;
                     }
                     renew_at = Instant::now() + self.timing.retry;
                 }
-                Err(_) => return Err(LeaderError::Expired),
+                Err(_) => return End::Expired,
             }
         }
     }

@@ -73,6 +73,10 @@ pub trait Reconciler: Send + Sync + 'static {
     /// What observing and applying can fail with.
     type Error: Classify;
 
+    /// A leadership begins: nothing that was remembered under an earlier one holds, since others may have led
+    /// in between.
+    fn leads(&self);
+
     /// Desired keys ∪ keys of owned objects in the world, so that orphans are found.
     fn keys(&self) -> impl Future<Output = Result<Vec<Self::Key>, Self::Error>> + Send;
     /// Reads desired rows in one short transaction, then asks the world. `None`: nothing is desired and nothing is there.
@@ -249,7 +253,11 @@ pub trait Classify: std::error::Error + Send + Sync + 'static {
 
 impl Classify for schema::error::DbError {
     fn classify(&self) -> (ErrorClass, Reason) {
-        (ErrorClass::Transient, Reason::Retrying)
+        let reason = match self {
+            Self::StorageFull(_) => Reason::StorageFull,
+            _ => Reason::Retrying,
+        };
+        (ErrorClass::Transient, reason)
     }
 }
 

@@ -125,7 +125,12 @@ impl<R: Reconciler> Core<R> {
             self.settings.observe_timeout,
             self.reconciler.observe(key, Purpose::Pass),
         );
-        let observed = observed.await;
+        let observed = tokio::select! {
+            biased;
+            observed = observed => observed,
+            // What somebody else may be changing by now is of no use.
+            () = self.leadership.lost(epoch) => return Ok(Outcome::Interrupted),
+        };
         let snapshot = match observed {
             Ok(Ok(Some(snapshot))) => snapshot,
             Ok(Ok(None)) => {

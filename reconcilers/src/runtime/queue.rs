@@ -299,6 +299,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.changed.notify_one();
     }
 
+    /// Forgets everything but the passes that run, each of which is followed by another.
+    pub fn forget(&self) {
+        self.state().forget();
+    }
+
     /// When a failing key is tried again; `None` when it is not in back-off.
     pub fn next_attempt_at(&self, key: &K) -> Option<Timestamp> {
         self.state().slots.get(key)?.next_attempt_at
@@ -340,6 +345,23 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 }
 
 impl<K: Clone + Eq + Hash> State<K> {
+    fn forget(&mut self) {
+        self.high.clear();
+        self.bulk.clear();
+        self.low.clear();
+        self.timers.clear();
+        self.waiting_since = None;
+        self.slots.retain(|_, slot| slot.in_flight);
+        for slot in self.slots.values_mut() {
+            *slot = Slot {
+                in_flight: true,
+                holds_lower: slot.holds_lower,
+                dirty: Some(Force::OpensAll),
+                ..Slot::default()
+            };
+        }
+    }
+
     fn add(&mut self, key: &K, wake: Wake) -> bool {
         let attempted = self.slots.get(key).map(|slot| slot.attempted);
         let reported = match wake {

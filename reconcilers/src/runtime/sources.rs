@@ -75,12 +75,17 @@ impl<R: Reconciler> Core<R> {
                 biased;
                 () = sleep(wait) => {}
                 () = self.wake_resync.notified() => {}
+                // The next term begins at once with what this one knows nothing of.
+                () = self.leadership.lost(epoch) => {}
             }
         }
     }
 
     /// Loads what the store knows, in bulk; passes run from then on.
     async fn prime(&self, epoch: Epoch) -> Result<(), StoreError> {
+        // Others may have led since this process did.
+        self.queue.forget();
+        self.reconciler.leads();
         let statuses = self.in_store(self.store.load_all()).await?;
         let pauses = self.in_store(self.store.paused()).await?;
         tracing::info!(

@@ -208,6 +208,11 @@ impl EngineView {
         self.containers.mark(uid);
     }
 
+    /// What is known may be stale: until the next full listing, each user is listed.
+    pub fn distrust(&self) {
+        self.containers.distrust();
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -94,6 +94,11 @@ impl<T> Cache<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is known may be older than it should be: until the next scan has ended, each object is read.
+    pub fn distrust(&self) {
+        self.state().scanned = None;
+    }
+
     /// The next observe this object must read it.
     pub fn mark(&self, uid: &Uid) {
         self.state().mark(uid);
@@ -224,6 +229,23 @@ mod tests {
         cache.replace(scan, Marks::Answered, [(a.clone(), 1), (b.clone(), 2)]);
         assert_eq!(known(&cache, &a), Some(Some(1)));
         assert_eq!(known(&cache, &b), None);
+    }
+
+    #[test]
+    fn what_is_distrusted_is_read_until_the_next_scan_and_still_counted() {
+        let cache = Cache::default();
+        let [a, b] = ["a", "b"].map(|u| Uid::from(u.to_owned()));
+        let first = cache.begin();
+        cache.replace(first, Marks::Answered, [(a.clone(), 1), (b.clone(), 1)]);
+        cache.distrust();
+        assert_eq!(known(&cache, &a), None);
+        let read = cache.begin();
+        cache.put(&a, read, Some(Arc::new(2)));
+        assert_eq!(known(&cache, &a), None, "others are not known to be absent");
+        assert_eq!(cache.sum(|_| 1), 2, "unknown is not empty");
+        cache.replace(cache.begin(), Marks::Answered, [(a.clone(), 3)]);
+        assert_eq!(known(&cache, &a), Some(Some(3)));
+        assert_eq!(known(&cache, &b), Some(None));
     }
 
     #[test]

@@ -72,6 +72,11 @@ impl<T: PartialEq + 'static> Desired<T> {
         Ok(row)
     }
 
+    /// What is cached may be stale: until the next scan has ended, each row is read.
+    pub fn distrust(&self) {
+        self.cache.distrust();
+    }
+
     /// The row may have changed: it is read before it is used again.
     pub fn mark(&self, uid: &Uid) {
         self.cache.mark(uid);

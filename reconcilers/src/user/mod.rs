@@ -149,6 +149,10 @@ impl Reconciler for UserReconciler {
         }))
     }
 
+    fn leads(&self) {
+        self.desired.distrust();
+    }
+
     fn generation(snapshot: &Snapshot) -> Generation {
         snapshot.row.generation
     }

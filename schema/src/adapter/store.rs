@@ -6,12 +6,11 @@
 mod cache;
 mod model;
 
-use sqlx::AnyConnection;
-
 pub use cache::{ActiveAdapter, AdapterCache};
 pub use model::{AdapterFacts, AdapterState, KnownAdapter, Source};
 
 use super::{Adapter, AdapterVersion};
+use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
@@ -78,18 +77,18 @@ pub struct Activated {
 pub const NOTHING_BEFORE: &str = "there is no previous adapter";
 
 /// Which package is in effect, and what was asked for.
-pub async fn state(connection: &mut AnyConnection) -> Result<AdapterState, DbError> {
+pub async fn state(connection: &mut Connection) -> Result<AdapterState, DbError> {
     fetch_one!(connection, STATE)
 }
 
 /// How often the active adapter changed.
-pub async fn generation(connection: &mut AnyConnection) -> Result<i64, DbError> {
+pub async fn generation(connection: &mut Connection) -> Result<i64, DbError> {
     scalar!(connection, GENERATION)
 }
 
 /// The active adapter, with the generation it belongs to. The package is read off the async threads: it may
 /// be large. Most callers want an [`AdapterCache`].
-pub async fn active(connection: &mut AnyConnection) -> Result<(i64, Adapter), DbError> {
+pub async fn active(connection: &mut Connection) -> Result<(i64, Adapter), DbError> {
     let row: Option<(i64, String)> = fetch_optional!(connection, ACTIVE)?;
     let (generation, files) = row.ok_or(DbError::NotFound("active adapter"))?;
     let corrupt = |problem: String| DbError::Corrupt(format!("active adapter: {problem}"));
@@ -101,7 +100,7 @@ pub async fn active(connection: &mut AnyConnection) -> Result<(i64, Adapter), Db
 }
 
 /// All packages that are known, newest first.
-pub async fn known(connection: &mut AnyConnection) -> Result<Vec<KnownAdapter>, DbError> {
+pub async fn known(connection: &mut Connection) -> Result<Vec<KnownAdapter>, DbError> {
     fetch_all!(connection, KNOWN)
 }
 
@@ -300,7 +299,7 @@ pub async fn request_refresh(
 }
 
 /// What the reconciler remembers of the source.
-pub async fn facts(connection: &mut AnyConnection) -> Result<AdapterFacts, DbError> {
+pub async fn facts(connection: &mut Connection) -> Result<AdapterFacts, DbError> {
     fetch_one!(connection, FACTS)
 }
 

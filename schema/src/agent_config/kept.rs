@@ -3,11 +3,11 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use sqlx::AnyConnection;
 use zeroize::Zeroizing;
 
 use super::query::{open, seal};
 use crate::adapter::Applied;
+use crate::connection::Connection;
 use crate::db::ObservedTx;
 use crate::error::DbError;
 use crate::ids::{Generation, Uid};
@@ -118,7 +118,7 @@ pub async fn keep_files(
 
 /// A user's files as they were before the last migration; `None` when there was none.
 pub async fn kept_files(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     key: &MasterKey,
     uid: &Uid,
 ) -> Result<Option<KeptFiles>, DbError> {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
-use sqlx::AnyConnection;
 use zeroize::Zeroizing;
 
 use super::kept::FORGET_KEPT;
 use super::model::{AgentConfigFacts, AgentConfigRow, Cookie, UserValues, Values};
 use crate::adapter::Applied;
+use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
@@ -123,14 +123,14 @@ pub(crate) async fn purge(tx: &mut ObservedTx, uid: &Uid) -> Result<bool, DbErro
 
 /// Reads one user's.
 pub async fn get(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     uid: &Uid,
 ) -> Result<Option<AgentConfigRow>, DbError> {
     fetch_optional!(connection, GET, uid)
 }
 
 /// Reads all, in one scan.
-pub async fn all(connection: &mut AnyConnection) -> Result<Vec<AgentConfigRow>, DbError> {
+pub async fn all(connection: &mut Connection) -> Result<Vec<AgentConfigRow>, DbError> {
     fetch_all!(connection, ALL)
 }
 
@@ -147,7 +147,7 @@ fn channel(
 
 /// Everything a user has set, opened.
 pub async fn values(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     key: &MasterKey,
     uid: &Uid,
 ) -> Result<UserValues, DbError> {
@@ -168,7 +168,7 @@ pub async fn values(
 
 /// What a user has set for one channel, opened; empty when there is nothing.
 pub async fn channel_values(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     key: &MasterKey,
     uid: &Uid,
     name: &str,
@@ -198,7 +198,7 @@ pub async fn set_channel_values(
 
 /// A user's cookies, opened.
 pub async fn cookies(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     key: &MasterKey,
     uid: &Uid,
 ) -> Result<Vec<Cookie>, DbError> {
@@ -220,7 +220,7 @@ pub async fn cookies(
 
 /// Domains a user has cookies of, and when they were last stored.
 pub async fn list_cookies(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     uid: &Uid,
 ) -> Result<Vec<(String, Timestamp)>, DbError> {
     fetch_all!(connection, COOKIE_DOMAINS, uid)
@@ -265,10 +265,7 @@ pub async fn delete_cookies(
 }
 
 /// What the service has set in a user's files; `None` when nothing was written yet.
-pub async fn applied(
-    connection: &mut AnyConnection,
-    uid: &Uid,
-) -> Result<Option<Applied>, DbError> {
+pub async fn applied(connection: &mut Connection, uid: &Uid) -> Result<Option<Applied>, DbError> {
     let applied: Option<Option<Applied>> = scalar_optional!(connection, APPLIED, uid)?;
     Ok(applied.flatten())
 }

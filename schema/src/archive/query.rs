@@ -1,11 +1,10 @@
 //! SQL for the archive.
 
-use sqlx::AnyConnection;
-
 use super::ArchiveFacts;
+use crate::connection::Connection;
 use crate::db::ObservedTx;
 use crate::error::DbError;
-use crate::statement::statements;
+use crate::statement::{execute, scalar, statements};
 
 statements! {
     /// What was last seen.
@@ -15,8 +14,8 @@ statements! {
 }
 
 /// What was last seen in the archive.
-pub async fn facts(connection: &mut AnyConnection) -> Result<ArchiveFacts, DbError> {
-    let (facts,): (String,) = sqlx::query_as(FACTS).fetch_one(connection).await?;
+pub async fn facts(connection: &mut Connection) -> Result<ArchiveFacts, DbError> {
+    let facts: String = scalar!(connection, FACTS)?;
     serde_json::from_str(&facts).map_err(|error| DbError::Corrupt(error.to_string()))
 }
 
@@ -24,9 +23,6 @@ pub async fn facts(connection: &mut AnyConnection) -> Result<ArchiveFacts, DbErr
 pub async fn save_facts(tx: &mut ObservedTx, facts: &ArchiveFacts) -> Result<(), DbError> {
     let facts =
         serde_json::to_string(facts).map_err(|error| DbError::Corrupt(error.to_string()))?;
-    sqlx::query(SAVE_FACTS)
-        .bind(facts)
-        .execute(&mut **tx)
-        .await?;
+    execute!(tx, SAVE_FACTS, facts)?;
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! The statements of the trail.
 
-use sqlx::AnyConnection;
 use tracing::error;
 
 use super::chain::{BROKEN, ChainKey, End, Which};
 use super::model::{Entry, Filter, Record};
+use crate::connection::Connection;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::Timestamp;
@@ -155,7 +155,7 @@ pub(super) async fn move_end(
 
 /// Head and anchor.
 pub(super) async fn ends(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
 ) -> Result<(Option<End>, Option<End>), DbError> {
     let ends: Vec<End> = fetch_all!(connection, ENDS)?;
     let find = |which: Which| ends.iter().find(|end| end.which == which).cloned();
@@ -163,7 +163,7 @@ pub(super) async fn ends(
 }
 
 /// The oldest and the newest entry; none in an empty trail.
-pub async fn bounds(connection: &mut AnyConnection) -> Result<(Option<i64>, Option<i64>), DbError> {
+pub async fn bounds(connection: &mut Connection) -> Result<(Option<i64>, Option<i64>), DbError> {
     let (first, last): (i64, i64) = fetch_one!(connection, BOUNDS)?;
     let there = |seq: i64| Some(seq).filter(|seq| *seq != 0);
     Ok((there(first), there(last)))
@@ -171,7 +171,7 @@ pub async fn bounds(connection: &mut AnyConnection) -> Result<(Option<i64>, Opti
 
 /// The first entry that is not older than a moment.
 pub async fn first_since(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     since: Timestamp,
 ) -> Result<Option<i64>, DbError> {
     scalar_optional!(connection, FIRST_SINCE, since)
@@ -179,7 +179,7 @@ pub async fn first_since(
 
 /// The next entries after one, oldest first.
 pub async fn following(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     after: i64,
     limit: i64,
 ) -> Result<Vec<Record>, DbError> {
@@ -188,7 +188,7 @@ pub async fn following(
 
 /// One page of the selected entries, newest first.
 pub async fn list(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     filter: &Filter,
     limit: i64,
     offset: i64,
@@ -207,7 +207,7 @@ pub async fn list(
 }
 
 /// How many entries are selected.
-pub async fn found(connection: &mut AnyConnection, filter: &Filter) -> Result<i64, DbError> {
+pub async fn found(connection: &mut Connection, filter: &Filter) -> Result<i64, DbError> {
     scalar!(
         connection,
         COUNT,

@@ -1,11 +1,11 @@
 //! Whether the trail is whole, and where it is not.
 
 use serde::Serialize;
-use sqlx::AnyConnection;
 
 use super::chain::{ChainKey, End, Walk, Which};
 use super::model::Record;
 use super::query;
+use crate::connection::Connection;
 use crate::error::DbError;
 
 /// Entries read at once: enough to be fast, few enough to be small.
@@ -71,7 +71,7 @@ pub struct Verdict {
 
 /// Goes along the whole trail. Give it a snapshot, so that what is written or pruned meanwhile does
 /// not appear as tampering. Memory stays small whatever the length.
-pub async fn verify(connection: &mut AnyConnection, key: &ChainKey) -> Result<Verdict, DbError> {
+pub async fn verify(connection: &mut Connection, key: &ChainKey) -> Result<Verdict, DbError> {
     let (first_seq, last_seq) = query::bounds(connection).await?;
     let mut verdict = Verdict {
         entries: 0,
@@ -84,7 +84,7 @@ pub async fn verify(connection: &mut AnyConnection, key: &ChainKey) -> Result<Ve
 }
 
 async fn find_problem(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     key: &ChainKey,
     verdict: &mut Verdict,
 ) -> Result<Option<Problem>, DbError> {
@@ -146,7 +146,7 @@ impl Pages {
         Self { after, size: PAGE }
     }
 
-    pub(super) async fn next(&mut self, connection: &mut AnyConnection) -> Result<Page, DbError> {
+    pub(super) async fn next(&mut self, connection: &mut Connection) -> Result<Page, DbError> {
         loop {
             match query::following(connection, self.after, self.size).await {
                 Ok(records) => {

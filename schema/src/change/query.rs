@@ -1,9 +1,8 @@
 //! Statements on changes.
 
-use sqlx::AnyConnection;
-
 use super::model::{Change, Filter, News, Position, RawChange};
 use super::pending::Pending;
+use crate::connection::Connection;
 use crate::db::ObservedTx;
 use crate::error::DbError;
 use crate::ids::{Kind, Timestamp};
@@ -62,15 +61,12 @@ fn shown_with(kind: Kind) -> &'static str {
     kind.descriptor().shown_with.unwrap_or(kind).as_str()
 }
 
-async fn take(connection: &mut AnyConnection, count: i64) -> Result<i64, DbError> {
+async fn take(connection: &mut Connection, count: i64) -> Result<i64, DbError> {
     scalar!(connection, TAKE, count)
 }
 
 /// Writes what a transaction has changed. Called as its last statement but the notification.
-pub(crate) async fn write(
-    connection: &mut AnyConnection,
-    pending: &Pending,
-) -> Result<(), DbError> {
+pub(crate) async fn write(connection: &mut Connection, pending: &Pending) -> Result<(), DbError> {
     let single: Vec<_> = pending.single().collect();
     let objects = i64::try_from(single.len() + pending.gone.len()).unwrap_or(i64::MAX / VERSIONS);
     let mut newest = take(connection, objects * VERSIONS).await?;
@@ -107,17 +103,17 @@ struct State {
     instance: String,
 }
 
-async fn state(connection: &mut AnyConnection) -> Result<State, DbError> {
+async fn state(connection: &mut Connection) -> Result<State, DbError> {
     fetch_one!(connection, STATE)
 }
 
 /// The newest version.
-pub(crate) async fn newest(connection: &mut AnyConnection) -> Result<i64, DbError> {
+pub(crate) async fn newest(connection: &mut Connection) -> Result<i64, DbError> {
     scalar!(connection, NEWEST)
 }
 
 /// Where the history stands: everything that this connection can read has happened until then.
-pub async fn position(connection: &mut AnyConnection) -> Result<Position, DbError> {
+pub async fn position(connection: &mut Connection) -> Result<Position, DbError> {
     let State {
         version, instance, ..
     } = state(connection).await?;
@@ -127,7 +123,7 @@ pub async fn position(connection: &mut AnyConnection) -> Result<Position, DbErro
 /// What has changed since a position, at most `limit` objects. Needs a connection that reads one
 /// moment: [`crate::db::Db::snapshot`].
 pub async fn after(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     since: &Position,
     filter: &Filter,
     limit: u16,

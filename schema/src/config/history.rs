@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::{AnyConnection, FromRow};
+use sqlx::FromRow;
 use zeroize::Zeroizing;
 
 use super::query::{Values, generation};
 use super::sealing::{save_place, seal};
 use super::{Changes, find, keys, masking};
 use crate::adapter::{SecretPaths, store as adapters};
+use crate::connection::Connection;
 use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::Timestamp;
@@ -180,7 +181,7 @@ pub(super) async fn record(
 /// Saves, newest first, one page, with the total. An empty `search` fits all; others are found in actors and
 /// keys.
 pub async fn list(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     access: Access<'_>,
     search: &str,
     limit: i64,
@@ -206,7 +207,7 @@ pub enum Past {
 
 /// How the configuration was after a save: what has changed since is undone, the newest first.
 pub async fn at(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     access: Access<'_>,
     revision: i64,
 ) -> Result<Past, DbError> {

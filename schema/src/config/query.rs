@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use sqlx::AnyConnection;
 
 use super::history::{self, SavedBy};
 use super::keys::container::{CPU_LIMIT, MEMORY_LIMIT_MB};
 use super::sealing::{seal, value_place};
 use super::{Changes, Effect, KeyDef, find};
+use crate::connection::Connection;
 use crate::db::Tx;
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Kind, Uid};
@@ -49,7 +49,7 @@ pub fn engine_uid() -> Uid {
 
 /// Reads all stored values and the generation they belong to.
 pub async fn load(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     master_key: &MasterKey,
 ) -> Result<(Values, i64), DbError> {
     let generation = generation(connection).await?;
@@ -73,7 +73,7 @@ pub async fn load(
 }
 
 /// How often configuration changed.
-pub async fn generation(connection: &mut AnyConnection) -> Result<i64, DbError> {
+pub async fn generation(connection: &mut Connection) -> Result<i64, DbError> {
     scalar!(connection, GENERATION)
 }
 
@@ -136,7 +136,7 @@ pub async fn save(
 
 /// How many containers that should run these changes would recreate: those made with a changed value, and all of them
 /// when the agents' files follow from one. (An agent whose files come out unchanged keeps running.)
-pub async fn restarts(connection: &mut AnyConnection, changes: &Changes) -> Result<i64, DbError> {
+pub async fn restarts(connection: &mut Connection, changes: &Changes) -> Result<i64, DbError> {
     let (cpu, memory) = (changes.has(&CPU_LIMIT), changes.has(&MEMORY_LIMIT_MB));
     let others = changes.with(Effect::Containers).count() > usize::from(cpu) + usize::from(memory);
     let any = others || changes.have(Effect::Files);

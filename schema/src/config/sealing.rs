@@ -1,11 +1,11 @@
 //! Sealing at rest what documents mask, also where an earlier release has stored it in the clear.
 
-use sqlx::AnyConnection;
 use tracing::info;
 
 use super::keys::find;
 use super::query::PUT;
 use super::setting::KeyDef;
+use crate::connection::Connection;
 use crate::db::{Db, Tx};
 use crate::error::DbError;
 use crate::meta;
@@ -90,6 +90,6 @@ pub async fn scrub(db: &Db) -> Result<(), DbError> {
     Ok(())
 }
 
-async fn is_scrubbed(connection: &mut AnyConnection) -> Result<bool, DbError> {
+async fn is_scrubbed(connection: &mut Connection) -> Result<bool, DbError> {
     Ok(meta::get(connection, SCRUBBED).await?.is_some())
 }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use sqlx::AnyConnection;
-
 use super::model::{ContainerFacts, ContainerRow, Desired};
 use crate::column::Millis;
+use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
@@ -79,15 +78,12 @@ pub(crate) async fn create(
 }
 
 /// Reads one container.
-pub async fn get(
-    connection: &mut AnyConnection,
-    uid: &Uid,
-) -> Result<Option<ContainerRow>, DbError> {
+pub async fn get(connection: &mut Connection, uid: &Uid) -> Result<Option<ContainerRow>, DbError> {
     fetch_optional!(connection, GET, uid)
 }
 
 /// Reads all containers, in one scan.
-pub async fn all(connection: &mut AnyConnection) -> Result<Vec<ContainerRow>, DbError> {
+pub async fn all(connection: &mut Connection) -> Result<Vec<ContainerRow>, DbError> {
     fetch_all!(connection, ALL)
 }
 
@@ -168,7 +164,7 @@ pub(crate) async fn forget_health_timeout(tx: &mut ObservedTx, uid: &Uid) -> Res
 }
 
 /// How many containers the agent network has, or is about to have because they are to run.
-pub async fn count_on_network(connection: &mut AnyConnection) -> Result<i64, DbError> {
+pub async fn count_on_network(connection: &mut Connection) -> Result<i64, DbError> {
     scalar!(connection, COUNT_ON_NETWORK)
 }
 

@@ -1,8 +1,7 @@
 //! Statements on images.
 
-use sqlx::AnyConnection;
-
 use super::model::{DesiredImage, ImageFacts, ImageRow, ImageUse};
+use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
@@ -62,31 +61,31 @@ statements! {
 }
 
 /// Reads one image.
-pub async fn get(connection: &mut AnyConnection, uid: &Uid) -> Result<Option<ImageRow>, DbError> {
+pub async fn get(connection: &mut Connection, uid: &Uid) -> Result<Option<ImageRow>, DbError> {
     fetch_optional!(connection, GET, uid)
 }
 
 /// Finds an image by its full reference. One that is being removed is found, too.
 pub async fn find(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     reference: &str,
 ) -> Result<Option<ImageRow>, DbError> {
     fetch_optional!(connection, FIND, reference)
 }
 
 /// Reads all images, in one scan.
-pub async fn all(connection: &mut AnyConnection) -> Result<Vec<ImageRow>, DbError> {
+pub async fn all(connection: &mut Connection) -> Result<Vec<ImageRow>, DbError> {
     fetch_all!(connection, ALL)
 }
 
 /// Which user has which image.
-pub async fn uses(connection: &mut AnyConnection) -> Result<Vec<ImageUse>, DbError> {
+pub async fn uses(connection: &mut Connection) -> Result<Vec<ImageUse>, DbError> {
     fetch_all!(connection, USES)
 }
 
 /// Which user may yet get which image from a rollout that has not ended: the rollout's, or the one of
 /// before.
-pub async fn needs(connection: &mut AnyConnection) -> Result<Vec<ImageUse>, DbError> {
+pub async fn needs(connection: &mut Connection) -> Result<Vec<ImageUse>, DbError> {
     fetch_all!(connection, NEEDS)
 }
 

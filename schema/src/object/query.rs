@@ -1,10 +1,9 @@
 //! Statements on objects. Functions that change desired state take a [`Tx`], which rings the bell.
 
-use sqlx::AnyConnection;
-
 use super::model::{Dirty, ObjectRow, ReadyCount, StatusRow};
 use crate::change;
 use crate::condition::{self, Condition, ConditionType};
+use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Epoch, Generation, Kind, Timestamp, Uid};
@@ -139,7 +138,7 @@ pub async fn ensure_singles(tx: &mut Tx, now: Timestamp) -> Result<(), DbError> 
 
 /// Reads one object.
 pub async fn get(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     kind: Kind,
     uid: &Uid,
 ) -> Result<Option<ObjectRow>, DbError> {
@@ -148,7 +147,7 @@ pub async fn get(
 
 /// Finds an object by its name, case-insensitively.
 pub async fn find_by_name(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     kind: Kind,
     name: &str,
 ) -> Result<Option<ObjectRow>, DbError> {
@@ -158,7 +157,7 @@ pub async fn find_by_name(
 /// Lists objects, one page, with the total. `ready` is `True`, `False` or `Unknown`; `search` is a
 /// case-insensitive substring of the name.
 pub async fn list(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     kind: Option<Kind>,
     ready: Option<&str>,
     search: &str,
@@ -174,27 +173,24 @@ pub async fn list(
 }
 
 /// All uids of a kind.
-pub async fn uids(connection: &mut AnyConnection, kind: Kind) -> Result<Vec<Uid>, DbError> {
+pub async fn uids(connection: &mut Connection, kind: Kind) -> Result<Vec<Uid>, DbError> {
     scalars!(connection, UIDS, kind)
 }
 
 /// Everything known of a kind, in one scan.
-pub async fn statuses(
-    connection: &mut AnyConnection,
-    kind: Kind,
-) -> Result<Vec<ObjectRow>, DbError> {
+pub async fn statuses(connection: &mut Connection, kind: Kind) -> Result<Vec<ObjectRow>, DbError> {
     fetch_all!(connection, STATUSES, kind)
 }
 
 /// Objects whose newest desired state no pass has observed yet.
-pub async fn dirty(connection: &mut AnyConnection, kind: Kind) -> Result<Vec<Dirty>, DbError> {
+pub async fn dirty(connection: &mut Connection, kind: Kind) -> Result<Vec<Dirty>, DbError> {
     fetch_all!(connection, DIRTY, kind)
 }
 
 /// The same, and the version of changes through which it holds. With `since`, of what has changed after that
 /// version only; the whole when the history was put back to before it.
 pub async fn dirty_since(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     kind: Kind,
     since: Option<i64>,
 ) -> Result<(Vec<Dirty>, i64), DbError> {
@@ -312,7 +308,7 @@ pub async fn remove_finalizer(
 
 /// Finalizers of an object.
 pub async fn finalizers(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     kind: Kind,
     uid: &Uid,
 ) -> Result<Vec<String>, DbError> {
@@ -365,7 +361,7 @@ pub async fn set_paused(
 }
 
 /// Objects whose passes are switched off.
-pub async fn paused_uids(connection: &mut AnyConnection, kind: Kind) -> Result<Vec<Uid>, DbError> {
+pub async fn paused_uids(connection: &mut Connection, kind: Kind) -> Result<Vec<Uid>, DbError> {
     scalars!(connection, PAUSED_UIDS, kind)
 }
 
@@ -382,11 +378,11 @@ pub async fn set_reconciler_paused(tx: &mut Tx, name: &str, paused: bool) -> Res
 }
 
 /// Names of reconcilers that are switched off; `*` stands for all.
-pub async fn paused_reconcilers(connection: &mut AnyConnection) -> Result<Vec<String>, DbError> {
+pub async fn paused_reconcilers(connection: &mut Connection) -> Result<Vec<String>, DbError> {
     scalars!(connection, PAUSED_RECONCILERS)
 }
 
 /// Numbers for the operators' summary.
-pub async fn ready_counts(connection: &mut AnyConnection) -> Result<Vec<ReadyCount>, DbError> {
+pub async fn ready_counts(connection: &mut Connection) -> Result<Vec<ReadyCount>, DbError> {
     fetch_all!(connection, READY_COUNTS)
 }

@@ -1,8 +1,7 @@
 //! Statements on operations.
 
-use sqlx::AnyConnection;
-
 use super::model::{Count, Operation, RawTarget, Target, TargetState};
+use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
@@ -130,13 +129,13 @@ pub async fn cancel(tx: &mut Tx, operation: &Operation, now: Timestamp) -> Resul
 }
 
 /// Reads one operation.
-pub async fn get(connection: &mut AnyConnection, id: &str) -> Result<Option<Operation>, DbError> {
+pub async fn get(connection: &mut Connection, id: &str) -> Result<Option<Operation>, DbError> {
     fetch_optional!(connection, GET, id)
 }
 
 /// Operations, newest first, one page, with the total.
 pub async fn list(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     limit: i64,
     offset: i64,
 ) -> Result<(Vec<Operation>, i64), DbError> {
@@ -157,10 +156,7 @@ pub async fn prune(tx: &mut ObservedTx, oldest: Timestamp) -> Result<u64, DbErro
 }
 
 /// How far an operation is. The database counts: the cost of the answer does not grow with the objects.
-pub async fn count(
-    connection: &mut AnyConnection,
-    operation: &Operation,
-) -> Result<Count, DbError> {
+pub async fn count(connection: &mut Connection, operation: &Operation) -> Result<Count, DbError> {
     let mut count = Count::default();
     if is_rollout(operation) {
         let rows: Vec<(rollout::TargetState, i64, Option<Timestamp>)> =
@@ -183,7 +179,7 @@ pub async fn count(
 }
 
 async fn count_one_by_one(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     operation: &Operation,
 ) -> Result<Count, DbError> {
     let mut count = Count::default();
@@ -199,7 +195,7 @@ fn is_rollout(operation: &Operation) -> bool {
 
 /// Objects of an operation with their states, at most so many, those that need manual action first.
 pub async fn targets(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     operation: &Operation,
     limit: i64,
 ) -> Result<Vec<Target>, DbError> {

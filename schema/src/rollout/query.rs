@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use sqlx::AnyConnection;
-
 use super::model::{
     DesiredRollout, ImageChoice, NewRollout, Phase, PreviousImage, RolloutFacts, RolloutRow,
     RolloutTarget, TargetState,
 };
 use crate::column::Millis;
+use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
@@ -158,7 +157,7 @@ async fn no_conflict(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
 
 /// Reads one rollout with its users.
 pub async fn get(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     uid: &Uid,
 ) -> Result<Option<(RolloutRow, Vec<RolloutTarget>)>, DbError> {
     let Some(row) = fetch_optional!(connection, GET, uid)? else {
@@ -169,7 +168,7 @@ pub async fn get(
 
 /// Reads one rollout, and how far its users are, without reading each.
 pub async fn head(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     uid: &Uid,
 ) -> Result<Option<(RolloutRow, Progress)>, DbError> {
     let Some(row) = fetch_optional!(connection, GET, uid)? else {
@@ -186,7 +185,7 @@ pub async fn head(
 /// Rollouts, newest first, one page, with how far their users are, and the total. An empty `search` fits
 /// all; others are found in id, reference and actor.
 pub async fn list(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     search: &str,
     limit: i64,
     offset: i64,
@@ -209,7 +208,7 @@ pub async fn list(
 }
 
 /// Rollouts that have not ended.
-pub async fn unfinished(connection: &mut AnyConnection) -> Result<Vec<Uid>, DbError> {
+pub async fn unfinished(connection: &mut Connection) -> Result<Vec<Uid>, DbError> {
     scalars!(connection, UNFINISHED)
 }
 

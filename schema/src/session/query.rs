@@ -1,8 +1,9 @@
 //! Statements on sessions.
 
-use sqlx::{AnyConnection, FromRow};
+use sqlx::FromRow;
 
 use crate::column::Flag;
+use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Timestamp, Uid, UserName};
@@ -76,7 +77,7 @@ pub async fn issue(
 
 /// The account behind a session, unless the session ended or the account is disabled or going.
 pub async fn find_live(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     name: &UserName,
     issued_at: i64,
 ) -> Result<Option<Live>, DbError> {
@@ -95,7 +96,7 @@ pub async fn revoke_all(tx: &mut Tx, uid: &Uid, keep: Option<i64>) -> Result<u64
 
 /// Live sessions of an account, newest first; `oldest` is the oldest time (Unix seconds) still valid.
 pub async fn list(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     uid: &Uid,
     oldest: i64,
 ) -> Result<Vec<SessionRow>, DbError> {

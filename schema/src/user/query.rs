@@ -1,9 +1,9 @@
 //! Statements on accounts.
 
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::AnyConnection;
 
 use super::model::{NewUser, Role, Source, User, UserListing, UserRow};
+use crate::connection::Connection;
 use crate::container;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
@@ -78,10 +78,7 @@ statements! {
 }
 
 /// Finds an account by its name, case-insensitively. Accounts that are being removed are found too.
-pub async fn find(
-    connection: &mut AnyConnection,
-    name: &UserName,
-) -> Result<Option<User>, DbError> {
+pub async fn find(connection: &mut Connection, name: &UserName) -> Result<Option<User>, DbError> {
     fetch_optional!(connection, FIND, name.key())
 }
 
@@ -178,12 +175,12 @@ pub async fn delete_superadmin(tx: &mut Tx, name: &UserName) -> Result<(), DbErr
 }
 
 /// How many superadmins there are.
-pub async fn superadmin_count(connection: &mut AnyConnection) -> Result<i64, DbError> {
+pub async fn superadmin_count(connection: &mut Connection) -> Result<i64, DbError> {
     scalar!(connection, COUNT_SUPERADMINS)
 }
 
 /// All superadmins.
-pub async fn list_superadmins(connection: &mut AnyConnection) -> Result<Vec<User>, DbError> {
+pub async fn list_superadmins(connection: &mut Connection) -> Result<Vec<User>, DbError> {
     fetch_all!(connection, LIST_SUPERADMINS)
 }
 
@@ -272,18 +269,18 @@ pub async fn set_disabled(
 }
 
 /// One user, for its reconciler.
-pub async fn row(connection: &mut AnyConnection, uid: &Uid) -> Result<Option<UserRow>, DbError> {
+pub async fn row(connection: &mut Connection, uid: &Uid) -> Result<Option<UserRow>, DbError> {
     fetch_optional!(connection, ROW, uid)
 }
 
 /// All users, for their reconciler, in one scan.
-pub async fn rows(connection: &mut AnyConnection) -> Result<Vec<UserRow>, DbError> {
+pub async fn rows(connection: &mut Connection) -> Result<Vec<UserRow>, DbError> {
     fetch_all!(connection, ROWS)
 }
 
 /// One page of users with their containers, with the total. `search` is a case-insensitive substring.
 pub async fn list(
-    connection: &mut AnyConnection,
+    connection: &mut Connection,
     search: &str,
     limit: i64,
     offset: i64,

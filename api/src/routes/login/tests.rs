@@ -445,9 +445,9 @@ async fn a_broken_database_is_no_missing_session() {
         .header("cookie", &cookie)
         .send()
         .await;
-    assert_eq!(answer.verdict(), (500, "internal"));
+    assert_eq!(answer.verdict(), (503, "database_unavailable"));
     let answer = yard.login("alice", PASSWORD).send().await;
-    assert_eq!(answer.verdict(), (500, "internal"));
+    assert_eq!(answer.verdict(), (503, "database_unavailable"));
 }
 
 #[tokio::test]

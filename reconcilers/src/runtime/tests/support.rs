@@ -112,6 +112,8 @@ pub struct WorldState {
     pub listings: Vec<Instant>,
     running: HashSet<Uid>,
     pub overlaps: u32,
+    /// How often a leadership has begun.
+    leads: u64,
 }
 
 /// The desired and the observed state in one.
@@ -136,6 +138,10 @@ impl World {
         let thing = state.things.get_mut(&key(name)).unwrap();
         thing.desired = desired;
         thing.generation += 1;
+    }
+
+    pub fn forgotten(&self) -> u64 {
+        self.state().leads
     }
 
     pub fn passes(&self, name: &str) -> usize {
@@ -235,6 +241,10 @@ impl Reconciler for World {
         let thing = self.state().things.get(key).cloned();
         suffer(fault).await?;
         Ok(thing)
+    }
+
+    fn leads(&self) {
+        self.state().leads += 1;
     }
 
     fn generation(thing: &Thing) -> Generation {

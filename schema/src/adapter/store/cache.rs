@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use sqlx::AnyConnection;
 use tokio::sync::Mutex;
 
 use crate::adapter::{Adapter, RunAs};
 use crate::config::Config;
+use crate::connection::Connection;
 use crate::error::DbError;
 use crate::reader::Reader;
 
@@ -68,10 +68,7 @@ impl ActiveAdapter {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn current_in(
-        &self,
-        connection: &mut AnyConnection,
-    ) -> Result<Arc<Adapter>, DbError> {
+    pub async fn current_in(&self, connection: &mut Connection) -> Result<Arc<Adapter>, DbError> {
         let generation = super::generation(connection).await?;
         // Whoever waits for another's read has its connection already, so nobody waits in a circle.
         let read = async {
@@ -87,7 +84,7 @@ impl ActiveAdapter {
     /// When the database cannot be read.
     pub async fn settle(
         &self,
-        connection: &mut AnyConnection,
+        connection: &mut Connection,
         config: Config,
     ) -> Result<Config, DbError> {
         let adapter = self.current_in(connection).await?;

@@ -66,7 +66,7 @@ impl std::fmt::Debug for MemoryStore {
 
 /// What the database says when the script lets it fail.
 fn away() -> DbError {
-    DbError::Corrupt("the simulated database is away".to_owned())
+    DbError::Unavailable("the simulated database is away".to_owned())
 }
 
 impl MemoryStore {

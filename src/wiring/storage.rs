@@ -1,0 +1,112 @@
+//! How much space is left where the service writes.
+//!
+//! A warning comes before the space has run out, and stays until there is clearly more again, so that it
+//! does not come and go with every write.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::statvfs;
+
+const MB: u64 = 1_000_000;
+
+/// The space of one file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Space {
+    total: u64,
+    free: u64,
+}
+
+impl Space {
+    /// Less than this share, in percent, or this many bytes are free.
+    fn is_below(self, percent: u64, bytes: u64) -> bool {
+        self.free < bytes || self.free < self.total / 100 * percent
+    }
+}
+
+/// Watches the file systems of some places.
+#[derive(Debug)]
+pub struct Gauge {
+    places: Vec<PathBuf>,
+    /// What is low, in words.
+    low: Mutex<Option<String>>,
+}
+
+impl Gauge {
+    /// Nothing is known yet.
+    pub fn new(places: Vec<PathBuf>) -> Self {
+        Self {
+            places,
+            low: Mutex::default(),
+        }
+    }
+
+    fn low(&self) -> MutexGuard<'_, Option<String>> {
+        self.low.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads how much is free. A place that cannot be asked is not said to be low.
+    pub fn read(&self) {
+        let spaces = self.places.iter().filter_map(|place| statvfs(place).ok());
+        let spaces = spaces.map(|found| Space {
+            total: found.f_blocks.saturating_mul(found.f_frsize),
+            free: found.f_bavail.saturating_mul(found.f_frsize),
+        });
+        let scarcest = spaces.min_by_key(|space| space.free);
+        let mut low = self.low();
+        *low = next(low.is_some(), scarcest);
+    }
+
+    /// What is low, in words; public: without paths.
+    pub fn shortage(&self) -> Option<String> {
+        self.low().clone()
+    }
+}
+
+/// Low below 5 % or 200 MB; not any more from 6 % and 240 MB on.
+fn next(was_low: bool, space: Option<Space>) -> Option<String> {
+    let space = space?;
+    let (percent, bytes) = if was_low {
+        (6, 240 * MB)
+    } else {
+        (5, 200 * MB)
+    };
+    space.is_below(percent, bytes).then(|| {
+        format!(
+            "{} of {} MB free: free space before changes are refused",
+            space.free / MB,
+            space.total / MB
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_is_low_below_five_percent_or_200_mb_and_does_not_flap() {
+        let low = |was, total, free| {
+            let (total, free) = (total * MB, free * MB);
+            next(was, Some(Space { total, free })).is_some()
+        };
+        assert!(!low(false, 1_000, 200));
+        assert!(low(false, 1_000, 199));
+        assert!(low(true, 1_000, 239));
+        assert!(!low(true, 1_000, 240));
+        assert!(!low(false, 100_000, 5_000));
+        assert!(low(false, 100_000, 4_999));
+        assert!(low(true, 100_000, 5_999));
+        assert!(!low(true, 100_000, 6_000));
+        assert_eq!(next(true, None), None, "what cannot be asked is not low");
+    }
+
+    #[test]
+    fn the_scarcest_of_all_places_is_told() {
+        let gauge = Gauge::new(vec!["/proc".into(), "/nowhere".into()]);
+        assert_eq!(gauge.shortage(), None);
+        gauge.read();
+        let told = gauge.shortage().unwrap();
+        assert!(told.starts_with("0 of 0 MB free"), "{told}");
+    }
+}
