@@ -47,6 +47,9 @@ impl FailureClass {
     }
 }
 
+/// Most problems that one answer lists.
+pub const MOST_PROBLEMS: usize = 50;
+
 /// What handlers return, and what they call.
 pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 
@@ -265,12 +268,13 @@ impl ApiError {
         }
     }
 
-    /// The same for several reasons: the sentence names the first three of them, `problems` has all.
+    /// The same for several reasons: the sentence names the first three of them, `problems` has the first
+    /// [`MOST_PROBLEMS`], and `problem_count` says how many there are.
     pub fn problems(
         code: &'static str,
         what: &str,
         sentences: &[String],
-        problems: impl Serialize,
+        problems: &[impl Serialize],
     ) -> Self {
         let mut message = what.to_owned();
         for (at, sentence) in sentences.iter().take(3).enumerate() {
@@ -282,7 +286,13 @@ impl ApiError {
         Self::Unprocessable {
             code,
             message,
-            extra: Map::from_iter([("problems".to_owned(), json!(problems))]),
+            extra: Map::from_iter([
+                ("problem_count".to_owned(), json!(problems.len())),
+                (
+                    "problems".to_owned(),
+                    json!(problems.get(..MOST_PROBLEMS).unwrap_or(problems)),
+                ),
+            ]),
         }
     }
 

@@ -77,7 +77,8 @@ impl AdapterReconciler {
     }
 
     async fn fetch(&self, fetch: &plan::Fetch) -> Result<(), AdapterError> {
-        let answer = self.shared.packages.fetch(&fetch.url, &fetch.known).await;
+        let packages = &self.shared.packages;
+        let answer = packages.fetch(&fetch.url, &fetch.hosts, &fetch.known).await;
         let answer = answer.map_err(AdapterError::Source)?;
         let now = self.shared.clock.now();
         let mut facts = AdapterFacts {
@@ -155,6 +156,7 @@ impl Reconciler for AdapterReconciler {
         Ok(Some(Snapshot {
             row,
             url: config.get(&keys::adapter::SOURCE_URL).unwrap_or_default(),
+            hosts: config.get(&keys::adapter::REDIRECT_HOSTS),
             interval: config.get(&keys::adapter::REFRESH_INTERVAL),
             active: active.index.adapter_version.to_string(),
         }))

@@ -18,6 +18,8 @@ pub struct Snapshot {
     pub row: AdapterRow,
     /// Where the source is; empty when there is none.
     pub url: String,
+    /// Hosts to which it may redirect, besides its own.
+    pub hosts: Vec<String>,
     /// How often it is asked; `None`: only when somebody wants it.
     pub interval: Option<Duration>,
     /// The version in effect.
@@ -36,6 +38,8 @@ pub enum Action {
 pub struct Fetch {
     /// Where it is.
     pub url: String,
+    /// Hosts to which it may redirect, besides its own.
+    pub hosts: Vec<String>,
     /// What is known of it: it need not give that again.
     pub known: Validators,
     /// The newest request, which this answers.
@@ -126,6 +130,7 @@ fn fetch(snapshot: &Snapshot, same_source: bool, asked_for: bool) -> Plan<Action
     };
     let fetch = Fetch {
         url: snapshot.url.clone(),
+        hosts: snapshot.hosts.clone(),
         known,
         token: state.refresh_token.clone(),
         asked_for,

@@ -11,6 +11,9 @@ settings! {
     /// Allow adapter.source_url over plain HTTP; otherwise it must be HTTPS, or a loopback address.
     ALLOW_HTTP: Setting<bool> = "adapter.allow_http", "Adapter source over plain HTTP", Setting::flag(false);
 
+    /// Hosts, as host or host:port, to which adapter.source_url may redirect besides its own; the scheme stays the same.
+    REDIRECT_HOSTS: Setting<Vec<String>> = "adapter.redirect_hosts", "Adapter source redirects", Setting::list(rules::server).effects(&[Effect::Object(Kind::Adapter)]);
+
     /// How often adapter.source_url is checked for a newer adapter package; 0 = never.
     REFRESH_INTERVAL: Setting<Option<Duration>> = "adapter.refresh_interval", "Adapter refresh interval", Setting::duration(true, "24h").effects(&[Effect::Object(Kind::Adapter)]);
 
