@@ -431,6 +431,10 @@ impl From<DbError> for ApiError {
             },
             DbError::NameBeingRemoved => Self::NameBeingRemoved,
             DbError::LastSuperadmin => Self::LastSuperadmin,
+            // A second is free every second.
+            DbError::TooManySessions => Self::TooManyAttempts {
+                retry_after: Duration::from_secs(1),
+            },
             DbError::WrongState(what) => Self::Conflict {
                 code: "wrong_state",
                 message: what.to_owned(),
@@ -503,6 +507,7 @@ mod tests {
             (DbError::NameTaken, 409, "already_exists"),
             (DbError::NameBeingRemoved, 409, "name_being_removed"),
             (DbError::LastSuperadmin, 409, "last_superadmin"),
+            (DbError::TooManySessions, 429, "too_many_attempts"),
             (DbError::WrongState("not paused"), 409, "wrong_state"),
             (
                 DbError::InRollout {

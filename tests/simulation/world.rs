@@ -31,6 +31,10 @@ impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
         START.plus(self.0.elapsed())
     }
+
+    fn steady(&self) -> Duration {
+        self.0.elapsed()
+    }
 }
 
 /// Who leads, and until when if that is known.
@@ -170,7 +174,8 @@ impl World {
             None => format!("BEGIN epoch {}", self.epoch),
         };
         self.line(&text);
-        let term = until.map(|at| (at, self.now().plus(at - Instant::now())));
+        let clock = Arc::clone(&self.ground.clock);
+        let term = until.map(|at| (at, clock.steady() + (at - Instant::now())));
         let leadership =
             Leadership::for_term(Epoch(self.epoch), term, Arc::clone(&self.ground.clock));
         let (monitor, clock) = (Arc::clone(&self.monitor), Arc::clone(&self.ground.clock));

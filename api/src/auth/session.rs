@@ -8,15 +8,13 @@ use std::time::Duration;
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 use schema::ids::{Timestamp, UserName};
+use schema::session::SKEW;
 
 use super::Signer;
 use crate::error::{ApiError, Result};
 
 /// How long a session is valid.
 pub const VALIDITY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How far a timestamp may lie in the future: clocks differ, and two sign-ins of one account within
-/// one second get different seconds.
-const SKEW: Duration = Duration::from_secs(60);
 /// How many cookies of our name are checked in one request.
 const MAX_CANDIDATES: usize = 8;
 /// The cookie's name.

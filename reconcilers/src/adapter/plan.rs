@@ -74,7 +74,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     let same_source = facts.source_url == snapshot.url;
     let asked_for = facts.refresh_token != snapshot.row.state.refresh_token;
     let wait = snapshot.interval.map(|interval| match facts.checked_at {
-        Some(checked_at) if same_source => interval.saturating_sub(now.since(checked_at)),
+        Some(checked_at) if same_source => now.left_of(checked_at, interval).unwrap_or_default(),
         _ => Duration::ZERO,
     });
     if asked_for || wait == Some(Duration::ZERO) {
