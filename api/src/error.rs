@@ -50,6 +50,9 @@ impl FailureClass {
     }
 }
 
+/// Most problems that one answer lists.
+pub const MOST_PROBLEMS: usize = 50;
+
 /// What handlers return, and what they call.
 pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 
@@ -285,12 +288,13 @@ impl ApiError {
         }
     }
 
-    /// The same for several reasons: the sentence names the first three of them, `problems` has all.
+    /// The same for several reasons: the sentence names the first three of them, `problems` has the first
+    /// [`MOST_PROBLEMS`], and `problem_count` says how many there are.
     pub fn problems(
         code: &'static str,
         what: &str,
         sentences: &[String],
-        problems: impl Serialize,
+        problems: &[impl Serialize],
     ) -> Self {
         let mut message = what.to_owned();
         for (at, sentence) in sentences.iter().take(3).enumerate() {
@@ -302,7 +306,13 @@ impl ApiError {
         Self::Unprocessable {
             code,
             message,
-            extra: Map::from_iter([("problems".to_owned(), json!(problems))]),
+            extra: Map::from_iter([
+                ("problem_count".to_owned(), json!(problems.len())),
+                (
+                    "problems".to_owned(),
+                    json!(problems.get(..MOST_PROBLEMS).unwrap_or(problems)),
+                ),
+            ]),
         }
     }
 
@@ -459,6 +469,10 @@ impl From<DbError> for ApiError {
             },
             DbError::NameBeingRemoved => Self::NameBeingRemoved,
             DbError::LastSuperadmin => Self::LastSuperadmin,
+            // A second is free every second.
+            DbError::TooManySessions => Self::TooManyAttempts {
+                retry_after: Duration::from_secs(1),
+            },
             DbError::WrongState(what) => Self::Conflict {
                 code: "wrong_state",
                 message: what.to_owned(),
@@ -539,6 +553,7 @@ mod tests {
             (DbError::NameTaken, 409, "already_exists"),
             (DbError::NameBeingRemoved, 409, "name_being_removed"),
             (DbError::LastSuperadmin, 409, "last_superadmin"),
+            (DbError::TooManySessions, 429, "too_many_attempts"),
             (DbError::WrongState("not paused"), 409, "wrong_state"),
             (
                 DbError::InRollout {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schema::audit::Writer;
-use schema::clock::SharedClock;
+use schema::clock::{Cautious, SharedClock};
 use schema::config::keys;
 use schema::db::Db;
 use schema::error::DbError;
@@ -13,6 +13,7 @@ use schema::ids::Timestamp;
 use schema::recorder::Recorder;
 use schema::secrets::MasterKey;
 use schema::{change, event, operation, session};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::session::VALIDITY;
@@ -21,6 +22,8 @@ use crate::settings;
 
 /// Time between two rounds.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// Time between two looks at whether the clock was set back.
+const GLANCE: Duration = Duration::from_secs(60);
 
 /// How long a purged object is reported to watchers, from when its removal was asked for. Whoever has
 /// been away for longer must list again.
@@ -38,8 +41,16 @@ pub async fn run(
 ) {
     let writer = Writer::new(db.clone(), &master_key, Arc::clone(&clock));
     let db = db.recorder();
+    let today = Cautious::new(Arc::clone(&clock));
+    let mut next = Instant::now();
     loop {
-        if let Err(error) = round(&db, &writer, &clock, &master_key).await {
+        let done = if Instant::now() >= next {
+            next = Instant::now() + INTERVAL;
+            round(&db, &writer, &clock, &today, &master_key).await
+        } else {
+            forget_the_future(&db, &clock).await
+        };
+        if let Err(error) = done {
             let error = chain(&error);
             tracing::warn!(
                 error,
@@ -48,7 +59,7 @@ pub async fn run(
         }
         tokio::select! {
             () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(INTERVAL) => {}
+            () = tokio::time::sleep(GLANCE) => {}
         }
     }
 }
@@ -57,12 +68,13 @@ async fn round(
     db: &Recorder,
     writer: &Writer,
     clock: &SharedClock,
+    today: &Cautious,
     master_key: &MasterKey,
 ) -> Result<(), DbError> {
     let (config, _) = settings::read(db, master_key).await?;
-    let now = clock.now();
+    let now = today.now();
     let mut tx = db.begin().await?;
-    let sessions = session::prune(&mut tx, now.minus(VALIDITY).as_secs()).await?;
+    let sessions = session::prune(&mut tx, now.minus(VALIDITY), clock.now()).await?;
     let events = match config.get(&keys::events::RETENTION) {
         Some(retention) => event::prune(&mut tx, now.minus(retention)).await?,
         None => 0,
@@ -84,6 +96,23 @@ async fn round(
             "removed old sessions, events, traces of purged objects, tasks and audit entries"
         );
     }
+    Ok(())
+}
+
+/// Sessions that lie in the future, since the clock was set back: they are dead, and must not live again once
+/// it has caught up.
+async fn forget_the_future(db: &Recorder, clock: &SharedClock) -> Result<(), DbError> {
+    let now = clock.now();
+    if !session::ahead(&mut *db.read().await?, now).await? {
+        return Ok(());
+    }
+    let mut tx = db.begin().await?;
+    let sessions = session::prune(&mut tx, now.minus(VALIDITY), now).await?;
+    tx.commit().await?;
+    tracing::warn!(
+        sessions,
+        "the clock was set back; forgot sessions that lie in the future"
+    );
     Ok(())
 }
 
@@ -150,6 +179,7 @@ mod tests {
         tokio::join!(task, test);
         assert_eq!(left().await, (2, 2), "just valid");
         let shared: SharedClock = clock.clone();
+        let today = Cautious::new(shared.clone());
         for (later, expected) in [
             (DAY, (1, 2)),
             (28 * DAY, (0, 2)),
@@ -157,7 +187,7 @@ mod tests {
             (DAY, (0, 0)),
         ] {
             clock.advance(later);
-            round(&db.recorder(), &world.deps.writer, &shared, key)
+            round(&db.recorder(), &world.deps.writer, &shared, &today, key)
                 .await
                 .unwrap();
             assert_eq!(left().await, expected);
@@ -165,10 +195,49 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn l73_setting_the_clock_ends_sessions_and_removes_nothing_else() {
+        let world = world().await;
+        let (db, clock) = (&world.db, &world.clock);
+        let shared: SharedClock = clock.clone();
+        let today = Cautious::new(shared.clone());
+        let uid = Uid::singleton("local");
+        let mut tx = db.begin().await.unwrap();
+        let (name, hash) = ("root".parse().unwrap(), "hash".into());
+        let root = user::create_superadmin(&mut tx, &name, &hash, NOW)
+            .await
+            .unwrap();
+        session::issue(&mut tx, &root, NOW, "", "web")
+            .await
+            .unwrap();
+        event::record(&mut tx, Kind::Engine, &uid, Reason::Failed, "", "m", NOW)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        let left = async || {
+            let mut connection = db.read().await.unwrap();
+            let sessions = session::list(&mut connection, &root, 0).await.unwrap();
+            let events = event::list(&mut connection, None, None, NOW, 10).await;
+            (sessions.len(), events.unwrap().len())
+        };
+        clock.set(NOW.plus(300 * DAY));
+        let key = &world.deps.master_key;
+        let forward = round(&db.recorder(), &world.deps.writer, &shared, &today, key).await;
+        forward.unwrap();
+        assert_eq!(left().await, (1, 1), "nothing has grown old");
+        clock.set(NOW.minus(Duration::from_secs(60)));
+        forget_the_future(&db.recorder(), &shared).await.unwrap();
+        assert_eq!(left().await, (1, 1), "as far ahead as two clocks may be");
+        clock.set(NOW.minus(Duration::from_secs(61)));
+        forget_the_future(&db.recorder(), &shared).await.unwrap();
+        assert_eq!(left().await, (0, 1), "that session must not live again");
+    }
+
+    #[tokio::test]
     async fn old_audit_entries_are_forgotten_only_when_that_is_configured() {
         let world = world().await;
         let (db, writer, key) = (&world.db, &world.deps.writer, &world.deps.master_key);
         let shared: SharedClock = world.clock.clone();
+        let today = Cautious::new(shared.clone());
         for _ in 0..3 {
             let tx = writer.begin(Author::local(0, "test")).await.unwrap();
             tx.commit(About::whole("test")).await.unwrap();
@@ -181,7 +250,9 @@ mod tests {
             (verdict.first_seq, verdict.last_seq)
         };
         world.clock.advance(1000 * DAY);
-        round(&db.recorder(), writer, &shared, key).await.unwrap();
+        round(&db.recorder(), writer, &shared, &today, key)
+            .await
+            .unwrap();
         assert_eq!(left().await, (Some(1), Some(3)), "kept for ever");
 
         let changes = Changes([("audit.retention", Some(json!("1001d")))].into());
@@ -190,9 +261,13 @@ mod tests {
             .await
             .unwrap();
         tx.commit().await.unwrap();
-        round(&db.recorder(), writer, &shared, key).await.unwrap();
+        round(&db.recorder(), writer, &shared, &today, key)
+            .await
+            .unwrap();
         assert_eq!(left().await, (Some(3), Some(4)));
-        round(&db.recorder(), writer, &shared, key).await.unwrap();
+        round(&db.recorder(), writer, &shared, &today, key)
+            .await
+            .unwrap();
         assert_eq!(left().await, (Some(3), Some(4)), "nothing more is old");
     }
 }

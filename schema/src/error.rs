@@ -26,6 +26,9 @@ pub enum DbError {
     /// The last superadmin cannot be removed.
     #[error("the last superadmin cannot be removed")]
     LastSuperadmin,
+    /// So many sessions of the account have begun just now that another one would lie too far in the future.
+    #[error("too many sessions of this account have begun just now")]
+    TooManySessions,
     /// What was asked for cannot be done in the object's present state; the text says which that is.
     #[error("{0}")]
     WrongState(&'static str),

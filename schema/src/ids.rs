@@ -197,6 +197,13 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
+    /// What is left of a delay that began at `begin`; `None` when it has passed. One that begins in the future
+    /// has passed as well: the clock was set back, and nobody waits until it has caught up.
+    pub fn left_of(self, begin: Self, delay: Duration) -> Option<Duration> {
+        let left = delay.checked_sub(self.since(begin))?;
+        (begin <= self && !left.is_zero()).then_some(left)
+    }
+
     /// RFC 3339 in UTC with whole seconds or milliseconds, as every API answer shows time.
     pub fn to_rfc3339(self) -> String {
         self.to_datetime()

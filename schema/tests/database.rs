@@ -29,6 +29,7 @@ on_both_databases!(
     l9_two_superadmins_cannot_remove_each_other,
     l6_cookies_of_a_former_bearer_of_a_name_never_live_again,
     sessions_end_by_logout_password_and_disabling,
+    l73_a_session_begins_at_the_next_free_second_from_now_wherever_the_clock_was,
     a_password_is_replaced_only_if_it_is_the_one_that_was_verified,
     changes_tell_how_many_containers_they_restart,
     the_network_is_in_use_while_a_container_is_or_shall_be,
@@ -308,6 +309,48 @@ async fn sessions_end_by_logout_password_and_disabling(yard: Yard) {
             .unwrap()
             .is_none()
     );
+}
+
+async fn l73_a_session_begins_at_the_next_free_second_from_now_wherever_the_clock_was(yard: Yard) {
+    const DAYS: Duration = Duration::from_secs(3 * 24 * 60 * 60);
+    let uid = create(&yard, "alice").await.unwrap();
+    let issue = async |now: Timestamp| {
+        let mut tx = yard.db.begin().await.unwrap();
+        let issued = session::issue(&mut tx, &uid, now, "::1", "web").await;
+        tx.commit().await.unwrap();
+        issued
+    };
+    let live = async |issued_at: i64| {
+        let mut connection = yard.db.read().await.unwrap();
+        let live = session::find_live(&mut connection, &name("alice"), issued_at).await;
+        live.unwrap().is_some()
+    };
+    let now = NOW.as_secs();
+    assert_eq!(issue(NOW).await.unwrap(), now);
+    let ahead = issue(NOW.plus(DAYS)).await.unwrap();
+    assert_eq!(ahead, NOW.plus(DAYS).as_secs());
+    assert!(live(ahead).await);
+    // Set back: that session is forgotten, and what is taken stays taken.
+    assert_eq!(issue(NOW).await.unwrap(), now + 1);
+    assert!(!live(ahead).await && live(now).await);
+    assert_eq!(
+        issue(NOW.minus(DAYS)).await.unwrap(),
+        now - 3 * 24 * 60 * 60
+    );
+    assert!(!live(now).await);
+    assert_eq!(issue(NOW).await.unwrap(), now + 2);
+    assert_eq!(issue(NOW.plus(DAYS)).await.unwrap(), ahead + 1);
+    // So many that the next one would lie too far ahead.
+    for second in 3..=60 {
+        assert_eq!(issue(NOW).await.unwrap(), now + second);
+    }
+    assert!(matches!(issue(NOW).await, Err(DbError::TooManySessions)));
+    let mut tx = yard.db.begin().await.unwrap();
+    session::revoke_all(&mut tx, &uid, None).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(matches!(issue(NOW).await, Err(DbError::TooManySessions)));
+    let next = NOW.plus(Duration::from_secs(1));
+    assert_eq!(issue(next).await.unwrap(), now + 61);
 }
 
 async fn a_password_is_replaced_only_if_it_is_the_one_that_was_verified(yard: Yard) {

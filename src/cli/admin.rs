@@ -174,7 +174,8 @@ fn judge(status: u16, body: &str) -> Result<Value> {
 /// instead.
 fn refusal(answer: &Value) -> String {
     let mut lines = Vec::new();
-    for problem in at(answer, "problems").as_array().into_iter().flatten() {
+    let problems = at(answer, "problems").as_array();
+    for problem in problems.into_iter().flatten() {
         let (file, pointer) = (text(problem, "file"), text(problem, "pointer"));
         if !file.is_empty() && lines.is_empty() {
             lines.push("the package is not valid".to_owned());
@@ -185,6 +186,11 @@ fn refusal(answer: &Value) -> String {
         };
         let line = format!("{place} {}", text(problem, "message"));
         lines.push(line.trim_start().to_owned());
+    }
+    let listed = problems.map_or(0, Vec::len) as u64;
+    let count = at(answer, "problem_count").as_u64();
+    if let Some(more @ 1..) = count.and_then(|count| count.checked_sub(listed)) {
+        lines.push(format!("and {more} more"));
     }
     if lines.is_empty() {
         lines.push(match text(answer, "error").as_str() {
@@ -218,6 +224,8 @@ mod tests {
     fn every_problem_of_a_refusal_is_shown_with_its_place() {
         let keys = r#"{"error":"no: 1","problems":[{"message":"a must be b"},{"message":"c"}]}"#;
         assert_eq!(refused(keys), "a must be b\nc");
+        let many = r#"{"error":"no","problem_count":9,"problems":[{"message":"a must be b"}]}"#;
+        assert_eq!(refused(many), "a must be b\nand 8 more");
         let package = r#"{"error":"the package is not valid","problems":[
             {"file":"a.json","pointer":"/b","message":"is bad"},{"file":"hash","pointer":"","message":"is missing"}]}"#;
         assert_eq!(

@@ -21,6 +21,7 @@ mod adapter;
 mod agent_config;
 mod audit;
 mod broken_users;
+mod clock;
 mod command_line;
 mod crash_loop;
 mod data_dir;

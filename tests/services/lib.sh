@@ -53,6 +53,15 @@ wait_gone() {
   done
 }
 
+# The library that shows a process another time.
+faketime_library() {
+  local library
+  for library in /usr/lib/*/faketime/libfaketimeMT.so.1; do
+    [ -r "$library" ] && printf '%s\n' "$library" && return 0
+  done
+  return 1
+}
+
 netns_is_up() { [ "$(stat -f -c %T "$netns" 2>/dev/null)" = nsfs ]; }
 
 # `ip netns exec` would mount a /sys of its own and hide the control groups from the engine.

@@ -31,6 +31,10 @@ impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
         START.plus(self.0.elapsed())
     }
+
+    fn steady(&self) -> Duration {
+        self.0.elapsed()
+    }
 }
 
 /// A process that leads or has led.
@@ -202,7 +206,7 @@ impl World {
     }
 
     /// The next term, with its end by both clocks.
-    fn next_term(&mut self, how: &str, for_a_time: bool) -> (Term, Option<(Instant, Timestamp)>) {
+    fn next_term(&mut self, how: &str, for_a_time: bool) -> (Term, Option<(Instant, Duration)>) {
         self.epoch += 1;
         let epoch = self.epoch;
         let until = for_a_time.then(|| Instant::now() + self.chance.millis(2_000, 40_000));
@@ -211,7 +215,7 @@ impl World {
             None => format!("{how} epoch {epoch}"),
         };
         self.line(&text);
-        let by_clocks = until.map(|at| (at, self.now().plus(at - Instant::now())));
+        let by_clocks = until.map(|at| (at, self.ground.clock.steady() + (at - Instant::now())));
         (Term { epoch, until }, by_clocks)
     }
 

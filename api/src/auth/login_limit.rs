@@ -13,7 +13,6 @@ use std::time::Duration;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use schema::clock::SharedClock;
-use schema::ids::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::client_address::Network;
@@ -26,8 +25,10 @@ pub const WINDOW: Duration = Duration::from_secs(300);
 /// Most counters of each kind; those used longest ago are forgotten first.
 const CAPACITY: u64 = 100_000;
 
+/// A moment, by the clock that nobody sets.
+type Moment = Duration;
 /// The moments that count, oldest first.
-type Window = Arc<Mutex<VecDeque<Timestamp>>>;
+type Window = Arc<Mutex<VecDeque<Moment>>>;
 
 /// The counters.
 pub struct LoginLimit {
@@ -47,7 +48,7 @@ pub struct Attempt {
 #[derive(Debug)]
 pub struct Charged {
     window: Window,
-    moment: Timestamp,
+    moment: Moment,
 }
 
 impl Charged {
@@ -78,7 +79,7 @@ impl LoginLimit {
     /// 429 with the exact time until the next attempt is accepted.
     pub fn begin(&self, address: IpAddr, name: &str) -> Result<Attempt> {
         let network = Network::from(address);
-        let now = self.clock.now();
+        let now = self.clock.steady();
         if let Some(failed) = self.failed.get(&network) {
             limit(
                 &mut failed.lock().unwrap_or_else(PoisonError::into_inner),
@@ -101,7 +102,7 @@ impl LoginLimit {
     /// 429 as for [`Self::begin`].
     pub fn charge(&self, attempt: Attempt) -> Result<Charged> {
         let window = self.failed.get_with(attempt.network, Window::default);
-        let moment = self.clock.now();
+        let moment = self.clock.steady();
         {
             let mut moments = window.lock().unwrap_or_else(PoisonError::into_inner);
             limit(&mut moments, moment)?;
@@ -125,16 +126,16 @@ where
 }
 
 /// Forgets what left the window; an error when the rest fills it.
-fn limit(moments: &mut VecDeque<Timestamp>, now: Timestamp) -> Result<()> {
+fn limit(moments: &mut VecDeque<Moment>, now: Moment) -> Result<()> {
     while moments
         .front()
-        .is_some_and(|oldest| now.since(*oldest) >= WINDOW)
+        .is_some_and(|oldest| now.saturating_sub(*oldest) >= WINDOW)
     {
         moments.pop_front();
     }
     match moments.front() {
         Some(oldest) if moments.len() >= ATTEMPTS => {
-            let left = WINDOW.saturating_sub(now.since(*oldest));
+            let left = WINDOW.saturating_sub(now.saturating_sub(*oldest));
             // Whole seconds, rounded up: an answer that is too early would be refused again.
             let seconds = left.as_millis().div_ceil(1000);
             Err(ApiError::TooManyAttempts {
@@ -148,6 +149,7 @@ fn limit(moments: &mut VecDeque<Timestamp>, now: Timestamp) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use schema::clock::ManualClock;
+    use schema::ids::Timestamp;
 
     use super::*;
 
@@ -183,6 +185,22 @@ mod tests {
         clock.advance(Duration::from_millis(1));
         assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), None);
         assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), Some(2));
+    }
+
+    #[test]
+    fn l73_setting_the_clock_neither_locks_anybody_out_nor_lets_anybody_in() {
+        const DAYS: Duration = Duration::from_secs(3 * 24 * 60 * 60);
+        let (limit, clock) = limiter();
+        let start = Timestamp::from_secs(1_778_500_000);
+        for _ in 0..10 {
+            assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), None);
+        }
+        for set in [start.plus(DAYS), start.minus(DAYS)] {
+            clock.set(set);
+            assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), Some(300));
+        }
+        clock.advance(WINDOW);
+        assert_eq!(retry_after(limit.begin(ip("10.0.0.1"), "alice")), None);
     }
 
     #[test]

@@ -12,7 +12,8 @@ Agentyard runs an agent container for each user. It records desired state and re
 
 **Addresses.** Everything under `/api/` is also served under `/api/v1/`, and a trailing slash does not matter. \
 Unknown addresses are 404 `not_found`, other methods 405 `method_not_allowed` with `Allow`; HEAD is answered like \
-GET, and OPTIONS with 204 and `Allow`. A target without a path is 400 `invalid_request`.
+GET, and OPTIONS with 204 and `Allow`. A target without a path, and HTTP/1.1 without \
+`Host` or with several, are 400 `invalid_request`.
 
 **Envelopes.** Success is `{\"success\": true, \"message\": …}` with further fields, failure is `{\"success\": false, \
 \"error\": …, \"code\": …}`: `error` is a sentence for people, `code` is stable for programs. Some routes answer with \
@@ -118,9 +119,9 @@ pub(super) fn own_schemas() -> [(&'static str, Value); 6] {
                                 },
                             },
                         ]},
-                        "description": "With `invalid_config` and `not_available_yet`: every refused key; with `invalid_values`: refused fields, at most 100; with `invalid_adapter`: problems of the package, at most 50",
+                        "description": "With `invalid_config` and `not_available_yet`: the refused keys; with `invalid_values`: the refused fields; with `invalid_adapter`: problems of the package",
                     },
-                    "problem_count": {"type": "integer", "description": "With `invalid_adapter`: the number of problems"},
+                    "problem_count": {"type": "integer", "description": "With `problems`, of which at most 50 are listed: how many there are"},
                 },
             }),
         ),

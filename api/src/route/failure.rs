@@ -30,7 +30,7 @@ impl Failure {
     pub(crate) const ATTEMPTS: Self = Self(
         429,
         "too_many_attempts",
-        "more than 10 attempts in 5 minutes",
+        "more than 10 attempts in 5 minutes, or 60 sign-ins of one account in a minute",
     );
     pub(crate) const STREAMS: Self = Self(
         429,

@@ -56,7 +56,7 @@ pub(super) fn routes() -> Vec<Route> {
                 Failure(
                     422,
                     "invalid_config",
-                    "`problems` names every key that is refused",
+                    "`problems` names the keys that are refused, at most 50; `problem_count` counts them",
                 ),
                 Failure(
                     422,
@@ -165,7 +165,7 @@ pub struct Saved {
 /// `if_generation` refuses the second.
 ///
 /// # Errors
-/// 400 when `config` is no JSON, 422 with every problem in `problems`, 412, 409 `network_in_use`.
+/// 400 when `config` is no JSON, 422 with the problems in `problems`, 412, 409 `network_in_use`.
 async fn save(
     Superadmin(actor): Superadmin,
     input: Input<ConfigForm>,
@@ -314,7 +314,7 @@ fn refused(problems: Vec<Problem>) -> ApiError {
         "invalid_config"
     };
     let what = "the configuration was not saved";
-    ApiError::problems(code, what, &sentences, problems)
+    ApiError::problems(code, what, &sentences, &problems)
 }
 
 #[cfg(test)]

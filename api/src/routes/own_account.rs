@@ -6,7 +6,7 @@ use schema::condition::{self, ConditionStatus, ConditionType};
 use schema::container::{self, ContainerRow, StatusWord, status_word};
 use schema::ids::{Kind, Timestamp, Uid, UserName};
 use schema::object::ObjectRow;
-use schema::session::SessionRow;
+use schema::session::{SKEW, SessionRow};
 use schema::user::Role;
 use schema::{object, session, user};
 use secrecy::SecretString;
@@ -264,9 +264,13 @@ pub(super) async fn live_sessions(
     current: Option<Timestamp>,
     paging: Option<&Paging>,
 ) -> Result<LiveSessions> {
-    let oldest = deps.clock.now().minus(VALIDITY).as_secs();
+    let now = deps.clock.now();
+    let (oldest, newest) = (now.minus(VALIDITY).as_secs(), now.plus(SKEW).as_secs());
     let rows = session::list(&mut *deps.db.read().await?, uid, oldest).await?;
-    let live = rows.into_iter().map(|row| LiveSession::of(row, current));
+    let live = rows
+        .into_iter()
+        .filter(|row| row.issued_at <= newest)
+        .map(|row| LiveSession::of(row, current));
     let (sessions, page) = page::cut(live.collect(), paging, |live, search| {
         live.address.contains(search) || live.client.contains(search)
     });

@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Limits;
 use super::layers::{self, Body, Stack};
+use super::linger::{Linger, Received, Unread};
 use super::listener::{Incoming, Transport};
 use super::request::Peer;
 use super::stall::Stall;
@@ -51,13 +52,17 @@ where
 {
     let (requests, changes) = watch::channel(Requests::default());
     let requests = Arc::new(requests);
+    let unread = Unread::default();
+    let left = unread.clone();
     let handler = service_fn(move |request: Request<RequestBody>| {
         let open = Open::new(requests.clone(), request.version());
+        let request = request.map(|body| Received::new(body, left.clone()));
         let answer = layers::answer(stack.clone(), request, peer);
         let answer = async move { Ok(answer.await?.map(|body| keep(body, open))) };
         Box::pin(answer) as BoxFuture<'static, Result<Response<Body>, Infallible>>
     });
     let builder = builder(limits.head);
+    let stream = Linger::new(stream, unread);
     let io = TokioIo::new(Stall::new(stream, limits.stall));
     let connection = builder.serve_connection_with_upgrades(io, handler);
     let connection = watcher.watch(connection);

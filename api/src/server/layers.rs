@@ -10,7 +10,6 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 use tokio::time::Instant;
 use tower::util::BoxCloneSyncService;
 use tower::{ServiceBuilder, ServiceExt};
@@ -20,6 +19,7 @@ use tracing::Instrument;
 use warp::filters::BoxedFilter;
 
 use super::access_log::AccessLog;
+use super::linger::Received;
 use super::request::{Peer, REQUEST_ID, RequestContext};
 use crate::dispatch::Trail;
 
@@ -28,7 +28,7 @@ type BodyError = Box<dyn std::error::Error + Send + Sync>;
 /// The body of a finished response.
 pub(super) type Body = UnsyncBoxBody<Bytes, BodyError>;
 /// The layers and what is inside.
-type AppService = BoxCloneSyncService<Request<Incoming>, Response<Body>, Infallible>;
+type AppService = BoxCloneSyncService<Request<Received>, Response<Body>, Infallible>;
 
 /// The whole stack with its log.
 #[derive(Clone)]
@@ -73,7 +73,7 @@ where
 /// Answers one request: gives it its context, sees it through the stack and writes the access log.
 pub(super) fn answer(
     stack: Stack,
-    mut request: Request<Incoming>,
+    mut request: Request<Received>,
     peer: Peer,
 ) -> BoxFuture<'static, Result<Response<Body>, Infallible>> {
     let context = RequestContext::new(&request, peer);

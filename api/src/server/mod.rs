@@ -7,6 +7,7 @@ mod access_log;
 mod connection;
 mod crowd;
 mod layers;
+mod linger;
 mod listener;
 mod request;
 mod stall;

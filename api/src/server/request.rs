@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use http::header::{HOST, HeaderName};
-use http::{HeaderValue, Method, Request};
+use http::{HeaderValue, Method, Request, Version};
 
 use crate::error::ApiError;
 
@@ -90,6 +90,8 @@ pub(crate) enum Fault {
     Tunnel,
     /// Its target has no path.
     NoPath,
+    /// It does not say whom it is for, or says it more than once: others on its way may read another one.
+    Host,
 }
 
 impl Fault {
@@ -100,7 +102,12 @@ impl Fault {
         if request.uri().path_and_query().is_none() {
             return Some(Self::NoPath);
         }
-        None
+        match request.headers().get_all(HOST).iter().count() {
+            1 => None,
+            // Of HTTP/2 the authority says it, and HTTP/1.0 knows no such thing.
+            0 if request.version() != Version::HTTP_11 => None,
+            _ => Some(Self::Host),
+        }
     }
 }
 
@@ -111,6 +118,7 @@ impl From<Fault> for ApiError {
                 allow: "GET, HEAD, POST, OPTIONS",
             },
             Fault::NoPath => Self::InvalidRequest("the request's target has no path"),
+            Fault::Host => Self::InvalidRequest("the request must have one Host header"),
         }
     }
 }

@@ -78,7 +78,8 @@ impl AdapterReconciler {
     }
 
     async fn fetch(&self, fetch: &plan::Fetch) -> Result<(), AdapterError> {
-        let answer = self.shared.packages.fetch(&fetch.url, &fetch.known).await;
+        let packages = &self.shared.packages;
+        let answer = packages.fetch(&fetch.url, &fetch.hosts, &fetch.known).await;
         let answer = answer.map_err(AdapterError::Source)?;
         let now = self.shared.clock.now();
         let mut facts = AdapterFacts {
@@ -161,6 +162,7 @@ impl Reconciler for AdapterReconciler {
             row,
             url: config.get(&keys::adapter::SOURCE_URL).unwrap_or_default(),
             auto_activate: config.get(&keys::adapter::AUTO_ACTIVATE),
+            hosts: config.get(&keys::adapter::REDIRECT_HOSTS),
             interval: config.get(&keys::adapter::REFRESH_INTERVAL),
             active: active.index.adapter_version.to_string(),
         }))

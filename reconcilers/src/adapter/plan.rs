@@ -20,6 +20,8 @@ pub struct Snapshot {
     pub url: String,
     /// Whether a newer package comes into effect as soon as it is found.
     pub auto_activate: bool,
+    /// Hosts to which it may redirect, besides its own.
+    pub hosts: Vec<String>,
     /// How often it is asked; `None`: only when somebody wants it.
     pub interval: Option<Duration>,
     /// The version in effect.
@@ -38,6 +40,8 @@ pub enum Action {
 pub struct Fetch {
     /// Where it is.
     pub url: String,
+    /// Hosts to which it may redirect, besides its own.
+    pub hosts: Vec<String>,
     /// What is known of it: it need not give that again.
     pub known: Validators,
     /// The newest request, which this answers.
@@ -72,7 +76,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     let same_source = facts.source_url == snapshot.url;
     let asked_for = facts.refresh_token != snapshot.row.state.refresh_token;
     let wait = snapshot.interval.map(|interval| match facts.checked_at {
-        Some(checked_at) if same_source => interval.saturating_sub(now.since(checked_at)),
+        Some(checked_at) if same_source => now.left_of(checked_at, interval).unwrap_or_default(),
         _ => Duration::ZERO,
     });
     let waits = same_source && facts.update_changes.is_some();
@@ -145,6 +149,7 @@ fn fetch(snapshot: &Snapshot, same_source: bool, asked_for: bool) -> Plan<Action
     };
     let fetch = Fetch {
         url: snapshot.url.clone(),
+        hosts: snapshot.hosts.clone(),
         known,
         token: state.refresh_token.clone(),
         activation,

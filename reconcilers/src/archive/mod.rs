@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use schema::archive::object_uid;
+use schema::clock::Cautious;
 use schema::condition::Reason;
 use schema::config::keys;
 use schema::error::{DbError, chain};
@@ -46,6 +47,7 @@ const RETRY: Duration = Duration::from_secs(5 * 60);
 pub struct ArchiveReconciler {
     store: Arc<dyn ArchiveStore>,
     shared: Arc<Shared>,
+    today: Cautious,
     /// What could not be removed, when, and why.
     failed: Mutex<BTreeMap<String, (Timestamp, String)>>,
 }
@@ -81,6 +83,7 @@ impl ArchiveReconciler {
     pub fn new(store: Arc<dyn ArchiveStore>, shared: Arc<Shared>) -> Self {
         Self {
             store,
+            today: Cautious::new(Arc::clone(&shared.clock)),
             shared,
             failed: Mutex::default(),
         }
@@ -117,7 +120,7 @@ impl Reconciler for ArchiveReconciler {
                 let listed = archives
                     .iter()
                     .any(|archive| archive.directory == *directory);
-                listed && now.since(*at) < RETRY
+                listed && now.left_of(*at, RETRY).is_some()
             });
             failed
                 .iter()
@@ -127,6 +130,7 @@ impl Reconciler for ArchiveReconciler {
         Ok(Some(Snapshot {
             generation,
             facts,
+            today: self.today.now(),
             retention: config.get(&keys::archive::RETENTION),
             archives,
             failed,
@@ -141,8 +145,8 @@ impl Reconciler for ArchiveReconciler {
         snapshot.generation
     }
 
-    fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
-        plan::plan(snapshot, now)
+    fn plan(snapshot: &Snapshot, _now: Timestamp) -> Plan<Action> {
+        plan::plan(snapshot)
     }
 
     fn describe(action: &Action) -> String {

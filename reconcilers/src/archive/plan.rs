@@ -18,6 +18,8 @@ const AT_ONCE: usize = 20;
 pub struct Snapshot {
     /// Generation of the object.
     pub generation: Generation,
+    /// What time it is at least: a clock that is set forward must remove nothing.
+    pub today: Timestamp,
     /// How long an archive is kept; `None` = forever.
     pub retention: Option<Duration>,
     /// The archives, the oldest first.
@@ -43,7 +45,7 @@ pub enum Action {
 }
 
 /// The plan for the archive.
-pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
+pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
     let Snapshot {
         retention,
         archives,
@@ -51,7 +53,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     } = snapshot;
     let due = |archive: &Archive| retention.map(|kept| archive.archived_at.plus(kept));
     let leaves = |archive: &&Archive| {
-        let is_due = archive.removing || due(archive).is_some_and(|at| at <= now);
+        let is_due = archive.removing || due(archive).is_some_and(|at| at <= snapshot.today);
         is_due && !snapshot.failed.contains_key(&archive.directory)
     };
     let removals: Vec<Action> = archives
@@ -92,7 +94,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         return Plan::say(Condition::ready(Reason::Converged, said));
     };
     said.push_str(&format!(", removed at {}", next.to_rfc3339()));
-    Plan::say(Condition::ready(Reason::Converged, said)).after(next.since(now))
+    Plan::say(Condition::ready(Reason::Converged, said)).after(next.since(snapshot.today))
 }
 
 fn count(archives: usize) -> String {
@@ -125,7 +127,7 @@ mod tests {
 
     /// The steps, as the ages that are removed; and what it says.
     fn planned(snapshot: &Snapshot) -> (Vec<String>, Condition, Requeue) {
-        let plan = plan(snapshot, NOW);
+        let plan = plan(snapshot);
         let steps = plan.actions.iter().map(|action| match action {
             Action::Remove { directory, .. } => directory.clone(),
             Action::SaveFacts(facts) => format!("save {}", facts.count),
@@ -138,6 +140,7 @@ mod tests {
         let archives = archives(ages);
         Snapshot {
             generation: Generation(1),
+            today: NOW,
             retention: days.map(|days| DAY * days),
             facts: ArchiveFacts::of(&archives),
             failed: BTreeMap::new(),

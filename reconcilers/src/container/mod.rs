@@ -29,6 +29,7 @@ use schema::condition::Condition;
 use schema::container::ContainerRow;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
+use crate::runtime::stopwatch::Stopwatch;
 use crate::runtime::{Controllers, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
 use crate::stores::{Desired, Rows};
@@ -53,6 +54,8 @@ pub struct ContainerReconciler {
     shared: Arc<Shared>,
     prober: readiness::Prober,
     verified: observe::Verified,
+    /// Since when containers have run without being ready.
+    waiting: Stopwatch<Uid>,
     desired: Desired<ContainerRow>,
 }
 
@@ -71,6 +74,7 @@ impl ContainerReconciler {
             store,
             prober: readiness::Prober::default(),
             verified: observe::Verified::new(shared.options.verify_every, shared.clock.now()),
+            waiting: Stopwatch::new(Arc::clone(&shared.clock)),
             desired: Desired::new(rows),
             shared,
         }

@@ -76,6 +76,8 @@ pub struct Seen {
     pub needs_root: bool,
     /// Whether the container in use passed its readiness check; `None` when it does not run.
     pub ready: Option<bool>,
+    /// For how long it has run without being ready.
+    pub waited: Duration,
     /// How long a replacement may take to become ready.
     pub readiness_timeout: Duration,
     /// Which limits the engine's host can enforce.
@@ -248,6 +250,7 @@ impl ContainerReconciler {
         if row.is_none() && containers.is_empty() {
             if purpose == Purpose::Pass {
                 self.verified.forget(uid);
+                self.waiting.forget(uid);
             }
             return Ok(None);
         }
@@ -291,6 +294,7 @@ impl ContainerReconciler {
             data_dir: self.shared.probe.state(),
             needs_root: false,
             ready: None,
+            waited: Duration::ZERO,
             readiness_timeout: self.shared.options.readiness_timeout,
             limits: self.shared.view.limits(),
             verified: false,
@@ -470,6 +474,12 @@ impl ContainerReconciler {
             && facts.ready_at.is_some()
             && details.is_none_or(|details| details.started_at == facts.started_at);
         let ready = known_ready || row.debug || self.passes(row, agent, base, details).await?;
+        let started_at = details.map_or(facts.started_at, |details| details.started_at);
+        if ready {
+            self.waiting.forget(&row.uid);
+        } else if let Some(started_at) = started_at {
+            seen.waited = self.waiting.since(row.uid.clone(), started_at);
+        }
         seen.ready = Some(ready);
         Ok(())
     }

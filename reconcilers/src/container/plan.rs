@@ -311,9 +311,7 @@ impl Running<'_> {
 
     /// What is left of `delay` since `at`; `None` when it has passed.
     fn left_of(&self, at: Timestamp, delay: Duration) -> Option<Duration> {
-        delay
-            .checked_sub(self.now.since(at))
-            .filter(|left| !left.is_zero())
+        self.now.left_of(at, delay)
     }
 
     fn converge(&self, wanted: &ContainerSettings) -> Plan<Action> {
@@ -458,7 +456,7 @@ impl Running<'_> {
         let details = self.seen.details.get(&base.id);
         let started_at = details.map_or(facts.started_at, |d| d.started_at);
         if self.seen.ready != Some(true) {
-            let running_for = started_at.map_or(Duration::ZERO, |at| self.now.since(at));
+            let running_for = self.seen.waited;
             let message = if running_for > self.seen.readiness_timeout {
                 "running, but not ready for longer than a start should take"
             } else {

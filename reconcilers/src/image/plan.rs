@@ -157,9 +157,9 @@ fn present(
             } else {
                 pulls::retry_delay(*failures)
             };
-            match pause.saturating_sub(now.since(*at)) {
-                Duration::ZERO => start(),
-                left => {
+            match now.left_of(*at, pause) {
+                None => start(),
+                Some(left) => {
                     Plan::say(Condition::not_ready(Reason::ImagePullFailed, message)).after(left)
                 }
             }

@@ -27,6 +27,7 @@ use std::time::Duration;
 use schema::condition::Condition;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
+use crate::runtime::stopwatch::Stopwatch;
 use crate::runtime::{Controllers, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
 
@@ -49,6 +50,8 @@ pub struct RolloutReconciler {
     store: Arc<dyn RolloutStore>,
     shared: Arc<Shared>,
     memory: Mutex<Memory>,
+    /// Since when users under way have waited.
+    waiting: Stopwatch<Uid>,
 }
 
 impl std::fmt::Debug for RolloutReconciler {
@@ -86,6 +89,7 @@ impl RolloutReconciler {
         Self {
             store,
             memory: Mutex::default(),
+            waiting: Stopwatch::new(Arc::clone(&shared.clock)),
             shared,
         }
     }

@@ -1,8 +1,9 @@
 //! Reads a rollout, its users with what is known of their containers, and, while the image is not resolved,
 //! what the engine and the pulls say of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 
 use schema::config::{PullPolicy, keys};
 use schema::ids::Uid;
@@ -26,6 +27,8 @@ pub struct Snapshot {
     /// Images that users shall get back and that are gone from the engine for good; observed only while
     /// the whole is rolled back. `Err`: the engine could not be asked.
     pub lost: Result<BTreeSet<String>, String>,
+    /// For how long users under way have been without an observation that ends their move.
+    pub waited: BTreeMap<Uid, Duration>,
     /// How often rollouts had changed before it was read.
     pub(super) marks: u64,
 }
@@ -127,12 +130,31 @@ impl RolloutReconciler {
             Ok(BTreeSet::new())
         };
         Ok(Some(Snapshot {
+            waited: self.waited(&targets),
             row,
             targets,
             image,
             lost,
             marks,
         }))
+    }
+
+    /// Since they were moved, or since what their containers wait for began to be so: time during which nobody
+    /// could observe does not count.
+    fn waited(&self, targets: &[RolloutTarget]) -> BTreeMap<Uid, Duration> {
+        let mut waited = BTreeMap::new();
+        for target in targets {
+            let ready = target.container.as_ref().and_then(|it| it.ready.as_ref());
+            match (target.state.is_under_way(), target.moved_at, ready) {
+                (true, Some(moved_at), Some(ready)) => {
+                    let since = moved_at.max(ready.last_transition_at);
+                    let uid = target.uid.clone();
+                    waited.insert(uid, self.waiting.since(target.uid.clone(), since));
+                }
+                _ => self.waiting.forget(&target.uid),
+            }
+        }
+        waited
     }
 
     /// Each image is asked for by itself: the engine's list leaves some out that are there.

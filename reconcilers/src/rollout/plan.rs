@@ -8,9 +8,12 @@ mod back;
 mod judge;
 mod resolve;
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use schema::condition::{Condition, Reason};
 use schema::config::query::{ENGINE_NAME, engine_uid};
-use schema::ids::{Kind, Timestamp};
+use schema::ids::{Kind, Timestamp, Uid};
 use schema::rollout::{
     DesiredRollout, ImageChoice, Phase, RolloutFacts, RolloutRow, RolloutTarget, TargetState,
 };
@@ -30,6 +33,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     let view = View {
         row,
         targets: &snapshot.targets,
+        waited: &snapshot.waited,
         now,
     };
     if row.facts.finished_at.is_some() {
@@ -66,6 +70,8 @@ type End = (TargetState, &'static str);
 struct View<'a> {
     row: &'a RolloutRow,
     targets: &'a [RolloutTarget],
+    /// For how long those under way have waited.
+    waited: &'a BTreeMap<Uid, Duration>,
     now: Timestamp,
 }
 

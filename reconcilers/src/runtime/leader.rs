@@ -89,7 +89,7 @@ enum End {
 struct Term {
     epoch: Epoch,
     /// When it ends by both clocks; `None`: with the process.
-    until: Option<(Instant, Timestamp)>,
+    until: Option<(Instant, Duration)>,
 }
 
 /// What must live as long as a leadership that nobody renews.
@@ -140,7 +140,7 @@ impl Leadership {
 
     /// Leads from now on, until `until` by either clock if that is given; nobody renews it. For
     /// simulations, which have one process at a time or know when the next one takes over.
-    pub fn for_term(epoch: Epoch, until: Option<(Instant, Timestamp)>, clock: SharedClock) -> Self {
+    pub fn for_term(epoch: Epoch, until: Option<(Instant, Duration)>, clock: SharedClock) -> Self {
         let (sender, term) = watch::channel(Some(Term { epoch, until }));
         Self {
             term,
@@ -154,7 +154,7 @@ impl Leadership {
     }
 
     /// Leads again, under a later epoch. For simulations, as [`for_term`](Self::for_term).
-    pub fn again(&self, epoch: Epoch, until: Option<(Instant, Timestamp)>) {
+    pub fn again(&self, epoch: Epoch, until: Option<(Instant, Duration)>) {
         if let Some(held) = &self.held {
             held.term.send_replace(Some(Term { epoch, until }));
         }
@@ -164,7 +164,12 @@ impl Leadership {
     pub fn epoch(&self) -> Option<Epoch> {
         let term = (*self.term.borrow())?;
         match term.until {
-            Some((instant, wall)) if Instant::now() >= instant || self.clock.now() >= wall => None,
+            // The second stands still in no suspended machine; neither is ever set.
+            Some((instant, steady))
+                if Instant::now() >= instant || self.clock.steady() >= steady =>
+            {
+                None
+            }
             _ => Some(term.epoch),
         }
     }
@@ -318,10 +323,10 @@ impl LeaseKeeper {
     }
 
     /// The times are taken before the question is sent, so that ours end before the row's.
-    fn deadline(&self) -> (Instant, Timestamp) {
+    fn deadline(&self) -> (Instant, Duration) {
         (
             Instant::now() + self.timing.ttl,
-            self.clock.now().plus(self.timing.ttl),
+            self.clock.steady() + self.timing.ttl,
         )
     }
 

@@ -32,6 +32,7 @@ mod pulse;
 pub mod queue;
 mod sources;
 mod status;
+pub mod stopwatch;
 pub mod summary;
 pub mod supervise;
 #[cfg(test)]

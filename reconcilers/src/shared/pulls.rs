@@ -256,7 +256,7 @@ impl Pulls {
     /// Whether `reference` was pulled within the last minute.
     pub fn recently_done(&self, reference: &str) -> bool {
         let now = self.clock.now();
-        matches!(self.report(reference), PullReport::Done { at, .. } if now.since(at) < FRESH)
+        matches!(self.report(reference), PullReport::Done { at, .. } if now.left_of(at, FRESH).is_some())
     }
 
     /// The log of the pull of `reference`; `None` when there is none, now or within the last minute.
@@ -265,7 +265,7 @@ impl Pulls {
         let (entry, log) = state.entries.get(&full(reference))?;
         let shown = match entry {
             Entry::Ended(PullReport::Failed { at, .. } | PullReport::Done { at, .. }) => {
-                self.clock.now().since(*at) < FRESH
+                self.clock.now().left_of(*at, FRESH).is_some()
             }
             Entry::Running(_) | Entry::Ended(_) => true,
         };

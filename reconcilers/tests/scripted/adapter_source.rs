@@ -11,6 +11,8 @@ use rstest::rstest;
 struct Server {
     scripted: Scripted,
     url: String,
+    /// Where it may redirect to.
+    hosts: Vec<String>,
     /// How long it has.
     whole: Duration,
 }
@@ -23,6 +25,7 @@ impl Server {
         Self {
             scripted,
             url,
+            hosts: Vec::new(),
             whole,
         }
     }
@@ -34,7 +37,7 @@ impl Server {
             bytes: 1000,
         };
         let source = HttpSource::new(limits).unwrap();
-        source.fetch(&self.url, known).await
+        source.fetch(&self.url, &self.hosts, known).await
     }
 
     async fn refuses(&self) -> SourceError {
@@ -149,7 +152,7 @@ async fn redirects_are_followed_in_the_same_scheme_and_not_for_ever() {
         })
         .await;
         let error = server.refuses().await;
-        // What is no address of a server at all is not even a redirect to the client.
+        // What is no address of a server at all is not even a redirect.
         let left = matches!(error, SourceError::Redirect | SourceError::Status(302));
         assert!(left, "{target}: {error:?}");
         assert_eq!(server.asked().len(), 1);
@@ -161,6 +164,26 @@ async fn redirects_are_followed_in_the_same_scheme_and_not_for_ever() {
     .await;
     assert!(matches!(circle.refuses().await, SourceError::Redirect));
     assert_eq!(circle.asked().len(), 6);
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_host_is_followed_only_if_that_is_listed() {
+    let elsewhere = Server::new(|_, _| Some((200, Vec::new(), b"zip".to_vec()))).await;
+    // Another port is another server.
+    let host = elsewhere.scripted.address.clone();
+    let there = format!("http://{host}/new.zip");
+    let mut server =
+        Server::new(move |_, _| Some((302, vec![("location", there.clone())], Vec::new()))).await;
+    let refused = server.refuses().await;
+    assert!(matches!(&refused, SourceError::RedirectHost(named) if *named == host));
+    assert!(refused.to_string().contains("adapter.redirect_hosts"));
+    assert!(elsewhere.asked().is_empty());
+    server.hosts = vec!["127.0.0.1".to_owned()];
+    server.refuses().await;
+    server.hosts.push(host);
+    let answer = server.ask(&Validators::default()).await.unwrap();
+    assert!(matches!(answer, Answer::Package { .. }));
+    assert_eq!(elsewhere.asked().len(), 1);
 }
 
 #[tokio::test]

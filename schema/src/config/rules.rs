@@ -94,6 +94,10 @@ text_rules! {
     scopes(text) = line(text).is_ok() && text.split(' ').any(|scope| scope == "openid"),
         "must be a list of scopes, separated by spaces, with openid among them";
 
+    /// A server: `host[:port]`, in lower case.
+    server(text) = is_registry(text) && !text.contains(|c: char| c.is_ascii_uppercase()),
+        "may only hold hosts as host or host:port in lower case, without scheme and path";
+
     /// A registry: `host[:port]`.
     registry(text) = is_registry(text),
         "may only hold registries as host or host:port, without scheme and path";

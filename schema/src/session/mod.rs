@@ -2,4 +2,4 @@
 
 pub(crate) mod query;
 
-pub use query::{Live, SessionRow, find_live, issue, list, prune, revoke, revoke_all};
+pub use query::{Live, SKEW, SessionRow, ahead, find_live, issue, list, prune, revoke, revoke_all};

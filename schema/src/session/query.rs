@@ -1,4 +1,10 @@
 //! Statements on sessions.
+//!
+//! A session is named by its account and the second at which it began. The clock may be set back, so that
+//! second is the next from now that no session of the name has had, and a session that lies in the future
+//! is dead: it is forgotten, and its second stays taken.
+
+use std::time::Duration;
 
 use sqlx::FromRow;
 
@@ -10,9 +16,21 @@ use crate::ids::{Timestamp, Uid, UserName};
 use crate::statement::{execute, fetch_all, fetch_optional, scalar_optional, statements};
 use crate::user::{Role, Source};
 
+/// How far the time of a session may lie in the future: clocks differ, and sessions of one account that begin in
+/// one second get different seconds.
+pub const SKEW: Duration = Duration::from_secs(60);
+
 statements! {
-    /// The next free session time of an account: unique, and never that of an earlier session.
-    NEXT_ISSUED_AT = "UPDATE users SET last_session_at = CASE WHEN last_session_at >= $2 THEN last_session_at + 1 ELSE CAST($2 AS BIGINT) END WHERE uid = $1 RETURNING last_session_at";
+    /// Orders the sessions of an account, and gives its name.
+    LOCK = "UPDATE users SET name_key = name_key WHERE uid = $1 RETURNING name_key";
+    /// The seconds that sessions of a name have had, whatever became of them.
+    TAKEN = "SELECT issued_at FROM session_times WHERE name_key = $1 AND issued_at >= $2 AND issued_at <= $3";
+    /// Takes a second for good.
+    TAKE = "INSERT INTO session_times (name_key, issued_at) VALUES ($1, $2)";
+    /// Forgets sessions of an account that lie in the future.
+    FORGET = "DELETE FROM sessions WHERE uid = $1 AND issued_at > $2";
+    /// Whether sessions lie in the future.
+    AHEAD = "SELECT issued_at FROM sessions WHERE issued_at > $1 LIMIT 1";
     /// Records a session.
     INSERT = "INSERT INTO sessions (uid, issued_at, address, client) VALUES ($1, $2, $3, $4)";
     /// The account behind a live session.
@@ -28,8 +46,10 @@ statements! {
     REVOKE_ALL = "DELETE FROM sessions WHERE uid = $1 AND issued_at <> $2";
     /// Sessions of an account, newest first.
     LIST = "SELECT issued_at, address, client FROM sessions WHERE uid = $1 AND issued_at > $2 ORDER BY issued_at DESC";
-    /// Forgets sessions that are too old to be valid.
-    PRUNE = "DELETE FROM sessions WHERE issued_at < $1";
+    /// Forgets sessions that are too old to be valid, or lie in the future.
+    PRUNE = "DELETE FROM sessions WHERE issued_at < $1 OR issued_at > $2";
+    /// Frees the seconds of cookies that are too old to be valid.
+    PRUNE_TIMES = "DELETE FROM session_times WHERE issued_at < $1";
 }
 
 /// The account behind a live session.
@@ -61,7 +81,11 @@ pub struct SessionRow {
     pub client: String,
 }
 
-/// Starts a session and returns its time: `max(now, the account's newest + 1)`, so that no two are alike.
+/// Starts a session and returns its time: the next second from now that no session of this name has had, so
+/// that no two are alike, whoever bore the name.
+///
+/// # Errors
+/// [`DbError::TooManySessions`] when it would lie further in the future than cookies may.
 pub async fn issue(
     tx: &mut Tx,
     uid: &Uid,
@@ -69,10 +93,22 @@ pub async fn issue(
     address: &str,
     client: &str,
 ) -> Result<i64, DbError> {
-    let issued_at = scalar_optional!(tx, NEXT_ISSUED_AT, uid, now.as_secs())?;
-    let issued_at = issued_at.ok_or(DbError::NotFound("account"))?;
+    let name: Option<String> = scalar_optional!(tx, LOCK, uid)?;
+    let name = name.ok_or(DbError::NotFound("account"))?;
+    let (now, last) = (now.as_secs(), newest(now));
+    execute!(tx, FORGET, uid, last)?;
+    let taken: Vec<(i64,)> = fetch_all!(tx, TAKEN, &name, now, last)?;
+    let issued_at = (now..=last)
+        .find(|second| !taken.contains(&(*second,)))
+        .ok_or(DbError::TooManySessions)?;
+    execute!(tx, TAKE, &name, issued_at)?;
     execute!(tx, INSERT, uid, issued_at, address, client)?;
     Ok(issued_at)
+}
+
+/// The newest time (Unix seconds) that a session may have now.
+fn newest(now: Timestamp) -> i64 {
+    now.plus(SKEW).as_secs()
 }
 
 /// The account behind a session, unless the session ended or the account is disabled or going.
@@ -103,7 +139,14 @@ pub async fn list(
     fetch_all!(connection, LIST, uid, oldest)
 }
 
-/// Forgets sessions older than `oldest` (Unix seconds).
-pub async fn prune(tx: &mut ObservedTx, oldest: i64) -> Result<u64, DbError> {
-    execute!(tx, PRUNE, oldest)
+/// Whether sessions lie in the future: the clock was set back.
+pub async fn ahead(connection: &mut Connection, now: Timestamp) -> Result<bool, DbError> {
+    let ahead: Option<i64> = scalar_optional!(connection, AHEAD, newest(now))?;
+    Ok(ahead.is_some())
+}
+
+/// Forgets sessions that are older than `oldest`, or lie in the future. Returns how many they were.
+pub async fn prune(tx: &mut ObservedTx, oldest: Timestamp, now: Timestamp) -> Result<u64, DbError> {
+    execute!(tx, PRUNE_TIMES, oldest.as_secs())?;
+    execute!(tx, PRUNE, oldest.as_secs(), newest(now))
 }

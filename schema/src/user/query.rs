@@ -47,9 +47,8 @@ statements! {
     LIST_SUPERADMINS = select_user!("WHERE u.role = 'superadmin' ORDER BY u.name_key");
     /// How many superadmins there are.
     COUNT_SUPERADMINS = "SELECT count(*) FROM users WHERE role = 'superadmin'";
-    /// Records an account; cookies of a former bearer of the name stay in the past.
-    INSERT = "INSERT INTO users (uid, name, name_key, role, source, password_hash, created_at, last_session_at) \
-              VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce((SELECT last_session_at FROM retired_names WHERE name_key = $3), 0))";
+    /// Records an account.
+    INSERT = "INSERT INTO users (uid, name, name_key, role, source, password_hash, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
     /// Sets the password.
     SET_PASSWORD = "UPDATE users SET password_hash = $2 WHERE uid = $1";
     /// Sets the password, only if the caller verified the present one.
@@ -58,9 +57,6 @@ statements! {
     SET_LAST_LOGIN = "UPDATE users SET last_login_at = $2 WHERE uid = $1";
     /// Allows or forbids signing in.
     SET_DISABLED = "UPDATE users SET disabled = $2 WHERE uid = $1";
-    /// Remembers the newest session time of a name that becomes free.
-    RETIRE_NAME = "INSERT INTO retired_names (name_key, last_session_at) SELECT name_key, last_session_at FROM users WHERE uid = $1 \
-                   ON CONFLICT (name_key) DO UPDATE SET last_session_at = excluded.last_session_at";
     /// Removes an account's row.
     DELETE = "DELETE FROM users WHERE uid = $1";
     /// One page of users with their containers; `$1` is a LIKE pattern on the lower-case name.
@@ -205,7 +201,6 @@ pub async fn purge(tx: &mut ObservedTx, uid: &Uid) -> Result<bool, DbError> {
 }
 
 async fn remove_row(tx: &mut ObservedTx, uid: &Uid) -> Result<(), DbError> {
-    execute!(tx, RETIRE_NAME, uid)?;
     execute!(tx, DELETE, uid)?;
     Ok(())
 }

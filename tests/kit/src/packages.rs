@@ -81,7 +81,12 @@ impl FakeSource {
 
 #[async_trait]
 impl PackageSource for FakeSource {
-    async fn fetch(&self, url: &str, known: &Validators) -> Result<Answer, SourceError> {
+    async fn fetch(
+        &self,
+        url: &str,
+        _: &[String],
+        known: &Validators,
+    ) -> Result<Answer, SourceError> {
         let pace = self.script().pace.clone();
         let pace = pace.map(|pace| pace()).unwrap_or_default();
         delayed(

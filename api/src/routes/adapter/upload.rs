@@ -10,7 +10,7 @@ use super::{InEffect, about, object_name};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
-use crate::error::{ApiError, Result};
+use crate::error::{ApiError, MOST_PROBLEMS, Result};
 use crate::input::{FILE, Input, Nothing};
 use crate::route::{Area, Failure, Route};
 
@@ -41,8 +41,6 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Most problems of a package in one answer.
-const REPORTED: usize = 50;
 /// Longest text of a problem, in bytes: the author of the package chooses what it quotes.
 const LONGEST: usize = 500;
 
@@ -99,7 +97,7 @@ fn refused(invalid: InvalidPackage) -> ApiError {
     let message = invalid.brief();
     let total = invalid.0.len();
     let mut problems = invalid.0;
-    problems.truncate(REPORTED);
+    problems.truncate(MOST_PROBLEMS);
     for problem in &mut problems {
         for text in [
             &mut problem.file,

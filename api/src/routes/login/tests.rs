@@ -47,6 +47,56 @@ async fn two_sign_ins_in_one_second_are_two_sessions() {
 }
 
 #[tokio::test]
+async fn l73_a_sign_in_counts_at_once_wherever_the_clock_was_set() {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let yard = yard().await;
+    let clock = &yard.world.clock;
+    let mut dead = Vec::new();
+    for set in [
+        NOW,
+        NOW.minus(2 * HOUR),
+        NOW.plus(72 * HOUR),
+        NOW.minus(72 * HOUR),
+        NOW.plus(HOUR),
+    ] {
+        clock.set(set);
+        let cookie = yard.sign_in("alice").await;
+        assert!(yard.lives(&cookie).await, "at {}", set.to_rfc3339());
+        dead.push(cookie);
+    }
+    // Those that lay in the future are forgotten: no time makes them live again.
+    dead.pop();
+    clock.set(NOW.plus(72 * HOUR));
+    assert!(!yard.lives(&dead[2]).await);
+    clock.set(NOW);
+    assert!(!yard.lives(&dead[0]).await);
+}
+
+#[tokio::test]
+async fn l73_so_many_sign_ins_at_once_are_refused_instead_of_answered_with_a_dead_cookie() {
+    let yard = yard().await;
+    let uid = yard.find("alice").await.unwrap().uid;
+    let mut tx = yard.tx().await;
+    for _ in 0..60 {
+        session::issue(&mut tx, &uid, NOW, "", "web").await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    let last = yard.sign_in("alice").await;
+    assert!(yard.lives(&last).await);
+    let refused = yard.login("alice", PASSWORD).send().await;
+    assert_eq!(refused.verdict(), (429, "too_many_attempts"));
+    assert_eq!(refused.headers[RETRY_AFTER], "1");
+    assert!(!refused.headers.contains_key(SET_COOKIE));
+    let mut tx = yard.tx().await;
+    session::revoke_all(&mut tx, &uid, None).await.unwrap();
+    tx.commit().await.unwrap();
+    let refused = yard.login("alice", PASSWORD).send().await;
+    assert_eq!(refused.verdict(), (429, "too_many_attempts"));
+    yard.world.clock.advance(Duration::from_secs(1));
+    assert!(yard.lives(&yard.sign_in("alice").await).await);
+}
+
+#[tokio::test]
 async fn a_ready_container_is_not_initializing() {
     let yard = yard().await;
     let uid = yard.find("alice").await.unwrap().uid;

@@ -20,9 +20,6 @@ use crate::input::Meta;
 use crate::routes::params;
 use crate::wait::{self, Change, Converging};
 
-/// Most problems in one answer.
-const MOST_PROBLEMS: usize = 100;
-
 /// What is to change of one channel.
 pub(super) struct Draft {
     /// Its name; `None` = the one behind the chat-app routes.
@@ -62,7 +59,7 @@ pub(super) async fn save_channel(
     let mut values = agent_config::channel_values(&mut tx, key, uid, &section.key).await?;
     let changes = section
         .check_values(&draft.values, &present_keys(section, &values))
-        .map_err(refused)?;
+        .map_err(|problems| refused(&problems))?;
     let detail = described(section, &changes);
     merge(&mut values, changes);
     let now = deps.clock.now();
@@ -108,11 +105,10 @@ fn described(section: &Section, changes: &FieldChanges) -> String {
     }
 }
 
-fn refused(mut problems: Vec<FieldProblem>) -> ApiError {
+fn refused(problems: &[FieldProblem]) -> ApiError {
     let sentences = problems.iter();
     let sentences = sentences.map(|problem| format!("{} {}", problem.key, problem.message));
     let sentences: Vec<String> = sentences.collect();
-    problems.truncate(MOST_PROBLEMS);
     let what = "the values were not saved";
     ApiError::problems("invalid_values", what, &sentences, problems)
 }

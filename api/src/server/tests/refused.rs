@@ -103,3 +103,65 @@ async fn l70_refused_requests_leave_one_line_a_second_and_their_number() {
     );
     assert!(at_level(&text, "WARN").is_empty() && at_level(&text, "ERROR").is_empty());
 }
+
+/// All that is answered to an upload that is sent to its end before anybody reads.
+async fn answer_to_upload(running: &Running, head: &str, body: &[u8]) -> String {
+    let mut stream = running.connect().await;
+    let head = format!(
+        "POST /api/admin/container/start HTTP/1.1\r\nhost: test\r\ncookie: {}\r\nx-csrf-token: {}\r\n\
+         content-type: application/x-www-form-urlencoded\r\n{head}\r\n\r\n",
+        running.world.cookie("root"),
+        running.world.token("root"),
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(body).await.unwrap();
+    let mut answer = Vec::new();
+    let read = timeout(Duration::from_secs(10), stream.read_to_end(&mut answer));
+    read.await.unwrap().unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test]
+async fn l22_an_upload_past_its_limit_gets_its_answer_although_it_is_sent_to_the_end() {
+    const SIZE: usize = 20 * 1024 * 1024;
+    let running = serve(Limits::default()).await;
+    let length = format!("content-length: {SIZE}");
+    let answer = answer_to_upload(&running, &length, &vec![b'a'; SIZE]).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.ends_with(r#""success":false}"#), "{answer}");
+    let mut chunked = format!("{SIZE:x}\r\n").into_bytes();
+    chunked.extend_from_slice(&vec![b'a'; SIZE]);
+    chunked.extend_from_slice(b"\r\n0\r\n\r\n");
+    let answer = answer_to_upload(&running, "transfer-encoding: chunked", &chunked).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.ends_with(r#""success":false}"#), "{answer}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_of_http_1_1_says_once_whom_it_is_for() {
+    let running = serve(hasty()).await;
+    for (head, status) in [
+        ("GET /api/health HTTP/1.1\r\nhost: t\r\n\r\n", 200),
+        ("GET /api/health HTTP/1.1\r\n\r\n", 400),
+        ("GET http://t/api/health HTTP/1.1\r\n\r\n", 400),
+        (
+            "GET /api/health HTTP/1.1\r\nhost: t\r\nhost: t\r\n\r\n",
+            400,
+        ),
+        ("GET /api/health HTTP/1.0\r\n\r\n", 200),
+        (
+            "GET /api/health HTTP/1.0\r\nhost: t\r\nhost: u\r\n\r\n",
+            400,
+        ),
+    ] {
+        let answer = answer_to(&running, head.as_bytes()).await;
+        assert!(answer.contains(&format!(" {status} ")), "{head}: {answer}");
+        assert_eq!(
+            answer.contains("invalid_request"),
+            status == 400,
+            "{answer}"
+        );
+    }
+    running.stop().await;
+}

@@ -114,8 +114,7 @@ impl Running<'_> {
         let details = self.seen.details.get(&base.id);
         let started_at = details.map_or(self.row.facts.started_at, |d| d.started_at);
         let at = started_at.unwrap_or(base.created_at);
-        // Of a clock that was set back nobody knows how long that is.
-        (at <= self.now).then(|| self.left_of(at, REST)).flatten()
+        self.left_of(at, REST)
     }
 
     /// The replacement has failed: the previous container is kept going until the next attempt.
@@ -181,9 +180,7 @@ impl Running<'_> {
                 act(vec![remove(prev)], "removing the replaced container")
             }
             ContainerState::Running if fits && !going_back => {
-                let started_at = details.and_then(|d| d.started_at);
-                let waited = started_at.map_or(Duration::ZERO, |at| self.now.since(at));
-                if waited < self.seen.readiness_timeout {
+                if self.seen.waited < self.seen.readiness_timeout {
                     let message = "the replacement runs, not ready yet";
                     return Plan::say(Condition::not_ready(Reason::NotReady, message)).after(SHORT);
                 }

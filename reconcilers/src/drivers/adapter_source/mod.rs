@@ -1,7 +1,8 @@
 //! Where newer adapter packages come from: an address that gives a zip.
 //!
-//! What it answers is not trusted: time and size are bounded, and a redirect leads to no other scheme. The address may
-//! hold a secret in its query, so it stands in no message.
+//! What it answers is not trusted: time and size are bounded, and a redirect leads to no other scheme, and to no
+//! other host than those that an administrator has listed. The address may hold a secret in its query, so it stands
+//! in no message.
 
 mod real;
 
@@ -36,16 +37,25 @@ pub enum Answer {
 /// Gives adapter packages.
 #[async_trait]
 pub trait PackageSource: Send + Sync + 'static {
-    /// Asks for the package at `url`, unless it is still what `known` says.
+    /// Asks for the package at `url`, unless it is still what `known` says. `hosts`, each with its port if that is
+    /// not the scheme's own, are those besides its own to which the source may redirect.
     ///
     /// # Errors
     /// [`SourceError`], with a sentence for people.
-    async fn fetch(&self, url: &str, known: &Validators) -> Result<Answer, SourceError>;
+    async fn fetch(
+        &self,
+        url: &str,
+        hosts: &[String],
+        known: &Validators,
+    ) -> Result<Answer, SourceError>;
 }
 
 /// Why a source gave no package, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
+    /// No address at all.
+    #[error("adapter.source_url is no address")]
+    Address,
     /// No connection, or one that broke.
     #[error(
         "the source of adapter packages can't be reached; check adapter.source_url and the network"
@@ -62,6 +72,11 @@ pub enum SourceError {
         "the source of adapter packages redirects to another scheme, or again and again; name the place that gives the package in adapter.source_url"
     )]
     Redirect,
+    /// A redirect to a host that is not listed.
+    #[error(
+        "the source of adapter packages redirects to {0}; if that is right, add it to adapter.redirect_hosts"
+    )]
+    RedirectHost(String),
     /// More than is read.
     #[error(
         "the source of adapter packages gave more than {0} bytes, which is more than a package may have"
@@ -78,8 +93,6 @@ impl From<reqwest::Error> for SourceError {
         let error = error.without_url();
         if error.is_timeout() {
             Self::Timeout
-        } else if error.is_redirect() {
-            Self::Redirect
         } else {
             Self::Unreachable(error)
         }

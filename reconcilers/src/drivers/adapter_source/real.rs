@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use http::HeaderMap;
-use http::header::{ETAG, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED};
+use http::header::{ETAG, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION};
 use reqwest::redirect::Policy;
-use reqwest::{Client, StatusCode};
+use reqwest::{Client, Response, StatusCode, Url};
 use schema::adapter::Adapter;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -52,27 +52,15 @@ impl HttpSource {
         let client = Client::builder()
             .connect_timeout(limits.whole)
             .timeout(limits.whole)
-            // Where a redirect leads to is not given the query.
             .referer(false)
-            .redirect(Policy::custom(|attempt| {
-                let previous = attempt.previous().last();
-                let same = previous.is_some_and(|from| from.scheme() == attempt.url().scheme());
-                if same && attempt.previous().len() <= REDIRECTS {
-                    attempt.follow()
-                } else {
-                    attempt.error("a redirect that is not followed")
-                }
-            }))
+            // Followed here, where the hosts are known.
+            .redirect(Policy::none())
             .build()?;
         Ok(Self { client, limits })
     }
 
-    /// The bytes of the package; `None`: what is known.
-    async fn get(
-        &self,
-        url: &str,
-        known: &Validators,
-    ) -> Result<Option<(Vec<u8>, Validators)>, SourceError> {
+    /// Asks one address.
+    async fn ask(&self, url: Url, known: &Validators) -> Result<Response, SourceError> {
         let mut request = self.client.get(url);
         if let Some(etag) = &known.etag {
             request = request.header(IF_NONE_MATCH, etag);
@@ -80,7 +68,30 @@ impl HttpSource {
         if let Some(date) = &known.last_modified {
             request = request.header(IF_MODIFIED_SINCE, date);
         }
-        let mut response = request.send().await?;
+        Ok(request.send().await?)
+    }
+
+    /// The bytes of the package; `None`: what is known.
+    async fn get(
+        &self,
+        url: &str,
+        hosts: &[String],
+        known: &Validators,
+    ) -> Result<Option<(Vec<u8>, Validators)>, SourceError> {
+        let first = Url::parse(url).map_err(|_| SourceError::Address)?;
+        let mut response = self.ask(first.clone(), known).await?;
+        let mut redirects = 0;
+        while let Some(target) = redirect(&response) {
+            redirects += 1;
+            if redirects > REDIRECTS || target.scheme() != first.scheme() {
+                return Err(SourceError::Redirect);
+            }
+            let host = authority(&target);
+            if host != authority(&first) && !hosts.contains(&host) {
+                return Err(SourceError::RedirectHost(host));
+            }
+            response = self.ask(target, known).await?;
+        }
         match response.status() {
             StatusCode::OK => {}
             // Only an answer to the question that was asked.
@@ -104,6 +115,23 @@ impl HttpSource {
     }
 }
 
+/// Where an answer sends its asker on to.
+fn redirect(response: &Response) -> Option<Url> {
+    let status = response.status();
+    let sent_on = status.is_redirection() && status != StatusCode::NOT_MODIFIED;
+    let target = response.headers().get(LOCATION).filter(|_| sent_on)?;
+    response.url().join(target.to_str().ok()?).ok()
+}
+
+/// Host and port, the latter unless it is the scheme's own.
+fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
 /// A header that can be sent back as it came.
 fn validator(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let text = headers.get(name)?.to_str().ok()?;
@@ -112,8 +140,13 @@ fn validator(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
 
 #[async_trait]
 impl PackageSource for HttpSource {
-    async fn fetch(&self, url: &str, known: &Validators) -> Result<Answer, SourceError> {
-        let got = timeout(self.limits.whole, Box::pin(self.get(url, known))).await;
+    async fn fetch(
+        &self,
+        url: &str,
+        hosts: &[String],
+        known: &Validators,
+    ) -> Result<Answer, SourceError> {
+        let got = timeout(self.limits.whole, Box::pin(self.get(url, hosts, known))).await;
         let Some((bytes, validators)) = got.map_err(|_| SourceError::Timeout)?? else {
             return Ok(Answer::NotModified);
         };

@@ -90,7 +90,7 @@ impl View<'_> {
     }
 
     fn verdict(&self, target: &RolloutTarget, container: &TargetContainer) -> Verdict {
-        let (Some(generation), Some(moved_at)) = (target.generation, target.moved_at) else {
+        let Some(generation) = target.generation else {
             return Verdict::Wait;
         };
         if container.observed_generation < generation {
@@ -108,10 +108,9 @@ impl View<'_> {
                 Verdict::Bad(format!("{}: {}", ready.reason, ready.message))
             }
             ConditionStatus::False => {
-                // Time during which nobody could observe does not count.
-                let since = moved_at.max(ready.last_transition_at);
                 let limit = self.row.health_timeout + GRACE;
-                if self.now.since(since) <= limit {
+                let waited = self.waited.get(&target.uid);
+                if waited.is_none_or(|waited| *waited <= limit) {
                     return Verdict::Wait;
                 }
                 let seconds = self.row.health_timeout.as_secs();
@@ -130,11 +129,10 @@ impl View<'_> {
         let under_way = self.targets.iter().filter(|t| t.state.is_under_way());
         let limit = self.row.health_timeout + GRACE;
         let left = under_way.filter_map(|target| {
-            let ready = target.container.as_ref().and_then(|c| c.ready.as_ref());
-            let since = target.moved_at?.max(ready?.last_transition_at);
             // A little later, so that the limit is passed then.
-            let at = since.plus(limit).plus(Duration::from_millis(1));
-            (at > self.now).then(|| at.since(self.now))
+            let limit = limit + Duration::from_millis(1);
+            let left = limit.checked_sub(*self.waited.get(&target.uid)?);
+            left.filter(|left| !left.is_zero())
         });
         left.min()
     }

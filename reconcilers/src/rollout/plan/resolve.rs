@@ -88,8 +88,7 @@ impl View<'_> {
                 },
             ) => {
                 let delay = pulls::retry_delay(*failures);
-                let left = delay.checked_sub(self.now.since(*at));
-                match left.filter(|left| !left.is_zero()) {
+                match self.now.left_of(*at, delay) {
                     None => self.pull(),
                     Some(left) => Plan::say(Condition::not_ready(
                         Reason::ImagePullFailed,

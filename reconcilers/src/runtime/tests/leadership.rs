@@ -374,7 +374,12 @@ async fn l56_expiry_is_seen_by_the_clock_without_any_news() {
     let epoch = leadership.acquired().await;
     assert_eq!(leadership.epoch(), Some(epoch));
     assert!(leadership.begin().is_some());
-    // The machine was suspended: only the wall clock tells.
+    // L73: the wall clock was set, which says nothing.
+    for set in [1, 300_000, 100] {
+        manual.set(Timestamp::from_secs(set));
+        assert_eq!(leadership.epoch(), Some(epoch));
+    }
+    // The machine was suspended: only the steady clock tells.
     manual.advance(Duration::from_secs(15));
     assert_eq!(leadership.epoch(), None);
     assert!(leadership.begin().is_none());
@@ -418,6 +423,10 @@ async fn l55_a_worker_that_dies_ends_the_process() {
         fn now(&self) -> Timestamp {
             assert!(!self.0.load(SeqCst), "the clock is broken");
             self.1.now()
+        }
+
+        fn steady(&self) -> Duration {
+            Duration::ZERO
         }
     }
     let set = setting(Thing::new(1, 1));

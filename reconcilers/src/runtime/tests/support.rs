@@ -38,6 +38,10 @@ impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_secs(1_000_000).plus(self.0.elapsed())
     }
+
+    fn steady(&self) -> Duration {
+        self.0.elapsed()
+    }
 }
 
 #[derive(Debug, Clone, thiserror::Error)]

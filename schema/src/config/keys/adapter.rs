@@ -14,6 +14,9 @@ settings! {
     /// Activate a newer adapter package as soon as adapter.source_url has one; otherwise it is reported, and a refresh activates it.
     AUTO_ACTIVATE: Setting<bool> = "adapter.auto_activate", "Automatic adapter activation", Setting::flag(false).effects(&[Effect::Object(Kind::Adapter)]);
 
+    /// Hosts, as host or host:port, to which adapter.source_url may redirect besides its own; the scheme stays the same.
+    REDIRECT_HOSTS: Setting<Vec<String>> = "adapter.redirect_hosts", "Adapter source redirects", Setting::list(rules::server).effects(&[Effect::Object(Kind::Adapter)]);
+
     /// How often adapter.source_url is checked for a newer adapter package; 0 = never.
     REFRESH_INTERVAL: Setting<Option<Duration>> = "adapter.refresh_interval", "Adapter refresh interval", Setting::duration(true, "24h").effects(&[Effect::Object(Kind::Adapter)]);
 

@@ -141,11 +141,11 @@ async fn request(
     expected: Option<Generation>,
     actor: &str,
 ) -> Result<Request> {
-    // Later ones are greater, which distinguishes a newer request from one that was taken back.
-    let token = Uuid::now_v7().to_string();
     let reference = image.to_string();
     let now = deps.clock.now();
     let mut tx = meta.begin(deps).await?;
+    let before = image::find(&mut tx, &reference).await?;
+    let token = token_after(before.map(|row| row.pull_token).as_deref());
     let pulled = image::request_pull(&mut tx, &reference, &token, expected, now).await;
     let (uid, generation) = pulled.map_err(being_removed)?;
     let object = (Kind::Image, uid.clone(), reference.clone(), generation);
@@ -158,6 +158,19 @@ async fn request(
         token,
         generation,
     })
+}
+
+/// A token for a request. Later ones are greater, which distinguishes a newer request from one that was taken
+/// back: also when the clock was set back since the one before (L73).
+fn token_after(before: Option<&str>) -> String {
+    /// One millisecond in a UUID of version 7.
+    const LATER: u128 = 1 << 80;
+    let token = Uuid::now_v7();
+    let before = before.and_then(|before| before.parse::<Uuid>().ok());
+    match before.filter(|before| *before >= token) {
+        None => token.to_string(),
+        Some(before) => Uuid::from_u128(before.as_u128().saturating_add(LATER)).to_string(),
+    }
 }
 
 /// A pull in progress, here or elsewhere.
@@ -297,4 +310,21 @@ async fn cancel(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer
     let what = if leaves { "removal" } else { "pull" };
     let done = format!("the {what} of {reference} is cancelled");
     control::noted(&deps, &change, input.wait, done).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn l73_a_later_request_has_a_greater_token_whatever_the_clock_says() {
+        let first = token_after(None);
+        let second = token_after(Some(&first));
+        assert!(second > first);
+        let ahead = Uuid::now_v7().as_u128() + ((3 * 24 * 60 * 60 * 1000) << 80);
+        let ahead = Uuid::from_u128(ahead).to_string();
+        let next = token_after(Some(&ahead));
+        assert!(next > ahead);
+        assert!(token_after(Some(&next)) > next);
+    }
 }
