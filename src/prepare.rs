@@ -1,6 +1,6 @@
 //! Makes a data directory ready: key, database, first superadmin, first configuration. Idempotent.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::sync::Arc;
 
 use schema::adapter::store as adapters;
@@ -48,6 +48,9 @@ pub enum PrepareError {
         /// Why.
         source: std::io::Error,
     },
+    /// Others own the data directory, or may write in it.
+    #[error("the data directory {0} is not used: {1}")]
+    NotOurs(String, String),
     /// The master key.
     #[error("{0}")]
     Secrets(#[from] SecretsError),
@@ -78,7 +81,7 @@ impl PrepareError {
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Open(error) => error.is_refusal(),
-            Self::Secrets(_) | Self::Set { .. } | Self::Adapter(_) => true,
+            Self::NotOurs(..) | Self::Secrets(_) | Self::Set { .. } | Self::Adapter(_) => true,
             Self::DataDir { .. } | Self::Db(_) | Self::Hash(_) => false,
         }
     }
@@ -89,14 +92,33 @@ impl PrepareError {
 /// # Errors
 /// When it cannot be made.
 pub fn data_dir(settings: &Settings) -> Result<(), PrepareError> {
+    let place = || settings.data_dir.display().to_string();
+    let failed = |source| PrepareError::DataDir {
+        place: place(),
+        source,
+    };
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(&settings.data_dir)
-        .map_err(|source| PrepareError::DataDir {
-            place: settings.data_dir.display().to_string(),
-            source,
-        })
+        .map_err(failed)?;
+    // Whoever may write in it may plant what is in it. A group of its own is how volumes are mounted.
+    let metadata = std::fs::metadata(&settings.data_dir).map_err(failed)?;
+    let (owner, us) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    if owner != us && owner != 0 {
+        return Err(PrepareError::NotOurs(
+            place(),
+            format!("it belongs to user {owner}, and the service runs as user {us}"),
+        ));
+    }
+    if metadata.mode() & 0o002 != 0 {
+        let mode = metadata.mode() & 0o7777;
+        return Err(PrepareError::NotOurs(
+            place(),
+            format!("its mode is {mode:04o}, so others might plant files in it; make it 0700"),
+        ));
+    }
+    Ok(())
 }
 
 /// Makes everything ready that is not; repeats change nothing.
@@ -170,7 +192,7 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
 }
 
 /// Puts the adapter that this installation began with into effect, unless somebody brought another one. When it
-/// can no longer be read, the one in effect stays. Returns the digest of what is put into effect now.
+/// can no longer be read, the one in effect stays. Returns the version that is put into effect now.
 async fn ensure_adapter(
     tx: &mut Tx,
     wanted: String,
@@ -180,7 +202,7 @@ async fn ensure_adapter(
     match read.map_err(|error| error.to_string()).flatten() {
         Ok(adapter) => {
             let activated = adapters::ensure_base(tx, &adapter, now).await?;
-            Ok(activated.then_some(adapter.digest))
+            Ok(activated.then(|| adapter.index.adapter_version.to_string()))
         }
         Err(problem) if adapters::state(tx).await?.active.is_some() => {
             warn!(problem, "the adapter in effect stays");
@@ -193,17 +215,18 @@ async fn ensure_adapter(
 /// What the audit trail says of a preparation, if it changed anything.
 fn about(superadmin: bool, adapter: Option<String>, set: &[String]) -> Option<About> {
     let superadmin = superadmin.then(|| format!("{}/{FIRST_SUPERADMIN}", user::Role::Superadmin));
-    let adapter = adapter.map(|digest| format!("{}/{digest}", Kind::Adapter));
+    let active = || format!("{}/{}", Kind::Adapter, adapters::OBJECT_NAME);
     let config = (!set.is_empty()).then(|| "config".to_owned());
-    let mut changed = [superadmin, adapter, config].into_iter().flatten();
+    let changed = [superadmin, adapter.as_ref().map(|_| active()), config];
+    let mut changed = changed.into_iter().flatten();
     let mut about = About::whole(changed.next()?);
     for other in changed {
         about = about.and_whole(other);
     }
-    Some(match set {
-        [] => about,
-        keys => about.detail(format!("changed: {}", keys.join(", "))),
-    })
+    let adapter = adapter.map(|version| format!("version {version}"));
+    let set = (!set.is_empty()).then(|| format!("changed: {}", set.join(", ")));
+    let detail: Vec<String> = [adapter, set].into_iter().flatten().collect();
+    Some(about.detail(detail.join("; ")))
 }
 
 /// Gives keys a value that have none yet; returns which. The caller holds the configuration.

@@ -331,8 +331,16 @@ impl Db {
         let mut connection = Connection::of(&self.pools().writer, &self.link).await?;
         let connection = connection.raw();
         if let Backend::Postgres(_) = self.backend {
+            // Whoever reads the configuration would wait behind this one that waits.
+            sqlx::query(crate::meta::WAIT_SHORTLY)
+                .execute(&mut *connection)
+                .await?;
             let statement = AssertSqlSafe(format!("{}{tables}", crate::meta::REWRITE_TABLES));
-            sqlx::query(statement).execute(&mut *connection).await?;
+            let rewritten = sqlx::query(statement).execute(&mut *connection).await;
+            sqlx::query(crate::meta::WAIT_AS_BEFORE)
+                .execute(&mut *connection)
+                .await?;
+            rewritten?;
             return Ok(());
         }
         sqlx::query(crate::meta::REWRITE_FILE)
@@ -497,6 +505,13 @@ fn postgres_options() -> AnyPoolOptions {
     AnyPoolOptions::new()
         .max_connections(POSTGRES_CONNECTIONS)
         .acquire_timeout(ACQUIRE_TIMEOUT)
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                // A replica that stands still in the middle of a transaction must not hold its locks for ever.
+                let limit = sqlx::query(crate::meta::LIMIT_IDLE);
+                limit.execute(&mut *connection).await.map(drop)
+            })
+        })
 }
 
 /// Asks nothing of the database, by a new connection if there is none.

@@ -262,7 +262,13 @@ fn places(settings: &Settings, prepared: &Prepared) -> Vec<PathBuf> {
     if let Backend::Sqlite(file) = prepared.db.backend()
         && let Some(directory) = file.parent()
     {
-        places.push(directory.to_owned());
+        // A file without a folder lies where the process works.
+        let here = directory.as_os_str().is_empty();
+        places.push(if here {
+            ".".into()
+        } else {
+            directory.to_owned()
+        });
     }
     places
 }

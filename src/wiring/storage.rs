@@ -52,9 +52,8 @@ impl Gauge {
             total: found.f_blocks.saturating_mul(found.f_frsize),
             free: found.f_bavail.saturating_mul(found.f_frsize),
         });
-        let scarcest = spaces.min_by_key(|space| space.free);
         let mut low = self.low();
-        *low = next(low.is_some(), scarcest);
+        *low = next(low.is_some(), spaces);
     }
 
     /// What is low, in words; public: without paths.
@@ -64,14 +63,15 @@ impl Gauge {
 }
 
 /// Low below 5 % or 200 MB; not any more from 6 % and 240 MB on.
-fn next(was_low: bool, space: Option<Space>) -> Option<String> {
-    let space = space?;
+fn next(was_low: bool, spaces: impl IntoIterator<Item = Space>) -> Option<String> {
     let (percent, bytes) = if was_low {
         (6, 240 * MB)
     } else {
         (5, 200 * MB)
     };
-    space.is_below(percent, bytes).then(|| {
+    let spaces = spaces.into_iter();
+    let below = spaces.filter(|space| space.is_below(percent, bytes));
+    below.min_by_key(|space| space.free).map(|space| {
         format!(
             "{} of {} MB free: free space before changes are refused",
             space.free / MB,
@@ -88,7 +88,7 @@ mod tests {
     fn space_is_low_below_five_percent_or_200_mb_and_does_not_flap() {
         let low = |was, total, free| {
             let (total, free) = (total * MB, free * MB);
-            next(was, Some(Space { total, free })).is_some()
+            next(was, [Space { total, free }]).is_some()
         };
         assert!(!low(false, 1_000, 200));
         assert!(low(false, 1_000, 199));
@@ -98,7 +98,17 @@ mod tests {
         assert!(low(false, 100_000, 4_999));
         assert!(low(true, 100_000, 5_999));
         assert!(!low(true, 100_000, 6_000));
-        assert_eq!(next(true, None), None, "what cannot be asked is not low");
+        assert_eq!(next(true, []), None, "what cannot be asked is not low");
+        // One that has more free than another may be the one that is low.
+        let large = Space {
+            total: 1_000_000 * MB,
+            free: 10_000 * MB,
+        };
+        let small = Space {
+            total: 2_000 * MB,
+            free: 1_000 * MB,
+        };
+        assert!(next(false, [large, small]).is_some());
     }
 
     #[test]

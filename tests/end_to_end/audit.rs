@@ -73,13 +73,18 @@ async fn the_command_line_leaves_entries_of_who_used_it() {
     assert_eq!(
         column("object"),
         [
-            "superadmin/admin,config",
+            "superadmin/admin,adapter/active,config",
             "superadmin/admin",
             "superadmin/admin",
             "superadmin/admin"
         ]
     );
-    assert_eq!(column("detail")[0], "changed: image.registry_password");
+    let detail = column("detail")[0];
+    assert!(detail.starts_with("version "), "{detail}");
+    assert!(
+        detail.ends_with("; changed: image.registry_password"),
+        "{detail}"
+    );
     assert_eq!(column("address"), ["", "", "", "127.0.0.1"]);
     assert_eq!(column("request_id")[3], "my-own-id");
     assert!(!format!("{trail:?}").contains("canary"), "{trail:?}");

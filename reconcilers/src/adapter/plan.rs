@@ -137,7 +137,8 @@ fn fetch(snapshot: &Snapshot, same_source: bool, asked_for: bool) -> Plan<Action
     // was left for it, or activate what waits: then the source must give it again.
     let activates = activation != Activation::Manual && facts.update_changes.is_some();
     let seen = facts.seen_generation == Some(state.generation);
-    let may_skip = same_source && seen && !activates;
+    let wants_back = asked_for && facts.offered.as_deref() != Some(snapshot.active.as_str());
+    let may_skip = same_source && seen && !activates && !wants_back;
     let known = Validators {
         etag: facts.etag.clone().filter(|_| may_skip),
         last_modified: facts.last_modified.clone().filter(|_| may_skip),

@@ -86,7 +86,7 @@ impl AdapterStore for Database {
             Activation::Manual | Activation::Automatic => "by adapter.auto_activate",
         };
         let detail = format!("version {}, {cause}", adapter.index.adapter_version);
-        let about = About::object(Kind::Adapter, &adapter.digest).detail(detail);
+        let about = About::object(Kind::Adapter, store::OBJECT_NAME).detail(detail);
         tx.commit(about).await?;
         Ok(installed)
     }

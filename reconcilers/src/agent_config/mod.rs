@@ -40,7 +40,7 @@ use crate::shared::Shared;
 use crate::stores::{Desired, Rows};
 
 pub use apply::ConfigError;
-pub(crate) use observe::{LIMIT, is_unreadable};
+pub(crate) use observe::{LIMIT, are_long, is_unreadable};
 pub use plan::Action;
 pub use store::AgentConfigStore;
 

@@ -21,6 +21,12 @@ use crate::shared::view::Connection;
 /// From how many bytes on files are parsed on a thread of their own kind.
 const LONG: usize = 16 << 10;
 
+/// Whether parsing files may take long.
+pub(crate) fn are_long(files: [&Option<FoundFile>; 2]) -> bool {
+    let mut found = files.into_iter().flatten();
+    found.any(|file| file.bytes.len() > LONG)
+}
+
 /// The longest file that is read. What the renderer takes is a little less, and it says so.
 pub const LIMIT: u64 = 2 << 20;
 
@@ -80,14 +86,12 @@ pub struct Seen {
 impl Seen {
     /// Whether parsing the files may take long.
     pub(super) fn is_long(&self) -> bool {
-        let found = [&self.config_file, &self.security_file].into_iter();
-        let found = found.flatten().map(|file| file.bytes.len());
+        let found = [&self.config_file, &self.security_file];
         let kept = self
             .kept
             .iter()
             .flat_map(|kept| [&kept.config, &kept.security]);
-        let kept = kept.flatten().map(Vec::len);
-        found.chain(kept).any(|length| length > LONG)
+        are_long(found) || kept.flatten().any(|bytes| bytes.len() > LONG)
     }
 }
 

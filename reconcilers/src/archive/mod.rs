@@ -173,8 +173,14 @@ impl Reconciler for ArchiveReconciler {
         match action {
             Action::Remove { directory, begun } => {
                 // Before anything is gone: there is no removal without its entry.
-                if !begun {
-                    self.store.record_removal(directory).await?;
+                let recorded = match begun {
+                    true => Ok(()),
+                    false => self.store.record_removal(directory).await,
+                };
+                // On a full disk there is room for the entry once the archive is gone.
+                let full = matches!(recorded, Err(DbError::StorageFull(_)));
+                if !full {
+                    recorded?;
                 }
                 let removed = self.shared.data_dir.remove_archive(directory).await;
                 if let Err(error) = &removed {
@@ -182,7 +188,11 @@ impl Reconciler for ArchiveReconciler {
                     let failure = (self.shared.clock.now(), chain(error));
                     self.failed().insert(directory.clone(), failure);
                 }
-                Ok(removed?)
+                removed?;
+                if full {
+                    self.store.record_removal(directory).await?;
+                }
+                Ok(())
             }
             Action::SaveFacts(facts) => Ok(self.store.save_archive_facts(facts).await?),
         }

@@ -3,12 +3,22 @@
 use std::future::pending;
 use std::panic::resume_unwind;
 
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-/// Does it on a thread of its own kind; a panic goes on here. Not more of it runs at once than there are workers to wait
-/// for it; what is not waited for any more still runs to its end.
+/// How much of it runs at once.
+static TURNS: Semaphore = Semaphore::const_new(4);
+
+/// Does it on a thread where it holds up no request; a panic goes on here. Who is not waited for any more still keeps its
+/// turn to its end.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match spawn_blocking(work).await {
+    // It is never closed.
+    let turn = TURNS.acquire().await;
+    let done = spawn_blocking(move || {
+        let _turn = turn;
+        work()
+    });
+    match done.await {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),

@@ -63,6 +63,8 @@ pub struct LeaseTiming {
     pub renew_every: Duration,
     /// The wait after a failed renewal.
     pub retry: Duration,
+    /// How long the answer to one renewal is waited for.
+    pub answer: Duration,
 }
 
 impl Default for LeaseTiming {
@@ -71,6 +73,7 @@ impl Default for LeaseTiming {
             ttl: Duration::from_secs(15),
             renew_every: Duration::from_secs(5),
             retry: Duration::from_secs(1),
+            answer: Duration::from_secs(3),
         }
     }
 }
@@ -377,7 +380,9 @@ impl LeaseKeeper {
             let renewed =
                 self.store
                     .renew(&self.holder, term.epoch, self.timing.ttl, self.clock.now());
-            match timeout_at(expiry, renewed).await {
+            // One try that gets no answer leaves time for another.
+            let given_up = expiry.min(Instant::now() + self.timing.answer);
+            match timeout_at(given_up, renewed).await {
                 Ok(Ok(true)) => {
                     term.until = Some(until);
                     self.term.send_replace(Some(term));
@@ -391,7 +396,8 @@ impl LeaseKeeper {
                     }
                     renew_at = Instant::now() + self.timing.retry;
                 }
-                Err(_) => return End::Expired,
+                Err(_) if Instant::now() >= expiry => return End::Expired,
+                Err(_) => renew_at = Instant::now() + self.timing.retry,
             }
         }
     }

@@ -18,7 +18,7 @@ use schema::home::{HomeError, HomeState};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::user::UserRow;
 
-use crate::agent_config::{LIMIT, is_unreadable};
+use crate::agent_config::{LIMIT, are_long, is_unreadable};
 use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
 use crate::stores::{Desired, Rows};
@@ -159,6 +159,12 @@ impl Reconciler for UserReconciler {
 
     fn plan(snapshot: &Snapshot, _now: Timestamp) -> Plan<Action> {
         plan::plan(snapshot)
+    }
+
+    /// Agents write what is parsed here.
+    fn is_long(snapshot: &Snapshot) -> bool {
+        let settings = snapshot.settings.as_ref();
+        settings.is_some_and(|settings| are_long(settings.found.each_ref()))
     }
 
     fn changed(&self, key: &Uid) {

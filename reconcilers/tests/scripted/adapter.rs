@@ -242,13 +242,13 @@ async fn a_newer_package_comes_into_effect_and_the_next_look_waits() {
     let [activation] = &trail[..] else {
         panic!("{trail:?}");
     };
-    let (entry, digest) = (&activation.entry, package("1.10").digest);
+    let entry = &activation.entry;
     assert_eq!(
         (&*entry.actor, &*entry.action),
         ("system:adapter", "adapter_activate")
     );
-    assert_eq!(entry.object, format!("adapter/{digest}"));
-    assert_eq!(entry.detail, "version 1.10, by schedule");
+    assert_eq!(entry.object, "adapter/active");
+    assert_eq!(entry.detail, "version 1.10, by adapter.auto_activate");
     let asked = yard.source.asked();
     assert_eq!(asked.len(), 2);
     assert_eq!(asked[0].1, Validators::default());
@@ -450,7 +450,9 @@ async fn what_somebody_left_comes_back_only_when_it_is_asked_for() {
     yard.settle().await;
     assert_eq!(yard.active().await, "2.0");
     // Who asks gets it again after somebody left it, so it must not be skipped.
-    assert_eq!(yard.source.asked()[3].1, Validators::default());
+    for asked in &yard.source.asked()[2..] {
+        assert_eq!(asked.1, Validators::default());
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,8 @@ use super::model::{Agent, RunAs};
 
 /// Most names that are listed of one kind.
 const NAMED: usize = 20;
+/// Most characters of a name.
+const LONGEST: usize = 40;
 
 impl Adapter {
     /// What changes for agents when `newer` takes the place of this package: what containers run, with which environment and
@@ -20,7 +22,6 @@ impl Adapter {
         if old.debug_command != new.debug_command {
             changes.push("debug command".to_owned());
         }
-        changes.extend(environment(old, new));
         if old.run_as != new.run_as {
             let [old, new] = [old, new].map(|agent| run_as(agent.run_as));
             changes.push(format!("run_as ({old} to {new})"));
@@ -33,6 +34,8 @@ impl Adapter {
             let (before, after) = (list(&before), list(&after));
             changes.push(format!("configuration versions ({before} to {after})"));
         }
+        // Last, because it may be long, and conditions are cut.
+        changes.extend(environment(old, new));
         if changes.is_empty() {
             return "neither command, environment, run_as nor configuration versions".to_owned();
         }
@@ -62,7 +65,8 @@ fn environment(old: &Agent, new: &Agent) -> Option<String> {
 }
 
 fn list<T: ToString>(items: &BTreeSet<T>) -> String {
-    let mut named: Vec<String> = items.iter().take(NAMED).map(T::to_string).collect();
+    let short = |item: &T| item.to_string().chars().take(LONGEST).collect();
+    let mut named: Vec<String> = items.iter().take(NAMED).map(short).collect();
     if items.len() > NAMED {
         named.push("…".to_owned());
     }
@@ -99,8 +103,8 @@ mod tests {
         new.config_schemas.remove(&1);
         assert_eq!(
             old.changes(&new),
-            "command, environment (added: NEW; changed: PICOCLAW_GATEWAY_HOST; removed: PICOCLAW_HOME), \
-             run_as (service to 1000:1001), configuration versions (1, 2, 3 to 2, 3)"
+            "command, run_as (service to 1000:1001), configuration versions (1, 2, 3 to 2, 3), \
+             environment (added: NEW; changed: PICOCLAW_GATEWAY_HOST; removed: PICOCLAW_HOME)"
         );
     }
 
@@ -110,7 +114,9 @@ mod tests {
         let mut new = old.clone();
         let agent = Arc::make_mut(&mut new.index.agent);
         for n in 100..10_000 {
-            agent.environment.insert(format!("N{n}"), String::new());
+            agent
+                .environment
+                .insert(format!("N{n}{}", "X".repeat(1000)), String::new());
         }
         let said = old.changes(&new);
         assert!(said.len() < 1000 && said.contains("…"), "{said}");

@@ -186,7 +186,7 @@ impl Adapter {
             .iter()
             .map(|(path, text)| (path.as_str(), text.as_bytes()))
             .collect();
-        Self::from_files(package::from_memory(&files)?, true)
+        Self::from_files(package::from_store(&files)?, true)
     }
 
     /// The texts of the index, the files that it names, and `hash`, by path.

@@ -24,6 +24,9 @@ pub(super) const MAX_VALUES: usize = 4 * MAX_NODES;
 /// More than any adapter needs, and few enough to check quickly.
 pub(super) const MAX_FILES: usize = 2000;
 
+/// Most bytes of a stored package: earlier releases took more, and kept what no index names.
+const MAX_STORED: u64 = 64 << 20;
+
 /// Takes files in one by one, minding limits and paths.
 struct Collector {
     files: Files,
@@ -32,11 +35,14 @@ struct Collector {
     total: u64,
     problems: Vec<Problem>,
     full: bool,
+    /// Most bytes of all files.
+    most: u64,
 }
 
 impl Collector {
-    fn new() -> Self {
+    fn new(most: u64) -> Self {
         Self {
+            most,
             files: Files::new(),
             folded: BTreeSet::new(),
             total: 0,
@@ -68,7 +74,7 @@ impl Collector {
             Ok(length) => self.total += length as u64,
             Err(error) => return self.problem(path, format!("cannot be read: {error}")),
         }
-        if self.total > MAX_UNPACKED {
+        if self.total > self.most {
             self.full = true;
             return self.problem("", "the package is longer than 16 MiB unpacked");
         }
@@ -111,7 +117,15 @@ fn broken(message: impl Into<String>) -> InvalidPackage {
 }
 
 pub(super) fn from_memory(files: &[(&str, &[u8])]) -> Result<Files, InvalidPackage> {
-    let mut collector = Collector::new();
+    collect(files, MAX_UNPACKED)
+}
+
+pub(super) fn from_store(files: &[(&str, &[u8])]) -> Result<Files, InvalidPackage> {
+    collect(files, MAX_STORED)
+}
+
+fn collect(files: &[(&str, &[u8])], most: u64) -> Result<Files, InvalidPackage> {
+    let mut collector = Collector::new(most);
     for (path, content) in files {
         collector.add(path, *content);
     }
@@ -119,7 +133,7 @@ pub(super) fn from_memory(files: &[(&str, &[u8])]) -> Result<Files, InvalidPacka
 }
 
 pub(super) fn from_folder(folder: &Path) -> Result<Files, InvalidPackage> {
-    let mut collector = Collector::new();
+    let mut collector = Collector::new(MAX_UNPACKED);
     let mut folders = vec![(folder.to_owned(), String::new())];
     while let Some((folder, prefix)) = folders.pop() {
         let listing = std::fs::read_dir(&folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
@@ -165,7 +179,7 @@ pub(super) fn from_zip(bytes: &[u8]) -> Result<Files, InvalidPackage> {
     if archive.has_overlapping_files().unwrap_or(true) {
         return Err(broken("the zip file has overlapping entries"));
     }
-    let mut collector = Collector::new();
+    let mut collector = Collector::new(MAX_UNPACKED);
     for at in 0..archive.len() {
         let entry = match archive.by_index(at) {
             Ok(entry) => entry,

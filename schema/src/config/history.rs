@@ -26,7 +26,7 @@ pub const KEPT_BYTES: i64 = 64 * 1024 * 1024;
 
 statements! {
     /// Records what a save changed.
-    INSERT = "INSERT INTO config_history (revision, at, actor, keys, changes, sealed) VALUES ($1, $2, $3, $4, '', $5)";
+    INSERT = "INSERT INTO config_history (revision, at, actor, keys, changes, sealed) VALUES ($1, $2, $3, $4, '[]', $5)";
     /// Forgets what is too old.
     PRUNE = "DELETE FROM config_history WHERE revision <= $1";
     /// Forgets what is too much.

@@ -1,5 +1,6 @@
-//! The hosts that keys name, in one form each: what secrets belong to. One that speaks TLS is another one than the same
-//! without, so a secret that was given for the former is never sent in the clear.
+//! The hosts that keys name, in one form each: what secrets belong to. Where a URL names it, one that speaks TLS is another one
+//! than the same without, so a secret that was given for the former is not sent in the clear. Whether a registry speaks TLS is
+//! said by image.registry_plain_http, host by host.
 
 use url::Url;
 

@@ -235,6 +235,12 @@ fn secret_parts(text: &str, command_line: bool) -> Vec<Range<usize>> {
         let authority = end_of(text, start, ends_authority);
         if let Some(at) = text[start..authority].rfind('@') {
             parts.push(start..start + at);
+        } else if let Some((_, port)) = text[start..authority].split_once(':')
+            && port.contains(|c: char| !c.is_ascii_digit())
+            && let Some(at) = text[start..end_of(text, start, is_outside)].rfind('@')
+        {
+            // A password with a slash in it, as some libraries take it.
+            parts.push(start..start + at);
         }
         // The parameters of a URL in another were among those of the other.
         if start > end {
@@ -316,10 +322,11 @@ fn secret_argument(text: &str) -> Option<usize> {
         if is_secret_option(bare) {
             return begin(end);
         }
-        if let Some(at) = word.find(['=', ':'])
-            && is_secret_name(&words(&word[..at]))
-        {
-            return begin(from + at + 1);
+        for (at, _) in word.match_indices(['=', ':']) {
+            let name = word[..at].trim_start_matches(['"', '\'']);
+            if SECRET_ARGUMENTS.contains(&name) || is_secret_name(&words(name)) {
+                return begin(from + at + 1);
+            }
         }
         // A separator may be longer than a byte.
         from = text[end..]
@@ -497,6 +504,16 @@ fn origins(value: &Value) -> Vec<String> {
     origins.collect()
 }
 
+/// Whether there is a mask anywhere in a value.
+fn speaks_of_another(item: &Value) -> bool {
+    match item {
+        Value::String(text) => text.contains(MASK),
+        Value::Array(items) => items.iter().any(speaks_of_another),
+        Value::Object(members) => members.values().any(speaks_of_another),
+        _ => false,
+    }
+}
+
 /// The stored element that the masks in `item` speak of.
 fn counterpart<'a>(
     item: &Value,
@@ -507,6 +524,10 @@ fn counterpart<'a>(
     let same_place = (new_length == old.len())
         .then(|| old.get(at).copied())
         .flatten();
+    // Comparing it with all stored ones is for those that mean one of them.
+    if !speaks_of_another(item) {
+        return same_place;
+    }
     // Also when several are alike; most lists come back unchanged.
     if same_place.is_some_and(|former| former.is_shown_as(item)) {
         return same_place;

@@ -42,6 +42,8 @@ fn saved(new: &Value, stored: &Value) -> Result<Value, Unmasked> {
 // Arguments.
 #[case::arguments(json!({"args": ["--token", "S", "--verbose", "-H", "S", "-e", "S", "--no-auth-check", "p"]}))]
 #[case::assignments(json!({"args": ["--token=S", "API_TOKEN=S", "X-Auth: S", "MODE=p", "--model=p"]}))]
+#[case::joined(json!({"args": ["--env=S", "--header=S"], "command": "run --env=S"}))]
+#[case::slash_in_password(json!({"url": "postgresql://S@db.example/x", "plain": "http://h.example:8080/a@b"}))]
 #[case::nested(json!({"run": [["x", "--password", "S"], {"args": ["--secret", "S"]}]}))]
 #[case::command_line(json!({"command": "npx server --token S", "cmd": "curl -H S"}))]
 #[case::command_line_assigned(json!({"command": "TOKEN=S"}))]

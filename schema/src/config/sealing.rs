@@ -18,7 +18,7 @@ statements! {
     /// A few saves in the clear.
     PLAIN_SAVES = "SELECT revision, changes FROM config_history WHERE sealed IS NULL ORDER BY revision LIMIT 20";
     /// Seals a save.
-    SEAL_SAVE = "UPDATE config_history SET changes = '', sealed = $2 WHERE revision = $1";
+    SEAL_SAVE = "UPDATE config_history SET changes = '[]', sealed = $2 WHERE revision = $1";
 }
 
 /// The fact that no bytes of values in the clear are left in the database's files.

@@ -31,7 +31,7 @@ use super::{
 };
 
 /// How long an engine may take to answer before it counts as unavailable.
-pub const PING_LIMIT: Duration = Duration::from_secs(10);
+pub const PING_LIMIT: Duration = Duration::from_secs(8);
 /// How long a log that is read to its end may go without a piece.
 const LOG_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a call may take.

@@ -17,7 +17,7 @@ use crate::runtime::WorldEvent;
 const RECONNECT_FIRST: Duration = Duration::from_millis(500);
 const RECONNECT_MOST: Duration = Duration::from_secs(5);
 /// Time between two questions whether the engine answers.
-const HEARTBEAT: Duration = Duration::from_secs(5);
+const HEARTBEAT: Duration = Duration::from_secs(2);
 /// A stream that has lasted this long did not break because of how it was opened.
 const STEADY: Duration = Duration::from_secs(5);
 
@@ -132,7 +132,8 @@ impl Following {
                 let known = self.view.connection() != Connection::Up;
                 self.view.note_error(&answer.err()?);
                 // Everybody says so.
-                (!known).then_some(WorldEvent::Lost)
+                let lost = self.view.connection() != Connection::Up;
+                (lost && !known).then_some(WorldEvent::Lost)
             }
             () = at(retry_at) => {
                 self.retry().await;
