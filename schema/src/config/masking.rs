@@ -63,6 +63,10 @@ const COMMAND_LINES: &[&str] = &[
     "environment",
     "headers",
 ];
+/// How many separators of a word are tried.
+const SEPARATORS: usize = 4;
+/// How far a password in a URL is searched for, in bytes, where it has slashes.
+const LONGEST_PASSWORD: usize = 512;
 /// Arguments whose values are secret although their names do not say so.
 const SECRET_ARGUMENTS: &[&str] = &["-H", "--header", "--headers", "-e", "--env"];
 
@@ -237,7 +241,7 @@ fn secret_parts(text: &str, command_line: bool) -> Vec<Range<usize>> {
             parts.push(start..start + at);
         } else if let Some((_, port)) = text[start..authority].split_once(':')
             && port.contains(|c: char| !c.is_ascii_digit())
-            && let Some(at) = text[start..end_of(text, start, is_outside)].rfind('@')
+            && let Some(at) = near(text, start).rfind('@')
         {
             // A password with a slash in it, as some libraries take it.
             parts.push(start..start + at);
@@ -282,6 +286,13 @@ fn parameters(text: &str, range: Range<usize>, parts: &mut Vec<Range<usize>>) {
     }
 }
 
+/// What follows up to a blank or quote, or as far as a password may reach.
+fn near(text: &str, start: usize) -> &str {
+    let end = text.floor_char_boundary((start + LONGEST_PASSWORD).min(text.len()));
+    let near = &text[start..end];
+    near.split(is_outside).next().unwrap_or_default()
+}
+
 fn end_of(text: &str, start: usize, ends: fn(char) -> bool) -> usize {
     text[start..].find(ends).map_or(text.len(), |at| start + at)
 }
@@ -322,7 +333,8 @@ fn secret_argument(text: &str) -> Option<usize> {
         if is_secret_option(bare) {
             return begin(end);
         }
-        for (at, _) in word.match_indices(['=', ':']) {
+        // The first may name a kind of argument, the next one its name.
+        for (at, _) in word.match_indices(['=', ':']).take(SEPARATORS) {
             let name = word[..at].trim_start_matches(['"', '\'']);
             if SECRET_ARGUMENTS.contains(&name) || is_secret_name(&words(name)) {
                 return begin(from + at + 1);
