@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -571,9 +571,9 @@ async fn engine_l65_what_agents_write_into_their_own_files_holds_up_nobody() {
         for user in &users {
             yard.admin.retry(&format!("agent-config/{user}")).await;
         }
-        let until = Instant::now() + Duration::from_secs(3);
-        while Instant::now() < until {
-            let started = Instant::now();
+        let until = tokio::time::Instant::now() + Duration::from_secs(3);
+        while tokio::time::Instant::now() < until {
+            let started = tokio::time::Instant::now();
             yard.admin.get("/api/health").await.expect(200);
             slowest = slowest.max(started.elapsed());
             asked += 1;
