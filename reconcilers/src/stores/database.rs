@@ -15,7 +15,7 @@ use super::DbStatusStore;
 use crate::runtime::{Objects, StatusStore};
 
 /// The open database, and the key for its secrets. What it writes is what reconcilers observe; desired state they change
-/// in a transaction of [`Database::begin_as`].
+/// in a transaction of `Database::begin_as`.
 #[derive(Clone)]
 pub struct Database {
     pub(crate) db: Recorder,
