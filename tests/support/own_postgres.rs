@@ -98,7 +98,12 @@ impl OwnPostgres {
         // First the one that makes the others.
         run(Command::new("kill").args([signal, server]));
         let children = run(Command::new("pgrep").args(["-P", server]));
-        run(Command::new("kill").arg(signal).args(children.lines()));
+        // One of them may have ended by itself by now.
+        let sent = Command::new("kill")
+            .arg(signal)
+            .args(children.lines())
+            .output();
+        sent.unwrap();
     }
 
     /// Nothing of it runs any more, and nothing ends.
