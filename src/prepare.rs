@@ -309,6 +309,30 @@ mod tests {
         Ok(())
     }
 
+    #[test]
+    fn a_data_directory_that_others_own_or_may_write_in_is_refused() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let dir = tempfile::tempdir().unwrap();
+        let common = crate::settings::CommonArgs {
+            data_dir: Some(dir.path().to_owned()),
+            ..Default::default()
+        };
+        let settings = Settings::resolve(&common, &Default::default(), &Default::default());
+        let settings = settings.unwrap();
+        data_dir(&settings).unwrap();
+        let refused = |reason: &str| {
+            let error = data_dir(&settings).unwrap_err();
+            assert!(error.is_refusal(), "{error:?}");
+            assert!(error.to_string().contains(reason), "{error}");
+        };
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        refused("its mode is 0777");
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o700)).unwrap();
+        chown(dir.path(), Some(12_345), None)
+            .expect("this test gives a directory away: run it as root");
+        refused("it belongs to user 12345");
+    }
+
     #[tokio::test]
     async fn a_set_of_a_key_that_is_not_available_yet_is_refused() {
         let dir = tempfile::tempdir().unwrap();

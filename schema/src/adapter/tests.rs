@@ -523,6 +523,12 @@ fn what_the_index_does_not_name_is_neither_parsed_nor_kept() {
     // The hash list still speaks of what is not kept.
     let stored = serde_json::to_string(adapter.files()).unwrap();
     assert_eq!(Adapter::from_stored(&stored).unwrap(), adapter);
+    // What an earlier release has kept is still read.
+    let mut kept = adapter.files().clone();
+    kept.extend((0..5).map(|n| (format!("{n}.json"), " ".repeat(4 << 20))));
+    let stored = serde_json::to_string(&kept).unwrap();
+    let error = Adapter::from_stored(&stored).unwrap_err().to_string();
+    assert!(!error.contains("unpacked"), "{error}");
 
     let mut index = minimal();
     index["config_schemas"] = json!({"1": "a.json"});
