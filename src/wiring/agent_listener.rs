@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::server::{Listener, Server, Surface};
+use reconcilers::shared::AgentAddress;
 use reconcilers::shared::view::EngineView;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -16,11 +17,19 @@ const PORT: u16 = 8081;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// The port at which agents reach the service on the gateway of their network.
-pub fn port(listen: AgentListen) -> u16 {
+/// Where agents reach the service; `None`: nowhere.
+pub fn address(listen: AgentListen) -> Option<AgentAddress> {
     match listen {
-        AgentListen::At(address) => address.port(),
-        AgentListen::Auto | AgentListen::Off => PORT,
+        AgentListen::Auto => Some(AgentAddress {
+            ip: None,
+            port: PORT,
+        }),
+        AgentListen::At(address) => Some(AgentAddress {
+            // At all addresses it is at the gateway, too.
+            ip: Some(address.ip()).filter(|ip| !ip.is_unspecified()),
+            port: address.port(),
+        }),
+        AgentListen::Off => None,
     }
 }
 

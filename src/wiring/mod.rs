@@ -23,6 +23,7 @@ use api::tag_cache::TagCache;
 use api::watch::WatchHub;
 use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
+use reconcilers::drivers::firewall::Iptables;
 use reconcilers::drivers::registry::{self, OciRegistry};
 use reconcilers::register::register;
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
@@ -114,6 +115,7 @@ pub async fn build(
             &prepared.instance_id,
         )?),
         engine,
+        firewall: Arc::new(Iptables::default()),
         packages: Arc::new(HttpSource::new(adapter_source::Limits::default())?),
         clock: Arc::clone(&clock),
         waits: waits.clone(),
@@ -282,7 +284,7 @@ fn options(settings: &Settings, prepared: &Prepared) -> Options {
             rustix::process::getgid().as_raw(),
         ),
         engine_data_dir: settings.engine_data_dir.clone(),
-        agent_port: agent_listener::port(settings.agent_listen),
+        agents: agent_listener::address(settings.agent_listen),
         readiness_timeout: READINESS_TIMEOUT,
         verify_every: settings.verify.unwrap_or(VERIFY_EVERY),
     }

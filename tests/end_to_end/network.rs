@@ -146,3 +146,149 @@ async fn engine_subnet_stays_while_containers_exist() {
     let bob = admin.user("bob").await.unwrap();
     assert!(bob["ip"].as_str().unwrap().starts_with("10.77.0."), "{bob}");
 }
+
+/// A machine that is not the host: it answers to names at 198.51.100.53, and to HTTP there.
+struct Outside(std::process::Child);
+
+impl Outside {
+    fn new() -> Self {
+        let run = |program: &str, arguments: &str| {
+            let mut command = std::process::Command::new(program);
+            let status = command.args(arguments.split(' ')).status();
+            assert!(status.unwrap().success(), "{program} {arguments}");
+        };
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/outside.py");
+        let mut unshare = std::process::Command::new("unshare");
+        let child = unshare.args(["--net", "python3", script]).spawn().unwrap();
+        let outside = Self(child);
+        let pid = outside.0.id();
+        let network =
+            |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).unwrap();
+        while network(&pid.to_string()) == network("self") {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        run(
+            "ip",
+            &format!("link add ay-out type veth peer name host netns {pid}"),
+        );
+        run("ip", "address add 198.51.100.1/24 dev ay-out");
+        run("ip", "link set ay-out up");
+        let inside = format!("--net=/proc/{pid}/ns/net ip");
+        run(
+            "nsenter",
+            &format!("{inside} address add 198.51.100.53/24 dev host"),
+        );
+        run("nsenter", &format!("{inside} link set host up"));
+        outside
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        // The link goes with the network at its other end.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The rules of one chain of the host.
+fn rules(chain: &str) -> String {
+    let output = std::process::Command::new("iptables")
+        .args(["-w", "5", "-S", chain])
+        .output();
+    let output = output.expect("this test needs iptables: apt-get install iptables");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    let service = stage
+        .serve(&engine)
+        .args(&["--agent-listen", "auto"])
+        .start()
+        .await;
+    let admin = service.admin().await;
+    // A service of the host on all addresses.
+    let host = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = host.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        for mut stream in host.incoming().flatten() {
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nhost");
+        }
+    });
+    admin.create_user("ann").await;
+    let others = rules("FORWARD");
+    let outside = Outside::new();
+    let read = |page: &str| {
+        let arguments = [
+            "exec",
+            "agentyard-ann",
+            "timeout",
+            "3",
+            "wget",
+            "-q",
+            "-O",
+            "-",
+            page,
+        ];
+        engine.ask(&arguments)
+    };
+    let ask = |port: u16| read(&format!("http://10.88.0.1:{port}/api/health"));
+    let gone = async || {
+        eventually("the rules are gone", seconds(30), async || {
+            match rules("AGENTYARD") {
+                none if none.is_empty() => Ok(()),
+                left => Err(left),
+            }
+        })
+        .await;
+    };
+    let restricted = async || {
+        eventually(
+            "the host is out of reach",
+            seconds(30),
+            async || match ask(port) {
+                None => Ok(()),
+                Some(answer) => Err(answer),
+            },
+        )
+        .await;
+        assert!(ask(8081).unwrap().contains("ok"), "the agent listener");
+    };
+    assert_eq!(ask(port), None, "from the first moment on");
+    restricted().await;
+    eventually("names and what is outside", seconds(10), async || {
+        read("http://outside.example/").ok_or("no answer".to_owned())
+    })
+    .await;
+    drop(outside);
+    // Removed by hand, they come back.
+    let flush = std::process::Command::new("iptables")
+        .args(["-w", "5", "-F", "AGENTYARD"])
+        .status();
+    assert!(flush.unwrap().success());
+    assert!(ask(port).is_some(), "the test sees what it is about");
+    admin.retry("engine/local").await;
+    restricted().await;
+    assert_eq!(rules("FORWARD"), others, "other chains are as they were");
+    let change = [("config", r#"{"container.host_access":"open"}"#)];
+    admin.post("/api/config", &change).await.expect(200);
+    gone().await;
+    assert!(ask(port).is_some());
+    let change = [("config", r#"{"container.host_access":"service"}"#)];
+    admin.post("/api/config", &change).await.expect(200);
+    restricted().await;
+    // Nobody is left to be restricted.
+    let form = [("username", "ann"), ("wait", "60")];
+    let deleted = admin.post("/api/admin/users/delete", &form).await;
+    deleted.converged();
+    admin.retry("engine/local").await;
+    gone().await;
+    assert_eq!(rules("FORWARD"), others);
+    let input = rules("INPUT");
+    assert!(!input.contains("AGENTYARD"), "{input}");
+}

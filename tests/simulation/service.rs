@@ -11,7 +11,7 @@ use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::StatusTick;
 use reconcilers::runtime::supervise::{Supervisor, SupervisorError};
 use reconcilers::runtime::{Context, Controllers, Settings, Waits};
-use reconcilers::shared::{Options, Shared, World};
+use reconcilers::shared::{AgentAddress, Options, Shared, World};
 use reconcilers::stores::DataDir;
 use schema::clock::SharedClock;
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,9 @@ impl Process {
         let waits = Waits::default();
         let world = World {
             data_dir: Arc::new(ground.dir.clone()),
+            firewall: Arc::new(fake.firewall()),
             engine: Arc::new(fake),
+
             packages: Arc::new(ground.packages.clone()),
             clock: Arc::clone(&clock),
             waits: waits.clone(),
@@ -63,7 +65,10 @@ impl Process {
             owner: OWNER.to_owned(),
             service_user: (0, 0),
             engine_data_dir: ground.dir.place(),
-            agent_port: 8081,
+            agents: Some(AgentAddress {
+                ip: None,
+                port: 8081,
+            }),
             readiness_timeout: Duration::from_secs(60),
             verify_every: Duration::from_secs(150),
         };

@@ -3,6 +3,7 @@
 //! In a no-op pass that is the cached row alone: the files are read when something has changed, at the start
 //! of the service, when an operator asks for it, and once in a while.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use schema::adapter::Adapter;
@@ -73,8 +74,8 @@ pub struct Seen {
     pub values: UserValues,
     /// The user's MCP token.
     pub token: SecretString,
-    /// Where agents reach the service, as a URL.
-    pub base_url: String,
+    /// Where agents reach the service, as a URL; `None`: nowhere.
+    pub base_url: Option<String>,
     /// The configuration file, as it is.
     pub config_file: Option<FoundFile>,
     /// The security file, as it is.
@@ -173,20 +174,24 @@ impl AgentConfigReconciler {
         Ok(World::Seen(Box::new(seen)))
     }
 
-    /// Where agents reach the service.
-    fn base_url(&self, config: &Config) -> Result<String, NoAddress> {
+    /// Where agents reach the service; `None`: nowhere.
+    fn base_url(&self, config: &Config) -> Result<Option<String>, NoAddress> {
         if let Some(url) = config.get(&keys::container::SERVICE_URL) {
-            return Ok(url);
+            return Ok(Some(url));
+        }
+        let Some(agents) = self.shared.options.agents else {
+            return Ok(None);
+        };
+        let at = |ip| Ok(Some(format!("http://{}", SocketAddr::new(ip, agents.port))));
+        if let Some(ip) = agents.ip {
+            return at(ip);
         }
         let network = self.shared.view.network();
         let subnet = config.get(&keys::container::NETWORK_SUBNET);
         let state = NetworkState::of(network.as_ref(), self.shared.view.owner(), &subnet);
-        let gateway = network.and_then(|network| network.gateway);
+        let gateway = network.and_then(|network| network.gateway?.parse().ok());
         match (state, gateway) {
-            (NetworkState::AsDesired, Some(gateway)) => Ok(format!(
-                "http://{gateway}:{}",
-                self.shared.options.agent_port
-            )),
+            (NetworkState::AsDesired, Some(gateway)) => at(gateway),
             (_, _) if self.shared.view.connection() != Connection::Up => {
                 Err(NoAddress::EngineUnavailable)
             }

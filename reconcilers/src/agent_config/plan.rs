@@ -151,10 +151,10 @@ pub(super) fn render(
             security: &security,
             channels,
             cookies: &seen.values.cookies,
-            mcp: McpAccess {
-                base_url: &seen.base_url,
+            mcp: seen.base_url.as_deref().map(|base_url| McpAccess {
+                base_url,
                 token: &seen.token,
-            },
+            }),
             applied,
             found,
         })

@@ -66,7 +66,7 @@ fn seen(agent: Value, found: [Option<FoundFile>; 2]) -> Seen {
         config: config(agent),
         values,
         token: SecretString::from(TOKEN),
-        base_url: "http://10.88.0.1:8081".to_owned(),
+        base_url: Some("http://10.88.0.1:8081".to_owned()),
         config_file,
         security_file,
         kept: None,

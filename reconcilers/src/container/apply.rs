@@ -12,6 +12,7 @@ use super::names::Names;
 use super::plan::Action;
 use super::settings;
 use crate::drivers::docker::{ContainerSettings, EngineError};
+use crate::drivers::firewall::FirewallError;
 use crate::runtime::{Classify, ErrorClass};
 use crate::shared::probe::ProbeError;
 
@@ -45,6 +46,9 @@ pub enum ContainerError {
     /// The proof that engine and service see the same data directory failed.
     #[error(transparent)]
     DataDir(#[from] ProbeError),
+    /// The packet filter of the host.
+    #[error(transparent)]
+    Firewall(#[from] FirewallError),
 }
 
 impl From<EngineError> for ContainerError {
@@ -60,6 +64,7 @@ impl Classify for ContainerError {
             Self::Home(error) => error.classify(),
             Self::Engine(error) => error.classify(),
             Self::DataDir(error) => error.classify(),
+            Self::Firewall(error) => error.classify(),
             Self::Vanished => (ErrorClass::Conflict, Reason::Retrying),
             Self::ReplacementRefused(_) => (ErrorClass::Conflict, Reason::ReplacementFailed),
             Self::NameConflict { .. } => (ErrorClass::Terminal, Reason::NameConflict),
@@ -75,7 +80,9 @@ impl ContainerReconciler {
             Action::AddFinalizer | Action::ReleaseFinalizer | Action::SaveFacts(_) => {
                 self.desired.mark(uid);
             }
-            Action::StartPull { .. } | Action::VerifyDataDir { .. } => {}
+            Action::StartPull { .. }
+            | Action::VerifyDataDir { .. }
+            | Action::RestrictHost { .. } => {}
             Action::Create { .. }
             | Action::Start { .. }
             | Action::Stop { .. }
@@ -96,6 +103,7 @@ impl ContainerReconciler {
             Action::SaveFacts(facts) => Ok(self.store.save_container_facts(uid, facts).await?),
             Action::StartPull { reference } => Ok(self.shared.start_pull(reference, "").await?),
             Action::VerifyDataDir { image } => Ok(self.shared.probe.run(image).await?),
+            Action::RestrictHost { rules } => Ok(self.shared.host_access.restrict(rules).await?),
             Action::Create { name, settings } => self.create(uid, name, settings).await,
             Action::Start { container } => self.start(uid, container).await,
             Action::Stop { container } => Ok(engine.stop(container, STOP_GRACE).await?),

@@ -24,7 +24,9 @@ use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
     LABEL_SPEC_DIGEST, Limits,
 };
+use crate::drivers::firewall::HostRules;
 use crate::runtime::Purpose;
+use crate::shared::host_access::rules_for;
 use crate::shared::network::NETWORK;
 use crate::shared::network::NetworkState;
 use crate::shared::probe::ProbeState;
@@ -72,6 +74,8 @@ pub struct Seen {
     pub home: Option<HomeState>,
     /// Whether engine and service see the same data directory.
     pub data_dir: ProbeState,
+    /// What must keep agents from the host's services first, and does not yet.
+    pub restrict: Option<HostRules>,
     /// The adapter needs a service that runs as root, and this one does not.
     pub needs_root: bool,
     /// Whether the container in use passed its readiness check; `None` when it does not run.
@@ -292,6 +296,7 @@ impl ContainerReconciler {
             network: NetworkState::Missing,
             home: None,
             data_dir: self.shared.probe.state(),
+            restrict: None,
             needs_root: false,
             ready: None,
             waited: Duration::ZERO,
@@ -391,11 +396,14 @@ impl ContainerReconciler {
         seen.home = Some(self.home_state(row, agent).await?);
         // The network's own configuration is no input of containers, so theirs may be older.
         let newest = self.shared.config.newest().await?;
+        let network = self.shared.view.network();
         seen.network = NetworkState::of(
-            self.shared.view.network().as_ref(),
+            network.as_ref(),
             self.shared.view.owner(),
             &newest.get(&keys::container::NETWORK_SUBNET),
         );
+        let rules = rules_for(&newest, network.as_ref(), self.shared.options.agents);
+        seen.restrict = rules.filter(|rules| self.shared.host_access.needs(rules));
         if let Some(image_id) = pinned {
             let digest = pinned_digest(row);
             if self.shared.view.engine().image(image_id).await?.is_some() {

@@ -350,6 +350,8 @@ impl Running<'_> {
             return blocked;
         }
         let mut actions = self.verify_data_dir(wanted);
+        let restrict = self.seen.restrict.clone();
+        actions.extend(restrict.map(|rules| Action::RestrictHost { rules }));
         actions.push(Action::Create {
             name: self.names.base.clone(),
             settings: Box::new(wanted.clone()),

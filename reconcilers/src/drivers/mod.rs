@@ -2,5 +2,6 @@
 
 pub mod adapter_source;
 pub mod docker;
+pub mod firewall;
 pub mod registry;
 pub mod zone;

@@ -1,7 +1,7 @@
 //! The engine reconciler: what all containers share on the engine, namely the agents' network, and
 //! the proof that engine and service see the same data directory.
 //!
-//! Owns: the network `agentyard`. Key: the one engine. Nobody else creates or removes networks.
+//! Owns: the network `agentyard`; the chain `AGENTYARD` of the host's packet filter and what leads to it. Key: the one engine. Nobody else creates or removes networks.
 //!
 //! Invariants: a network of that name without our owner label is never touched; the network is made
 //! again for another subnet only while no container is on it.
@@ -13,19 +13,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use schema::condition::Reason;
-use schema::config::{self, keys};
+use schema::config::{self, Config, keys};
 use schema::error::{DbError, chain};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
-use crate::drivers::docker::EngineError;
+use crate::drivers::docker::{EngineError, Network};
+use crate::drivers::firewall::{FirewallError, Found, HostRules};
 use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
+use crate::shared::host_access::rules_for;
 use crate::shared::network::NETWORK;
 use crate::shared::probe::{ProbeError, ProbeState};
 use crate::shared::view::Connection;
 
-pub use plan::{Action, Snapshot};
-pub use store::EngineStore;
+pub use plan::{Action, Host, Snapshot};
+pub use store::{EngineRow, EngineStore};
 
 /// Starts the reconciler of the engine.
 pub fn register(
@@ -67,6 +69,9 @@ pub enum EngineReconcilerError {
     /// The data directory could not be probed.
     #[error("{}", chain(.0))]
     DataDir(#[from] ProbeError),
+    /// The packet filter of the host.
+    #[error("{0}")]
+    Firewall(#[from] FirewallError),
 }
 
 impl Classify for EngineReconcilerError {
@@ -76,6 +81,7 @@ impl Classify for EngineReconcilerError {
             Self::Engine(error) => error.classify(),
             Self::NameConflict(_) => (ErrorClass::Terminal, Reason::NameConflict),
             Self::DataDir(error) => error.classify(),
+            Self::Firewall(error) => error.classify(),
         }
     }
 }
@@ -84,6 +90,32 @@ impl EngineReconciler {
     /// A reconciler that has read nothing yet.
     pub fn new(store: Arc<dyn EngineStore>, shared: Arc<Shared>) -> Self {
         Self { store, shared }
+    }
+
+    /// What agents are to reach of the host: nothing is restricted for nobody.
+    fn host_rules(
+        &self,
+        config: &Config,
+        network: Option<&Network>,
+        in_use: bool,
+    ) -> Option<HostRules> {
+        let rules = rules_for(config, network, self.shared.options.agents);
+        rules.filter(|_| in_use || self.shared.view.container_count() > 0)
+    }
+
+    /// Removes the rules, unless a container has been asked for since they were seen to be needless.
+    async fn open_host(&self) -> Result<(), EngineReconcilerError> {
+        let config = self.shared.config.newest().await?;
+        let in_use = self
+            .store
+            .engine()
+            .await?
+            .is_some_and(|engine| engine.in_use);
+        let network = self.shared.view.network();
+        if self.host_rules(&config, network.as_ref(), in_use).is_none() {
+            self.shared.host_access.open().await?;
+        }
+        Ok(())
     }
 }
 
@@ -105,12 +137,12 @@ impl Reconciler for EngineReconciler {
         _key: &Uid,
         purpose: Purpose,
     ) -> Result<Option<Snapshot>, EngineReconcilerError> {
-        let Some(generation) = self.store.engine_generation().await? else {
+        let Some(engine) = self.store.engine().await? else {
             return Ok(None);
         };
         let config = self.shared.config.newest().await?;
         let mut snapshot = Snapshot {
-            generation,
+            generation: engine.generation,
             owner: self.shared.view.owner().to_owned(),
             connection: self.shared.view.connection(),
             subnet: config.get(&keys::container::NETWORK_SUBNET),
@@ -119,6 +151,10 @@ impl Reconciler for EngineReconciler {
             data_dir: self.shared.probe.state(),
             image: None,
             left_over: false,
+            host: Host {
+                rules: None,
+                found: Ok(Found::Nothing),
+            },
         };
         if snapshot.connection != Connection::Up {
             // Whoever forces a pass wants to know now.
@@ -137,6 +173,12 @@ impl Reconciler for EngineReconciler {
             }
             Err(error) => return Err(EngineReconcilerError::Engine(error)),
         }
+        let rules = self.host_rules(&config, snapshot.network.as_ref(), engine.in_use);
+        let found = self.shared.host_access.observe(rules.as_ref()).await;
+        if let Err(failed @ FirewallError::Failed(_)) = found {
+            return Err(failed.into());
+        }
+        snapshot.host = Host { rules, found };
         if snapshot.data_dir != ProbeState::Same {
             // The image of new users, else the one that was tried last.
             let engine = self.shared.view.engine();
@@ -187,6 +229,8 @@ impl Reconciler for EngineReconciler {
             Action::RemoveNetwork { .. } => "remove the network, to recreate it".to_owned(),
             Action::ProbeDataDir { .. } => "probe the data directory".to_owned(),
             Action::CleanUpProbe => "remove what a probe has left".to_owned(),
+            Action::RestrictHost(rules) => rules.to_string(),
+            Action::OpenHost => "let agents reach the host's services".to_owned(),
         }
     }
 
@@ -201,6 +245,10 @@ impl Reconciler for EngineReconciler {
             },
             Action::RemoveNetwork { id } => engine.remove_network(id).await,
             Action::ProbeDataDir { image } => return Ok(self.shared.probe.run(image).await?),
+            Action::RestrictHost(rules) => {
+                return Ok(self.shared.host_access.restrict(rules).await?);
+            }
+            Action::OpenHost => return self.open_host().await,
             Action::CleanUpProbe => return Ok(self.shared.probe.clean_up().await?),
         };
         result.map_err(EngineReconcilerError::Engine)

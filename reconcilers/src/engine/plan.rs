@@ -4,6 +4,7 @@ use schema::condition::{Condition, Reason};
 use schema::ids::Generation;
 
 use crate::drivers::docker::{LABEL_OWNER, Network, NetworkSettings};
+use crate::drivers::firewall::{FirewallError, Found, HostRules};
 use crate::runtime::Plan;
 use crate::shared::network::{NETWORK, NetworkState, foreign_network};
 use crate::shared::probe::ProbeState;
@@ -30,6 +31,17 @@ pub struct Snapshot {
     pub image: Option<String>,
     /// A proof that was cut short has left its container, and no other is about to be given.
     pub left_over: bool,
+    /// What agents reach of the host.
+    pub host: Host,
+}
+
+/// What agents reach of the host, as desired and observed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Host {
+    /// The service and nothing else, by these rules; `None`: everything, or nobody is there.
+    pub rules: Option<HostRules>,
+    /// What of ours is in the packet filter, compared with them.
+    pub found: Result<Found, FirewallError>,
 }
 
 /// One step.
@@ -49,6 +61,10 @@ pub enum Action {
     },
     /// Removes what a proof that was cut short has left.
     CleanUpProbe,
+    /// Lets agents reach the agent listener and nothing else of the host.
+    RestrictHost(HostRules),
+    /// Removes the rules of before.
+    OpenHost,
 }
 
 /// The plan for the engine.
@@ -96,10 +112,14 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
         let id = network.id.clone();
         return act(Action::RemoveNetwork { id }, "recreating the network");
     }
+    let open = match host_access(snapshot) {
+        Ok(open) => open,
+        Err(action) => return act(action, "restricting what agents reach of the host"),
+    };
     match (&snapshot.data_dir, &snapshot.image) {
         (ProbeState::Same, _) => say(Condition::ready(
             Reason::Converged,
-            "the engine is reachable and the network is as configured",
+            format!("the engine is reachable and the network is as configured{open}"),
         )),
         (_, Some(image)) => act(
             Action::ProbeDataDir {
@@ -113,7 +133,92 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
         }
         (ProbeState::Unknown, None) => say(Condition::ready(
             Reason::Converged,
-            "the engine is reachable; the data directory is probed with the first image",
+            format!(
+                "the engine is reachable; the data directory is probed with the first image{open}"
+            ),
         )),
+    }
+}
+
+/// The step that is needed, or what is to be said.
+fn host_access(snapshot: &Snapshot) -> Result<String, Action> {
+    match (&snapshot.host.found, &snapshot.host.rules) {
+        (Ok(Found::Nothing), None) | (Ok(Found::AsDesired), _) => Ok(String::new()),
+        (Ok(Found::Other), None) => Err(Action::OpenHost),
+        (Ok(Found::Nothing | Found::Other), Some(rules)) => {
+            Err(Action::RestrictHost(rules.clone()))
+        }
+        (Err(why), Some(_)) => Ok(format!("; agents reach every service of the host: {why}")),
+        // Nobody has asked for rules, so none are ours.
+        (Err(_), None) => Ok(String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> HostRules {
+        HostRules {
+            bridge: "br-0123456789ab".to_owned(),
+            gateway: [10, 88, 0, 1].into(),
+            listener: None,
+            service: None,
+        }
+    }
+
+    fn snapshot(found: Result<Found, FirewallError>, rules: Option<HostRules>) -> Snapshot {
+        Snapshot {
+            generation: Generation(1),
+            owner: "me".to_owned(),
+            connection: Connection::Up,
+            subnet: "10.88.0.0/16".to_owned(),
+            network: Some(Network {
+                id: "0123456789abcdef".to_owned(),
+                name: NETWORK.to_owned(),
+                subnet: Some("10.88.0.0/16".to_owned()),
+                gateway: Some("10.88.0.1".to_owned()),
+                driver: "bridge".to_owned(),
+                inter_container_traffic: false,
+                labels: [(LABEL_OWNER.to_owned(), "me".to_owned())].into(),
+                containers: Vec::new(),
+            }),
+            containers: 0,
+            data_dir: ProbeState::Same,
+            image: None,
+            left_over: false,
+            host: Host { rules, found },
+        }
+    }
+
+    #[test]
+    fn what_agents_reach_of_the_host_follows_what_is_wanted() {
+        let restrict = || Some(Action::RestrictHost(rules()));
+        for (found, wanted, expected) in [
+            (Found::Nothing, None, None),
+            (Found::Other, None, Some(Action::OpenHost)),
+            (Found::AsDesired, Some(rules()), None),
+            (Found::Nothing, Some(rules()), restrict()),
+            (Found::Other, Some(rules()), restrict()),
+        ] {
+            let plan = plan(&snapshot(Ok(found), wanted.clone()));
+            let actions: Vec<Action> = expected.into_iter().collect();
+            assert_eq!(plan.actions, actions, "{found:?} {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn where_it_cannot_be_done_the_engine_is_ready_and_says_so() {
+        let why = || Err(FirewallError::Impossible("no rights".to_owned()));
+        let plan_of = |rules| plan(&snapshot(why(), rules));
+        let restricted = plan_of(Some(rules()));
+        assert!(restricted.actions.is_empty());
+        let message = &restricted.conditions[0].message;
+        assert!(
+            message.ends_with("; agents reach every service of the host: no rights"),
+            "{message}"
+        );
+        let open = plan_of(None);
+        assert!(!open.conditions[0].message.contains("host"));
     }
 }

@@ -1,12 +1,14 @@
 //! What reconcilers share, made once for all of them: the view of the engine, the proof of the data directory, pulls.
 //! It knows no reconciler.
 
+pub mod host_access;
 pub mod network;
 pub mod probe;
 pub mod pulls;
 pub mod view;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,13 +18,24 @@ use schema::image::ImageReference;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::host_access::HostAccess;
 use self::probe::DataDirProbe;
 use self::pulls::Pulls;
 use self::view::EngineView;
 use crate::drivers::adapter_source::PackageSource;
 use crate::drivers::docker::ContainerEngine;
+use crate::drivers::firewall::HostFirewall;
 use crate::runtime::Waits;
 use crate::stores::{AdapterSource, ConfigSource, ConfigStore, DataDir, PackageStore};
+
+/// Where agents reach the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentAddress {
+    /// Address; `None`: the gateway of their network.
+    pub ip: Option<IpAddr>,
+    /// Port there.
+    pub port: u16,
+}
 
 /// What does not change while the service runs.
 #[derive(Debug, Clone)]
@@ -33,8 +46,8 @@ pub struct Options {
     pub service_user: (u32, u32),
     /// The data directory as the engine's host sees it.
     pub engine_data_dir: String,
-    /// The port at which agents reach the service on the gateway of their network.
-    pub agent_port: u16,
+    /// Where agents reach the service; `None`: nowhere.
+    pub agents: Option<AgentAddress>,
     /// How long a replacement may take to become ready before the old container is put back.
     pub readiness_timeout: Duration,
     /// How often each container and each user's files are compared in full although nothing has changed.
@@ -47,6 +60,8 @@ pub struct World {
     pub data_dir: Arc<dyn DataDir>,
     /// The container engine.
     pub engine: Arc<dyn ContainerEngine>,
+    /// The packet filter of this host.
+    pub firewall: Arc<dyn HostFirewall>,
     /// Where newer adapter packages come from.
     pub packages: Arc<dyn PackageSource>,
     /// Wall-clock time.
@@ -81,6 +96,8 @@ pub struct Shared {
     pub adapters: AdapterSource,
     /// Whether engine and service see the same data directory.
     pub probe: DataDirProbe,
+    /// What agents reach of the host.
+    pub host_access: HostAccess,
     /// Pulls under way.
     pub pulls: Arc<Pulls>,
     /// What does not change.
@@ -114,6 +131,7 @@ impl Shared {
                 Arc::clone(&world.data_dir),
                 options.engine_data_dir.clone(),
             ),
+            host_access: HostAccess::new(world.firewall),
             pulls: Arc::new(Pulls::new(
                 world.engine,
                 Arc::clone(&world.clock),

@@ -45,6 +45,28 @@ pub enum AuthMode {
     Oidc,
 }
 
+/// What agents reach of the host that the engine runs on.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Default,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "snake_case")]
+pub enum HostAccess {
+    /// The agent listener, and nothing else.
+    #[default]
+    Service,
+    /// Every service that is bound to all addresses.
+    Open,
+}
+
 /// When an image is pulled.
 #[derive(
     Debug,

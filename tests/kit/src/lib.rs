@@ -11,6 +11,7 @@ pub mod adapter;
 pub mod contract;
 mod data_dir;
 pub mod engine;
+mod firewall;
 pub mod http;
 mod packages;
 pub mod pass;
@@ -20,6 +21,7 @@ mod world;
 
 pub use data_dir::MemoryDataDir;
 pub use engine::FakeEngine;
+pub use firewall::FakeFirewall;
 pub use packages::FakeSource;
 pub use script::{Change, Pace};
 pub use store::MemoryStore;

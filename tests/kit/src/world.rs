@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reconcilers::drivers::docker::ContainerEngine;
 use reconcilers::runtime::Waits;
-use reconcilers::shared::{Options, World};
+use reconcilers::shared::{AgentAddress, Options, World};
 use reconcilers::stores::DataDir;
 use schema::clock::SharedClock;
 use schema::ids::Timestamp;
@@ -21,10 +21,12 @@ pub const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
 /// An engine, and nothing else that is not in memory.
 pub fn world(engine: &FakeEngine, clock: SharedClock) -> World {
+    let firewall = Arc::new(engine.firewall());
     let engine: Arc<dyn ContainerEngine> = Arc::new(engine.clone());
     World {
         data_dir: Arc::new(MemoryDataDir::default()),
         engine,
+        firewall,
         packages: Arc::new(FakeSource::default()),
         clock,
         waits: Waits::default(),
@@ -39,7 +41,10 @@ pub fn options(data_dir: &dyn DataDir) -> Options {
         owner: OWNER.to_owned(),
         service_user: (0, 0),
         engine_data_dir: data_dir.place(),
-        agent_port: 8081,
+        agents: Some(AgentAddress {
+            ip: None,
+            port: 8081,
+        }),
         readiness_timeout: Duration::from_secs(60),
         verify_every: Duration::from_secs(600),
     }

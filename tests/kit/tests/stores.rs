@@ -661,8 +661,7 @@ impl Both {
         ] {
             assert!(rows.is_sorted(), "{rows:?}");
         }
-        let engine = real.engine_generation().await;
-        same("engine", &memory.engine_generation().await, &engine);
+        same("engine", &memory.engine().await, &real.engine().await);
         same(
             "image uses",
             &memory.image_uses().await,

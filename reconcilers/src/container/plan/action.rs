@@ -3,6 +3,7 @@
 use schema::container::ContainerFacts;
 
 use crate::drivers::docker::ContainerSettings;
+use crate::drivers::firewall::HostRules;
 
 /// One step. Nothing in it is left to choose.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +23,11 @@ pub enum Action {
     VerifyDataDir {
         /// An image that is on the engine.
         image: String,
+    },
+    /// Lets agents reach the agent listener and nothing else of the host.
+    RestrictHost {
+        /// By these rules.
+        rules: HostRules,
     },
     /// Creates a container.
     Create {
@@ -70,6 +76,7 @@ impl std::fmt::Display for Action {
             Self::VerifyDataDir { image } => {
                 write!(f, "probe the data directory with {}", short(image))
             }
+            Self::RestrictHost { rules } => write!(f, "{rules}"),
             Self::Create { name, settings } => {
                 write!(f, "create {name} from {}", short(&settings.image))
             }

@@ -13,6 +13,7 @@ use reconcilers::container::plan::{CRASH_WINDOW, crash_delay};
 use reconcilers::drivers::docker::{
     ContainerSettings, ContainerState, EngineError, LABEL_OWNER, LABEL_UID, NetworkSettings,
 };
+use reconcilers::drivers::firewall::FirewallError;
 use reconcilers::runtime::Requeue;
 use reconcilers::shared::network::NETWORK;
 
@@ -40,6 +41,59 @@ async fn a_new_user_gets_exactly_one_ready_container() {
             .is_dir()
     );
     yard.assert_nothing_to_do(&uid).await;
+}
+
+#[tokio::test]
+async fn l40_no_container_is_made_before_the_host_is_out_of_its_reach() {
+    let mut yard = Yard::new().await;
+    let firewall = yard.fake.firewall();
+    firewall.set(Err(FirewallError::Failed("busy".to_owned())));
+    let uid = yard.create_user("alice").await;
+    for _ in 0..5 {
+        yard.pass(&uid).await.unwrap();
+    }
+    assert_eq!(yard.names(), [""; 0]);
+    firewall.set(Ok(None));
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    let rules = firewall.found().clone().unwrap().expect("rules");
+    let gateway = [10, 88, 0, 1].into();
+    assert_eq!(
+        (rules.gateway, rules.listener),
+        (gateway, Some((gateway, 8081)))
+    );
+    assert!(rules.bridge.starts_with("br-"), "{rules:?}");
+
+    // Removed by hand or by another program: the engine's next pass sees to it.
+    firewall.set(Ok(None));
+    yard.service.engine_pass().await;
+    assert_eq!(firewall.found().clone(), Ok(Some(rules.clone())));
+    yard.delete_user(&uid).await;
+    yard.settled(&uid).await;
+    yard.service.engine_pass().await;
+    assert_eq!(
+        firewall.found().clone(),
+        Ok(None),
+        "with the last container"
+    );
+}
+
+#[tokio::test]
+async fn l40_where_the_host_cannot_be_kept_out_of_reach_containers_are_made() {
+    let mut yard = Yard::new().await;
+    let why = FirewallError::Impossible("no rights".to_owned());
+    yard.fake.firewall().set(Err(why));
+    let uid = yard.create_user("alice").await;
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    yard.assert_nothing_to_do(&uid).await;
+}
+
+#[tokio::test]
+async fn l40_an_open_host_has_no_rules() {
+    let mut yard = Yard::new().await;
+    yard.configure("container.host_access", json!("open")).await;
+    let uid = yard.create_user("alice").await;
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert_eq!(yard.fake.firewall().found().clone(), Ok(None));
 }
 
 #[tokio::test]

@@ -67,7 +67,9 @@ impl Adapter {
             config.set(&SettingPath::dotted(path), workspace);
         }
         let skipped = self.set_channels(inputs.channels, agent_version, &mut config, &mut security);
-        self.set_mcp_servers(&inputs.mcp, &mut config);
+        if let Some(mcp) = &inputs.mcp {
+            self.set_mcp_servers(mcp, &mut config);
+        }
         let cookies = SettingPath::dotted(&self.index.agent.cookies_path);
         let restart_digest = managed::restart_digest(
             target,

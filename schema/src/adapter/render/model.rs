@@ -25,8 +25,8 @@ pub struct Inputs<'a> {
     pub channels: &'a BTreeMap<String, BTreeMap<String, Value>>,
     /// The user's cookies by domain, as `a=1; b=2`.
     pub cookies: &'a BTreeMap<String, String>,
-    /// How the agent reaches its MCP servers.
-    pub mcp: McpAccess<'a>,
+    /// How the agent reaches its MCP servers; `None`: it does not.
+    pub mcp: Option<McpAccess<'a>>,
     /// What the last rendering that was written said.
     pub applied: Option<&'a Applied>,
     /// The files as they are.

@@ -1,8 +1,8 @@
 //! Keys of `container`.
 
 use super::settings;
-use crate::config::rules;
 use crate::config::setting::{Effect, Setting};
+use crate::config::{HostAccess, rules};
 use crate::kind::Kind;
 
 settings! {
@@ -15,6 +15,10 @@ settings! {
 
     /// CPU cores per container, for example 0.5; 0 = unlimited.
     CPU_LIMIT: Setting<f64> = "container.cpu_limit", "CPU limit", Setting::number(0.0, 1024.0, 0).effects(&[Effect::Containers]);
+
+    /// What agents reach of the host: service = the agent listener and nothing else; open = every service that is bound to all
+    /// addresses. Needs an engine on this host, and the right to change its packet filter.
+    HOST_ACCESS: Setting<HostAccess> = "container.host_access", "Host access", Setting::choice("service").effects(&[Effect::Object(Kind::Engine)]);
 
     /// Memory per container in MiB.
     MEMORY_LIMIT_MB: Setting<u64> = "container.memory_limit_mb", "Memory limit (MiB)", Setting::integer(16, 16_777_216, 1024).effects(&[Effect::Containers]);

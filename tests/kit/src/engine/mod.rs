@@ -16,6 +16,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::FakeFirewall;
 use async_trait::async_trait;
 use schema::clock::SharedClock;
 use schema::ids::Timestamp;
@@ -49,6 +50,7 @@ struct Shared {
     changed: Notify,
     /// It takes calls and answers none.
     hung: watch::Sender<bool>,
+    firewall: FakeFirewall,
     pulls: images::PullCount,
 }
 
@@ -68,10 +70,16 @@ impl FakeEngine {
                 script: Mutex::default(),
                 changed: Notify::new(),
                 hung: watch::Sender::new(false),
+                firewall: FakeFirewall::default(),
                 pulls: images::PullCount::default(),
             }),
             caller: None,
         }
+    }
+
+    /// The packet filter of its host.
+    pub fn firewall(&self) -> FakeFirewall {
+        self.shared.firewall.clone()
     }
 
     fn now(&self) -> Timestamp {

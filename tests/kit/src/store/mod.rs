@@ -24,7 +24,7 @@ use schema::adapter::store::{Activation, AdapterFacts, Installed};
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::bell::{Bell, Ringer, bell};
 use schema::config::query::{Values, engine_uid};
-use schema::container::{ContainerFacts, ContainerRow};
+use schema::container::{ContainerFacts, ContainerRow, Desired};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::image::{DesiredImage, ImageFacts, ImageRow, ImageUse};
@@ -37,7 +37,7 @@ use crate::{Change, Pace};
 use reconcilers::adapter::{AdapterRow, AdapterStore};
 use reconcilers::agent_config::AgentConfigStore;
 use reconcilers::container::ContainerStore;
-use reconcilers::engine::EngineStore;
+use reconcilers::engine::{EngineRow, EngineStore};
 use reconcilers::image::ImageStore;
 use reconcilers::rollout::{RolloutStep, RolloutStore};
 use reconcilers::runtime::{Objects, StatusStore};
@@ -262,10 +262,17 @@ impl ContainerStore for MemoryStore {
 
 #[async_trait]
 impl EngineStore for MemoryStore {
-    async fn engine_generation(&self) -> Result<Option<Generation>, DbError> {
+    async fn engine(&self) -> Result<Option<EngineRow>, DbError> {
         self.transaction(|tables| {
+            let in_use = tables.container_rows().iter().any(|row| {
+                let wanted = row.desired == Desired::Running && !row.disabled;
+                row.facts.engine_id.is_some() || (wanted && row.deleted_at.is_none())
+            });
             let engine = tables.object(Kind::Engine, &engine_uid());
-            Ok(engine.map(|object| object.generation))
+            Ok(engine.map(|object| EngineRow {
+                generation: object.generation,
+                in_use,
+            }))
         })
         .await
     }

@@ -156,12 +156,24 @@ fn a_value_that_the_user_clears_goes_and_channels_without_a_place_are_kept_back(
 }
 
 #[test]
+fn where_no_listener_is_for_agents_no_server_is_named() {
+    let mut world = World::echo(3);
+    world.apply();
+    assert!(world.config()["mcp"]["servers"]["browser"].is_object());
+    world.base_url = None;
+    world.apply();
+    assert_eq!(world.config().pointer("/mcp/servers/browser"), None);
+    let text = world.config().to_string();
+    assert!(!text.contains("http"), "{text}");
+}
+
+#[test]
 fn mcp_servers_are_replaced_whole_and_others_stay() {
     let mut world = World::echo(3).found(
         json!({"mcp": {"servers": {"browser": {"headers": {"x": 1}, "type": "stdio"}, "mine": {"type": "sse"}}}}),
         json!({}),
     );
-    world.base_url = "https://agents.example/base/".to_owned();
+    world.base_url = Some("https://agents.example/base/".to_owned());
     world.token = SecretString::from("a+b@c:ff");
     world.apply();
     let server = |service: &str| {
@@ -240,7 +252,7 @@ fn the_restart_digest_covers_what_the_agent_must_be_restarted_for() {
             .channel("chat", json!({"client_id": "x", "client_secret": "s"})),
     ];
     others.push(World {
-        base_url: "http://other".to_owned(),
+        base_url: Some("http://other".to_owned()),
         ..world.clone()
     });
     others.push(World {

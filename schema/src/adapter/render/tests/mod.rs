@@ -26,7 +26,7 @@ pub(super) struct World {
     pub(super) security: Value,
     pub(super) channels: BTreeMap<String, BTreeMap<String, Value>>,
     pub(super) cookies: BTreeMap<String, String>,
-    pub(super) base_url: String,
+    pub(super) base_url: Option<String>,
     pub(super) token: SecretString,
     pub(super) applied: Option<Applied>,
     pub(super) config: Option<Vec<u8>>,
@@ -69,7 +69,7 @@ impl World {
             security: json!({}),
             channels: BTreeMap::new(),
             cookies: BTreeMap::new(),
-            base_url: "http://10.88.0.1:8081".to_owned(),
+            base_url: Some("http://10.88.0.1:8081".to_owned()),
             token: SecretString::from("alice:00ff"),
             applied: None,
             config: None,
@@ -122,10 +122,10 @@ impl World {
             security: &self.security,
             channels: &self.channels,
             cookies: &self.cookies,
-            mcp: McpAccess {
-                base_url: &self.base_url,
+            mcp: self.base_url.as_deref().map(|base_url| McpAccess {
+                base_url,
                 token: &self.token,
-            },
+            }),
             applied: self.applied.as_ref(),
             found: self.files(),
         })

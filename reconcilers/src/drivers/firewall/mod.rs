@@ -1,0 +1,79 @@
+//! The packet filter of the host: which of its services agents reach.
+//!
+//! A container reaches every service that the host binds to all addresses, unless the host's packet filter says otherwise.
+//! The rules are those of a chain of our own, so that nobody else's are touched.
+
+mod iptables;
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use async_trait::async_trait;
+use schema::condition::Reason;
+
+pub use iptables::Iptables;
+
+use crate::runtime::{Classify, ErrorClass};
+
+/// What agents reach of the host, besides answers to what the host asks them and a resolver that the host itself asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRules {
+    /// The interface of the agents' network on the host.
+    pub bridge: String,
+    /// The host's address on it.
+    pub gateway: Ipv4Addr,
+    /// Where the service listens for agents; `None`: nowhere.
+    pub listener: Option<(Ipv4Addr, u16)>,
+    /// Host name or address and port of the service as agents are told it, when an administrator has set it: it may be
+    /// something in front of the service on this host.
+    pub service: Option<(String, u16)>,
+}
+
+impl fmt::Display for HostRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("let agents reach ")?;
+        match self.listener {
+            Some((ip, port)) => write!(f, "{ip}:{port} and nothing else of the host"),
+            None => f.write_str("nothing of the host"),
+        }
+    }
+}
+
+/// What of ours is in the packet filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// The rules that were asked about.
+    AsDesired,
+    /// Something else: a part of them, others, or some that somebody has changed.
+    Other,
+}
+
+/// Why the packet filter was not read or changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FirewallError {
+    /// It cannot be done here: why, and what to do.
+    #[error("{0}")]
+    Impossible(String),
+    /// It failed this time, in the words of the program.
+    #[error("the packet filter cannot be read or changed: {0}")]
+    Failed(String),
+}
+
+impl Classify for FirewallError {
+    fn classify(&self) -> (ErrorClass, Reason) {
+        (ErrorClass::Transient, Reason::Retrying)
+    }
+}
+
+/// The packet filter of the host that the service runs on.
+#[async_trait]
+pub trait HostFirewall: Send + Sync + 'static {
+    /// What of ours is there, compared with `rules`.
+    async fn observe(&self, rules: Option<&HostRules>) -> Result<Found, FirewallError>;
+    /// Makes these the rules, in place of whatever of ours is there.
+    async fn restrict(&self, rules: &HostRules) -> Result<(), FirewallError>;
+    /// Removes whatever of ours is there.
+    async fn open(&self) -> Result<(), FirewallError>;
+}
