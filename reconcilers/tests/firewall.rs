@@ -112,7 +112,7 @@ async fn seen_made_repaired_and_removed(program: &'static str) {
     }
     stage.run("-D INPUT -s 192.0.2.1/32 -j ACCEPT");
     let other = HostRules {
-        bridge: "br-ba9876543210".to_owned(),
+        bridge: "br-9876543210ab".to_owned(),
         listener: None,
         ..stage.rules.clone()
     };
