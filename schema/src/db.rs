@@ -111,13 +111,15 @@ impl Db {
                 refuse_others_files(path)?;
                 refuse_foreign_file(path, &backend).await?;
                 let created = create_private(path).await;
-                created.map_err(|error| unreadable(&backend, error))?;
+                created.map_err(|error| not_opened(&backend, sqlx::Error::Io(error)))?;
                 let url = sqlite_url(path, "rwc");
+                let tried = try_sqlite(&url).await;
+                tried.map_err(|error| not_opened(&backend, error))?;
                 let writer = sqlite_pool(&url, 1).await;
-                let writer = writer.map_err(|error| unreadable(&backend, error))?;
+                let writer = writer.map_err(|error| not_opened(&backend, error))?;
                 migrate(&writer, &backend).await?;
                 let readers = sqlite_pool(&url, READERS).await;
-                let readers = readers.map_err(|error| unreadable(&backend, error))?;
+                let readers = readers.map_err(|error| not_opened(&backend, error))?;
                 (writer, readers)
             }
             Backend::Postgres(url) => {
@@ -469,6 +471,26 @@ fn sqlite_url(path: &Path, mode: &str) -> String {
     format!("sqlite:{path}?mode={mode}")
 }
 
+/// How every connection works.
+async fn set_up_sqlite(connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    for pragma in [
+        "PRAGMA busy_timeout = 15000",
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA synchronous = FULL",
+        "PRAGMA foreign_keys = ON",
+    ] {
+        sqlx::query(pragma).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+/// Opens it once: a pool would try until its time is over, and then say nothing but that.
+async fn try_sqlite(url: &str) -> Result<(), sqlx::Error> {
+    let mut connection = AnyConnection::connect(url).await?;
+    set_up_sqlite(&mut connection).await?;
+    connection.close().await
+}
+
 async fn sqlite_pool(url: &str, connections: u32) -> Result<AnyPool, sqlx::Error> {
     AnyPoolOptions::new()
         .max_connections(connections)
@@ -476,19 +498,7 @@ async fn sqlite_pool(url: &str, connections: u32) -> Result<AnyPool, sqlx::Error
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .idle_timeout(None)
         .max_lifetime(None)
-        .after_connect(|connection, _| {
-            Box::pin(async move {
-                for pragma in [
-                    "PRAGMA busy_timeout = 15000",
-                    "PRAGMA journal_mode = WAL",
-                    "PRAGMA synchronous = FULL",
-                    "PRAGMA foreign_keys = ON",
-                ] {
-                    sqlx::query(pragma).execute(&mut *connection).await?;
-                }
-                Ok(())
-            })
-        })
+        .after_connect(|connection, _| Box::pin(set_up_sqlite(connection)))
         .after_release(|connection, _| {
             Box::pin(async move {
                 // After the ROLLBACK that the end of an unfinished transaction has queued. If that failed,
@@ -523,6 +533,22 @@ async fn ask(probe: &mut Option<AnyConnection>, url: &str) -> Result<(), sqlx::E
     connection.ping().await?;
     *probe = Some(connection);
     Ok(())
+}
+
+/// A database that could not be opened: because it is none, or because its disk is full, which its owner can mend.
+fn not_opened(backend: &Backend, error: sqlx::Error) -> OpenError {
+    let words = error.to_string();
+    match error {
+        sqlx::Error::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+            OpenError::Prepare(sqlx::Error::Io(error))
+        }
+        // It could be opened a moment ago.
+        sqlx::Error::PoolTimedOut => OpenError::Prepare(error),
+        error => match DbError::from(error) {
+            DbError::StorageFull(error) => OpenError::Prepare(error),
+            _ => unreadable(backend, words),
+        },
+    }
 }
 
 fn unreadable(backend: &Backend, detail: impl ToString) -> OpenError {
@@ -590,7 +616,7 @@ async fn refuse_foreign_file(path: &Path, backend: &Backend) -> Result<(), OpenE
         // `immutable=1` creates neither log nor shared-memory file beside the database.
         format!("{}&immutable=1", sqlite_url(path, "ro"))
     };
-    let failed = |error: sqlx::Error| unreadable(backend, error);
+    let failed = |error: sqlx::Error| not_opened(backend, error);
     let mut connection = AnyConnection::connect(&url).await.map_err(failed)?;
     let verdict: String = sqlx::query_scalar(crate::meta::QUICK_CHECK)
         .fetch_one(&mut connection)

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use schema::db::{Backend, Db, StorageFault};
-use schema::error::DbError;
+use schema::error::{DbError, OpenError};
 use schema::meta;
 use support::{Yard, on_both_databases};
 
@@ -136,6 +136,27 @@ async fn engine_a_disk_that_is_full_at_any_statement_takes_the_whole_write_or_no
     let db = open(disk.path()).await;
     assert_eq!(rounds(&db).await, whole);
     assert!(whole.keys().any(|round| *round < 1000), "the last ones fit");
+    db.close().await;
+}
+
+#[tokio::test]
+async fn engine_a_start_on_a_full_disk_asks_for_no_backup() {
+    let disk = SmallDisk::mount("16m");
+    let db = open(disk.path()).await;
+    write(&db, 1).await.unwrap();
+    db.close().await;
+    for path in ["agentyard.db", "new.db"] {
+        disk.leave(0);
+        let opened = Db::open(Backend::Sqlite(disk.path().join(path))).await;
+        match opened {
+            Err(error @ OpenError::Prepare(_)) => assert!(!error.is_refusal(), "{error}"),
+            Err(error) => panic!("{path}: {error:?}"),
+            Ok(_) => panic!("{path}: there was room"),
+        }
+        disk.free();
+    }
+    let db = open(disk.path()).await;
+    assert_eq!(rounds(&db).await, BTreeMap::from([(1, 4)]));
     db.close().await;
 }
 

@@ -21,6 +21,7 @@ use schema::error::DbError;
 use schema::event;
 use schema::ids::{Kind, Timestamp, Uid};
 use schema::lease;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tracing::{error, info, warn};
 
@@ -62,7 +63,7 @@ pub struct Health {
     leadership: Leadership,
     view: Arc<EngineView>,
     handles: Vec<Arc<dyn ReconcilerHandle>>,
-    gauge: Gauge,
+    gauge: Arc<Gauge>,
     state: Mutex<State>,
 }
 
@@ -201,7 +202,7 @@ impl Health {
             leadership,
             view,
             handles,
-            gauge,
+            gauge: Arc::new(gauge),
             state: Mutex::default(),
         }
     }
@@ -226,10 +227,15 @@ impl Health {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ask_holder_at = Instant::now();
         let mut measure_at = Instant::now();
+        let mut measuring: Option<JoinHandle<()>> = None;
         loop {
             let now = ticks.tick().await;
             if now >= measure_at {
-                self.gauge.read();
+                // A file system that hangs holds up nobody but this thread, and only one.
+                if measuring.as_ref().is_none_or(JoinHandle::is_finished) {
+                    let gauge = Arc::clone(&self.gauge);
+                    measuring = Some(spawn_blocking(move || gauge.read()));
+                }
                 measure_at = now + MEASURE;
             }
             self.note_times();

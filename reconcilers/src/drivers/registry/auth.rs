@@ -32,13 +32,14 @@ struct Token {
     access_token: Option<SecretString>,
 }
 
-/// Answers the challenge of a refused request.
+/// Answers the challenge of a refused request, which came `from` there.
 pub(super) async fn answer(
     asking: &Asking<'_>,
     image: &ImageReference,
-    credentials: Option<&RegistryCredentials>,
     headers: &HeaderMap,
+    from: Option<SocketAddr>,
 ) -> Result<Authorization, Problem> {
+    let credentials = asking.credentials;
     let headers = headers.get_all(WWW_AUTHENTICATE).iter();
     let texts: Vec<&str> = headers.filter_map(|header| header.to_str().ok()).collect();
     let challenges: Vec<ChallengeRef<'_>> = texts
@@ -51,20 +52,24 @@ pub(super) async fn answer(
         all.find(|challenge| challenge.scheme.eq_ignore_ascii_case(scheme))
     };
     match (of("bearer"), of("basic"), credentials) {
-        (Some(bearer), _, _) => token(asking, image, credentials, bearer).await,
+        (Some(bearer), _, _) => token(asking, image, bearer, from).await,
         (None, Some(_), Some(credentials)) => Ok(Authorization::Basic(credentials.clone())),
         (None, _, _) => Err(Problem::Unauthorized),
     }
 }
 
 /// The client that asks a token service: the registry's own, or one that connects to no other addresses than those that
-/// the registry may name.
-async fn client_for(asking: &Asking<'_>, realm: &Url) -> Result<Client, Problem> {
+/// the registry may name. Where it lies says the connection: its name could mean something else now.
+async fn client_for(
+    asking: &Asking<'_>,
+    realm: &Url,
+    from: Option<SocketAddr>,
+) -> Result<Client, Problem> {
     if realm.host() == asking.registry.host() {
         return Ok(asking.client.clone());
     }
     let named = addresses(realm).await;
-    if !zone::may_name(&addresses(asking.registry).await, &named) {
+    if !zone::may_name(from.as_slice(), &named) {
         return Err(Problem::InternalTokenService);
     }
     let host = realm.host_str().unwrap_or_default();
@@ -90,8 +95,8 @@ async fn addresses(url: &Url) -> Vec<SocketAddr> {
 async fn token(
     asking: &Asking<'_>,
     image: &ImageReference,
-    credentials: Option<&RegistryCredentials>,
     challenge: &ChallengeRef<'_>,
+    from: Option<SocketAddr>,
 ) -> Result<Authorization, Problem> {
     let parameter = |name: &str| {
         let mut all = challenge.params.iter();
@@ -104,7 +109,7 @@ async fn token(
         // Nobody else's password goes over the network without TLS.
         .filter(|realm| realm.scheme() == "https" || realm.origin() == asking.registry.origin())
         .ok_or(Problem::Unreadable("a token service that can't be used"))?;
-    let client = client_for(asking, &realm).await?;
+    let client = client_for(asking, &realm, from).await?;
     let scope = format!("repository:{}:pull", image.repository());
     realm
         .query_pairs_mut()
@@ -113,7 +118,7 @@ async fn token(
         realm.query_pairs_mut().append_pair("service", &service);
     }
     let mut request = client.get(realm);
-    if let Some(credentials) = credentials {
+    if let Some(credentials) = asking.credentials {
         let password = credentials.password.expose_secret();
         request = request.basic_auth(&credentials.username, Some(password));
     }

@@ -91,7 +91,7 @@ pub(super) struct Asking<'a> {
     /// The first page.
     pub(super) registry: &'a Url,
     pub(super) limits: Limits,
-    credentials: Option<&'a RegistryCredentials>,
+    pub(super) credentials: Option<&'a RegistryCredentials>,
     authorization: Option<Authorization>,
 }
 
@@ -161,8 +161,8 @@ impl Asking<'_> {
         let mut response = self.get(url).await?;
         if response.status() == StatusCode::UNAUTHORIZED {
             // Never asked before, or the token has become too old.
-            let headers = response.headers();
-            let answer = auth::answer(self, image, self.credentials, headers).await?;
+            let (headers, from) = (response.headers(), response.remote_addr());
+            let answer = auth::answer(self, image, headers, from).await?;
             self.authorization = Some(answer);
             response = self.get(url).await?;
         }
