@@ -7,18 +7,20 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
 use reconcilers::drivers::firewall::{FirewallError, Found, HostFirewall, HostRules, Iptables};
 use tempfile::TempDir;
 
-/// One of the two programs, in a folder under the name that is looked for, and rules that nobody else makes.
+const BRIDGE: &str = "br-0123456789ab";
+
+/// One of the two programs in a network of its own, and rules that nobody else makes.
 struct Stage {
     folder: TempDir,
     network: Child,
-    firewall: Iptables,
+    interfaces: PathBuf,
     rules: HostRules,
 }
 
@@ -34,12 +36,14 @@ impl Stage {
             std::thread::sleep(Duration::from_millis(5));
         }
         let folder = TempDir::new().unwrap();
-        for (name, of) in [("iptables", ""), ("iptables-restore", "-restore")] {
-            let real = format!("/usr/sbin/{program}{of}");
-            assert!(
-                Path::new(&real).exists(),
-                "this test needs iptables: apt-get install iptables"
-            );
+        for (name, real) in [
+            ("iptables", format!("/usr/sbin/{program}")),
+            ("iptables-restore", format!("/usr/sbin/{program}-restore")),
+            ("ip", "/usr/sbin/ip".to_owned()),
+        ] {
+            let missing =
+                "this test needs iptables and iproute2: apt-get install iptables iproute2";
+            assert!(Path::new(&real).exists(), "{missing}");
             let path = folder.path().join(name);
             let enter = format!(
                 "#!/bin/sh\nexec /usr/bin/nsenter --net=/proc/{pid}/ns/net {real} \"$@\"\n"
@@ -47,27 +51,36 @@ impl Stage {
             std::fs::write(&path, enter).unwrap();
             std::fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
         }
-        Self {
-            firewall: Iptables::found_in(&folder.path().display().to_string()),
+        let stage = Self {
             folder,
             network,
+            interfaces: format!("/proc/{pid}/net/dev").into(),
             rules: HostRules {
-                bridge: "br-0123456789ab".to_owned(),
-                gateway: [127, 7, 7, 7].into(),
-                listener: Some(([127, 7, 7, 7].into(), 8081)),
-                service: Some(("localhost".to_owned(), 443)),
+                bridge: BRIDGE.to_owned(),
+                gateway: [10, 88, 0, 1].into(),
+                listener: Some(([10, 88, 0, 1].into(), 8081)),
+                service: Some(("192.0.2.7".to_owned(), 443)),
             },
-        }
+        };
+        stage.run("ip", &format!("link add {BRIDGE} type bridge"));
+        stage
     }
 
-    fn run(&self, arguments: &str) -> String {
-        let mut command = Command::new(self.folder.path().join("iptables"));
-        command.args(["-w", "5"]).args(arguments.split(' '));
-        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    /// The packet filter of one service.
+    fn firewall(&self, owner: &str) -> Iptables {
+        let path = self.folder.path().display().to_string();
+        Iptables::found_in(&path, self.interfaces.clone(), owner)
     }
 
-    async fn found(&self) -> Found {
-        self.firewall.observe(Some(&self.rules)).await.unwrap()
+    fn run(&self, program: &str, arguments: &str) -> String {
+        let program = self.folder.path().join(program);
+        let line = format!("{} {arguments}", program.display());
+        let output = Command::new("sh").arg("-c").arg(line).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn iptables(&self, arguments: &str) -> String {
+        self.run("iptables", &format!("-w 5 {arguments}"))
     }
 }
 
@@ -80,48 +93,67 @@ impl Drop for Stage {
 
 async fn seen_made_repaired_and_removed(program: &'static str) {
     let stage = Stage::new(program);
-    let others = stage.run("-S");
-    assert_eq!(stage.found().await, Found::Nothing);
-    stage.firewall.open().await.unwrap();
-    assert_eq!(stage.run("-S"), others);
+    let firewall = stage.firewall("0123456789abcdef");
+    let found = async || firewall.observe(Some(&stage.rules)).await.unwrap();
+    stage.iptables("-A INPUT -s 192.0.2.9/32 -m comment --comment \"a word\" -j ACCEPT");
+    let others = stage.iptables("-S");
+    assert_eq!(found().await, Found::Nothing);
+    firewall.open().await.unwrap();
+    assert_eq!(stage.iptables("-S"), others);
 
     for again in 0..2 {
-        stage.firewall.restrict(&stage.rules).await.unwrap();
-        assert_eq!(stage.found().await, Found::AsDesired, "{again}");
+        firewall.restrict(&stage.rules).await.unwrap();
+        assert_eq!(found().await, Found::AsDesired, "{again}");
     }
-    let made = stage.run("-S AGENTYARD");
-    assert!(made.contains("-d 127.7.7.7/32 -p tcp -m tcp --dport 8081 -j RETURN"));
-    // Whoever reaches a loopback address of the host is on it already.
+    let chain = "AGENTYARD-0123456789ab";
+    let made = stage.iptables(&format!("-S {chain}"));
+    assert!(made.contains("-d 10.88.0.1/32 -p tcp -m tcp --dport 8081 -j RETURN"));
+    // An address of another host is not reached by way of this one.
     assert!(!made.contains("443"), "{made}");
-    assert_eq!(stage.firewall.observe(None).await, Ok(Found::Other));
+    assert_eq!(firewall.observe(None).await, Ok(Found::Other));
 
     let hands = [
-        "-F AGENTYARD",
-        "-D AGENTYARD 2",
-        "-A AGENTYARD -j ACCEPT",
-        "-I AGENTYARD 1 -j RETURN",
-        "-D INPUT -i br-0123456789ab -j AGENTYARD",
-        "-A INPUT -i br-0123456789ab -j AGENTYARD",
-        "-I INPUT 1 -s 192.0.2.1/32 -j ACCEPT",
+        format!("-F {chain}"),
+        format!("-D {chain} 2"),
+        format!("-A {chain} -j ACCEPT"),
+        format!("-I {chain} 1 -j RETURN"),
+        format!("-D INPUT -i {BRIDGE} -j {chain}"),
+        format!("-A INPUT -i {BRIDGE} -j {chain}"),
+        format!("-A INPUT -i {BRIDGE} -m comment --comment \"by hand\" -j {chain}"),
+        "-I INPUT 1 -s 192.0.2.1/32 -j ACCEPT".to_owned(),
     ];
     for hand in hands {
-        stage.run(hand);
-        assert_eq!(stage.found().await, Found::Other, "{hand}");
-        stage.firewall.restrict(&stage.rules).await.unwrap();
-        assert_eq!(stage.found().await, Found::AsDesired, "{hand}");
+        stage.iptables(&hand);
+        assert_eq!(found().await, Found::Other, "{hand}");
+        firewall.restrict(&stage.rules).await.unwrap();
+        assert_eq!(found().await, Found::AsDesired, "{hand}");
     }
-    stage.run("-D INPUT -s 192.0.2.1/32 -j ACCEPT");
-    let other = HostRules {
+    stage.iptables("-D INPUT -s 192.0.2.1/32 -j ACCEPT");
+
+    // Another service on this host has its own.
+    let other = stage.firewall("another-instance");
+    assert_eq!(other.observe(None).await, Ok(Found::Nothing));
+    stage.run("ip", "link add br-9876543210ab type bridge");
+    let theirs = HostRules {
         bridge: "br-9876543210ab".to_owned(),
         listener: None,
+        service: Some(("localhost".to_owned(), 8443)),
         ..stage.rules.clone()
     };
-    stage.firewall.restrict(&other).await.unwrap();
-    assert_eq!(stage.found().await, Found::Other);
-    assert!(!stage.run("-S INPUT").contains("br-0123456789ab"));
+    other.restrict(&theirs).await.unwrap();
+    assert_eq!(other.observe(Some(&theirs)).await, Ok(Found::AsDesired));
+    // Agents may take the host's own name for its address, where it takes it for a loopback one.
+    let named = stage.iptables("-S AGENTYARD-another-inst");
+    assert!(named.contains("-A AGENTYARD-another-inst -p tcp -m tcp --dport 8443 -j RETURN"));
+    other.open().await.unwrap();
+    assert_eq!(found().await, Found::AsDesired);
 
-    stage.firewall.open().await.unwrap();
-    assert_eq!(stage.run("-S"), others, "other chains are as they were");
+    firewall.open().await.unwrap();
+    assert_eq!(
+        stage.iptables("-S"),
+        others,
+        "other chains are as they were"
+    );
 }
 
 #[tokio::test]
@@ -137,20 +169,19 @@ async fn engine_l40_legacy() {
 #[tokio::test]
 async fn engine_l40_where_it_cannot_be_done_the_error_says_why() {
     let mut stage = Stage::new("iptables-nft");
-    stage.rules.gateway = [192, 0, 2, 1].into();
-    let elsewhere = stage.firewall.observe(Some(&stage.rules)).await;
+    stage.rules.bridge = "br-aaaaaaaaaaaa".to_owned();
+    let firewall = stage.firewall("me");
+    let elsewhere = firewall.observe(Some(&stage.rules)).await;
     let Err(FirewallError::Impossible(text)) = elsewhere else {
         panic!("{elsewhere:?}");
     };
-    assert!(
-        text.contains("192.0.2.1 is no address of this host"),
-        "{text}"
-    );
+    assert!(text.contains("no interface br-aaaaaaaaaaaa"), "{text}");
     assert_eq!(
-        stage.firewall.restrict(&stage.rules).await,
+        firewall.restrict(&stage.rules).await,
         Err(FirewallError::Impossible(text))
     );
-    let missing = Iptables::found_in("/nowhere").observe(None).await;
+    let missing = Iptables::found_in("/nowhere", stage.interfaces.clone(), "me");
+    let missing = missing.observe(None).await;
     let Err(FirewallError::Impossible(text)) = missing else {
         panic!("{missing:?}");
     };

@@ -115,7 +115,7 @@ pub async fn build(
             &prepared.instance_id,
         )?),
         engine,
-        firewall: Arc::new(Iptables::default()),
+        firewall: Arc::new(Iptables::new(&prepared.instance_id)),
         packages: Arc::new(HttpSource::new(adapter_source::Limits::default())?),
         clock: Arc::clone(&clock),
         waits: waits.clone(),

@@ -1,5 +1,8 @@
 //! Addresses run out and come back (L29); containers are shut in (L40).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::support::{Engine, Stage, eventually, seconds};
 
 /// Addresses of a /28 that containers can have: 16 without network, broadcast and gateway.
@@ -169,10 +172,10 @@ impl Outside {
         }
         run(
             "ip",
-            &format!("link add ay-out type veth peer name host netns {pid}"),
+            &format!("link add ay{pid} type veth peer name host netns {pid}"),
         );
-        run("ip", "address add 198.51.100.1/24 dev ay-out");
-        run("ip", "link set ay-out up");
+        run("ip", &format!("address add 198.51.100.1/24 dev ay{pid}"));
+        run("ip", &format!("link set ay{pid} up"));
         let inside = format!("--net=/proc/{pid}/ns/net ip");
         run(
             "nsenter",
@@ -191,10 +194,11 @@ impl Drop for Outside {
     }
 }
 
-/// The rules of one chain of the host.
+/// The rules of one chain of the host; of all, for none.
 fn rules(chain: &str) -> String {
     let output = std::process::Command::new("iptables")
-        .args(["-w", "5", "-S", chain])
+        .args(["-w", "5", "-S"])
+        .args(Some(chain).filter(|chain| !chain.is_empty()))
         .output();
     let output = output.expect("this test needs iptables: apt-get install iptables");
     String::from_utf8(output.stdout).unwrap()
@@ -210,14 +214,25 @@ async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host
         .start()
         .await;
     let admin = service.admin().await;
-    // A service of the host on all addresses.
+    // A service of the host on all addresses: it answers, and counts what it is sent.
     let host = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
     let port = host.local_addr().unwrap().port();
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&sent);
     std::thread::spawn(move || {
-        use std::io::{Read, Write};
         for mut stream in host.incoming().flatten() {
-            let _ = stream.read(&mut [0; 1024]);
-            let _ = stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nhost");
+            let counter = Arc::clone(&counter);
+            std::thread::spawn(move || {
+                use std::io::{Read, Write};
+                let mut buffer = [0; 1024];
+                let _ = stream.read(&mut buffer);
+                let _ = stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nhost");
+                while buffer.starts_with(b"x")
+                    && let Ok(1..) = stream.read(&mut buffer)
+                {
+                    counter.fetch_add(1, Ordering::Relaxed);
+                }
+            });
         }
     });
     admin.create_user("ann").await;
@@ -240,9 +255,9 @@ async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host
     let ask = |port: u16| read(&format!("http://10.88.0.1:{port}/api/health"));
     let gone = async || {
         eventually("the rules are gone", seconds(30), async || {
-            match rules("AGENTYARD") {
-                none if none.is_empty() => Ok(()),
-                left => Err(left),
+            match rules("") {
+                left if left.contains("AGENTYARD") => Err(left),
+                _ => Ok(()),
             }
         })
         .await;
@@ -259,6 +274,8 @@ async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host
         .await;
         assert!(ask(8081).unwrap().contains("ok"), "the agent listener");
     };
+    let asks = read("http://10.88.0.1:8081/api/health");
+    assert!(asks.is_some(), "a container that can ask");
     assert_eq!(ask(port), None, "from the first moment on");
     restricted().await;
     eventually("names and what is outside", seconds(10), async || {
@@ -267,21 +284,43 @@ async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host
     .await;
     drop(outside);
     // Removed by hand, they come back.
+    let listed = rules("");
+    let chain = listed
+        .lines()
+        .find_map(|line| line.strip_prefix("-N AGENTYARD-"));
+    let chain = format!("AGENTYARD-{}", chain.expect("a chain of our own"));
     let flush = std::process::Command::new("iptables")
-        .args(["-w", "5", "-F", "AGENTYARD"])
+        .args(["-w", "5", "-F", &chain])
         .status();
     assert!(flush.unwrap().success());
     assert!(ask(port).is_some(), "the test sees what it is about");
     admin.retry("engine/local").await;
     restricted().await;
     assert_eq!(rules("FORWARD"), others, "other chains are as they were");
+
     let change = [("config", r#"{"container.host_access":"open"}"#)];
     admin.post("/api/config", &change).await.expect(200);
     gone().await;
     assert!(ask(port).is_some());
+    // What an agent has opened before ends with the rules.
+    let talk = format!("(while sleep 0.2; do echo x; done) | nc 10.88.0.1 {port}");
+    engine.docker(&["exec", "-d", "agentyard-ann", "sh", "-c", &talk]);
+    eventually(
+        "the agent talks to the host",
+        seconds(10),
+        async || match sent.load(Ordering::Relaxed) {
+            0 => Err("nothing was sent".to_owned()),
+            _ => Ok(()),
+        },
+    )
+    .await;
     let change = [("config", r#"{"container.host_access":"service"}"#)];
     admin.post("/api/config", &change).await.expect(200);
     restricted().await;
+    let before = sent.load(Ordering::Relaxed);
+    tokio::time::sleep(seconds(2)).await;
+    assert_eq!(sent.load(Ordering::Relaxed), before, "nothing more arrives");
+
     // Nobody is left to be restricted.
     let form = [("username", "ann"), ("wait", "60")];
     let deleted = admin.post("/api/admin/users/delete", &form).await;
@@ -289,6 +328,4 @@ async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host
     admin.retry("engine/local").await;
     gone().await;
     assert_eq!(rules("FORWARD"), others);
-    let input = rules("INPUT");
-    assert!(!input.contains("AGENTYARD"), "{input}");
 }

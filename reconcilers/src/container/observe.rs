@@ -360,6 +360,13 @@ impl ContainerReconciler {
         Ok(())
     }
 
+    /// The rules that have to be there before a container starts, and are not known to be.
+    fn restriction(&self, config: &Config) -> Option<HostRules> {
+        let network = self.shared.view.network();
+        let rules = rules_for(config, network.as_ref(), self.shared.options.agents)?;
+        self.shared.host_access.needs(&rules).then_some(rules)
+    }
+
     /// Finds out which image the container is made from, and what stands in the way of making it.
     async fn see_image(
         &self,
@@ -385,10 +392,13 @@ impl ContainerReconciler {
         let pinned = row.pinned_image();
         if let Some(image_id) = pinned {
             seen.wanted = Some(settings_of(image_id));
-            if seen
-                .named(&names.base)
-                .is_some_and(|base| seen.fits(base, row))
+            if let Some(base) = seen.named(&names.base)
+                && seen.fits(base, row)
             {
+                if base.state != ContainerState::Running {
+                    let newest = self.shared.config.newest().await?;
+                    seen.restrict = self.restriction(&newest);
+                }
                 return Ok(());
             }
         }
@@ -402,8 +412,7 @@ impl ContainerReconciler {
             self.shared.view.owner(),
             &newest.get(&keys::container::NETWORK_SUBNET),
         );
-        let rules = rules_for(&newest, network.as_ref(), self.shared.options.agents);
-        seen.restrict = rules.filter(|rules| self.shared.host_access.needs(rules));
+        seen.restrict = self.restriction(&newest);
         if let Some(image_id) = pinned {
             let digest = pinned_digest(row);
             if self.shared.view.engine().image(image_id).await?.is_some() {

@@ -173,8 +173,20 @@ impl Running<'_> {
                 .retain(|action| !matches!(action, Action::SaveFacts(_)));
             plan.actions.insert(0, Action::SaveFacts(Box::new(facts)));
         }
-        plan.actions = self.one_at_a_time(plan.actions);
+        plan.actions = self.restricted(self.one_at_a_time(plan.actions));
         plan
+    }
+
+    /// Nothing starts before the host is out of its reach.
+    fn restricted(&self, mut actions: Vec<Action>) -> Vec<Action> {
+        let starts =
+            |action: &Action| matches!(action, Action::Create { .. } | Action::Start { .. });
+        if let Some(rules) = self.seen.restrict.clone()
+            && let Some(first) = actions.iter().position(starts)
+        {
+            actions.insert(first, Action::RestrictHost { rules });
+        }
+        actions
     }
 
     fn pinned(&self, pin: &Pin, facts: ContainerFacts) -> ContainerFacts {
@@ -350,8 +362,6 @@ impl Running<'_> {
             return blocked;
         }
         let mut actions = self.verify_data_dir(wanted);
-        let restrict = self.seen.restrict.clone();
-        actions.extend(restrict.map(|rules| Action::RestrictHost { rules }));
         actions.push(Action::Create {
             name: self.names.base.clone(),
             settings: Box::new(wanted.clone()),

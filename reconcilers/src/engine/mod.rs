@@ -174,10 +174,8 @@ impl Reconciler for EngineReconciler {
             Err(error) => return Err(EngineReconcilerError::Engine(error)),
         }
         let rules = self.host_rules(&config, snapshot.network.as_ref(), engine.in_use);
-        let found = self.shared.host_access.observe(rules.as_ref()).await;
-        if let Err(failed @ FirewallError::Failed(_)) = found {
-            return Err(failed.into());
-        }
+        let access = &self.shared.host_access;
+        let found = access.observe(rules.as_ref(), purpose).await;
         snapshot.host = Host { rules, found };
         if snapshot.data_dir != ProbeState::Same {
             // The image of new users, else the one that was tried last.
@@ -207,8 +205,9 @@ impl Reconciler for EngineReconciler {
         Ok(Some(snapshot))
     }
 
-    /// Nothing is remembered.
-    fn leads(&self) {}
+    fn leads(&self) {
+        self.shared.host_access.forget();
+    }
 
     fn generation(snapshot: &Snapshot) -> Generation {
         snapshot.generation

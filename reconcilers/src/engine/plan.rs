@@ -98,6 +98,10 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
             foreign_network(),
         ));
     }
+    let note = match host_access(snapshot) {
+        Ok(note) => note,
+        Err(action) => return act(action, "restricting what agents reach of the host"),
+    };
     if state != NetworkState::AsDesired {
         if snapshot.containers > 0 || !network.containers.is_empty() {
             return say(Condition::not_ready(
@@ -112,14 +116,10 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
         let id = network.id.clone();
         return act(Action::RemoveNetwork { id }, "recreating the network");
     }
-    let open = match host_access(snapshot) {
-        Ok(open) => open,
-        Err(action) => return act(action, "restricting what agents reach of the host"),
-    };
     match (&snapshot.data_dir, &snapshot.image) {
         (ProbeState::Same, _) => say(Condition::ready(
             Reason::Converged,
-            format!("the engine is reachable and the network is as configured{open}"),
+            format!("the engine is reachable and the network is as configured{note}"),
         )),
         (_, Some(image)) => act(
             Action::ProbeDataDir {
@@ -134,7 +134,7 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
         (ProbeState::Unknown, None) => say(Condition::ready(
             Reason::Converged,
             format!(
-                "the engine is reachable; the data directory is probed with the first image{open}"
+                "the engine is reachable; the data directory is probed with the first image{note}"
             ),
         )),
     }
@@ -148,7 +148,13 @@ fn host_access(snapshot: &Snapshot) -> Result<String, Action> {
         (Ok(Found::Nothing | Found::Other), Some(rules)) => {
             Err(Action::RestrictHost(rules.clone()))
         }
-        (Err(why), Some(_)) => Ok(format!("; agents reach every service of the host: {why}")),
+        (Err(FirewallError::Impossible(why)), Some(_)) => {
+            Ok(format!("; agents reach every service of the host: {why}"))
+        }
+        // Containers wait for it; the network and the data directory do not.
+        (Err(failed), Some(_)) => Ok(format!(
+            "; what agents reach of the host is not known: {failed}"
+        )),
         // Nobody has asked for rules, so none are ours.
         (Err(_), None) => Ok(String::new()),
     }

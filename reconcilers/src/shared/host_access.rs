@@ -9,6 +9,7 @@ use url::Url;
 use super::AgentAddress;
 use crate::drivers::docker::Network;
 use crate::drivers::firewall::{FirewallError, Found, HostFirewall, HostRules};
+use crate::runtime::Purpose;
 
 /// What is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,13 +89,25 @@ impl HostAccess {
         }
     }
 
-    /// What of ours is in the packet filter, compared with `rules`.
+    /// Somebody else may have changed what was known.
+    pub fn forget(&self) {
+        *self.known() = HostState::Unknown;
+    }
+
+    /// What of ours is in the packet filter, compared with `rules`. A dry run remembers nothing.
     ///
     /// # Errors
     /// [`FirewallError`].
-    pub async fn observe(&self, rules: Option<&HostRules>) -> Result<Found, FirewallError> {
+    pub async fn observe(
+        &self,
+        rules: Option<&HostRules>,
+        purpose: Purpose,
+    ) -> Result<Found, FirewallError> {
         let _turn = self.turn.lock().await;
         let found = self.firewall.observe(rules).await;
+        if purpose == Purpose::DryRun {
+            return found;
+        }
         *self.known() = match (&found, rules) {
             (Ok(Found::AsDesired), Some(rules)) => HostState::Restricted(rules.clone()),
             (Err(FirewallError::Impossible(_)), _) => HostState::Impossible,
@@ -109,6 +122,7 @@ impl HostAccess {
     /// [`FirewallError::Failed`].
     pub async fn restrict(&self, rules: &HostRules) -> Result<(), FirewallError> {
         let _turn = self.turn.lock().await;
+        self.forget();
         *self.known() = match self.firewall.restrict(rules).await {
             Ok(()) => HostState::Restricted(rules.clone()),
             Err(FirewallError::Impossible(_)) => HostState::Impossible,
@@ -123,8 +137,7 @@ impl HostAccess {
     /// [`FirewallError`].
     pub async fn open(&self) -> Result<(), FirewallError> {
         let _turn = self.turn.lock().await;
-        self.firewall.open().await?;
-        *self.known() = HostState::Unknown;
-        Ok(())
+        self.forget();
+        self.firewall.open().await
     }
 }

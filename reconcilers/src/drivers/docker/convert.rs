@@ -114,6 +114,8 @@ pub(super) fn network_body(
             }]),
             ..Default::default()
         }),
+        // Some engines can be told to give every network IPv6, which the rules of the host do not cover.
+        enable_ipv6: Some(false),
         options: Some(HashMap::from([(ENABLE_ICC.to_owned(), "false".to_owned())])),
         labels: Some(settings.labels.clone().into_iter().collect()),
         ..Default::default()

@@ -1,6 +1,8 @@
-//! The program that the engine itself needs: `iptables`, and `iptables-restore`, which changes a chain as a whole.
+//! The program that the engine itself needs: `iptables`, and `iptables-restore`, which changes all of it or nothing.
 
+use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -8,54 +10,51 @@ use async_trait::async_trait;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UdpSocket;
 use tokio::process::Command;
+use tokio::time::timeout;
 
 use super::{FirewallError, Found, HostFirewall, HostRules};
 
-/// The chain of our own.
-const CHAIN: &str = "AGENTYARD";
 /// How long one run may take; others may hold the lock of the filter.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Seconds that the program itself waits for that lock.
 const WAIT: &str = "5";
-/// Where it is besides `PATH`, which for services often ends at `/usr/bin`.
+/// How long a name may take to be resolved.
+const RESOLVE: Duration = Duration::from_secs(2);
+/// Where the program is besides `PATH`, which for services often ends at `/usr/bin`.
 const FOLDERS: &str = "/usr/sbin:/sbin:/usr/local/sbin";
-/// Whom the host asks for names; the engine asks the same for its containers, from within them.
-const RESOLVERS: &str = "/etc/resolv.conf";
-/// Bytes of that file that are read.
-const RESOLVERS_LIMIT: usize = 64 * 1024;
+/// The interfaces of the network that this process is in (proc(5)).
+const INTERFACES: &str = "/proc/self/net/dev";
+/// Whom the engine asks for names, from within its containers: what the host says, or what stands behind systemd's resolver.
+const RESOLVERS: [&str; 2] = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
+/// Characters of the owner in the name of a chain, which may have 28.
+const OWNER: usize = 12;
 
 /// The packet filter, by the program `iptables`.
 #[derive(Debug, Clone)]
 pub struct Iptables {
     path: String,
-}
-
-impl Default for Iptables {
-    /// The program in `PATH`, or where administrators have it.
-    fn default() -> Self {
-        let path = std::env::var("PATH").unwrap_or_default();
-        Self::found_in(&format!("{path}:{FOLDERS}"))
-    }
+    interfaces: PathBuf,
+    chain: String,
 }
 
 #[async_trait]
 impl HostFirewall for Iptables {
     async fn observe(&self, rules: Option<&HostRules>) -> Result<Found, FirewallError> {
         if let Some(rules) = rules {
-            check(rules).await?;
+            self.check(rules).await?;
         }
         let filter = self.filter().await?;
-        let led = filter.input.iter().filter(|line| leads(line)).count();
-        if !filter.has_chain && led == 0 {
+        if filter.is_empty() {
             return Ok(Found::Nothing);
         }
         let Some(rules) = rules else {
             return Ok(Found::Other);
         };
         // Behind another rule it might never be asked.
-        let first = filter.input.first() == Some(&jump(rules));
+        let first = filter.input.first() == Some(&self.jump(rules));
+        let alone = filter.ours().count() == 1;
         Ok(
-            match first && led == 1 && filter.chain == accepted(rules).await {
+            match first && alone && filter.chain == self.accepted(rules).await {
                 true => Found::AsDesired,
                 false => Found::Other,
             },
@@ -63,74 +62,133 @@ impl HostFirewall for Iptables {
     }
 
     async fn restrict(&self, rules: &HostRules) -> Result<(), FirewallError> {
-        check(rules).await?;
-        // A chain that is declared is emptied and filled in one step; all others stay.
-        let chain = accepted(rules).await.join("\n");
-        let whole = format!("*filter\n:{CHAIN} - [0:0]\n{chain}\nCOMMIT\n");
-        let arguments = ["-w", WAIT, "--noflush"];
-        self.run("iptables-restore", &arguments, Some(&whole))
-            .await?;
-        // First the new way in, then what was there: at no time can anything be reached in between.
-        let rule = ["-I", "INPUT", "1", "-i", &rules.bridge, "-j", CHAIN];
-        self.change(&rule).await?;
-        self.unlink(1).await
+        self.check(rules).await?;
+        let before = self.filter().await?;
+        // A chain that is declared is emptied; all others stay.
+        let mut lines = format!(":{} - [0:0]\n", self.chain);
+        for rule in self.accepted(rules).await {
+            let _ = writeln!(lines, "{rule}");
+        }
+        lines.push_str(&before.unlink());
+        let _ = writeln!(lines, "-I INPUT 1 -i {} -j {}", rules.bridge, self.chain);
+        self.restore(&lines).await
     }
 
     async fn open(&self) -> Result<(), FirewallError> {
-        self.unlink(0).await?;
-        if !self.filter().await?.has_chain {
+        let before = self.filter().await?;
+        if before.is_empty() {
             return Ok(());
         }
-        self.change(&["-F", CHAIN]).await?;
-        self.change(&["-X", CHAIN]).await
+        let chain = &self.chain;
+        let unlink = before.unlink();
+        self.restore(&format!(":{chain} - [0:0]\n{unlink}-X {chain}\n"))
+            .await
     }
 }
 
 impl Iptables {
-    /// The program in these folders, separated by `:`.
-    pub fn found_in(path: &str) -> Self {
+    /// The program in `PATH`, or where administrators have it; with a chain for this owner alone.
+    pub fn new(owner: &str) -> Self {
+        let path = std::env::var("PATH").unwrap_or_default();
+        Self::found_in(&format!("{path}:{FOLDERS}"), INTERFACES.into(), owner)
+    }
+
+    /// The program in these folders, separated by `:`, in a network that has these interfaces.
+    pub fn found_in(path: &str, interfaces: PathBuf, owner: &str) -> Self {
+        // An empty one would be whatever folder the service was started in.
+        let folders = path.split(':').filter(|folder| folder.starts_with('/'));
+        let owner: String = owner.chars().take(OWNER).collect();
         Self {
-            path: path.to_owned(),
+            path: folders.collect::<Vec<_>>().join(":"),
+            interfaces,
+            chain: format!("AGENTYARD-{owner}"),
         }
     }
 
-    /// Removes every rule of `INPUT` that leads to our chain, but the first `kept` ones.
-    async fn unlink(&self, kept: usize) -> Result<(), FirewallError> {
-        let input = self.filter().await?.input;
-        let numbered = input.iter().zip(1_usize..);
-        let mut ours: Vec<usize> = numbered
-            .filter(|(line, _)| leads(line))
-            .map(|(_, number)| number)
-            .skip(kept)
-            .collect();
-        // From the end, so that the numbers before stay true.
-        while let Some(number) = ours.pop() {
-            self.change(&["-D", "INPUT", &number.to_string()]).await?;
+    /// Refuses to restrict agents that are not on this host.
+    async fn check(&self, rules: &HostRules) -> Result<(), FirewallError> {
+        let interfaces = tokio::fs::read_to_string(&self.interfaces).await;
+        let interfaces =
+            interfaces.map_err(|error| FirewallError::Failed(format!("interfaces: {error}")))?;
+        let mut names = interfaces.lines().filter_map(|line| line.split_once(':'));
+        if names.any(|(name, _)| name.trim() == rules.bridge) {
+            return Ok(());
         }
-        Ok(())
+        Err(FirewallError::Impossible(format!(
+            "the engine is on another host or in a network of its own (there is no interface {} here); restrict agents there, \
+             and set container.host_access to open",
+            rules.bridge
+        )))
     }
 
-    /// What concerns us of all that the program lists: of a chain that does not exist it says different things.
+    /// The rule that leads to our chain, as the program lists it.
+    fn jump(&self, rules: &HostRules) -> String {
+        format!("-A INPUT -i {} -j {}", rules.bridge, self.chain)
+    }
+
+    /// The rules of our chain, as the program lists them.
+    async fn accepted(&self, rules: &HostRules) -> Vec<String> {
+        let chain = &self.chain;
+        let to = |ip: Option<Ipv4Addr>, protocol: &str, port: u16| {
+            let ip = ip.map_or_else(String::new, |ip| format!(" -d {ip}/32"));
+            format!("-A {chain}{ip} -p {protocol} -m {protocol} --dport {port} -j RETURN")
+        };
+        // What the host asks agents is answered: whether they are ready. What they have asked it before is not.
+        let mut lines = vec![format!(
+            "-A {chain} -m conntrack --ctstate RELATED,ESTABLISHED --ctdir REPLY -j RETURN"
+        )];
+        if let Some((ip, port)) = rules.listener {
+            lines.push(to(Some(ip), "tcp", port));
+        }
+        if let Some((name, port)) = &rules.service {
+            match addresses(name, *port).await {
+                Some(addresses) => {
+                    lines.extend(addresses.into_iter().map(|ip| to(Some(ip), "tcp", *port)));
+                }
+                None => lines.push(to(None, "tcp", *port)),
+            }
+        }
+        for ip in resolvers().await {
+            lines.push(to(Some(ip), "udp", 53));
+            lines.push(to(Some(ip), "tcp", 53));
+        }
+        let reject = format!("-A {chain} -j REJECT --reject-with icmp-port-unreachable");
+        lines.push(reject);
+        lines
+    }
+
+    /// What of ours is there. Of a chain that does not exist the program says different things, so whatever it fails with
+    /// means that.
     async fn filter(&self) -> Result<Filter, FirewallError> {
-        let listed = self.run("iptables", &["-w", WAIT, "-S"], None).await?;
-        let of = |chain: &str| {
-            let start = format!("-A {chain} ");
-            let lines = listed.lines().map(str::trim);
-            let rules = lines.filter(|line| line.starts_with(&start));
-            rules.map(str::to_owned).collect()
+        let input = self.list("INPUT").await?;
+        let (has_chain, chain) = match self.list(&self.chain).await {
+            Ok(chain) => (true, chain),
+            Err(FirewallError::Failed(_)) => (false, Vec::new()),
+            Err(impossible) => return Err(impossible),
         };
         Ok(Filter {
-            input: of("INPUT"),
-            has_chain: listed
-                .lines()
-                .any(|line| line.trim() == format!("-N {CHAIN}")),
-            chain: of(CHAIN),
+            target: format!(" -j {}", self.chain),
+            input,
+            has_chain,
+            chain,
         })
     }
 
-    async fn change(&self, rule: &[&str]) -> Result<(), FirewallError> {
-        let arguments = [&["-w", WAIT], rule].concat();
-        self.run("iptables", &arguments, None).await.map(drop)
+    /// The rules of a chain.
+    async fn list(&self, chain: &str) -> Result<Vec<String>, FirewallError> {
+        let arguments = ["-w", WAIT, "-S", chain];
+        let listed = self.run("iptables", &arguments, None).await?;
+        let lines = listed.lines().map(str::trim);
+        let rules = lines.filter(|line| line.starts_with("-A "));
+        Ok(rules.map(str::to_owned).collect())
+    }
+
+    /// Changes all of this or nothing.
+    async fn restore(&self, lines: &str) -> Result<(), FirewallError> {
+        let arguments = ["-w", WAIT, "--noflush"];
+        let whole = format!("*filter\n{lines}COMMIT\n");
+        let done = self.run("iptables-restore", &arguments, Some(&whole));
+        done.await.map(drop)
     }
 
     async fn run(
@@ -154,11 +212,12 @@ impl Iptables {
         let running = async {
             let mut child = command.spawn()?;
             if let (Some(text), Some(mut stdin)) = (input, child.stdin.take()) {
-                stdin.write_all(text.as_bytes()).await?;
+                // One that ends before it has read all says itself why.
+                let _ = stdin.write_all(text.as_bytes()).await;
             }
             child.wait_with_output().await
         };
-        let output = match tokio::time::timeout(LIMIT, running).await {
+        let output = match timeout(LIMIT, running).await {
             Ok(Ok(output)) => output,
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(FirewallError::Impossible(format!(
@@ -177,25 +236,15 @@ impl Iptables {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
         let words = String::from_utf8_lossy(&output.stderr);
-        let words: String = words.trim().chars().take(500).collect();
-        let denied = DENIED.iter().any(|denied| words.contains(denied));
-        Err(match output.status.code() {
-            _ if denied => FirewallError::Impossible(
-                "the service may not change the packet filter of this host; run it as root or with CAP_NET_ADMIN, or set \
-                 container.host_access to open"
-                    .to_owned(),
-            ),
-            Some(BUSY) | None => FirewallError::Failed(words),
-            Some(_) => FirewallError::Impossible(format!(
-                "{program}: {words}; mend that, or set container.host_access to open"
-            )),
-        })
+        Err(refused(words.trim().chars().take(500).collect()))
     }
 }
 
-/// What concerns us of the packet filter.
+/// What of ours is in the packet filter.
 struct Filter {
-    /// The rules for what comes to the host.
+    /// How a rule ends that leads to our chain.
+    target: String,
+    /// All rules for what comes to the host.
     input: Vec<String>,
     /// Whether our chain exists.
     has_chain: bool,
@@ -203,90 +252,86 @@ struct Filter {
     chain: Vec<String>,
 }
 
-/// Exit status when something else holds the lock, or the filter changed meanwhile.
-const BUSY: i32 = 4;
-/// What the program says to those who may not.
-const DENIED: [&str; 3] = [
-    "Permission denied",
-    "you must be root",
-    "Operation not permitted",
-];
-
-/// Refuses to restrict agents that are not on this host.
-async fn check(rules: &HostRules) -> Result<(), FirewallError> {
-    if is_of_this_host(rules.gateway).await {
-        return Ok(());
+impl Filter {
+    fn is_empty(&self) -> bool {
+        !self.has_chain && self.ours().next().is_none()
     }
-    Err(FirewallError::Impossible(format!(
-        "the engine is on another host or in a network of its own ({} is no address of this host); restrict agents there, and \
-         set container.host_access to open",
-        rules.gateway
-    )))
+
+    /// The rules that lead to our chain.
+    fn ours(&self) -> impl Iterator<Item = &String> {
+        let all = self.input.iter();
+        all.filter(|line| line.ends_with(&self.target))
+    }
+
+    /// The lines that remove them; by what they say, since their numbers may be others' by then.
+    fn unlink(&self) -> String {
+        self.ours().fold(String::new(), |mut lines, line| {
+            let _ = writeln!(lines, "{}", line.replacen("-A ", "-D ", 1));
+            lines
+        })
+    }
 }
 
-/// The rule that leads to our chain, as the program lists it.
-fn jump(rules: &HostRules) -> String {
-    format!("-A INPUT -i {} -j {CHAIN}", rules.bridge)
+/// What the program's words mean.
+fn refused(words: String) -> FirewallError {
+    let says = |all: &[&str]| all.iter().any(|part| words.contains(part));
+    if says(&[
+        "Permission denied",
+        "you must be root",
+        "Operation not permitted",
+    ]) {
+        FirewallError::Impossible(
+            "the service may not change the packet filter of this host; run it as root, or set container.host_access to open"
+                .to_owned(),
+        )
+    } else if says(&["Table does not exist", "do you need to insmod"]) {
+        FirewallError::Impossible(format!(
+            "this host has no packet filter for iptables ({words}); set container.host_access to open"
+        ))
+    } else {
+        FirewallError::Failed(words)
+    }
 }
 
-/// Whether a listed rule leads to our chain.
-fn leads(line: &str) -> bool {
-    line.ends_with(&format!(" -j {CHAIN}")) || line.ends_with(&format!(" -g {CHAIN}"))
-}
-
-/// The rules of our chain, as the program lists them.
-async fn accepted(rules: &HostRules) -> Vec<String> {
-    let accept = |ip: Ipv4Addr, protocol: &str, port: u16| {
-        format!("-A {CHAIN} -d {ip}/32 -p {protocol} -m {protocol} --dport {port} -j RETURN")
-    };
-    // What the host asks agents is answered: whether they are ready.
-    let mut lines = vec![format!(
-        "-A {CHAIN} -m conntrack --ctstate RELATED,ESTABLISHED -j RETURN"
-    )];
-    if let Some((ip, port)) = rules.listener {
-        lines.push(accept(ip, "tcp", port));
+/// The addresses of this host that a name stands for, in order. `None`: agents may take it for another one than the host
+/// does, which calls itself by loopback addresses, or does not know it.
+async fn addresses(name: &str, port: u16) -> Option<Vec<Ipv4Addr>> {
+    let found = timeout(RESOLVE, tokio::net::lookup_host((name, port)));
+    let found: Vec<IpAddr> = found
+        .await
+        .ok()?
+        .ok()?
+        .map(|address| address.ip())
+        .collect();
+    let is_literal = name.parse::<IpAddr>().is_ok();
+    if !is_literal && found.iter().any(IpAddr::is_loopback) {
+        return None;
     }
-    if let Some((name, port)) = &rules.service {
-        for ip in addresses(name, *port).await {
-            lines.push(accept(ip, "tcp", *port));
-        }
-    }
-    for ip in resolvers().await {
-        lines.push(accept(ip, "udp", 53));
-        lines.push(accept(ip, "tcp", 53));
-    }
-    lines.push(format!(
-        "-A {CHAIN} -j REJECT --reject-with icmp-port-unreachable"
-    ));
-    lines
-}
-
-/// The addresses of this host that a name stands for, in order. A name that the host cannot resolve leads agents nowhere.
-async fn addresses(name: &str, port: u16) -> Vec<Ipv4Addr> {
-    match tokio::net::lookup_host((name, port)).await {
-        Ok(found) => of_this_host(found.map(|address| address.ip())).await,
-        Err(_) => Vec::new(),
-    }
+    Some(of_this_host(found).await)
 }
 
 /// The resolvers of the host that are on the host itself, where agents reach them.
 async fn resolvers() -> Vec<Ipv4Addr> {
-    let text = tokio::fs::read(RESOLVERS).await.unwrap_or_default();
-    let text = String::from_utf8_lossy(&text[..text.len().min(RESOLVERS_LIMIT)]).into_owned();
-    let named = text.lines().filter_map(|line| {
-        let mut words = line.split_whitespace();
-        (words.next() == Some("nameserver")).then(|| words.next()?.parse().ok())?
-    });
+    let mut named: Vec<IpAddr> = Vec::new();
+    for file in RESOLVERS {
+        let text = tokio::fs::read_to_string(file).await.unwrap_or_default();
+        named.extend(text.lines().filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let named = (words.next() == Some("nameserver")).then(|| words.next())?;
+            named?.parse::<IpAddr>().ok()
+        }));
+    }
     of_this_host(named).await
 }
 
-async fn of_this_host(all: impl Iterator<Item = IpAddr>) -> Vec<Ipv4Addr> {
+/// Those that only this host has: they can be bound to.
+async fn of_this_host(all: Vec<IpAddr>) -> Vec<Ipv4Addr> {
     let mut ours = Vec::new();
     for ip in all {
         if let IpAddr::V4(ip) = ip
             && !ip.is_loopback()
             && !ip.is_unspecified()
-            && is_of_this_host(ip).await
+            && UdpSocket::bind((ip, 0)).await.is_ok()
         {
             ours.push(ip);
         }
@@ -294,9 +339,4 @@ async fn of_this_host(all: impl Iterator<Item = IpAddr>) -> Vec<Ipv4Addr> {
     ours.sort();
     ours.dedup();
     ours
-}
-
-/// Only what is an address of this host can be bound to.
-async fn is_of_this_host(ip: Ipv4Addr) -> bool {
-    UdpSocket::bind((ip, 0)).await.is_ok()
 }

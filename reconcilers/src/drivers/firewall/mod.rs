@@ -33,8 +33,8 @@ impl fmt::Display for HostRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("let agents reach ")?;
         match self.listener {
-            Some((ip, port)) => write!(f, "{ip}:{port} and nothing else of the host"),
-            None => f.write_str("nothing of the host"),
+            Some((ip, port)) => write!(f, "{ip}:{port} and no other service of the host"),
+            None => f.write_str("no service of the host"),
         }
     }
 }

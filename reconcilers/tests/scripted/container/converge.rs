@@ -78,6 +78,35 @@ async fn l40_no_container_is_made_before_the_host_is_out_of_its_reach() {
 }
 
 #[tokio::test]
+async fn l40_nothing_starts_before_the_host_is_out_of_its_reach() {
+    let mut yard = Yard::new().await;
+    let uid = yard.create_user("alice").await;
+    yard.settled(&uid).await;
+    // The machine starts again: the containers are there, and no rules.
+    let firewall = yard.fake.firewall();
+    firewall.set(Err(FirewallError::Failed("busy".to_owned())));
+    let id = yard.fake.container("agentyard-alice").unwrap().container.id;
+    yard.fake.hand_stop("agentyard-alice").unwrap();
+    yard.reboot();
+    yard.service.engine_pass().await;
+    for _ in 0..5 {
+        yard.pass(&uid).await.unwrap();
+    }
+    assert_eq!(yard.fake.running(), [""; 0]);
+    // The same before a replacement.
+    yard.set_limit(&uid, 256).await;
+    for _ in 0..5 {
+        yard.pass(&uid).await.unwrap();
+    }
+    assert_eq!(yard.fake.running(), [""; 0]);
+    firewall.set(Ok(None));
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert!(firewall.found().clone().unwrap().is_some());
+    let now = yard.fake.container("agentyard-alice").unwrap().container.id;
+    assert_ne!(now, id);
+}
+
+#[tokio::test]
 async fn l40_where_the_host_cannot_be_kept_out_of_reach_containers_are_made() {
     let mut yard = Yard::new().await;
     let why = FirewallError::Impossible("no rights".to_owned());

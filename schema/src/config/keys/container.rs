@@ -30,8 +30,8 @@ settings! {
     /// Maximum number of processes and threads per container.
     PIDS_LIMIT: Setting<u64> = "container.pids_limit", "Process limit", Setting::integer(16, 4_194_304, 512).effects(&[Effect::Containers]);
 
-    /// Base URL that agents use to reach this service; empty = port 8081 on the gateway of the agent network.
-    SERVICE_URL: Setting<Option<String>> = "container.service_url", "Service URL for agents", Setting::optional(rules::base_url).effects(&[Effect::Files]);
+    /// Base URL that agents use to reach this service; empty = where the server listens for agents.
+    SERVICE_URL: Setting<Option<String>> = "container.service_url", "Service URL for agents", Setting::optional(rules::base_url).effects(&[Effect::Files, Effect::Object(Kind::Engine)]);
 
     /// Time zone in containers, for example Europe/Berlin; empty = the image's default.
     TIMEZONE: Setting<Option<String>> = "container.timezone", "Time zone", Setting::optional(rules::timezone).effects(&[Effect::Containers]);
