@@ -109,6 +109,9 @@ pub struct ServeArgs {
     pub verify: Option<Duration>,
 }
 
+/// The port of the agent listener on the gateway of the agent network.
+pub const AGENT_PORT: u16 = 8081;
+
 /// Where agents reach the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AgentListen {
@@ -244,6 +247,26 @@ impl Settings {
                 });
             }
         };
+        let listen = serve
+            .listen
+            .or(file.serve.listen)
+            .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)));
+        let agent_listen = serve
+            .agent_listen
+            .or(file.serve.agent_listen)
+            .unwrap_or_default();
+        // Agents would reach the API of people at the one port of the host that is theirs.
+        if agent_listen == AgentListen::Auto
+            && listen.port() == AGENT_PORT
+            && listen.ip().is_unspecified()
+        {
+            return Err(SettingsError::Value {
+                name: "listen",
+                rule: format!(
+                    "port {AGENT_PORT} is that of the agent listener; choose another, or give --agent-listen"
+                ),
+            });
+        }
         let mut set = file.init.set;
         set.extend(init.set.iter().cloned());
         Ok(Self {
@@ -269,14 +292,8 @@ impl Settings {
                 .clone()
                 .or(file.init.adapter)
                 .unwrap_or_else(|| "picoclaw".to_owned()),
-            listen: serve
-                .listen
-                .or(file.serve.listen)
-                .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
-            agent_listen: serve
-                .agent_listen
-                .or(file.serve.agent_listen)
-                .unwrap_or_default(),
+            listen,
+            agent_listen,
             docker_host: serve
                 .docker_host
                 .clone()
@@ -414,6 +431,7 @@ mod tests {
             ("listen: [", "not understood"),
             ("listen: nowhere", "'--listen <ADDRESS>'"),
             ("config: other.yaml", "--config"),
+            ("listen: 0.0.0.0:8081", "agent listener"),
         ] {
             let (_dir, common) = with_file(text);
             let error = resolve(common, ServeArgs::default())

@@ -10,10 +10,8 @@ use reconcilers::shared::view::EngineView;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::settings::AgentListen;
+use crate::settings::{AGENT_PORT, AgentListen};
 
-/// Port on the gateway.
-const PORT: u16 = 8081;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
@@ -22,7 +20,7 @@ pub fn address(listen: AgentListen) -> Option<AgentAddress> {
     match listen {
         AgentListen::Auto => Some(AgentAddress {
             ip: None,
-            port: PORT,
+            port: AGENT_PORT,
         }),
         AgentListen::At(address) => Some(AgentAddress {
             // At all addresses it is at the gateway, too.
@@ -75,7 +73,7 @@ async fn pause(shutdown: &CancellationToken, time: Duration) {
 
 fn gateway(view: &EngineView) -> Option<SocketAddr> {
     let address: IpAddr = view.network()?.gateway?.parse().ok()?;
-    Some(SocketAddr::new(address, PORT))
+    Some(SocketAddr::new(address, AGENT_PORT))
 }
 
 /// Waits until the gateway is elsewhere. A lost engine moves nothing.
