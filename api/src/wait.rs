@@ -191,6 +191,38 @@ async fn settle_all(
     repeat(deps, wait.unwrap_or(DEFAULT_WAIT), ask, settled).await
 }
 
+/// Waits for changes of single objects and of all objects of some kinds, by default not at all. Says how the single ones
+/// settled, and how many of the others need manual action.
+///
+/// With nothing under way of a kind, what others asked for meanwhile is done, too: that is more than was to be waited for.
+pub async fn settle_kinds(
+    deps: &Deps,
+    changes: &[Change],
+    kinds: &[Kind],
+    wait: Option<Duration>,
+) -> (usize, Settled, i64) {
+    let ask = async || {
+        let (decides, settled) = decisive(deps, changes, Until::Converged).await?;
+        if settled != Settled::Converged {
+            return Ok((decides, settled, 0));
+        }
+        let (mut pending, mut failed) = (0, 0);
+        let mut connection = deps.db.read().await?;
+        for kind in kinds {
+            let unsettled = object::unsettled(&mut connection, *kind).await?;
+            pending += unsettled.pending;
+            failed += unsettled.failed;
+        }
+        let settled = match pending {
+            0 => Settled::Converged,
+            _ => Settled::default(),
+        };
+        Ok((decides, settled, failed))
+    };
+    let is_last = |(_, settled, _): &(usize, Settled, i64)| !matches!(settled, Settled::Pending(_));
+    repeat(deps, wait.unwrap_or(Duration::ZERO), ask, is_last).await
+}
+
 /// Waits until no object of an operation is under way any more, at most `wait` (by default not at
 /// all). Returns how far it is then.
 pub async fn settle_operation(deps: &Deps, id: &str, wait: Option<Duration>) -> Progress {
@@ -301,7 +333,8 @@ pub fn state_of(progress: Progress) -> (State, StatusCode) {
     }
 }
 
-fn failure(change: &Change, reason: Reason, message: String) -> ApiError {
+/// The failure of an object that was changed, as HTTP reports it.
+pub fn failure(change: &Change, reason: Reason, message: String) -> ApiError {
     ApiError::ObjectFailed {
         class: class(reason),
         code: snake_case(reason.as_str()),

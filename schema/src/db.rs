@@ -29,8 +29,11 @@ use crate::statement::{execute, scalar};
 static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 
 const READERS: u32 = 4;
-const POSTGRES_CONNECTIONS: u32 = 10;
+/// Connections to PostgreSQL for reading, and as many for writing: whoever waits for a lock holds up no reader.
+const POSTGRES_CONNECTIONS: u32 = 6;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+/// With the time that a lock is waited for, nobody waits longer than five seconds.
+const POSTGRES_ACQUIRE: Duration = Duration::from_secs(3);
 /// How often PostgreSQL is asked whether it is there.
 const PROBE_EVERY: Duration = Duration::from_millis(500);
 /// One that takes longer to answer nothing is away. With the time between two questions, everybody knows
@@ -117,18 +120,26 @@ impl Db {
                 tried.map_err(|error| not_opened(&backend, error))?;
                 let writer = sqlite_pool(&url, 1).await;
                 let writer = writer.map_err(|error| not_opened(&backend, error))?;
-                migrate(&writer, &backend).await?;
+                let connection = writer.acquire().await;
+                let mut connection = connection.map_err(OpenError::Prepare)?;
+                migrate(&mut connection, &backend).await?;
+                drop(connection);
                 let readers = sqlite_pool(&url, READERS).await;
                 let readers = readers.map_err(|error| not_opened(&backend, error))?;
                 (writer, readers)
             }
             Backend::Postgres(url) => {
-                let pool = postgres_options()
-                    .connect(url)
-                    .await
-                    .map_err(OpenError::Unreachable)?;
-                migrate(&pool, &backend).await?;
-                (pool.clone(), pool)
+                // Another replica may migrate for as long as it takes.
+                let connecting = tokio::time::timeout(ACQUIRE_TIMEOUT, AnyConnection::connect(url));
+                let connection = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+                let mut connection = connection.map_err(OpenError::Unreachable)?;
+                migrate(&mut connection, &backend).await?;
+                let _ = connection.close().await;
+                let pool = async || {
+                    let pool = postgres_options().connect(url).await;
+                    pool.map_err(OpenError::Unreachable)
+                };
+                (pool().await?, pool().await?)
             }
         };
         let link = Link::new(matches!(backend, Backend::Postgres(_)));
@@ -256,21 +267,19 @@ impl Db {
 
     /// New connections for everybody, and then the word that there are some.
     async fn renew(&self, url: &str) {
-        let pool = match postgres_options().connect_lazy(url) {
-            Ok(pool) => pool,
+        let lazy = || postgres_options().connect_lazy(url);
+        let new = match lazy().and_then(|writer| Ok((writer, lazy()?))) {
+            Ok((writer, readers)) => Pools { writer, readers },
             Err(error) => return self.lost(&error.to_string()),
         };
         let old = {
             let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
-            let new = Pools {
-                writer: pool.clone(),
-                readers: pool,
-            };
             std::mem::replace(&mut *pools, new)
         };
         self.link.restored();
         // Those that are still lent are closed when they are given back.
-        let _ = tokio::time::timeout(PROBE_LIMIT, old.writer.close()).await;
+        let closed = async { tokio::join!(old.writer.close(), old.readers.close()) };
+        let _ = tokio::time::timeout(PROBE_LIMIT, closed).await;
     }
 
     /// Forwards rings of other processes to the bell; returns at once on SQLite, which only one
@@ -333,16 +342,8 @@ impl Db {
         let mut connection = Connection::of(&self.pools().writer, &self.link).await?;
         let connection = connection.raw();
         if let Backend::Postgres(_) = self.backend {
-            // Whoever reads the configuration would wait behind this one that waits.
-            sqlx::query(crate::meta::WAIT_SHORTLY)
-                .execute(&mut *connection)
-                .await?;
             let statement = AssertSqlSafe(format!("{}{tables}", crate::meta::REWRITE_TABLES));
-            let rewritten = sqlx::query(statement).execute(&mut *connection).await;
-            sqlx::query(crate::meta::WAIT_AS_BEFORE)
-                .execute(&mut *connection)
-                .await?;
-            rewritten?;
+            sqlx::query(statement).execute(&mut *connection).await?;
             return Ok(());
         }
         sqlx::query(crate::meta::REWRITE_FILE)
@@ -514,12 +515,15 @@ async fn sqlite_pool(url: &str, connections: u32) -> Result<AnyPool, sqlx::Error
 fn postgres_options() -> AnyPoolOptions {
     AnyPoolOptions::new()
         .max_connections(POSTGRES_CONNECTIONS)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .acquire_timeout(POSTGRES_ACQUIRE)
         .after_connect(|connection, _| {
             Box::pin(async move {
-                // A replica that stands still in the middle of a transaction must not hold its locks for ever.
-                let limit = sqlx::query(crate::meta::LIMIT_IDLE);
-                limit.execute(&mut *connection).await.map(drop)
+                // A replica that stands still in the middle of a transaction must not hold its locks for ever, and
+                // meanwhile others say that they cannot go on.
+                for limit in [crate::meta::LIMIT_IDLE, crate::meta::LIMIT_LOCKS] {
+                    sqlx::query(limit).execute(&mut *connection).await?;
+                }
+                Ok(())
             })
         })
 }
@@ -651,17 +655,20 @@ async fn refuse_foreign_file(path: &Path, backend: &Backend) -> Result<(), OpenE
     }
 }
 
-async fn migrate(pool: &AnyPool, backend: &Backend) -> Result<(), OpenError> {
-    MIGRATOR.run(pool).await.map_err(|error| match error {
-        MigrateError::VersionMissing(version) => {
-            newer(backend, format!("unknown migration {version}"))
-        }
-        MigrateError::VersionMismatch(version) => {
-            let detail = format!("migration {version} differs from the one in this release");
-            newer(backend, detail)
-        }
-        other => OpenError::Migrate(other),
-    })?;
+async fn migrate(connection: &mut AnyConnection, backend: &Backend) -> Result<(), OpenError> {
+    MIGRATOR
+        .run(connection)
+        .await
+        .map_err(|error| match error {
+            MigrateError::VersionMissing(version) => {
+                newer(backend, format!("unknown migration {version}"))
+            }
+            MigrateError::VersionMismatch(version) => {
+                let detail = format!("migration {version} differs from the one in this release");
+                newer(backend, detail)
+            }
+            other => OpenError::Migrate(other),
+        })?;
     info!(database = backend.place(), "database is ready");
     Ok(())
 }

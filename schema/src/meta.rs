@@ -34,11 +34,9 @@ pub(crate) const NOTIFY: &str = "SELECT pg_notify($1, '')";
 /// Writes a table's rows to new files, without the bytes of former ones; names of tables follow (PostgreSQL only).
 pub(crate) const REWRITE_TABLES: &str = "VACUUM (FULL) ";
 /// Ends a session whose transaction nobody goes on with (PostgreSQL only).
-pub(crate) const LIMIT_IDLE: &str = "SET idle_in_transaction_session_timeout = '10s'";
+pub(crate) const LIMIT_IDLE: &str = "SET idle_in_transaction_session_timeout = '4s'";
 /// Bounds the wait for locks (PostgreSQL only).
-pub(crate) const WAIT_SHORTLY: &str = "SET lock_timeout = '2s'";
-/// Takes that back (PostgreSQL only).
-pub(crate) const WAIT_AS_BEFORE: &str = "RESET lock_timeout";
+pub(crate) const LIMIT_LOCKS: &str = "SET lock_timeout = '2s'";
 /// Writes a file anew, without the bytes of former rows (SQLite only).
 pub(crate) const REWRITE_FILE: &str = "VACUUM";
 /// Folds the log into the file and empties it; the first column says whether somebody was in the way (SQLite only).

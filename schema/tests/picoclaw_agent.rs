@@ -88,7 +88,7 @@ fn write_files(adapter: &Adapter, base_url: &str, token: &SecretString) {
             security: &Value::Null,
             channels: &BTreeMap::from([("dingtalk".to_owned(), off)]),
             cookies: &BTreeMap::from([("example.com".to_owned(), "a=1".to_owned())]),
-            mcp: McpAccess { base_url, token },
+            mcp: Some(McpAccess { base_url, token }),
             applied: None,
             found: Found::default(),
         })

@@ -263,3 +263,51 @@ async fn cut_off_in_the_midst_of_a_statement(yard: Yard) {
 }
 
 on_both_databases!(cut_off_in_the_midst_of_a_statement);
+
+/// A replica that stands still (SIGSTOP, a machine that is suspended) in the middle of a write, with others of it waiting.
+#[tokio::test(flavor = "multi_thread")]
+async fn engine_postgres_a_replica_that_stands_still_holds_up_nobody_for_long() {
+    let yard = support::postgres().await;
+    let other = Db::open(yard.backend.clone()).await.unwrap();
+    let mut held = other.begin().await.unwrap();
+    meta::ensure(&mut held, "held", "1").await.unwrap();
+    let limit = Duration::from_secs(5);
+    let writes = (0..20).map(|n| {
+        let db = yard.db.clone();
+        tokio::spawn(tokio::time::timeout(limit, async move {
+            let mut tx = db.begin().await?;
+            // Waits for the row that is held.
+            meta::ensure(&mut tx, "held", "2").await?;
+            meta::ensure(&mut tx, &format!("write.{n}"), "1").await?;
+            tx.commit().await
+        }))
+    });
+    let writes: Vec<_> = writes.collect();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    for _ in 0..20 {
+        let read = tokio::time::timeout(Duration::from_secs(1), yard.db.ping()).await;
+        read.expect("no reader waits for a writer").unwrap();
+    }
+    let mut refused = 0;
+    for write in writes {
+        let ended = write.await.unwrap();
+        match ended.expect("no write waits for five seconds") {
+            // Its turn came when the other's session had been ended.
+            Ok(()) => {}
+            Err(DbError::Unavailable(_)) => refused += 1,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert!(refused >= 5, "{refused}");
+    // Its session is ended, and nothing of it is left.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut tx = yard.db.begin().await.unwrap();
+    assert_ne!(
+        meta::get(&mut tx, "held").await.unwrap().as_deref(),
+        Some("1")
+    );
+    meta::ensure(&mut tx, "held", "2").await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(held.commit().await.is_err());
+    yard.db.close().await;
+}

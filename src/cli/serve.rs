@@ -8,6 +8,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use api::server::ListenError;
+use schema::home::HomeError;
+
 use super::{Failure, Result, init};
 use crate::prepare;
 use crate::settings::Settings;
@@ -31,9 +34,6 @@ pub async fn serve(settings: Settings) -> Result {
     };
     let prepared = prepare::prepare(&settings).await?;
     let shutdown = CancellationToken::new();
-    let failed = |error: wiring::Error| {
-        Failure::Failed(reconcilers::runtime::supervise::chain(error.as_ref()))
-    };
     let engine = wiring::engine(&settings).map_err(failed)?;
     let service = wiring::build(&settings, &prepared, lock, engine, shutdown.clone())
         .await
@@ -61,6 +61,19 @@ pub async fn serve(settings: Settings) -> Result {
         Err(error) => Err(Failure::Failed(reconcilers::runtime::supervise::chain(
             &error,
         ))),
+    }
+}
+
+/// Why it could not be built. What stands in the data directory where ours should be changes by no other start.
+fn failed(error: wiring::Error) -> Failure {
+    let text = reconcilers::runtime::supervise::chain(error.as_ref());
+    let home = error.downcast_ref::<HomeError>();
+    let listener = error.downcast_ref::<ListenError>();
+    let refused = home.is_some_and(HomeError::is_refusal)
+        || matches!(listener, Some(ListenError::NotASocket(_)));
+    match refused {
+        true => Failure::Refused(text),
+        false => Failure::Failed(text),
     }
 }
 

@@ -189,6 +189,37 @@ async fn l3_unreadable_database_is_refused_and_stays_as_it_was() {
 }
 
 #[tokio::test]
+async fn what_is_not_ours_in_the_data_directory_refuses_the_start() {
+    for what in ["users", "archive", "users/.owners", "admin.sock"] {
+        let stage = Stage::new();
+        let elsewhere = stage.data().with_file_name("elsewhere");
+        std::fs::create_dir(&elsewhere).unwrap();
+        let started = stage.command().start().await;
+        drop(started);
+        let path = stage.data().join(what);
+        match std::fs::symlink_metadata(&path) {
+            Ok(found) if found.is_dir() => std::fs::remove_dir_all(&path).unwrap(),
+            Ok(_) => std::fs::remove_file(&path).unwrap(),
+            Err(_) => {}
+        }
+        std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+        let refused = stage
+            .command()
+            .run(&["serve", "--listen=127.0.0.1:0"])
+            .await;
+        assert_eq!(
+            refused.status.code(),
+            Some(78),
+            "{what}: {}",
+            refused.stderr
+        );
+        let name = what.rsplit('/').next().unwrap();
+        assert!(refused.stderr.contains(name), "{what}: {}", refused.stderr);
+        assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0, "{what}");
+    }
+}
+
+#[tokio::test]
 async fn l3_truncated_database_is_refused_and_stays_as_it_was() {
     let stage = Stage::new();
     let init = stage.command().run(&["init"]).await;

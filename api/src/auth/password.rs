@@ -18,12 +18,13 @@ use rand::rngs::{SysError, SysRng};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroize;
 
 use crate::error::{ApiError, Result};
 
-/// Shortest password, in bytes.
-pub const MIN_BYTES: usize = 8;
+/// Shortest password, in characters as people count them: of its composed form (NFC, as RFC 8265 has it).
+pub const MIN_CHARACTERS: usize = 8;
 /// Longest password, in bytes.
 pub const MAX_BYTES: usize = 1024;
 
@@ -66,15 +67,16 @@ impl From<HashError> for ApiError {
 /// # Errors
 /// 400 that names `field`.
 pub fn check_rules(field: &str, password: &SecretString) -> Result<()> {
-    let length = password.expose_secret().len();
-    if (MIN_BYTES..=MAX_BYTES).contains(&length) {
-        Ok(())
+    let password = password.expose_secret();
+    // The bytes first, so that nothing is counted that is refused anyway.
+    let rule = if password.len() > MAX_BYTES {
+        format!("a password has at most {MAX_BYTES} bytes")
+    } else if password.nfc().take(MIN_CHARACTERS).count() < MIN_CHARACTERS {
+        format!("a password has at least {MIN_CHARACTERS} characters")
     } else {
-        Err(ApiError::invalid(
-            field,
-            format!("a password has {MIN_BYTES} to {MAX_BYTES} bytes"),
-        ))
-    }
+        return Ok(());
+    };
+    Err(ApiError::invalid(field, rule))
 }
 
 /// The parameters of today.
@@ -309,20 +311,27 @@ mod tests {
     }
 
     #[test]
-    fn passwords_have_8_to_1024_bytes() {
-        for (length, good) in [
-            (0, false),
-            (7, false),
-            (8, true),
-            (1024, true),
-            (1025, false),
+    fn passwords_have_8_characters_and_at_most_1024_bytes() {
+        for (one, length, good) in [
+            ("x", 0, false),
+            ("x", 7, false),
+            ("x", 8, true),
+            ("x", 1024, true),
+            ("x", 1025, false),
+            // Two bytes each, four bytes each, and a letter with its accent apart.
+            ("é", 4, false),
+            ("é", 7, false),
+            ("é", 8, true),
+            ("é", 512, true),
+            ("é", 513, false),
+            ("🔑", 2, false),
+            ("🔑", 8, true),
+            ("e\u{301}", 7, false),
+            ("e\u{301}", 8, true),
         ] {
-            let password = "x".repeat(length).into();
-            assert_eq!(
-                check_rules("new_password", &password).is_ok(),
-                good,
-                "{length}"
-            );
+            let password = one.repeat(length).into();
+            let checked = check_rules("new_password", &password);
+            assert_eq!(checked.is_ok(), good, "{length} {one}");
         }
     }
 

@@ -3,8 +3,10 @@
 pub mod apply;
 pub mod history;
 
-use http::HeaderValue;
+use std::time::Duration;
+
 use http::header::{ETAG, HeaderName};
+use http::{HeaderValue, StatusCode};
 use schema::adapter::RenderError;
 use schema::audit::{About, Audited};
 use schema::config::history::SavedBy;
@@ -12,6 +14,7 @@ use schema::config::{self, Changes, Config, Patch, Problem, ProblemCode, keys, p
 use schema::container;
 use schema::db::Tx;
 use schema::ids::Generation;
+use schema::object;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,6 +29,7 @@ use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
 use crate::settings::{self, WebSettings};
+use crate::wait::{self, Change, Settled, State};
 
 /// The routes of this file, and of those below it.
 pub(super) fn routes() -> Vec<Route> {
@@ -44,9 +48,11 @@ pub(super) fn routes() -> Vec<Route> {
                 "Keys that are not sent stay unchanged, and so do masked secrets; `null` returns \
                  a key to its default. A stored secret belongs to the host it was given for: a \
                  change of that host has to send it again, or remove it. With `dry_run` nothing \
-                 is saved. `if_generation` is compared with the configuration's generation.",
+                 is saved. `if_generation` is compared with the configuration's generation. By default the answer \
+                 does not wait for what follows from the change.",
             )
             .guarded()
+            .waits()
             .fails(&[
                 Failure(
                     409,
@@ -155,6 +161,12 @@ pub struct Saved {
     /// if agents' files depend on one.
     #[schema(example = 0)]
     restarts: i64,
+    /// What was changed.
+    #[schema(example = "config")]
+    object: &'static str,
+    /// How far what follows from it is; absent with `dry_run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State>,
     /// The configuration's generation.
     #[schema(example = 3)]
     generation: i64,
@@ -174,6 +186,7 @@ async fn save(
     let Input {
         params,
         if_generation,
+        wait,
         meta,
         ..
     } = input;
@@ -182,31 +195,56 @@ async fn save(
     config::query::lock(&mut tx).await?;
     let draft = draft(&mut tx, &deps, patch, if_generation).await?;
     let about = about(&draft.changes);
-    finish(&deps, &actor, tx, draft, params.dry_run, about).await
+    if params.dry_run {
+        return Ok(draft.unsaved());
+    }
+    finish(&deps, &actor, tx, draft, about, wait).await
 }
 
-/// Saves a draft, unless it was only asked what would happen.
+/// Saves a draft, and waits for what follows from it.
 async fn finish(
-    deps: &Dependencies,
+    deps: &Deps,
     actor: &Actor,
     mut tx: Audited,
     draft: Draft,
-    dry_run: bool,
     about: About,
+    wait: Option<Duration>,
 ) -> Result<Answer<Saved>> {
-    if dry_run {
-        return Ok(draft.answer("nothing was saved", draft.generation));
-    }
     let by = SavedBy {
         actor: &actor.to_string(),
         at: deps.clock.now(),
     };
     let (key, changed) = (&deps.master_key, &draft.changes);
     let generation = config::query::save(&mut tx, key, changed, None, by).await?;
+    let mut singles = Vec::new();
+    for (kind, uid, name) in config::query::singles_touched(changed) {
+        if let Some(object) = object::get(&mut tx, kind, &uid).await? {
+            singles.push(Change::new(kind, uid, name, object.generation));
+        }
+    }
     tx.commit(about).await?;
     let settings = WebSettings::of(&draft.after, generation);
     settings::publish(&deps.settings_sender, settings);
-    Ok(draft.answer("configuration saved", generation))
+    let kinds = config::query::kinds_touched(changed);
+    let (decides, settled, failed) = wait::settle_kinds(deps, &singles, &kinds, wait).await;
+    let saved = |state, message: &str| {
+        let saved = draft.answered(generation, Some(state));
+        Answer::ok(message, saved)
+    };
+    Ok(match settled {
+        Settled::Converged if failed > 0 => saved(
+            State::Failed,
+            &format!("configuration saved; {failed} objects need manual action"),
+        ),
+        Settled::Converged => saved(State::Converged, "configuration saved"),
+        Settled::Pending(_) | Settled::Paused(_) => {
+            let message = "configuration saved; what follows from it is under way";
+            saved(State::Pending, message).status(StatusCode::ACCEPTED)
+        }
+        Settled::Failed { reason, message } => {
+            return Err(wait::failure(&singles[decides], reason, message));
+        }
+    })
 }
 
 fn parse(document: &SecretString) -> Result<Patch> {
@@ -240,13 +278,18 @@ struct Draft {
 }
 
 impl Draft {
-    fn answer(&self, message: &str, generation: i64) -> Answer<Saved> {
-        let saved = Saved {
+    fn answered(&self, generation: i64, state: Option<State>) -> Saved {
+        Saved {
             changed: self.changes.0.keys().copied().collect(),
             restarts: self.restarts,
+            object: "config",
+            state,
             generation,
-        };
-        Answer::ok(message, saved)
+        }
+    }
+
+    fn unsaved(&self) -> Answer<Saved> {
+        Answer::ok("nothing was saved", self.answered(self.generation, None))
     }
 }
 

@@ -109,7 +109,7 @@ pub struct InitStatus {
     status: StatusWord,
     /// The image is on the engine.
     image_ready: bool,
-    /// The user's directory exists.
+    /// The agent's files are as configured.
     has_config: bool,
     /// Its conditions, each with its remedy.
     conditions: Vec<Explained>,
@@ -128,7 +128,7 @@ async fn init_status(
     let mut snapshot = deps.db.snapshot().await?;
     let row = container::get(&mut snapshot, uid).await?;
     let container = object::get(&mut snapshot, Kind::Container, uid).await?;
-    let home = object::get(&mut snapshot, Kind::User, uid).await?;
+    let config = object::get(&mut snapshot, Kind::AgentConfig, uid).await?;
     drop(snapshot);
     let (row, container) = row.zip(container).ok_or(ApiError::NotSignedIn)?;
     let word = word(&row, &container);
@@ -136,7 +136,7 @@ async fn init_status(
         ready: word == StatusWord::Running,
         status: word,
         image_ready: row.facts.image_id.is_some(),
-        has_config: home.as_ref().is_some_and(is_ready),
+        has_config: config.as_ref().is_some_and(is_ready),
         conditions: explained(&container.status.conditions),
     };
     Ok(Answer::ok("state of your container", status))

@@ -20,12 +20,12 @@ use crate::shared::network::NetworkState;
 use crate::shared::view::Connection;
 
 /// From how many bytes on files are parsed on a thread of their own kind.
-const LONG: usize = 16 << 10;
+const LONG: usize = 2 << 10;
 
-/// Whether parsing files may take long.
+/// Whether parsing files may take long. What a YAML alias stands for may be much, however short the file is.
 pub(crate) fn are_long(files: [&Option<FoundFile>; 2]) -> bool {
     let mut found = files.into_iter().flatten();
-    found.any(|file| file.bytes.len() > LONG)
+    found.any(|file| file.bytes.len() > LONG || file.bytes.contains(&b'*'))
 }
 
 /// The longest file that is read. What the renderer takes is a little less, and it says so.

@@ -187,6 +187,16 @@ async fn a_redirect_to_another_host_is_followed_only_if_that_is_listed() {
 }
 
 #[tokio::test]
+async fn l72_a_source_of_this_machine_leads_nowhere_without_tls() {
+    let there = "http://192.0.2.1:5000/new.zip";
+    let mut server =
+        Server::new(move |_, _| Some((302, vec![("location", there.to_owned())], Vec::new())))
+            .await;
+    server.hosts = vec!["192.0.2.1:5000".to_owned()];
+    assert!(matches!(server.refuses().await, SourceError::Redirect));
+}
+
+#[tokio::test]
 async fn nobody_at_the_address_is_said_without_it() {
     let mut server = Server::new(|_, _| None).await;
     server.url = "http://127.0.0.1:1/a.zip?token=hunter2".to_owned();

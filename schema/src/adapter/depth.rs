@@ -61,6 +61,7 @@ pub(super) fn scan_json(bytes: &[u8]) -> Extent {
 pub(super) fn scan_yaml(bytes: &[u8]) -> Extent {
     let mut open = 0_usize;
     let mut extent = Extent { depth: 0, nodes: 1 };
+    let mut before = [b'\n'; 2];
     for byte in bytes {
         match byte {
             b'[' | b'{' => {
@@ -68,17 +69,52 @@ pub(super) fn scan_yaml(bytes: &[u8]) -> Extent {
                 extent.nodes += 1;
             }
             b']' | b'}' => open = open.saturating_sub(1),
-            b',' | b'\n' => extent.nodes += 1,
+            // An item, also one within an item of the same line.
+            b' ' | b'\t' if matches!(before[1], b'-' | b'?') => extent.nodes += 1,
+            b',' | b'\n' | b'\r' => extent.nodes += 1,
+            // The line breaks of YAML 1.1: NEL, LS and PS.
+            0x85 if before[1] == 0xc2 => extent.nodes += 1,
+            0xa8 | 0xa9 if before == [0xe2, 0x80] => extent.nodes += 1,
             _ => {}
         }
+        before = [before[1], *byte];
         extent.depth = extent.depth.max(open);
     }
     extent
 }
 
+/// How many lines of YAML may be directives. The parser compares each with all before it.
+pub(super) fn directives(bytes: &[u8]) -> usize {
+    let starts = |at: usize| at == 0 || !matches!(bytes[at - 1], b' '..=b'~');
+    let signs = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');
+    signs.filter(|(at, _)| starts(*at)).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scan_of_yaml_counts_every_break_of_lines_and_every_item() {
+        for (text, nodes) in [
+            ("a: 1", 1),
+            ("a: 1\nb: 2\n", 3),
+            ("a:\r- 1\r- 1\r", 6),
+            ("- - - - 1", 5),
+            ("? ? 1", 3),
+            ("a\u{85}b\u{2028}c\u{2029}d", 4),
+            ("a-b --c", 1),
+        ] {
+            assert_eq!(scan_yaml(text.as_bytes()).nodes, nodes, "{text:?}");
+        }
+        for (text, found) in [
+            ("%TAG !a! x\n%TAG !b! y\r%YAML 1.2\n---\na: 1 %\n", 3),
+            ("\u{feff}%TAG !a! x\n", 1),
+            ("a: 100 %\nb: '%s'\n", 0),
+        ] {
+            assert_eq!(directives(text.as_bytes()), found, "{text:?}");
+        }
+    }
 
     #[test]
     fn a_scan_finds_no_less_than_there_is() {

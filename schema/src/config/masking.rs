@@ -48,6 +48,12 @@ const SECRET_ENDS: &[&str] = &[
     "signature",
     "webhook",
     "webhooks",
+    "hook",
+    "hooks",
+    "passcode",
+    "pin",
+    "otp",
+    "pat",
 ];
 /// All values in a group whose name ends with one of these words are secret.
 const SECRET_GROUPS: &[&str] = &["env", "envs", "environment", "header", "headers"];
@@ -63,12 +69,17 @@ const COMMAND_LINES: &[&str] = &[
     "environment",
     "headers",
 ];
+/// A text under a name that ends with one of these words is a host, with or without a scheme.
+const HOSTS: &[&str] = &[
+    "host", "hostname", "server", "broker", "endpoint", "proxy", "address", "addr", "domain",
+    "url", "uri", "base",
+];
 /// How many separators of a word are tried.
 const SEPARATORS: usize = 4;
 /// How far a password in a URL is searched for, in bytes, where it has slashes.
 const LONGEST_PASSWORD: usize = 512;
 /// Arguments whose values are secret although their names do not say so.
-const SECRET_ARGUMENTS: &[&str] = &["-H", "--header", "--headers", "-e", "--env"];
+const SECRET_ARGUMENTS: &[&str] = &["-H", "--header", "--headers", "-e", "--env", "-u", "--user"];
 
 /// The value as it may be shown to an administrator and kept in the history.
 pub(super) fn mask(def: &KeyDef, value: Value, paths: &SecretPaths) -> Value {
@@ -154,7 +165,9 @@ impl Masking<'_> {
             Value::Number(_) => words
                 .last()
                 .is_some_and(|last| last != "tokens" && is_secret_name(std::slice::from_ref(last))),
-            Value::Object(_) | Value::Array(_) => is_secret_name(&words) || ends(SECRET_GROUPS),
+            Value::Object(_) | Value::Array(_) => {
+                is_secret_name(&words) || words.iter().any(|word| SECRET_GROUPS.contains(&&**word))
+            }
             _ => is_secret_name(&words),
         };
         let command_line = ends(COMMAND_LINES);
@@ -252,10 +265,13 @@ fn secret_parts(text: &str, command_line: bool) -> Vec<Range<usize>> {
             parameters(text, authority..end, &mut parts);
         }
     }
-    if !text.contains("://")
-        && let Some(part) = bare_part(text)
-    {
-        parts.push(part);
+    if !text.contains("://") {
+        match bare_part(text) {
+            Some(part) => parts.push(part),
+            // `Server=…;Pwd=…`
+            None if text.contains(';') => parameters(text, 0..text.len(), &mut parts),
+            None => {}
+        }
     }
     if command_line && let Some(at) = secret_argument(text) {
         parts.push(at..text.len());
@@ -303,7 +319,8 @@ fn is_outside(c: char) -> bool {
 }
 
 fn ends_authority(c: char) -> bool {
-    is_outside(c) || matches!(c, '/' | '?' | '#')
+    // Browsers and their kin take a backslash for a slash.
+    is_outside(c) || c.is_control() || matches!(c, '/' | '\\' | '?' | '#')
 }
 
 /// `user:password@host` without a scheme, or `Bearer …`.
@@ -485,7 +502,7 @@ fn is_moved(entries: &Map<String, Value>, former: Former<'_>) -> bool {
     let collect = |entries: &Map<String, Value>| -> BTreeMap<String, Vec<String>> {
         let changed = entries.iter().filter(|(name, _)| !is_unchanged(name));
         changed
-            .map(|(name, value)| (name.clone(), origins(value)))
+            .map(|(name, value)| (name.clone(), origins(name, value)))
             .filter(|(_, origins)| !origins.is_empty())
             .collect()
     };
@@ -493,8 +510,19 @@ fn is_moved(entries: &Map<String, Value>, former: Former<'_>) -> bool {
     before.is_some_and(|before| before != collect(entries))
 }
 
-/// Scheme, host and port of the URLs in a text, or in the texts of a list.
-fn origins(value: &Value) -> Vec<String> {
+/// Scheme, host and port of the URLs in a text, or in the texts of a list; under the name of a host the text itself.
+fn origins(name: &str, value: &Value) -> Vec<String> {
+    let is_host = words(name)
+        .last()
+        .is_some_and(|word| HOSTS.contains(&&**word));
+    if let Value::String(text) = value
+        && is_host
+        && !text.contains("://")
+    {
+        let host = end_of(text, 0, ends_authority);
+        return vec![text[..host].to_lowercase()];
+    }
+
     let texts: Vec<&str> = match value {
         Value::String(text) => vec![text],
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),

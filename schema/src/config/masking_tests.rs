@@ -48,6 +48,9 @@ fn saved(new: &Value, stored: &Value) -> Result<Value, Unmasked> {
 #[case::command_line(json!({"command": "npx server --token S", "cmd": "curl -H S"}))]
 #[case::command_line_assigned(json!({"command": "TOKEN=S"}))]
 #[case::prose(json!({"prompt": "Give the --token that you know: it is no secret."}))]
+#[case::short_options(json!({"args": ["-u", "S", "--pat", "S", "-p", "80"]}))]
+#[case::more_names(json!({"passcode": "S", "otp": "S", "pin": "S", "hook": "S", "env_vars": {"A": "S"}, "pinned": "p"}))]
+#[case::semicolons(json!({"db": "Server=h;Pwd=S;Port=1", "note": "this; and that=so"}))]
 // URLs.
 #[case::user_information(json!({"proxy": "http://S@proxy.example:3128", "url": "https://S@h.example/a@1.2?x=1"}))]
 #[case::user_and_password(json!({"url": "https://S@h.example"}))]
@@ -144,6 +147,15 @@ fn stars_that_mask_nothing_are_a_text() {
 #[case::other_port("https://api.example/v1", Some("https://api.example:444/v1"))]
 #[case::without_tls("https://api.example/v1", Some("http://api.example/v1"))]
 #[case::none("https://api.example/v1", None)]
+#[case::backslash(
+    "https://api.example/v1",
+    Some("https://evil.example\\@api.example/v1")
+)]
+#[case::control(
+    "https://api.example/v1",
+    Some("https://evil.example\t@api.example/v1")
+)]
+#[case::no_scheme("api.example:6697", Some("evil.example:6697"))]
 fn l72_a_secret_beside_a_url_is_asked_for_again_when_that_moves(
     #[case] before: &str,
     #[case] after: Option<&str>,

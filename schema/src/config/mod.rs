@@ -27,7 +27,7 @@ pub use document::json_schema;
 pub use effective::{AuthMode, Config, HostAccess, IMAGE_CAPABILITIES, PullPolicy};
 pub use keys::{KEYS, find};
 pub use masking::MASK;
-pub use patch::{Change, Changes, Patch, parse_patch};
+pub use patch::{Change, Changes, Patch, is_loopback, parse_patch};
 pub(crate) use rules::{Rule, text_rules};
 pub use setting::{
     Availability, BelongsTo, DefaultValue, Effect, KeyDef, NotYet, Secrets, Setting, ValueType,

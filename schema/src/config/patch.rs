@@ -247,6 +247,16 @@ fn masked(def: &KeyDef, why: &Unmasked) -> Problem {
     def.problem(code, &rest)
 }
 
+/// Whether an address is one of this machine, and of no other by its name.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
 /// What is wrong with `adapter.source_url` after these changes, if they set it or what it may be.
 fn plain_source(config: &Config, changes: &Changes) -> Option<Problem> {
     if !changes.has(&adapter::SOURCE_URL) && !changes.has(&adapter::ALLOW_HTTP) {
@@ -254,12 +264,7 @@ fn plain_source(config: &Config, changes: &Changes) -> Option<Problem> {
     }
     let after = config.clone().apply(changes);
     let url = Url::parse(&after.get(&adapter::SOURCE_URL)?).ok()?;
-    let loopback = match url.host()? {
-        Host::Domain(name) => name == "localhost",
-        Host::Ipv4(address) => address.is_loopback(),
-        Host::Ipv6(address) => address.is_loopback(),
-    };
-    (url.scheme() == "http" && !loopback && !after.get(&adapter::ALLOW_HTTP)).then(|| {
+    (url.scheme() == "http" && !is_loopback(&url) && !after.get(&adapter::ALLOW_HTTP)).then(|| {
         let rule = "must be an https or loopback address unless adapter.allow_http is true";
         adapter::SOURCE_URL
             .row

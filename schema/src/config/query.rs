@@ -124,14 +124,31 @@ pub async fn save(
     if changes.have(Effect::Files) {
         object::bump_all(tx, Kind::AgentConfig).await?;
     }
-    for (kind, uid, _) in Kind::singles() {
-        if changes.have(Effect::Object(kind)) {
-            // Before the first start there is no such object yet; it begins with what is saved.
-            unless_gone(object::bump(tx, kind, &uid, None).await)?;
-        }
+    for (kind, uid, _) in singles_touched(changes) {
+        // Before the first start there is no such object yet; it begins with what is saved.
+        unless_gone(object::bump(tx, kind, &uid, None).await)?;
     }
     tx.ring_on_commit();
     Ok(generation)
+}
+
+/// The kinds of which all objects were touched by these changes.
+pub fn kinds_touched(changes: &Changes) -> Vec<Kind> {
+    let (containers, files) = (Effect::Containers, Effect::Files);
+    let mut kinds = Vec::new();
+    if changes.have(files) {
+        kinds.push(Kind::AgentConfig);
+    }
+    // An agent runs with its files.
+    if changes.have(containers) || changes.have(files) {
+        kinds.push(Kind::Container);
+    }
+    kinds
+}
+
+/// The single objects that were touched by these changes.
+pub fn singles_touched(changes: &Changes) -> impl Iterator<Item = (Kind, Uid, &'static str)> {
+    Kind::singles().filter(|(kind, ..)| changes.have(Effect::Object(*kind)))
 }
 
 /// How many containers that should run these changes would recreate: those made with a changed value, and all of them

@@ -73,6 +73,23 @@ pub enum HomeError {
 }
 
 impl HomeError {
+    /// Whether a start must end for it (exit code 78): what stands in the data directory is not ours, and another start
+    /// would find the same.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::RefusedRoot { .. } | Self::Conflict(_) => true,
+            Self::Io { source, .. } => {
+                let linked = source.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
+                let kinds = [
+                    io::ErrorKind::NotADirectory,
+                    io::ErrorKind::PermissionDenied,
+                ];
+                linked || kinds.contains(&source.kind())
+            }
+            _ => false,
+        }
+    }
+
     /// For `map_err`: an [`HomeError::Io`] around whatever the system said.
     pub(super) fn io<E: Into<io::Error>>(
         action: &'static str,

@@ -56,6 +56,15 @@ pub struct Dirty {
     pub bulk: bool,
 }
 
+/// How many objects of a kind have not come to what is desired of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromRow)]
+pub struct Unsettled {
+    /// Under way.
+    pub pending: i64,
+    /// Not under way: they need manual action.
+    pub failed: i64,
+}
+
 /// How many objects of a kind have one value of `Ready`.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct ReadyCount {

@@ -273,7 +273,7 @@ async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
     let root = yard.sign_in("root").await;
     let allowed = r#"{"agent":{"channel_list":{"chat":{"enabled":true}}}}"#;
     let ask = yard.post("/api/config", &[("config", allowed)]);
-    assert_eq!(ask.with("root", &root).send().await.status, 200);
+    assert_eq!(ask.with("root", &root).send().await.status, 202);
     let mut secrets = vec![CANARY.to_owned(), PASSWORD.to_owned(), root.clone()];
     let mut actions = BTreeSet::new();
     for route in routes::all().into_iter().filter(|route| route.post) {

@@ -40,6 +40,7 @@ pub(super) fn routes() -> Vec<Route> {
                  saved.",
             )
             .guarded()
+            .waits()
             .fails(&[
                 Failure(404, "not_found", "no such revision"),
                 Failure(
@@ -132,7 +133,10 @@ async fn rollback(
     let draft = draft(&mut tx, &deps, patch, input.if_generation).await?;
     let detail = format!("to revision {revision}; {}", described(&draft.changes));
     let about = About::whole("config").detail(detail);
-    finish(&deps, &actor, tx, draft, dry_run, about).await
+    if dry_run {
+        return Ok(draft.unsaved());
+    }
+    finish(&deps, &actor, tx, draft, about, input.wait).await
 }
 
 fn access<'a>(deps: &'a Deps, adapter: &'a Adapter) -> Access<'a> {

@@ -11,6 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use serde_json::json;
 
+use schema::condition::{Condition, Reason};
+use schema::ids::Epoch;
+use schema::object::StatusRow;
+
 use super::*;
 use crate::routes::yard::{Answer, Yard, yard};
 use crate::testing::NOW;
@@ -78,7 +82,7 @@ async fn l21_what_the_active_adapter_stores_as_secret_is_not_shown() {
     let settings = json!({"username": "hunter2", "broker": "visible"});
     let agent = json!({"channel_list": {"mqtt": {"settings": settings}}});
     let saved = admin.save(&json!({ "agent": agent })).await;
-    assert_eq!(saved.status, 200, "{}", saved.text);
+    assert_eq!(saved.status, 202, "{}", saved.text);
     for path in [PATH, "/api/admin/config/history"] {
         let shown = admin.yard.get(path).with("root", &admin.cookie);
         let shown = shown.send().await;
@@ -115,7 +119,7 @@ async fn l21_secrets_never_come_back_and_masks_keep_them() {
         "agent": {"model": {"api_key": "hunter4", "name": "large"}},
     });
     let saved = admin.save(&secrets).await;
-    assert_eq!(saved.status, 200, "{saved:?}");
+    assert_eq!(saved.status, 202, "{saved:?}");
     assert!(!saved.text.contains("hunter"));
     let mut document = admin.read().await;
     assert!(!document.text.contains("hunter"), "{}", document.text);
@@ -270,7 +274,7 @@ async fn l64_nul_is_refused_in_texts_and_kept_as_json_in_objects() {
 
     let agent = json!({"a\0": ["b\0"]});
     let answer = admin.save(&json!({"agent": agent})).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.status, 202, "{answer:?}");
     assert_eq!(admin.stored("agent").await, Some(agent));
 }
 
@@ -443,6 +447,66 @@ async fn a_dry_run_tells_what_would_restart_and_saves_nothing() {
 }
 
 #[tokio::test]
+async fn a_save_tells_how_far_what_follows_from_it_is() {
+    let admin = admin().await;
+    let told = |answer: &Answer| (answer.status.as_u16(), answer.body["state"].clone());
+    // Nothing follows from it.
+    let saved = admin
+        .save(&json!({"web.public_url": "https://a.example"}))
+        .await;
+    assert_eq!(told(&saved), (200, json!("converged")));
+    assert_eq!(saved.body["object"], "config");
+    assert_eq!(saved.body["generation"], 2);
+    let dry = json!({"container.pids_limit": 200});
+    let dry = admin.save_with(&dry, &[("dry_run", "1")]).await;
+    assert_eq!(told(&dry), (200, Value::Null));
+
+    // All containers follow from it: not waited for unless asked.
+    let saved = admin.save(&json!({"container.pids_limit": 100})).await;
+    assert_eq!(told(&saved), (202, json!("pending")));
+    let uids = ["alice", "bob"];
+    let settle = async |reason: Reason| {
+        for name in uids {
+            let uid = admin.yard.find(name).await.unwrap().uid;
+            let mut tx = admin.yard.tx().await;
+            let object = object::get(&mut tx, Kind::Container, &uid)
+                .await
+                .unwrap()
+                .unwrap();
+            let condition = match reason {
+                Reason::Running => Condition::ready(reason, ""),
+                reason => Condition::not_ready(reason, ""),
+            };
+            let status = StatusRow {
+                observed_generation: object.generation,
+                conditions: vec![condition],
+                ..StatusRow::default()
+            };
+            let kind = Kind::Container;
+            assert!(
+                object::save_status(&mut tx, kind, &uid, &status, Epoch(1))
+                    .await
+                    .unwrap()
+            );
+            tx.commit().await.unwrap();
+        }
+    };
+    for (limit, reason, expected) in [
+        (101, Reason::Running, (200, "converged")),
+        (102, Reason::Progressing, (202, "pending")),
+        (103, Reason::CrashLoop, (200, "failed")),
+    ] {
+        let change = json!({"container.pids_limit": limit});
+        let wait = [("wait", "1")];
+        let (saved, ()) = tokio::join!(admin.save_with(&change, &wait), async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            settle(reason).await;
+        });
+        assert_eq!(told(&saved), (expected.0, json!(expected.1)), "{saved:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_network_stays_while_containers_exist() {
     let admin = admin().await;
     let change = json!({"container.network_subnet": "10.99.0.0/16"});
@@ -466,7 +530,7 @@ async fn the_network_stays_while_containers_exist() {
         engine_id: Some("still there".to_owned()),
         ..ContainerFacts::default()
     };
-    for expected in [(409, "network_in_use"), (200, "")] {
+    for expected in [(409, "network_in_use"), (202, "")] {
         let mut tx = admin.yard.tx().await;
         container::save_facts(&mut tx, &uids[0], &facts)
             .await

@@ -65,7 +65,7 @@ async fn l59_init_status_tells_only_what_was_observed() {
     );
     save(
         &yard,
-        Kind::User,
+        Kind::AgentConfig,
         &uid,
         Condition::ready(Reason::Converged, ""),
     )

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::super::depth::{MAX_NODES, nests_deeper_than, nodes, scan_json, scan_yaml};
+use super::super::depth::{MAX_NODES, directives, nests_deeper_than, nodes, scan_json, scan_yaml};
 use super::super::strict::Strict;
 use super::yaml;
 
@@ -21,6 +21,9 @@ const MAX_EXPANDED: usize = 4 * MAX_FILE;
 /// How much more than it may be a YAML file may seem to be, because of what stands in texts. The parser goes through each
 /// open bracket for each token.
 const YAML_TEXTS: usize = 2;
+
+/// Most lines of a YAML file that are directives, or look like one.
+const MAX_DIRECTIVES: usize = 32;
 
 /// The name under which a YAML map takes over another.
 const MERGE: &str = "<<";
@@ -117,6 +120,9 @@ fn read_yaml(bytes: &[u8], secrets: bool) -> Result<Value, String> {
     }
     if extent.nodes > YAML_TEXTS * MAX_NODES {
         return Err(too_many_values());
+    }
+    if directives(bytes) > MAX_DIRECTIVES {
+        return Err(format!("has more than {MAX_DIRECTIVES} directives"));
     }
     let budget = Cell::new(MAX_EXPANDED);
     let document = Strict(&budget)

@@ -80,7 +80,7 @@ async fn l21_going_back_leaves_secrets_as_they_are_now() {
     assert_eq!(admin.read().await.headers[GENERATION], "3");
 
     let back = admin.roll_back(2, &[("if_generation", "3")]).await;
-    assert_eq!(back.status, 200, "{back:?}");
+    assert_eq!(back.status, 202, "{back:?}");
     assert_eq!(
         (&back.body["changed"], &back.body["generation"]),
         (&changed, &json!(4))
@@ -158,7 +158,7 @@ async fn the_network_stays_while_containers_exist_when_going_back_too() {
         tx.commit().await.unwrap();
     }
     let change = json!({"container.network_subnet": "10.99.0.0/16"});
-    assert_eq!(admin.save(&change).await.status, 200);
+    assert_eq!(admin.save(&change).await.status, 202);
     admin.yard.create_user("carol").await;
     assert_eq!(
         admin.roll_back(1, &[]).await.verdict(),
@@ -195,9 +195,9 @@ async fn l21_two_pages_that_save_their_own_objects_lose_nothing() {
     let (one, other) = (admin.read().await.body, admin.read().await.body);
     // Each page sends what it shows: its own object, as a whole.
     let agent = json!({"agent": {"a": 2, "b": one["agent"]["a"]}});
-    assert_eq!(admin.save(&agent).await.status, 200);
+    assert_eq!(admin.save(&agent).await.status, 202);
     let security = json!({"security": {"s": other["security"]["s"], "t": "2"}});
-    assert_eq!(admin.save(&security).await.status, 200);
+    assert_eq!(admin.save(&security).await.status, 202);
     assert_eq!(admin.stored("agent").await, Some(json!({"a": 2, "b": 1})));
     assert_eq!(
         admin.stored("security").await,

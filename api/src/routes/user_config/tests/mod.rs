@@ -62,7 +62,7 @@ impl Desk {
         let form = [("config", &*config.to_string())];
         let ask = self.yard.post("/api/config", &form);
         let answer = ask.with("root", &self.root).send().await;
-        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.status, 202, "{answer:?}");
     }
 
     async fn get(&self, path: &str) -> Answer {

@@ -231,7 +231,17 @@ fn l65_the_slowest_accepted_and_the_worst_refused_file_take_bearable_time() {
         ("deep", fill(126, "a,"), Some("values")),
         ("brackets", fill(900, "a,"), Some("deeper than 64 levels")),
         ("pairs", fill(100, "? a : b,"), Some("values")),
-        ("blocks", "- ".repeat(500_000), Some("")),
+        ("blocks", "- ".repeat(500_000), Some("values")),
+        (
+            "items of old line ends",
+            format!("a:\r{}", "- 1\r".repeat(250_000)),
+            Some("values"),
+        ),
+        (
+            "directives",
+            format!("{}---\na: 1\n", "%TAG !aaa! x\n".repeat(7_000)),
+            Some("has more than 32 directives"),
+        ),
         (
             "just not too much",
             nested(126, &"a,".repeat(99_000)),
