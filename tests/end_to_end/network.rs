@@ -142,8 +142,8 @@ async fn engine_subnet_stays_while_containers_exist() {
         .post("/api/admin/container/stop", &form)
         .await
         .converged();
-    let changed = admin.post("/api/config", &change).await;
-    changed.expect(200);
+    let changed = [change[0], ("wait", "60")];
+    admin.post("/api/config", &changed).await.converged();
     let started = admin.post("/api/admin/container/start", &form).await;
     started.converged();
     let bob = admin.user("bob").await.unwrap();
@@ -274,8 +274,10 @@ async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host
         .await;
         assert!(ask(8081).unwrap().contains("ok"), "the agent listener");
     };
-    let asks = read("http://10.88.0.1:8081/api/health");
-    assert!(asks.is_some(), "a container that can ask");
+    eventually("the agent reaches the service", seconds(20), async || {
+        ask(8081).ok_or("no answer".to_owned())
+    })
+    .await;
     assert_eq!(ask(port), None, "from the first moment on");
     restricted().await;
     eventually("names and what is outside", seconds(10), async || {
@@ -289,17 +291,21 @@ async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host
         .lines()
         .find_map(|line| line.strip_prefix("-N AGENTYARD-"));
     let chain = format!("AGENTYARD-{}", chain.expect("a chain of our own"));
-    let flush = std::process::Command::new("iptables")
-        .args(["-w", "5", "-F", &chain])
-        .status();
-    assert!(flush.unwrap().success());
-    assert!(ask(port).is_some(), "the test sees what it is about");
+    eventually("the test sees what it is about", seconds(20), async || {
+        let flush = std::process::Command::new("iptables")
+            .args(["-w", "5", "-F", &chain])
+            .status();
+        assert!(flush.unwrap().success());
+        ask(port).ok_or("no answer".to_owned())
+    })
+    .await;
     admin.retry("engine/local").await;
     restricted().await;
     assert_eq!(rules("FORWARD"), others, "other chains are as they were");
 
-    let change = [("config", r#"{"container.host_access":"open"}"#)];
-    admin.post("/api/config", &change).await.expect(200);
+    let open = r#"{"container.host_access":"open"}"#;
+    let change = [("config", open), ("wait", "60")];
+    admin.post("/api/config", &change).await.converged();
     gone().await;
     assert!(ask(port).is_some());
     // What an agent has opened before ends with the rules.
@@ -314,8 +320,9 @@ async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host
         },
     )
     .await;
-    let change = [("config", r#"{"container.host_access":"service"}"#)];
-    admin.post("/api/config", &change).await.expect(200);
+    let closed = r#"{"container.host_access":"service"}"#;
+    let change = [("config", closed), ("wait", "60")];
+    admin.post("/api/config", &change).await.converged();
     restricted().await;
     let before = sent.load(Ordering::Relaxed);
     tokio::time::sleep(seconds(2)).await;
@@ -328,4 +335,74 @@ async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host
     admin.retry("engine/local").await;
     gone().await;
     assert_eq!(rules("FORWARD"), others);
+}
+
+/// The address of the service in a user's own files; `None`: there is none.
+fn named(stage: &Stage, user: &str) -> Option<String> {
+    let file = stage
+        .data()
+        .join("users")
+        .join(user)
+        .join(".agent/config.json");
+    let text = std::fs::read_to_string(file).unwrap();
+    let config: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let url = config
+        .pointer("/tools/mcp/servers/browser/url")?
+        .as_str()
+        .unwrap();
+    let (base, _) = url.split_once("/api/mcp/").unwrap();
+    Some(base.to_owned())
+}
+
+#[tokio::test]
+async fn engine_an_agent_reaches_the_service_at_the_address_in_its_files() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    let launch = || stage.serve(&engine).args(&["--agent-listen", "auto"]);
+    let reaches = async |subnet: &str| {
+        let base = named(&stage, "ann").expect("an address");
+        assert!(base.starts_with(&format!("http://{subnet}.")), "{base}");
+        let page = format!("{base}/api/health");
+        let arguments = ["timeout", "3", "wget", "-q", "-O", "-", &page];
+        eventually("the agent reaches the service", seconds(20), async || {
+            let arguments = [&["exec", "agentyard-ann"], arguments.as_slice()].concat();
+            let answer = engine.ask(&arguments).ok_or("no answer".to_owned())?;
+            answer.contains("ok").then_some(()).ok_or(answer)
+        })
+        .await;
+    };
+    let service = launch().start().await;
+    let admin = service.admin().await;
+    admin.create_user("ann").await;
+    reaches("10.88.0").await;
+
+    let form = [("username", "ann"), ("wait", "60")];
+    let stopped = admin.post("/api/admin/container/stop", &form).await;
+    stopped.converged();
+    let subnet = r#"{"container.network_subnet":"10.77.0.0/24"}"#;
+    let change = [("config", subnet), ("wait", "60")];
+    admin.post("/api/config", &change).await.converged();
+    let started = admin.post("/api/admin/container/start", &form).await;
+    started.converged();
+    reaches("10.77.0").await;
+
+    service.kill9().await;
+    let service = launch().start().await;
+    let admin = admin.at(&service.client());
+    reaches("10.77.0").await;
+
+    // With nobody to reach, no file names an address.
+    service.kill9().await;
+    let service = stage.serve(&engine).start().await;
+    let admin = admin.at(&service.client());
+    eventually(
+        "no file names an address",
+        seconds(30),
+        async || match named(&stage, "ann") {
+            None => Ok(()),
+            Some(base) => Err(base),
+        },
+    )
+    .await;
+    admin.status("ann", "running", seconds(60)).await;
 }

@@ -38,7 +38,7 @@ async fn save_all(admin: &Client, turn: &str) {
     let document = Value::Object(values.map(|(key, value)| (key.to_owned(), value)).collect());
     let document = document.to_string();
     let saved = admin.post("/api/config", &[("config", &*document)]).await;
-    let changed = saved.expect(200)["changed"].clone();
+    let changed = saved.json()["changed"].clone();
     assert_eq!(
         changed,
         json!(["agent", "image.registry_password", "security"])

@@ -228,6 +228,29 @@ impl Engine {
         }
         // One that a test made to stand in the way.
         self.ask(&["network", "rm", NETWORK]);
+        forget_rules();
+    }
+}
+
+/// Removes what services that were killed have left in the packet filter.
+fn forget_rules() {
+    let iptables = |arguments: &str| {
+        let mut command = Command::new("iptables");
+        command.args(["-w", "5"]).args(arguments.split(' '));
+        let output = command.output();
+        let output = output.expect("these tests need iptables: apt-get install iptables");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let listed = iptables("-S");
+    let input = |line: &&str| line.starts_with("-A INPUT ") && line.contains(" -j AGENTYARD-");
+    for rule in listed.lines().filter(input) {
+        iptables(&rule.replacen("-A ", "-D ", 1));
+    }
+    for chain in listed.lines().filter_map(|line| line.strip_prefix("-N ")) {
+        if chain.starts_with("AGENTYARD-") {
+            iptables(&format!("-F {chain}"));
+            iptables(&format!("-X {chain}"));
+        }
     }
 }
 
