@@ -266,6 +266,7 @@ on_both_databases!(cut_off_in_the_midst_of_a_statement);
 
 /// A replica that stands still (SIGSTOP, a machine that is suspended) in the middle of a write, with others of it waiting.
 #[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::disallowed_methods)] // They end before the test does.
 async fn engine_postgres_a_replica_that_stands_still_holds_up_nobody_for_long() {
     let yard = support::postgres().await;
     let other = Db::open(yard.backend.clone()).await.unwrap();
