@@ -24,6 +24,7 @@ on_both_databases!(
     l41_two_operations_over_the_same_objects_are_two,
     statements_and_rows_tell_the_same_of_a_target,
     a_cancelled_operation_keeps_what_became_of_its_objects,
+    l75_what_has_ended_stays_ended,
     a_bulk_change_waits_behind_one_of_a_single_object,
     only_old_operations_that_have_ended_are_forgotten,
 );
@@ -239,7 +240,8 @@ async fn a_cancelled_operation_keeps_what_became_of_its_objects(yard: Yard) {
     saw(&mut tx, "u00001", 2, refused()).await;
     saw(&mut tx, "u00002", 1, ready(1)).await;
     let count = operation::cancel(&mut tx, &operation, NOW).await.unwrap();
-    assert_eq!((count.progress.done, count.progress.failed), (1, 3));
+    let counted = count.progress;
+    assert_eq!((counted.done, counted.failed, counted.cancelled), (1, 1, 2));
     assert!(!count.progress.is_under_way());
     let operation = operation::get(&mut tx, &operation.id)
         .await
@@ -258,7 +260,7 @@ async fn a_cancelled_operation_keeps_what_became_of_its_objects(yard: Yard) {
             .map(|target| (target.state, target.message.clone()))
             .unwrap()
     };
-    let cancelled = (TargetState::Failed, CANCELLED.to_owned());
+    let cancelled = (TargetState::Cancelled, CANCELLED.to_owned());
     assert_eq!(of("agent-config/u00002"), cancelled);
     assert_eq!(of("agent-config/u00003"), cancelled);
     assert_eq!(of("agent-config/u00000").0, TargetState::Done);
@@ -267,6 +269,36 @@ async fn a_cancelled_operation_keeps_what_became_of_its_objects(yard: Yard) {
     assert!(matches!(again, Err(schema::error::DbError::WrongState(_))));
     let dirty = object::dirty(&mut tx, Kind::AgentConfig).await.unwrap();
     assert_eq!(dirty.len(), 1, "what is not seen yet is still wanted");
+}
+
+async fn l75_what_has_ended_stays_ended(yard: Yard) {
+    populate(&yard, "u", 3).await;
+    let mut tx = yard.db.begin().await.unwrap();
+    let (operation, _) = apply(&mut tx).await;
+    saw(&mut tx, "u00000", 2, ready(20)).await;
+    saw(&mut tx, "u00001", 2, refused()).await;
+    let away = Condition::unknown(Reason::EngineUnavailable, "no engine");
+    saw(&mut tx, "u00002", 2, away.clone()).await;
+    let before = operation::targets(&mut tx, &operation, 9).await.unwrap();
+    let progress = |count: operation::Count| count.progress;
+    let count = progress(operation::count(&mut tx, &operation).await.unwrap());
+    assert_eq!((count.done, count.failed, count.running), (1, 1, 1));
+    // An outage, a recovery and a later change of the same objects.
+    saw(&mut tx, "u00000", 2, away).await;
+    saw(&mut tx, "u00001", 2, ready(99)).await;
+    object::bump_all(&mut tx, Kind::AgentConfig).await.unwrap();
+    saw(&mut tx, "u00000", 3, refused()).await;
+    let after = operation::targets(&mut tx, &operation, 9).await.unwrap();
+    assert_eq!(after, before, "states, messages and times");
+    let later = operation::count(&mut tx, &operation).await.unwrap();
+    assert_eq!(progress(later), count);
+    // The last one ends it; cancelling comes too late then.
+    saw(&mut tx, "u00002", 3, ready(120)).await;
+    let end = operation::count(&mut tx, &operation).await.unwrap();
+    assert_eq!((end.progress.done, end.progress.failed), (2, 1));
+    assert_eq!(end.since, Some(Timestamp::from_secs(120)));
+    let late = operation::cancel(&mut tx, &operation, NOW).await;
+    assert!(matches!(late, Err(schema::error::DbError::WrongState(_))));
 }
 
 async fn a_bulk_change_waits_behind_one_of_a_single_object(yard: Yard) {
