@@ -15,8 +15,18 @@ impl Adapter {
         let documents = self.read(found)?;
         let mut secrets = secret_texts(documents.config, &self.secret_paths);
         leaves(&documents.security, &mut secrets);
+        // Agents show parameters of URLs as they read them, too.
+        let read: Vec<String> = secrets.iter().flat_map(|text| decoded(text)).collect();
+        secrets.extend(read);
         Ok(secrets)
     }
+}
+
+/// What a text that is encoded for a URL stands for.
+fn decoded(text: &str) -> impl Iterator<Item = String> {
+    let pairs = url::form_urlencoded::parse(text.as_bytes());
+    let texts = pairs.flat_map(|(name, value)| [name.into_owned(), value.into_owned()]);
+    texts.filter(move |read| text.contains('%') && !read.is_empty())
 }
 
 fn leaves(value: &Value, texts: &mut Vec<String>) {
