@@ -315,7 +315,8 @@ pub async fn finalizers(
     scalars!(connection, FINALIZERS, kind, uid)
 }
 
-/// Saves a status, and ends with it what operations asked of the object (see [`operation::query::end_targets`]). False when a newer epoch or generation was written meanwhile, or the object is gone.
+/// Saves a status, and ends with it what operations asked of the object (`operation::query::end_targets`). False when
+/// a newer epoch or generation was written meanwhile, or the object is gone.
 pub async fn save_status(
     tx: &mut ObservedTx,
     kind: Kind,
