@@ -323,10 +323,10 @@ pub fn reply(
 }
 
 /// Says how far an operation is: 200 `converged`, 202 `pending`, or 200 `failed` when some of its
-/// objects need manual action; its task names them.
+/// objects need manual action or were not reached before it was cancelled; its task names them.
 pub fn state_of(progress: Progress) -> (State, StatusCode) {
     let under_way = progress.total == 0 || progress.is_under_way();
-    match (under_way, progress.failed) {
+    match (under_way, progress.failed + progress.cancelled) {
         (true, _) => (State::Pending, StatusCode::ACCEPTED),
         (false, 0) => (State::Converged, StatusCode::OK),
         (false, _) => (State::Failed, StatusCode::OK),
@@ -374,6 +374,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::Terminating => FailureClass::Conflict,
         // The registry, or the agent itself, is what failed behind this service.
         Reason::ImagePullFailed
+        | Reason::PullFailed
         | Reason::AdapterSourceFailed
         | Reason::CrashLoop
         | Reason::ReplacementFailed

@@ -149,6 +149,9 @@ reasons! {
     /// The image could not be pulled.
     ImagePullFailed => MANUAL, "Check image.name, image.tag and the registry credentials; the pull is retried.",
         "the pull is retried";
+    /// A pull that an administrator requested has failed.
+    PullFailed => MANUAL, "Correct what the message names, then request the pull again; `image delete` withdraws the request.",
+        "nothing is tried until the pull is requested again";
     /// The image is to be deleted, but users have it.
     ImageInUse => MANUAL, "Move its users to another image with a rollout; the image is then deleted automatically.",
         "the users of the image are checked again";

@@ -24,6 +24,8 @@ on_both_databases!(
     l41_two_operations_over_the_same_objects_are_two,
     statements_and_rows_tell_the_same_of_a_target,
     a_cancelled_operation_keeps_what_became_of_its_objects,
+    l75_what_has_ended_stays_ended,
+    what_had_ended_before_ends_were_kept_stays_ended,
     a_bulk_change_waits_behind_one_of_a_single_object,
     only_old_operations_that_have_ended_are_forgotten,
 );
@@ -221,14 +223,59 @@ async fn statements_and_rows_tell_the_same_of_a_target(yard: Yard) {
         (now.done, now.failed, now.running, now.pending),
         (3, 3, 6, 18)
     );
-    // As an earlier release has saved them.
-    sqlx::query(AssertSqlSafe(
-        "UPDATE object_status SET needs_action = NULL, ready_since = NULL".to_owned(),
-    ))
-    .execute(tx.raw())
-    .await
-    .unwrap();
-    assert_eq!(agree(&mut tx, &operation).await, now);
+    // As earlier releases have saved them.
+    for earlier in [
+        FORGET_ENDS,
+        "UPDATE object_status SET needs_action = NULL, ready_since = NULL",
+    ] {
+        execute(&mut tx, earlier).await;
+        assert_eq!(agree(&mut tx, &operation).await, now, "{earlier}");
+    }
+}
+
+/// As it was before ends were kept.
+const FORGET_ENDS: &str =
+    "UPDATE operation_targets SET outcome = NULL, message = NULL, ended_at = NULL";
+
+async fn execute(tx: &mut Tx, statement: &str) {
+    let query = sqlx::query(AssertSqlSafe(statement.to_owned()));
+    query.execute(tx.raw()).await.unwrap();
+}
+
+async fn what_had_ended_before_ends_were_kept_stays_ended(yard: Yard) {
+    populate(&yard, "u", 3).await;
+    let mut tx = yard.db.begin().await.unwrap();
+    let (operation, _) = apply(&mut tx).await;
+    saw(&mut tx, "u00000", 2, ready(20)).await;
+    saw(&mut tx, "u00001", 2, refused()).await;
+    saw(&mut tx, "u00002", 1, ready(30)).await;
+    execute(&mut tx, FORGET_ENDS).await;
+    let before = operation::targets(&mut tx, &operation, 9).await.unwrap();
+    let migration = include_str!("../migrations/0011_ends.sql");
+    let statements = migration.split(";\n").map(|statement| {
+        let lines = statement.lines().filter(|line| !line.starts_with("--"));
+        lines.collect::<Vec<_>>().join("\n").trim().to_owned()
+    });
+    let mut run = 0;
+    for statement in statements.filter(|statement| statement.starts_with("UPDATE")) {
+        execute(&mut tx, &statement).await;
+        run += 1;
+    }
+    assert_eq!(run, 2);
+    let after = operation::targets(&mut tx, &operation, 9).await.unwrap();
+    assert_eq!(after, before);
+    // An outage and a recovery later.
+    let away = Condition::unknown(Reason::EngineUnavailable, "no engine");
+    saw(&mut tx, "u00000", 2, away).await;
+    saw(&mut tx, "u00001", 2, ready(99)).await;
+    let states = |targets: &[operation::Target]| -> Vec<(TargetState, Option<Timestamp>)> {
+        targets
+            .iter()
+            .map(|target| (target.state, target.since))
+            .collect()
+    };
+    let later = operation::targets(&mut tx, &operation, 9).await.unwrap();
+    assert_eq!(states(&later), states(&before));
 }
 
 async fn a_cancelled_operation_keeps_what_became_of_its_objects(yard: Yard) {
@@ -239,7 +286,8 @@ async fn a_cancelled_operation_keeps_what_became_of_its_objects(yard: Yard) {
     saw(&mut tx, "u00001", 2, refused()).await;
     saw(&mut tx, "u00002", 1, ready(1)).await;
     let count = operation::cancel(&mut tx, &operation, NOW).await.unwrap();
-    assert_eq!((count.progress.done, count.progress.failed), (1, 3));
+    let counted = count.progress;
+    assert_eq!((counted.done, counted.failed, counted.cancelled), (1, 1, 2));
     assert!(!count.progress.is_under_way());
     let operation = operation::get(&mut tx, &operation.id)
         .await
@@ -258,7 +306,7 @@ async fn a_cancelled_operation_keeps_what_became_of_its_objects(yard: Yard) {
             .map(|target| (target.state, target.message.clone()))
             .unwrap()
     };
-    let cancelled = (TargetState::Failed, CANCELLED.to_owned());
+    let cancelled = (TargetState::Cancelled, CANCELLED.to_owned());
     assert_eq!(of("agent-config/u00002"), cancelled);
     assert_eq!(of("agent-config/u00003"), cancelled);
     assert_eq!(of("agent-config/u00000").0, TargetState::Done);
@@ -267,6 +315,36 @@ async fn a_cancelled_operation_keeps_what_became_of_its_objects(yard: Yard) {
     assert!(matches!(again, Err(schema::error::DbError::WrongState(_))));
     let dirty = object::dirty(&mut tx, Kind::AgentConfig).await.unwrap();
     assert_eq!(dirty.len(), 1, "what is not seen yet is still wanted");
+}
+
+async fn l75_what_has_ended_stays_ended(yard: Yard) {
+    populate(&yard, "u", 3).await;
+    let mut tx = yard.db.begin().await.unwrap();
+    let (operation, _) = apply(&mut tx).await;
+    saw(&mut tx, "u00000", 2, ready(20)).await;
+    saw(&mut tx, "u00001", 2, refused()).await;
+    let away = Condition::unknown(Reason::EngineUnavailable, "no engine");
+    saw(&mut tx, "u00002", 2, away.clone()).await;
+    let before = operation::targets(&mut tx, &operation, 9).await.unwrap();
+    let progress = |count: operation::Count| count.progress;
+    let count = progress(operation::count(&mut tx, &operation).await.unwrap());
+    assert_eq!((count.done, count.failed, count.running), (1, 1, 1));
+    // An outage, a recovery and a later change of the same objects.
+    saw(&mut tx, "u00000", 2, away).await;
+    saw(&mut tx, "u00001", 2, ready(99)).await;
+    object::bump_all(&mut tx, Kind::AgentConfig).await.unwrap();
+    saw(&mut tx, "u00000", 3, refused()).await;
+    let after = operation::targets(&mut tx, &operation, 9).await.unwrap();
+    assert_eq!(after, before, "states, messages and times");
+    let later = operation::count(&mut tx, &operation).await.unwrap();
+    assert_eq!(progress(later), count);
+    // The last one ends it; cancelling comes too late then.
+    saw(&mut tx, "u00002", 3, ready(120)).await;
+    let end = operation::count(&mut tx, &operation).await.unwrap();
+    assert_eq!((end.progress.done, end.progress.failed), (2, 1));
+    assert_eq!(end.since, Some(Timestamp::from_secs(120)));
+    let late = operation::cancel(&mut tx, &operation, NOW).await;
+    assert!(matches!(late, Err(schema::error::DbError::WrongState(_))));
 }
 
 async fn a_bulk_change_waits_behind_one_of_a_single_object(yard: Yard) {

@@ -814,6 +814,8 @@ async fn facts_come_back_as_saved(yard: Yard) {
         failed_digest: Some("d".to_owned()),
         failed_at: Some(NOW),
         failed_count: 2,
+        failure: Some("it exited".to_owned()),
+        failure_log: Some("one\ntwo".to_owned()),
         image_digest: None,
     };
     let mut tx = yard.db.begin().await.unwrap();

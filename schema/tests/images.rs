@@ -102,6 +102,8 @@ async fn a_pull_is_asked_for_again_by_another_token(yard: Yard) {
         digest: Some("agent@sha256:d2".to_owned()),
         pull_token: Some("b".to_owned()),
         pulled_at: Some(NOW),
+        failed_token: Some("c".to_owned()),
+        failure: Some("no such tag".to_owned()),
     };
     image::save_facts(&mut tx, &uid, &facts).await.unwrap();
     image::save_facts(&mut tx, &uid, &facts).await.unwrap();

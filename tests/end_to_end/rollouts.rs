@@ -18,6 +18,9 @@ use crate::support::{Client, Engine, Stage, eventually, long, seconds};
 /// does not know it.
 const REFUSAL: &str = ".agent/refuses";
 
+/// What it says before: the token that it was given, as it is and in words, and why it ends.
+const LAST_WORDS: &str = r#"grep -o 'token=[^"]*' "$HOME/.agent/config.json" | tee /dev/stderr | sed 's/%3A/:/'; printf '\033[31mrefused\033[0m by the test\n'"#;
+
 /// Puts images on the engine that differ from `echo:2` in that they obey [`REFUSAL`].
 fn make_images(stage: &Stage, engine: &Engine, tags: &[&str]) {
     for tag in tags {
@@ -27,7 +30,7 @@ fn make_images(stage: &Stage, engine: &Engine, tags: &[&str]) {
         engine.docker(&["cp", &format!("{id}:/bin/echo-agent"), script]);
         let text = std::fs::read_to_string(script).unwrap();
         let refusal = format!(
-            "#!/bin/sh\n# {tag}\nif [ -e \"$HOME/{REFUSAL}\" ]; then sleep 0.2; exit 3; fi\n"
+            "#!/bin/sh\n# {tag}\nif [ -e \"$HOME/{REFUSAL}\" ]; then sleep 0.2; {LAST_WORDS}; exit 3; fi\n"
         );
         let text = text.replacen("#!/bin/sh\n", &refusal, 1);
         std::fs::write(script, text).unwrap();
@@ -203,7 +206,10 @@ async fn engine_a_rollout_is_started_followed_and_taken_back_by_the_command_line
     let engine = Engine::claim();
     let stage = Stage::new();
     make_images(&stage, &engine, &["rolled"]);
-    let service = stage.serve(&engine).start().await;
+    // Of it, agents get their token.
+    let url = "http://10.88.0.1:9";
+    let launch = stage.serve(&engine).set("container.service_url", url);
+    let service = launch.start().await;
     let admin = service.admin().await;
     let users = create_users(&admin, 3).await;
     let ends = async |line: &str, code: i32| {
@@ -254,6 +260,25 @@ async fn engine_a_rollout_is_started_followed_and_taken_back_by_the_command_line
         status.contains(paused) && status.contains("user2"),
         "{status}"
     );
+    // Why is told, with the end of the log, and without the secrets that the agent has written there.
+    let shown = ends("rollout status -o json", 0).await.stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let message = shown["users"][1]["message"].as_str().unwrap();
+    let cause = "the replacement exited with code 3 before it was ready; end of its log: ";
+    assert!(message.contains(cause), "{message}");
+    assert!(message.ends_with("refused by the test"), "{message}");
+    let home = stage.data().join("users").join(&users[1]);
+    let config = std::fs::read_to_string(home.join(".agent/config.json")).unwrap();
+    let token = config.split("token=").nth(1).unwrap();
+    let token = token.split('"').next().unwrap();
+    let (_, secret) = token.split_once("%3A").unwrap();
+    assert!(message.contains("token=[redacted]"), "{message}");
+    let events = admin.get("/api/admin/events?object=container/user2").await;
+    let events = events.expect(200).to_string();
+    assert!(events.contains("exited with code 3"), "{events}");
+    for text in [message, &events, &failed.stdout] {
+        assert!(!text.contains(secret), "{text}");
+    }
     // Nobody moves a user who is in a rollout already.
     let second = ends("rollout start 1 --user user3 --detach", 1).await;
     assert!(

@@ -257,12 +257,14 @@ impl World {
         }
     }
 
-    /// Each image that somebody asked for is there, or is kept for those who have it.
+    /// Each image that somebody asked for is there, or is kept for those who have it, or its pull has failed, which is
+    /// not tried again by itself.
     fn check_images(&self) -> Result<(), String> {
         for row in self.ground.store.peek_images() {
             let ready = self.settled(Kind::Image, &row.uid)?;
             let kept = row.deleted_at.is_some() && ready.reason == Reason::ImageInUse;
-            if ready.status != ConditionStatus::True && !kept {
+            let failed = row.has_failed() && ready.reason == Reason::PullFailed;
+            if ready.status != ConditionStatus::True && !kept && !failed {
                 return Err(format!("I4: image {}: {ready:?}", row.reference));
             }
         }

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use report::Outcome;
 
 /// Seeds of an ordinary run.
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 300;
 /// Seeds of the long run.
 const MANY_SEEDS: u64 = 10_000;
 /// Failing runs after which no more are tried.

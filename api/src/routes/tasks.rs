@@ -6,7 +6,7 @@ use schema::error::DbError;
 use schema::ids::{Generation, Timestamp};
 use schema::image;
 use schema::operation::{self, Count, Operation, Progress, Target, TargetState};
-use schema::rollout::RolloutKind;
+use schema::rollout::{Phase, RolloutKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,7 +26,10 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("task_status", "/api/admin/task/status", status)
             .title(Area::Operators, "Get the progress of a task")
-            .about("Without envelope; computed from the states of the task's objects.")
+            .about(
+                "Without envelope. An object is done or failed once its reconciler has observed that, whatever becomes of \
+                 it later; a paused rollout says `paused`.",
+            )
             .fails(&[Failure(404, "not_found", "no such task")]),
         Route::get("tasks", "/api/admin/tasks", list)
             .title(Area::Operators, "List tasks")
@@ -37,7 +40,7 @@ pub(super) fn routes() -> Vec<Route> {
             .about(
                 "A rollout moves no further users, and a pull is cancelled; `converged` means \
                  that the reconciler has observed it. A task of type `config_apply` ends at once: \
-                 users it has not reached count as failed with `cancelled`. The configuration \
+                 users it has not reached count as cancelled. The configuration \
                  stays as it is, and reconciliation still brings it to them.",
             )
             .waits()
@@ -75,28 +78,22 @@ pub struct Status {
     message: String,
     /// When it was requested.
     started_at: Option<Timestamp>,
-    /// When the last of its objects was done; absent while one is under way.
+    /// When the last of its objects was done, or the rollout ended; absent before.
     finished_at: Option<Timestamp>,
 }
 
 impl Status {
     fn new(operation: Operation, count: Count) -> Self {
-        let Count { progress, since } = count;
-        let under_way = progress.is_under_way();
         let started_at = operation.created_at;
-        let last = operation.cancelled_at.or(since);
+        let last = operation.cancelled_at.or(count.since);
         let finished_at = last.map_or(started_at, |last| last.max(started_at));
-        let mut message = message(progress, under_way);
-        if operation.cancelled_at.is_some() {
-            message = format!("cancelled; {message}");
-        }
         Self {
+            message: message(&operation, &count),
             id: operation.id,
             kind: operation.kind,
-            message,
-            progress,
+            progress: count.progress,
             started_at: Some(started_at),
-            finished_at: (!under_way).then_some(finished_at),
+            finished_at: count.ended.then_some(finished_at),
         }
     }
 
@@ -113,15 +110,26 @@ impl Status {
     }
 }
 
-fn message(progress: Progress, under_way: bool) -> String {
+fn message(operation: &Operation, count: &Count) -> String {
     let Progress {
         total,
         done,
         failed,
+        cancelled,
         ..
-    } = progress;
-    let state = if under_way { "under way" } else { "finished" };
-    format!("{state}: {done} of {total} done, {failed} failed")
+    } = count.progress;
+    let was_cancelled = operation.cancelled_at.is_some() || count.phase == Some(Phase::Cancelled);
+    let state = match (count.ended, count.phase) {
+        (true, _) if was_cancelled => "cancelled",
+        (true, _) => "finished",
+        (false, Some(Phase::Paused)) => "paused",
+        (false, _) => "under way",
+    };
+    let mut message = format!("{state}: {done} of {total} done, {failed} failed");
+    if cancelled > 0 {
+        message = format!("{message}, {cancelled} cancelled");
+    }
+    message
 }
 
 /// Which operation.
@@ -242,7 +250,7 @@ impl From<Noted> for Cancelled {
 }
 
 /// `POST /api/admin/task/cancel`: a rollout moves no further users, a pull is cancelled. A `config_apply` ends as it
-/// is; what it has not reached counts as failed, and ordinary passes still bring it there.
+/// is; what it has not reached counts as cancelled, and ordinary passes still bring it there.
 ///
 /// # Errors
 /// 404 without such an operation; 409 `not_cancellable` for one of another kind, `wrong_state` when it
@@ -301,9 +309,10 @@ async fn cancel_pull(
     let target = targets.next().ok_or(DbError::NotFound("task's image"))?;
     let ended = || ApiError::from(DbError::WrongState("the pull has ended"));
     let reference = target.object.strip_prefix("image/").ok_or_else(ended)?;
-    // A pull that failed is tried again: only its row knows whether it still is wanted.
+    // It may have been taken back, or deleted: only its row knows whether it still is wanted.
     let row = image::find(tx, reference).await?;
-    if target.state == TargetState::Done || !row.as_ref().is_some_and(images::is_open_pull) {
+    let has_ended = matches!(target.state, TargetState::Done | TargetState::Failed);
+    if has_ended || !row.as_ref().is_some_and(images::is_open_pull) {
         return Err(ended());
     }
     images::cancel_pull(tx, reference, expected, now).await

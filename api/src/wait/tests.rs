@@ -153,6 +153,7 @@ fn every_failure_has_a_status_and_a_code() {
             | Reason::InvalidUserConfig
             | Reason::RolloutPaused => 409,
             Reason::ImagePullFailed
+            | Reason::PullFailed
             | Reason::AdapterSourceFailed
             | Reason::CrashLoop
             | Reason::ReplacementFailed

@@ -80,7 +80,8 @@ impl ContainerReconciler {
             Action::AddFinalizer | Action::ReleaseFinalizer | Action::SaveFacts(_) => {
                 self.desired.mark(uid);
             }
-            Action::StartPull { .. }
+            Action::ReportFailure { .. }
+            | Action::StartPull { .. }
             | Action::VerifyDataDir { .. }
             | Action::RestrictHost { .. } => {}
             Action::Create { .. }
@@ -101,6 +102,8 @@ impl ContainerReconciler {
             Action::AddFinalizer => Ok(self.store.add_container_finalizer(uid).await?),
             Action::ReleaseFinalizer => Ok(self.store.purge_container(uid).await?),
             Action::SaveFacts(facts) => Ok(self.store.save_container_facts(uid, facts).await?),
+            // Its event is recorded with every step's.
+            Action::ReportFailure { .. } => Ok(()),
             Action::StartPull { reference } => Ok(self.shared.start_pull(reference, "").await?),
             Action::VerifyDataDir { image } => Ok(self.shared.probe.run(image).await?),
             Action::RestrictHost { rules } => Ok(self.shared.host_access.restrict(rules).await?),

@@ -8,13 +8,14 @@
 //! - at most one container of a user runs at any moment, replacement included;
 //! - a container without our owner label and the user's uid is never touched, whatever its name;
 //! - a user who shall not run has no container; only the directory stays;
-//! - a failed replacement puts the old container back;
+//! - a failed replacement puts the old container back, and why it failed is kept before its container goes;
 //! - what the engine did not report is not assumed: no listing, no action.
 //!
 //! Layout: [`settings`] says what a container is made of, [`observe`] reads, [`plan`] decides,
-//! `apply` does, [`readiness`] and [`pulls`](crate::shared::pulls) watch what takes time.
+//! `apply` does, `evidence` says why a replacement failed, [`readiness`] and [`pulls`](crate::shared::pulls) watch what takes time.
 
 mod apply;
+mod evidence;
 mod names;
 pub mod observe;
 pub mod plan;
@@ -35,6 +36,7 @@ use crate::shared::Shared;
 use crate::stores::{Desired, Rows};
 
 pub use apply::ContainerError;
+pub use evidence::Evidence;
 pub use plan::Action;
 pub use store::ContainerStore;
 

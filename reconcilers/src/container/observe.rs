@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::names::Names;
 use super::settings::{self, Inputs, LABEL_CONFIG_DIGEST};
-use super::{ContainerError, ContainerReconciler};
+use super::{ContainerError, ContainerReconciler, Evidence};
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
     LABEL_SPEC_DIGEST, Limits,
@@ -84,6 +84,8 @@ pub struct Seen {
     pub waited: Duration,
     /// How long a replacement may take to become ready.
     pub readiness_timeout: Duration,
+    /// Why the replacement in use has failed, when that is new.
+    pub failure: Option<Evidence>,
     /// Which limits the engine's host can enforce.
     pub limits: Limits,
     /// Everything was compared in full.
@@ -301,6 +303,7 @@ impl ContainerReconciler {
             ready: None,
             waited: Duration::ZERO,
             readiness_timeout: self.shared.options.readiness_timeout,
+            failure: None,
             limits: self.shared.view.limits(),
             verified: false,
         };
@@ -320,6 +323,7 @@ impl ContainerReconciler {
         self.see_image(&mut seen, row, &names, &config, &agent)
             .await?;
         self.see_readiness(&mut seen, row, &names, &agent).await?;
+        seen.failure = self.see_failure(&seen, row, &names, &agent).await?;
         Ok(seen)
     }
 

@@ -482,6 +482,8 @@ impl Running<'_> {
             failed_digest: None,
             failed_at: None,
             failed_count: 0,
+            failure: None,
+            failure_log: None,
             ..self.facts_of_run(base)
         };
         if seen_now != *facts {

@@ -6,7 +6,8 @@
 //! engine, whose images are left alone unless somebody names them.
 //!
 //! Invariants:
-//! - each request is answered by one successful pull, and a registry is not asked again without one;
+//! - each request is answered by one successful pull or ended by the first that fails, and a registry is not asked
+//!   again without a new one; what was pulled and is gone from the engine is pulled until it is there;
 //! - an image that a user has, by reference or by id, or may yet get from a rollout, is never removed, and
 //!   nothing is by force;
 //! - cancelling a pull removes nothing;

@@ -17,6 +17,8 @@ use crate::shared::pulls::{self, PullReport};
 const PROGRESS: Duration = Duration::from_secs(1);
 /// How often it is checked whether users still have an image that is to be removed.
 const IN_USE: Duration = Duration::from_secs(5);
+/// Longest text of a failure that is kept, in characters.
+const LONGEST_FAILURE: usize = 1000;
 /// Users that are named in a condition.
 const NAMED: usize = 5;
 
@@ -97,7 +99,7 @@ fn present(
     image: Option<&Image>,
     now: Timestamp,
 ) -> Plan<Action> {
-    let answered = row.facts.pull_token.as_ref() == Some(&row.pull_token);
+    let answered = row.is_answered();
     let settled = answered && image.is_some();
     let start = || {
         act(
@@ -136,6 +138,8 @@ fn present(
                 digest: digest.clone(),
                 pull_token: Some(token.clone()),
                 pulled_at: Some(*at),
+                failed_token: None,
+                failure: None,
             }))],
             Reason::Progressing,
             "remembering what was pulled",
@@ -144,6 +148,26 @@ fn present(
             Reason::Converged,
             "the image is on the engine",
         )),
+        _ if row.has_failed() => {
+            let why = row.facts.failure.as_deref().unwrap_or_default();
+            Plan::say(Condition::not_ready(Reason::PullFailed, why))
+        }
+        // A request ends with its first failure, unless it was the engine that went away. What was pulled before and is
+        // gone is tried for as long as it is desired.
+        PullReport::Failed {
+            token,
+            message,
+            engine_lost: false,
+            ..
+        } if *token == row.pull_token && !answered => act(
+            vec![Action::SaveFacts(Box::new(ImageFacts {
+                failed_token: Some(token.clone()),
+                failure: Some(message.chars().take(LONGEST_FAILURE).collect()),
+                ..row.facts.clone()
+            }))],
+            Reason::ImagePulling,
+            "the pull has failed",
+        ),
         PullReport::Failed {
             token,
             at,

@@ -57,7 +57,22 @@ impl Snapshot {
             digest: None,
             pull_token: Some(token.to_owned()),
             pulled_at: Some(START),
+            ..ImageFacts::default()
         };
+        self
+    }
+
+    fn ended(mut self, token: &str) -> Self {
+        let facts = &mut Arc::make_mut(&mut self.row).facts;
+        facts.failed_token = Some(token.to_owned());
+        facts.failure = Some("no route".to_owned());
+        self
+    }
+
+    fn without_engine(mut self) -> Self {
+        if let PullReport::Failed { engine_lost, .. } = &mut self.pull {
+            *engine_lost = true;
+        }
         self
     }
 
@@ -93,6 +108,7 @@ impl Snapshot {
             failures,
             refused,
             cancelled: false,
+            engine_lost: false,
         };
         self
     }
@@ -140,8 +156,14 @@ const FORGET: &str = "remove the last trace";
 )]
 #[case::pulled_and_gone(snapshot().answered("t1").done("t1", START), &[START_PULL], Reason::ImagePulling)]
 #[case::pulled_for_another(snapshot().there().done("", START), &[START_PULL], Reason::ImagePulling)]
-#[case::failed(snapshot().failed("t1", 1, false), &[], Reason::ImagePullFailed)]
-#[case::failed_again(snapshot().there().answered("t0").failed("t1", 2, false), &[], Reason::ImagePullFailed)]
+#[case::failed(snapshot().failed("t1", 1, false), &[REMEMBER], Reason::ImagePulling)]
+#[case::failed_again(snapshot().there().answered("t0").failed("t1", 2, false), &[REMEMBER], Reason::ImagePulling)]
+#[case::has_failed(snapshot().failed("t1", 1, false).ended("t1"), &[], Reason::PullFailed)]
+#[case::has_failed_in_another_life(snapshot().there().answered("t0").ended("t1"), &[], Reason::PullFailed)]
+#[case::has_failed_before(snapshot().ended("t0"), &[START_PULL], Reason::ImagePulling)]
+#[case::is_taken_back_after_it_failed(snapshot().there().answered("t1").ended("t2"), &[], Reason::Converged)]
+#[case::lost_its_engine(snapshot().failed("t1", 1, false).without_engine(), &[], Reason::ImagePullFailed)]
+#[case::gone_and_failed(snapshot().answered("t1").failed("t1", 1, false), &[], Reason::ImagePullFailed)]
 #[case::failed_before(snapshot().failed("t0", 9, true), &[START_PULL], Reason::ImagePulling)]
 #[case::failed_after(snapshot().there().answered("t1").failed("t2", 1, false), &[], Reason::Converged)]
 #[case::removed(
@@ -201,7 +223,7 @@ fn a_failed_pull_waits_longer_each_time(
     #[case] refused: bool,
     #[case] seconds: u64,
 ) {
-    let seen = snapshot().failed("t1", failures, refused);
+    let seen = snapshot().answered("t1").failed("t1", failures, refused);
     let pause = Duration::from_secs(seconds);
     assert_eq!(plan(&seen, START).requeue, Requeue::After(pause));
     let later = START.plus(pause);

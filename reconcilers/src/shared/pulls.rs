@@ -85,6 +85,8 @@ pub enum PullReport {
         refused: bool,
         /// Somebody cancelled it.
         cancelled: bool,
+        /// The engine went away, so nobody knows whether the image can be had.
+        engine_lost: bool,
     },
     /// It succeeded.
     Done {
@@ -118,6 +120,7 @@ struct Failure {
     message: String,
     refused: bool,
     cancelled: bool,
+    engine_lost: bool,
 }
 
 impl Failure {
@@ -126,6 +129,7 @@ impl Failure {
             message: message.into(),
             refused: false,
             cancelled: false,
+            engine_lost: false,
         }
     }
 }
@@ -134,6 +138,7 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         Self {
             refused: matches!(error, EngineError::PullRefused(_) | EngineError::Refused(_)),
+            engine_lost: matches!(error, EngineError::Unavailable(_)),
             ..Self::new(chain(&error))
         }
     }
@@ -450,6 +455,7 @@ impl Pulls {
                     failures: running.failures_before.saturating_add(1),
                     refused: failure.refused,
                     cancelled: failure.cancelled,
+                    engine_lost: failure.engine_lost,
                 };
                 (report, last)
             }

@@ -101,6 +101,43 @@ pub(super) fn mask(def: &KeyDef, value: Value, paths: &SecretPaths) -> Value {
     }
 }
 
+/// The texts in a document that are not shown. Of one that is shown in part, what lies between the parts.
+pub fn secret_texts(document: Value, paths: &SecretPaths) -> Vec<String> {
+    let around = Around {
+        secret: false,
+        command_line: false,
+    };
+    let shown = Masking { paths }.tree(document.clone(), around, &mut Vec::new());
+    let mut texts = Vec::new();
+    masked_leaves(&document, &shown, &mut texts);
+    texts
+}
+
+fn masked_leaves(value: &Value, shown: &Value, texts: &mut Vec<String>) {
+    match (value, shown) {
+        (Value::Object(members), Value::Object(shown)) => {
+            for (name, member) in members {
+                masked_leaves(member, shown.get(name).unwrap_or(&Value::Null), texts);
+            }
+        }
+        (Value::Array(items), Value::Array(shown)) => {
+            for (item, shown) in items.iter().zip(shown) {
+                masked_leaves(item, shown, texts);
+            }
+        }
+        (Value::String(text), Value::String(shown)) => {
+            let hidden = || {
+                let (head, rest) = shown.split_once(MASK)?;
+                let tail = rest.rsplit_once(MASK).map_or(rest, |(_, tail)| tail);
+                text.strip_prefix(head)?.strip_suffix(tail)
+            };
+            texts.extend(hidden().map(str::to_owned));
+        }
+        (Value::Number(number), Value::String(_)) => texts.push(number.to_string()),
+        _ => {}
+    }
+}
+
 fn mask_leaf(value: Value) -> Value {
     match &value {
         Value::Null => value,

@@ -26,7 +26,7 @@ use serde::Serialize;
 pub use document::json_schema;
 pub use effective::{AuthMode, Config, HostAccess, IMAGE_CAPABILITIES, PullPolicy};
 pub use keys::{KEYS, find};
-pub use masking::MASK;
+pub use masking::{MASK, secret_texts};
 pub use patch::{Change, Changes, Patch, is_loopback, parse_patch};
 pub(crate) use rules::{Rule, text_rules};
 pub use setting::{

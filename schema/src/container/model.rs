@@ -151,6 +151,33 @@ pub struct ContainerFacts {
     /// How often in a row.
     #[sqlx(try_from = "i64")]
     pub failed_count: u32,
+    /// Why, in a clause.
+    pub failure: Option<String>,
+    /// The last lines of its log, cleaned and without secrets.
+    pub failure_log: Option<String>,
+}
+
+impl ContainerFacts {
+    /// Why the newest replacement failed, with as many of the last lines of its log as fit in a condition.
+    pub fn failure_text(&self) -> Option<String> {
+        /// Of the kilobyte of a condition; the rest is for what is said beside it.
+        const ROOM: usize = 600;
+        let cause = self.failure.as_deref()?;
+        let mut lines = Vec::new();
+        let mut room = ROOM;
+        for line in self.failure_log.iter().flat_map(|log| log.lines().rev()) {
+            match room.checked_sub(line.len() + 3) {
+                Some(left) => room = left,
+                None => break,
+            }
+            lines.push(line);
+        }
+        lines.reverse();
+        Some(match lines.len() {
+            0 => cause.to_owned(),
+            _ => format!("{cause}; end of its log: {}", lines.join(" | ")),
+        })
+    }
 }
 
 /// A container's state in one word.

@@ -20,7 +20,7 @@ macro_rules! select_container {
              o.generation, o.deleted_at, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, g.generation AS config_generation, a.generation AS adapter_generation, \
              CASE WHEN k.paused = 0 AND k.generation > coalesce(y.generation, 0) THEN 1 ELSE 0 END AS files_pending, y.refused AS files_refused, y.restart_digest AS files_digest, \
              f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.ready_at, coalesce(f.crash_count, 0) AS crash_count, coalesce(f.crash_token, '') AS crash_token, f.last_exit_at, f.last_exit_code, \
-             f.failed_digest, f.failed_at, coalesce(f.failed_count, 0) AS failed_count \
+             f.failed_digest, f.failed_at, coalesce(f.failed_count, 0) AS failed_count, f.failure, f.failure_log \
              FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \
              CROSS JOIN config_state g CROSS JOIN adapter_state a \
              LEFT JOIN objects k ON k.kind = 'agent-config' AND k.uid = c.uid LEFT JOIN agent_config_facts y ON y.uid = c.uid \
@@ -57,11 +57,12 @@ statements! {
     /// Removes the row.
     DELETE = "DELETE FROM containers WHERE uid = $1";
     /// What the reconciler remembers.
-    SAVE_FACTS = "INSERT INTO container_facts (uid, engine_id, image_ref, image_id, image_digest, ip, started_at, ready_at, crash_count, crash_token, last_exit_at, last_exit_code, failed_digest, failed_at, failed_count) \
-                  SELECT uid, $2, $3, $4, $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT), CAST($9 AS BIGINT), $10, CAST($11 AS BIGINT), CAST($12 AS BIGINT), $13, CAST($14 AS BIGINT), CAST($15 AS BIGINT) FROM containers WHERE uid = $1 \
+    SAVE_FACTS = "INSERT INTO container_facts (uid, engine_id, image_ref, image_id, image_digest, ip, started_at, ready_at, crash_count, crash_token, last_exit_at, last_exit_code, failed_digest, failed_at, failed_count, failure, failure_log) \
+                  SELECT uid, $2, $3, $4, $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT), CAST($9 AS BIGINT), $10, CAST($11 AS BIGINT), CAST($12 AS BIGINT), $13, CAST($14 AS BIGINT), CAST($15 AS BIGINT), $16, $17 FROM containers WHERE uid = $1 \
                   ON CONFLICT (uid) DO UPDATE SET engine_id = excluded.engine_id, image_ref = excluded.image_ref, image_id = excluded.image_id, image_digest = excluded.image_digest, \
                   ip = excluded.ip, started_at = excluded.started_at, ready_at = excluded.ready_at, crash_count = excluded.crash_count, crash_token = excluded.crash_token, last_exit_at = excluded.last_exit_at, \
-                  last_exit_code = excluded.last_exit_code, failed_digest = excluded.failed_digest, failed_at = excluded.failed_at, failed_count = excluded.failed_count";
+                  last_exit_code = excluded.last_exit_code, failed_digest = excluded.failed_digest, failed_at = excluded.failed_at, failed_count = excluded.failed_count, \
+                  failure = excluded.failure, failure_log = excluded.failure_log";
 }
 
 /// Records a container with generation 1. Called by [`crate::user::create`].
@@ -202,7 +203,9 @@ pub async fn save_facts(
         facts.last_exit_code,
         &facts.failed_digest,
         facts.failed_at,
-        i64::from(facts.failed_count)
+        i64::from(facts.failed_count),
+        &facts.failure,
+        &facts.failure_log
     )?;
     Ok(())
 }

@@ -41,6 +41,18 @@ pub struct ImageRow {
     pub facts: ImageFacts,
 }
 
+impl ImageRow {
+    /// Whether the newest request was answered by a pull.
+    pub fn is_answered(&self) -> bool {
+        self.facts.pull_token.as_ref() == Some(&self.pull_token)
+    }
+
+    /// Whether the newest request has ended with a failed pull.
+    pub fn has_failed(&self) -> bool {
+        !self.is_answered() && self.facts.failed_token.as_ref() == Some(&self.pull_token)
+    }
+}
+
 /// What the image reconciler remembers between passes.
 #[derive(Debug, Clone, PartialEq, Default, FromRow)]
 pub struct ImageFacts {
@@ -53,6 +65,10 @@ pub struct ImageFacts {
     pub pull_token: Option<String>,
     /// When.
     pub pulled_at: Option<Timestamp>,
+    /// The pull token whose pull failed: it is not tried again by itself.
+    pub failed_token: Option<String>,
+    /// Why, in the registry's or engine's words.
+    pub failure: Option<String>,
 }
 
 /// A user's image.

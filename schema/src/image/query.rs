@@ -15,7 +15,7 @@ macro_rules! select_image {
     ($rest:literal) => {
         concat!(
             "SELECT i.uid, i.reference, i.desired, i.pull_token, o.generation, o.deleted_at, \
-             f.image_id, f.digest, f.pull_token AS done_token, f.pulled_at \
+             f.image_id, f.digest, f.pull_token AS done_token, f.pulled_at, f.failed_token, f.failure \
              FROM images i JOIN objects o ON o.kind = 'image' AND o.uid = i.uid \
              LEFT JOIN image_facts f ON f.uid = i.uid ",
             $rest
@@ -37,10 +37,11 @@ statements! {
     /// Asks for a pull; or takes back the request, with the token that was answered.
     SET_PULL_TOKEN = "UPDATE images SET pull_token = $2 WHERE uid = $1";
     /// What the reconciler remembers.
-    SAVE_FACTS = "INSERT INTO image_facts (uid, image_id, digest, pull_token, pulled_at) \
-                  SELECT uid, $2, $3, $4, CAST($5 AS BIGINT) FROM images WHERE uid = $1 \
+    SAVE_FACTS = "INSERT INTO image_facts (uid, image_id, digest, pull_token, pulled_at, failed_token, failure) \
+                  SELECT uid, $2, $3, $4, CAST($5 AS BIGINT), $6, $7 FROM images WHERE uid = $1 \
                   ON CONFLICT (uid) DO UPDATE SET image_id = excluded.image_id, digest = excluded.digest, \
-                  pull_token = excluded.pull_token, pulled_at = excluded.pulled_at";
+                  pull_token = excluded.pull_token, pulled_at = excluded.pulled_at, \
+                  failed_token = excluded.failed_token, failure = excluded.failure";
     /// Removes the row.
     DELETE = "DELETE FROM images WHERE uid = $1";
     /// Which user has which image, in one scan: what a rollout resolved, or what its container was made from.
@@ -206,7 +207,9 @@ pub async fn save_facts(tx: &mut ObservedTx, uid: &Uid, facts: &ImageFacts) -> R
         &facts.image_id,
         &facts.digest,
         &facts.pull_token,
-        facts.pulled_at
+        facts.pulled_at,
+        &facts.failed_token,
+        &facts.failure
     )?;
     Ok(())
 }

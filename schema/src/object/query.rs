@@ -7,10 +7,10 @@ use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Epoch, Generation, Kind, Timestamp, Uid};
-use crate::meta;
 use crate::statement::{
     execute, fetch_all, fetch_optional, like_pattern, scalar, scalar_optional, scalars, statements,
 };
+use crate::{meta, operation};
 
 /// Columns of a status `s` that need not be there: its defaults stand for the time before the first
 /// reconciliation.
@@ -325,7 +325,8 @@ pub async fn finalizers(
     scalars!(connection, FINALIZERS, kind, uid)
 }
 
-/// Saves a status. False when a newer epoch or generation was written meanwhile, or the object is gone.
+/// Saves a status, and ends with it what operations asked of the object (`operation::query::end_targets`). False when
+/// a newer epoch or generation was written meanwhile, or the object is gone.
 pub async fn save_status(
     tx: &mut ObservedTx,
     kind: Kind,
@@ -352,6 +353,10 @@ pub async fn save_status(
         since
     )?;
     if saved > 0 {
+        if let Some(ready) = condition {
+            let generation = status.observed_generation;
+            operation::query::end_targets(tx, kind, uid, generation, ready).await?;
+        }
         tx.changed(kind, uid);
     }
     Ok(saved > 0)

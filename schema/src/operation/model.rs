@@ -7,7 +7,7 @@ use crate::column::Flag;
 use crate::condition::{self, ConditionStatus, ConditionType};
 use crate::ids::{Generation, Timestamp};
 use crate::object::StatusRow;
-use crate::rollout;
+use crate::rollout::{self, Phase};
 
 /// What is reported of an object that its operation did not reach before it was cancelled.
 pub const CANCELLED: &str =
@@ -37,9 +37,10 @@ pub struct Operation {
 pub enum TargetState {
     /// Reached, or the object is gone.
     Done,
-    /// Needs manual action, or the task was cancelled before it was reached.
-    #[strum(serialize = "failed", serialize = "cancelled")]
+    /// Needed manual action.
     Failed,
+    /// The task was cancelled before it was reached.
+    Cancelled,
     /// Observed by its reconciler, not done yet.
     Running,
     /// Not observed yet.
@@ -54,9 +55,9 @@ pub struct Target {
     pub object: String,
     /// How far it is.
     pub state: TargetState,
-    /// Its condition's message.
+    /// Its condition's message; once it is done or failed, the one of then.
     pub message: String,
-    /// Since when its condition has its status; null before it was first observed and once it is gone.
+    /// Since when its condition has its status, or had it then; null before it was first observed and once it is gone.
     pub since: Option<Timestamp>,
 }
 
@@ -64,9 +65,10 @@ pub struct Target {
 pub(super) struct RawTarget {
     object: String,
     generation: Generation,
+    /// How it ended, what its condition said then, and since when. Earlier releases kept no words.
     outcome: Option<TargetState>,
-    #[sqlx(try_from = "Flag")]
-    cancelled: bool,
+    message: Option<String>,
+    ended_at: Option<Timestamp>,
     #[sqlx(try_from = "Flag")]
     gone: bool,
     #[sqlx(flatten)]
@@ -81,19 +83,22 @@ impl From<RawTarget> for Target {
         let state = raw.outcome.unwrap_or_else(|| match observed {
             _ if raw.gone => TargetState::Done,
             Some(ready) if ready.status == ConditionStatus::True => TargetState::Done,
+            // What could not be observed has not failed.
+            Some(ready) if ready.status == ConditionStatus::Unknown => TargetState::Running,
             Some(ready) if ready.needs_action() => TargetState::Failed,
             Some(_) => TargetState::Running,
             None => TargetState::Pending,
         });
-        let message = match raw.cancelled {
-            true => CANCELLED.to_owned(),
-            false => ready.map(|c| c.message.clone()).unwrap_or_default(),
+        let message = match (state, raw.message) {
+            (TargetState::Cancelled, _) => CANCELLED.to_owned(),
+            (_, Some(said)) => said,
+            (_, None) => ready.map(|c| c.message.clone()).unwrap_or_default(),
         };
         Self {
             object: raw.object,
             state,
             message,
-            since: ready.map(|c| c.last_transition_at),
+            since: raw.ended_at.or(ready.map(|c| c.last_transition_at)),
         }
     }
 }
@@ -105,7 +110,8 @@ impl From<rollout::TargetState> for TargetState {
             User::Pending => Self::Pending,
             User::Moving | User::PuttingBack | User::RollingBack => Self::Running,
             User::Done | User::RolledBack | User::Skipped => Self::Done,
-            User::Failed | User::Cancelled => Self::Failed,
+            User::Failed => Self::Failed,
+            User::Cancelled => Self::Cancelled,
         }
     }
 }
@@ -118,8 +124,10 @@ pub struct Progress {
     pub total: usize,
     /// Reached.
     pub done: usize,
-    /// Need manual action.
+    /// Needed manual action.
     pub failed: usize,
+    /// Not reached before the task was cancelled.
+    pub cancelled: usize,
     /// Under way.
     pub running: usize,
     /// Not observed yet.
@@ -134,6 +142,7 @@ impl Progress {
         match state {
             TargetState::Done => self.done += objects,
             TargetState::Failed => self.failed += objects,
+            TargetState::Cancelled => self.cancelled += objects,
             TargetState::Running => self.running += objects,
             TargetState::Pending => self.pending += objects,
         }
@@ -150,8 +159,12 @@ impl Progress {
 pub struct Count {
     /// How far.
     pub progress: Progress,
-    /// When the last of its objects got where it is; `None` before the first one was observed.
+    /// When the last of its objects got where it is; `None` before the first one was observed. Of a rollout, when it ended.
     pub since: Option<Timestamp>,
+    /// Nothing of it is under way, and nothing is resumed any more.
+    pub ended: bool,
+    /// How far a rollout is.
+    pub phase: Option<Phase>,
 }
 
 impl Count {

@@ -1,12 +1,14 @@
 //! Statements on operations.
 
 use super::model::{Count, Operation, RawTarget, Target, TargetState};
+use crate::condition::{Condition, ConditionStatus};
 use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
+use crate::meta;
 use crate::object::status_columns;
-use crate::rollout::{self, RolloutKind};
+use crate::rollout::{self, RolloutKind, RolloutRow};
 use crate::statement::{execute, fetch_all, fetch_optional, scalar, statements};
 
 /// How far each object of an operation is, with `$rest` around it. NULL: an earlier release saved the
@@ -16,11 +18,11 @@ macro_rules! judged {
         concat!(
             "SELECT ",
             $columns,
-            " FROM (SELECT t.kind, t.name, t.generation, t.outcome, o.uid, ",
+            " FROM (SELECT t.kind, t.name, t.generation, t.outcome, t.message, t.ended_at, o.uid, ",
             status_columns!(),
-            ", s.ready_since, CASE WHEN t.outcome IS NOT NULL THEN t.outcome WHEN o.uid IS NULL THEN 'done' \
+            ", coalesce(t.ended_at, s.ready_since) AS since, CASE WHEN t.outcome IS NOT NULL THEN t.outcome WHEN o.uid IS NULL THEN 'done' \
              WHEN coalesce(s.observed_generation, 0) < t.generation THEN 'pending' WHEN s.needs_action IS NULL THEN NULL \
-             WHEN s.ready_since IS NULL THEN 'pending' WHEN s.ready = 'True' THEN 'done' WHEN s.needs_action = 1 THEN 'failed' \
+             WHEN s.ready_since IS NULL THEN 'pending' WHEN s.ready = 'True' THEN 'done' WHEN s.ready = 'False' AND s.needs_action = 1 THEN 'failed' \
              ELSE 'running' END AS state \
              FROM operation_targets t LEFT JOIN objects o ON o.kind = t.kind AND o.uid = t.uid \
              LEFT JOIN object_status s ON s.kind = t.kind AND s.uid = t.uid WHERE t.operation_id = $1) judged ",
@@ -45,18 +47,21 @@ statements! {
     COUNT = "SELECT count(*) FROM operations";
     /// Ends an operation, once.
     CANCEL = "UPDATE operations SET cancelled_at = $2 WHERE id = $1 AND cancelled_at IS NULL";
-    /// Keeps what has become of each of its objects so far.
+    /// Keeps what has become of each of its objects so far, where that is not kept already.
     CANCEL_TARGETS = "UPDATE operation_targets SET outcome = CASE \
                       WHEN NOT EXISTS (SELECT 1 FROM objects o WHERE o.kind = operation_targets.kind AND o.uid = operation_targets.uid) THEN 'done' \
                       ELSE coalesce((SELECT CASE WHEN s.observed_generation < operation_targets.generation THEN 'cancelled' \
-                      WHEN s.ready = 'True' THEN 'done' WHEN s.needs_action = 1 THEN 'failed' ELSE 'cancelled' END \
+                      WHEN s.ready = 'True' THEN 'done' WHEN s.ready = 'False' AND s.needs_action = 1 THEN 'failed' ELSE 'cancelled' END \
                       FROM object_status s WHERE s.kind = operation_targets.kind AND s.uid = operation_targets.uid), 'cancelled') END \
-                      WHERE operation_id = $1";
+                      WHERE operation_id = $1 AND outcome IS NULL";
+    /// An object has got to what operations asked of it, or needs a person to: that is their end as far as it goes.
+    END_TARGETS = "UPDATE operation_targets SET outcome = $4, message = $5, ended_at = $6 \
+                   WHERE kind = $1 AND uid = $2 AND outcome IS NULL AND generation <= $3";
     /// How many objects of an operation are how far, and when the last of them got there.
-    STATES = judged!("state, count(*) AS objects, max(ready_since) AS since", "GROUP BY state");
+    STATES = judged!("state, count(*) AS objects, max(since) AS since", "GROUP BY state");
     /// Objects of an operation with their states, those that need manual action first.
     TARGETS = judged!(
-        "kind || '/' || name AS object, generation, outcome, CASE WHEN outcome = 'cancelled' THEN 1 ELSE 0 END AS cancelled, \
+        "kind || '/' || name AS object, generation, outcome, message, ended_at, \
          CASE WHEN uid IS NULL THEN 1 ELSE 0 END AS gone, observed_generation, conditions, failures, next_attempt_at",
         "ORDER BY CASE state WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 1 WHEN 'pending' THEN 3 WHEN 'done' THEN 4 ELSE 2 END, name LIMIT $2"
     );
@@ -73,7 +78,7 @@ statements! {
              ORDER BY p.created_at, p.id LIMIT $3)";
     /// Users of a rollout with their states, those that need manual action first.
     ROLLOUT_TARGETS = "SELECT 'container/' || name AS object, state, message, coalesce(finished_at, moved_at) AS since FROM rollout_targets WHERE rollout_uid = $1 \
-                       ORDER BY CASE state WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 0 WHEN 'moving' THEN 2 WHEN 'putting_back' THEN 2 \
+                       ORDER BY CASE state WHEN 'failed' THEN 0 WHEN 'cancelled' THEN 1 WHEN 'moving' THEN 2 WHEN 'putting_back' THEN 2 \
                        WHEN 'rolling_back' THEN 2 WHEN 'pending' THEN 3 ELSE 4 END, position LIMIT $2";
 }
 
@@ -112,13 +117,35 @@ async fn insert(tx: &mut Tx, kind: &str, actor: &str, now: Timestamp) -> Result<
     Ok(id)
 }
 
+/// Keeps what an observation of an object means for the operations that asked for its generation or an earlier one:
+/// the first one that finds it as desired, or in need of manual action, is their end, whatever becomes of it later.
+pub(crate) async fn end_targets(
+    tx: &mut ObservedTx,
+    kind: Kind,
+    uid: &Uid,
+    generation: Generation,
+    ready: &Condition,
+) -> Result<(), DbError> {
+    let outcome = match ready.status {
+        ConditionStatus::True => "done",
+        ConditionStatus::False if ready.needs_action() => "failed",
+        ConditionStatus::False | ConditionStatus::Unknown => return Ok(()),
+    };
+    let (message, at) = (&ready.message, ready.last_transition_at);
+    execute!(tx, END_TARGETS, kind, uid, generation, outcome, message, at)?;
+    Ok(())
+}
+
 /// Ends an operation over objects: what has become of each so far is kept, and those that it did not reach
-/// count as failed. What was recorded as desired stays so, and ordinary passes go on towards it.
+/// count as cancelled. What was recorded as desired stays so, and ordinary passes go on towards it.
 ///
 /// # Errors
 /// [`DbError::WrongState`] when it has ended already.
 pub async fn cancel(tx: &mut Tx, operation: &Operation, now: Timestamp) -> Result<Count, DbError> {
     const ENDED: DbError = DbError::WrongState("the task has ended");
+    // It takes rows of many objects, in no order: two of these would wait for each other by way of the statuses
+    // that are saved meanwhile.
+    meta::take_guard(tx, "bulk").await?;
     // Takes the row: of two who cancel at once, the second finds it ended.
     let taken = execute!(tx, CANCEL, &operation.id, now)?;
     if taken == 0 || !count(tx, operation).await?.progress.is_under_way() {
@@ -164,6 +191,12 @@ pub async fn count(connection: &mut Connection, operation: &Operation) -> Result
         for (state, users, since) in rows {
             count.add(state.into(), users, since);
         }
+        let uid = Uid::from(operation.id.clone());
+        let row = rollout::query::row(connection, &uid).await?;
+        count.phase = row.as_ref().map(RolloutRow::phase);
+        // The end of a rollout is its own: after its users', when they are all at the end of their way.
+        count.since = row.and_then(|row| row.facts.finished_at);
+        count.ended = count.since.is_some();
         return Ok(count);
     }
     let rows: Vec<(Option<TargetState>, i64, Option<Timestamp>)> =
@@ -175,6 +208,7 @@ pub async fn count(connection: &mut Connection, operation: &Operation) -> Result
         };
         count.add(state, objects, since);
     }
+    count.ended = !count.progress.is_under_way();
     Ok(count)
 }
 
@@ -186,6 +220,7 @@ async fn count_one_by_one(
     for target in targets(connection, operation, i64::MAX).await? {
         count.add(target.state, 1, target.since);
     }
+    count.ended = !count.progress.is_under_way();
     Ok(count)
 }
 

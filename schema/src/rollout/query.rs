@@ -166,6 +166,14 @@ pub async fn get(
     Ok(Some((row, fetch_all!(connection, TARGETS, uid)?)))
 }
 
+/// Reads one rollout without its users.
+pub(crate) async fn row(
+    connection: &mut Connection,
+    uid: &Uid,
+) -> Result<Option<RolloutRow>, DbError> {
+    fetch_optional!(connection, GET, uid)
+}
+
 /// Reads one rollout, and how far its users are, without reading each.
 pub async fn head(
     connection: &mut Connection,

@@ -70,6 +70,8 @@ struct View {
     /// The state last shown of each user.
     shown: HashMap<String, String>,
     phase: String,
+    /// What was last said of the whole.
+    message: String,
 }
 
 impl View {
@@ -78,6 +80,7 @@ impl View {
             bar: screen::bar(0, "[{bar:30}] {pos}/{len} {wide_msg}"),
             shown: HashMap::new(),
             phase: String::new(),
+            message: String::new(),
         }
     }
 
@@ -93,7 +96,7 @@ impl View {
         if let Some(bar) = &self.bar {
             let number = |key: &str| number(rollout, &format!("progress.{key}"));
             bar.set_length(number("total"));
-            bar.set_position(number("done") + number("failed"));
+            bar.set_position(number("done") + number("failed") + number("cancelled"));
             bar.set_message(self.phase.clone());
             if end.is_some() {
                 bar.finish_and_clear();
@@ -102,7 +105,8 @@ impl View {
         Ok(end)
     }
 
-    /// A line for each user whose state is another than the one last shown.
+    /// A line for what keeps the image from being had, and one for each user whose state is another than the one
+    /// last shown.
     fn news(&mut self, rollout: &Value) -> Vec<String> {
         let mut lines = Vec::new();
         let phase = cleaned(rollout, "phase");
@@ -110,6 +114,12 @@ impl View {
             lines.push(format!("{}: {phase}", cleaned(rollout, "reference")));
             self.phase = phase;
         }
+        // Ends and pauses are reported with their message.
+        let message = cleaned(rollout, "message");
+        if self.phase == "pulling" && !message.is_empty() && message != self.message {
+            lines.push(message.clone());
+        }
+        self.message = message;
         let users = rollout["users"].as_array();
         for user in users.into_iter().flatten() {
             let (name, state) = (cleaned(user, "username"), cleaned(user, "state"));
@@ -139,6 +149,7 @@ mod tests {
             bar: None,
             shown: HashMap::new(),
             phase: String::new(),
+            message: String::new(),
         };
         let at = |phase: &str, alice: &str, message: &str| {
             json!({"reference": "a:2", "phase": phase, "users": [
@@ -151,6 +162,27 @@ mod tests {
         assert!(view.news(&at("rolling", "moving", "")).is_empty());
         let lines = view.news(&at("paused", "failed", "crashed\u{1b}"));
         assert_eq!(lines, ["a:2: paused", "alice: failed: crashed\\u{1b}"]);
+    }
+
+    #[test]
+    fn an_image_that_cannot_be_had_is_said_once_while_it_is_waited_for() {
+        let mut view = View {
+            bar: None,
+            shown: HashMap::new(),
+            phase: String::new(),
+            message: String::new(),
+        };
+        let at = |message: &str| json!({"reference": "a:2", "phase": "pulling", "message": message, "users": []});
+        assert_eq!(view.news(&at("")), ["a:2: pulling"]);
+        assert_eq!(view.news(&at("no such image")), ["no such image"]);
+        assert!(view.news(&at("no such image")).is_empty());
+    }
+
+    #[test]
+    fn users_who_were_not_reached_are_counted_apart() {
+        let rollout = json!({"phase": "cancelled", "progress": {"done": 1, "total": 5, "failed": 0, "cancelled": 4}});
+        let text = "cancelled: 1 of 5 done, 0 failed, 4 cancelled".to_owned();
+        assert_eq!(End::of(&rollout), Some(End::Missed(text)));
     }
 
     #[test]

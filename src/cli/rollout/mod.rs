@@ -101,7 +101,11 @@ fn progress(rollout: &Value) -> String {
     let number = |key: &str| number(rollout, &format!("progress.{key}"));
     let (done, total, failed) = (number("done"), number("total"), number("failed"));
     let phase = cleaned(rollout, "phase");
-    format!("{phase}: {done} of {total} done, {failed} failed")
+    let text = format!("{phase}: {done} of {total} done, {failed} failed");
+    match number("cancelled") {
+        0 => text,
+        cancelled => format!("{text}, {cancelled} cancelled"),
+    }
 }
 
 /// The id as it is typed, or as `get rollouts -o name` prints it.

@@ -129,6 +129,8 @@ pub const POINTS: &[Point] = &[
     Point(Delete, "user.status.after", false),
     Point(GoBack, "container.SaveFacts.before", false),
     Point(GoBack, "container.SaveFacts.after", false),
+    Point(GoBack, "container.ReportFailure.before", false),
+    Point(GoBack, "container.ReportFailure.after", false),
     Point(GoBack, "container.Remove.before", false),
     Point(GoBack, "container.Remove.after", true),
     Point(GoBack, "container.Rename.before:3", false),

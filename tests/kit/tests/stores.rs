@@ -321,6 +321,8 @@ impl Both {
                     digest: None,
                     pull_token: Some(known.pull_token.clone()),
                     pulled_at: Some(now),
+                    failed_token: Some(known.pull_token.clone()),
+                    failure: Some("no such tag".to_owned()),
                 };
                 same(
                     "image facts",

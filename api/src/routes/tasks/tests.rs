@@ -23,7 +23,7 @@ async fn operation(yard: &Yard, uids: &[Uid]) -> String {
 async fn without_any_operation_the_status_is_idle() {
     let yard = yard().await;
     let expected = json!({
-        "id": "", "type": "", "total": 0, "done": 0, "failed": 0, "running": 0, "pending": 0,
+        "id": "", "type": "", "total": 0, "done": 0, "failed": 0, "cancelled": 0, "running": 0, "pending": 0,
         "message": "idle", "started_at": null, "finished_at": null,
     });
     assert_eq!(yard.get("/api/admin/task/status").await.is(200), expected);

@@ -14,6 +14,11 @@ pub enum Action {
     ReleaseFinalizer,
     /// Remembers what was observed.
     SaveFacts(Box<ContainerFacts>),
+    /// Has the events say why a replacement failed; what remembers it is another step.
+    ReportFailure {
+        /// Why, with the end of its log.
+        why: String,
+    },
     /// Starts (or joins) the pull of an image.
     StartPull {
         /// The reference.
@@ -72,6 +77,7 @@ impl std::fmt::Display for Action {
             Self::AddFinalizer => f.write_str("take responsibility for cleaning up"),
             Self::ReleaseFinalizer => f.write_str("cleaning up is done"),
             Self::SaveFacts(_) => f.write_str("remember what was observed"),
+            Self::ReportFailure { why } => f.write_str(why),
             Self::StartPull { reference } => write!(f, "pull {reference}"),
             Self::VerifyDataDir { image } => {
                 write!(f, "probe the data directory with {}", short(image))

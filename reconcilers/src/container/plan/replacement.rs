@@ -19,6 +19,9 @@ const LONGEST_RETRY_OF_REPLACEMENT: Duration = Duration::from_secs(60 * 60);
 /// Who saves again and again is answered by one restart for all of that, not by one for each.
 const REST: Duration = Duration::from_secs(2);
 
+/// What is said of a failure of which nothing is known.
+const UNKNOWN: &str = "the replacement did not become ready";
+
 impl Running<'_> {
     /// The container is not what it should be.
     pub(super) fn replace(
@@ -119,9 +122,11 @@ impl Running<'_> {
 
     /// The replacement has failed: the previous container is kept going until the next attempt.
     pub(super) fn keep_previous(&self, base: &Container, left: Duration) -> Plan<Action> {
+        let why = self.row.facts.failure_text();
+        let why = why.as_deref().unwrap_or(UNKNOWN);
         let failed = Condition::not_ready(
             Reason::ReplacementFailed,
-            "the replacement did not become ready; the previous container runs",
+            format!("the previous container runs, since {why}"),
         );
         self.keep_on(base, Plan::say(failed).after(left))
     }
@@ -212,12 +217,20 @@ impl Running<'_> {
         let digest = digest_of(wanted);
         let mut actions = Vec::new();
         if facts.failed_digest.as_deref() != Some(digest) {
-            actions.push(Action::SaveFacts(Box::new(ContainerFacts {
+            let failure = self.seen.failure.as_ref();
+            let noted = ContainerFacts {
                 failed_digest: Some(digest.to_owned()),
                 failed_at: Some(self.now),
                 failed_count: facts.failed_count.saturating_add(1),
+                failure: failure.map(|failure| failure.cause.clone()),
+                failure_log: failure.map(|failure| failure.log.join("\n")),
                 ..forgotten(facts)
-            })));
+            };
+            let why = noted.failure_text();
+            actions.push(Action::SaveFacts(Box::new(noted)));
+            actions.push(Action::ReportFailure {
+                why: why.unwrap_or_else(|| UNKNOWN.to_owned()),
+            });
         }
         if base.state == ContainerState::Running {
             actions.push(stop(base));

@@ -1,5 +1,7 @@
 //! What the reference means: once for all users of an attempt, pulled first where that is asked for.
 
+use std::time::Duration;
+
 use schema::condition::{Condition, Reason};
 use schema::config::PullPolicy;
 use schema::config::query::{ENGINE_NAME, engine_uid};
@@ -27,11 +29,12 @@ impl View<'_> {
         if observed.policy == PullPolicy::Never {
             return match there {
                 Some(found) => self.resolved(found, ""),
-                None => Plan::say(Condition::not_ready(
-                    Reason::ImageMissing,
-                    format!("the engine has no image {reference}, and image.pull_policy is never"),
-                ))
-                .after(pulls::FIRST_RETRY),
+                None => {
+                    let why = format!(
+                        "the engine has no image {reference}, and image.pull_policy is never"
+                    );
+                    self.without_image(Reason::ImageMissing, why, pulls::FIRST_RETRY)
+                }
             };
         }
         // A digest that is there is as new as it ever gets.
@@ -52,11 +55,10 @@ impl View<'_> {
             ))
             .waiting_for(Kind::Image, &pulls::awaited(reference), reference),
             (Some(found), PullState::Idle) => self.resolved(found, ""),
-            (None, PullState::Idle) => Plan::say(Condition::not_ready(
-                Reason::ImageMissing,
-                format!("{reference} was pulled, and is gone from the engine again"),
-            ))
-            .after(pulls::FIRST_RETRY),
+            (None, PullState::Idle) => {
+                let why = format!("{reference} was pulled, and is gone from the engine again");
+                self.without_image(Reason::ImageMissing, why, pulls::FIRST_RETRY)
+            }
             (
                 _,
                 PullState::Failed {
@@ -90,23 +92,40 @@ impl View<'_> {
                 let delay = pulls::retry_delay(*failures);
                 match self.now.left_of(*at, delay) {
                     None => self.pull(),
-                    Some(left) => Plan::say(Condition::not_ready(
-                        Reason::ImagePullFailed,
-                        format!("{reference}: {message}"),
-                    ))
-                    .after(left),
+                    Some(left) => {
+                        let why = format!("{reference}: {message}");
+                        self.without_image(Reason::ImagePullFailed, why, left)
+                    }
                 }
             }
         }
     }
 
+    /// The image cannot be had for now: the rollout says why for as long as that is so, and tries again.
+    fn without_image(&self, reason: Reason, why: String, left: Duration) -> Plan<Action> {
+        let facts = self.pulling(why.clone());
+        if facts != self.row.facts {
+            return self.act(vec![self.remember(facts, Some(why))]);
+        }
+        Plan::say(Condition::not_ready(reason, why)).after(left)
+    }
+
+    fn pulling(&self, message: String) -> RolloutFacts {
+        RolloutFacts {
+            phase: Phase::Pulling,
+            message,
+            ..self.row.facts.clone()
+        }
+    }
+
     fn pull(&self) -> Plan<Action> {
         let mut actions = Vec::new();
-        let facts = RolloutFacts {
-            phase: Phase::Pulling,
-            message: String::new(),
-            ..self.row.facts.clone()
+        // Why the last pull failed is said until one does not.
+        let before = match self.row.facts.phase {
+            Phase::Pulling => self.row.facts.message.clone(),
+            _ => String::new(),
         };
+        let facts = self.pulling(before);
         if facts != self.row.facts {
             actions.push(self.remember(facts, None));
         }

@@ -8,7 +8,7 @@ use schema::container::Desired;
 use serde_json::{Value, json};
 
 use super::support::{OWNER, Yard, reason};
-use kit::engine::{Run, Verb};
+use kit::engine::{Fault, Run, Verb};
 use reconcilers::container::plan::{CRASH_WINDOW, crash_delay};
 use reconcilers::drivers::docker::{
     ContainerSettings, ContainerState, EngineError, LABEL_OWNER, LABEL_UID, NetworkSettings,
@@ -458,6 +458,104 @@ async fn failed_replacement(run: Run, readiness: Value) {
         yard.fake.container("agentyard-alice").unwrap().container.id,
         first
     );
+}
+
+#[tokio::test]
+async fn l76_a_failed_replacement_keeps_its_cause_and_the_end_of_its_log_without_secrets() {
+    let mut yard = Yard::new().await;
+    let uid = yard.create_user("alice").await;
+    yard.settled(&uid).await;
+    let files = yard.dir.path().join("users/alice/.agent");
+    let security = json!({ "channels": { "chat": { "word": "s3cr3t-word" } } });
+    std::fs::write(files.join("security.json"), security.to_string()).unwrap();
+    let config = json!({ "mcp": { "servers": { "x": { "headers": { "Authorization": "Bearer alice:0a1b2c3d" } } } } });
+    std::fs::write(files.join("config.json"), config.to_string()).unwrap();
+    yard.fake.on_start(|details| Run {
+        ends: (details.settings.memory_bytes == 256 << 20).then_some((Duration::ZERO, 137)),
+        ..Run::default()
+    });
+    yard.set_limit(&uid, 256).await;
+    let (mut failed, mut wrote, mut events) = (None, false, Vec::new());
+    for _ in 0..60 {
+        let _ = reconcilers::runtime::Reconciler::keys(&yard.service.container).await;
+        let pass = yard.pass(&uid).await.unwrap().unwrap();
+        events.extend(pass.steps);
+        failed = pass
+            .condition
+            .filter(|condition| condition.reason == Reason::ReplacementFailed);
+        if failed.is_some() {
+            break;
+        }
+        let ended = yard.fake.container("agentyard-alice");
+        if !wrote && ended.is_some_and(|ended| ended.exit_code == Some(137)) {
+            wrote = true;
+            for n in 1..=30 {
+                let line = format!("line {n}");
+                yard.fake.hand_log("agentyard-alice", false, &line).unwrap();
+            }
+            let last = "\x1b[31mfatal\x1b[0m: s3cr3t-word is refused, token alice:0a1b2c3d";
+            yard.fake.hand_log("agentyard-alice", true, last).unwrap();
+        }
+    }
+    let failed = failed.unwrap().message;
+    let cause = "the replacement exited with code 137 before it was ready";
+    assert!(
+        failed.starts_with(&format!(
+            "the previous container runs, since {cause}; end of its log: "
+        )),
+        "{failed}"
+    );
+    let last = "fatal: [redacted] is refused, token [redacted]";
+    assert!(failed.ends_with(&format!("line 30 | {last}")), "{failed}");
+    let told = |event: &&String| event.starts_with(cause) && event.ends_with(last);
+    assert_eq!(events.iter().filter(told).count(), 1, "{events:?}");
+    let facts = yard.row(&uid).await.unwrap().facts;
+    assert_eq!(facts.failure.as_deref(), Some(cause));
+    let log: Vec<&str> = facts.failure_log.as_deref().unwrap().lines().collect();
+    assert_eq!((log.len(), log[0], log[19]), (20, "line 12", last));
+    // It stays through a restart of the service, and goes with the next replacement that works.
+    yard.reboot();
+    yard.fake.on_start(|_| Run::default());
+    yard.restart(&uid, "again").await;
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    let facts = yard.row(&uid).await.unwrap().facts;
+    assert_eq!((facts.failure, facts.failure_log), (None, None));
+}
+
+#[tokio::test]
+async fn l76_a_log_that_cannot_be_read_or_cleaned_does_not_hold_up_the_way_back() {
+    for (unreadable, words) in [(false, "code 1 before"), (true, "code 1 before")] {
+        let mut yard = Yard::new().await;
+        let uid = yard.create_user("alice").await;
+        yard.settled(&uid).await;
+        if unreadable {
+            let file = yard.dir.path().join("users/alice/.agent/config.json");
+            std::fs::write(file, "{").unwrap();
+        } else {
+            yard.fake.fault_next(Verb::Logs, 9, Fault::Hang);
+        }
+        yard.fake.on_start(|details| Run {
+            ends: (details.settings.memory_bytes == 256 << 20).then_some((Duration::ZERO, 1)),
+            ..Run::default()
+        });
+        yard.set_limit(&uid, 256).await;
+        let mut message = String::new();
+        for _ in 0..20 {
+            let _ = reconcilers::runtime::Reconciler::keys(&yard.service.container).await;
+            let pass = yard.pass(&uid).await.unwrap().unwrap();
+            let condition = pass.condition.unwrap();
+            if condition.reason == Reason::ReplacementFailed {
+                message = condition.message;
+                break;
+            }
+            if yard.fake.container("agentyard-alice").is_some() {
+                let _ = yard.fake.hand_log("agentyard-alice", false, "a secret");
+            }
+        }
+        assert!(message.ends_with("before it was ready"), "{message}");
+        assert!(message.contains(words), "{message}");
+        assert_eq!(yard.fake.running(), ["agentyard-alice"]);
+    }
 }
 
 #[tokio::test]

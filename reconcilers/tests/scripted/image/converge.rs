@@ -86,46 +86,67 @@ async fn a_wanted_image_that_somebody_removed_is_pulled_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn l37_a_pull_that_breaks_mid_layer_is_told_and_tried_again_with_growing_pauses() {
-    let mut yard = Yard::new();
-    yard.fake.publish_image("agent:1");
-    let breaks = PullEnd::Fails(6, std::sync::Arc::new(broken));
-    yard.fake.script_pull("agent:1", slow(breaks));
-    let uid = yard.request(AGENT, "t1");
-    let condition = yard
-        .settle_within(&uid, Duration::from_secs(60))
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(condition.reason, Reason::ImagePullFailed);
-    assert_eq!(
-        condition.message,
-        "the image could not be pulled: unexpected EOF"
-    );
-    // At 0, 6, 17 and 38 seconds, each after a second of pulling.
-    assert_eq!(yard.fake.calls().of(Verb::Pull), 4);
-    yard.fake.script_pull("agent:1", slow(PullEnd::Done));
-    yard.request(AGENT, "t2");
-    let condition = yard
-        .settle_within(&uid, Duration::from_secs(5))
-        .await
-        .unwrap();
-    assert_eq!(reason(condition), Reason::Converged, "at once");
+async fn l37_a_requested_pull_that_fails_has_ended_until_somebody_asks_again() {
+    let refused = || EngineError::PullRefused("manifest unknown".to_owned());
+    for (ends, words) in [
+        (broken as fn() -> EngineError, "unexpected EOF"),
+        (refused, "manifest unknown"),
+    ] {
+        let mut yard = Yard::new();
+        let breaks = PullEnd::Fails(6, std::sync::Arc::new(ends));
+        yard.fake.script_pull("agent:1", slow(breaks));
+        yard.fake.publish_image("agent:1");
+        let uid = yard.request(AGENT, "t1");
+        let hour = Duration::from_secs(60 * 60);
+        for reboot in [false, true] {
+            if reboot {
+                yard.reboot();
+                yard.service.view.refresh().await.unwrap();
+            }
+            let condition = yard.settle_within(&uid, hour).await.unwrap().unwrap();
+            assert!(condition.message.contains(words), "{condition:?}");
+            assert!(condition.needs_action(), "{condition:?}");
+            assert_eq!(yard.fake.calls().of(Verb::Pull), 1, "{reboot}");
+        }
+        yard.fake.script_pull("agent:1", slow(PullEnd::Done));
+        yard.request(AGENT, "t2");
+        let condition = yard
+            .settle_within(&uid, Duration::from_secs(5))
+            .await
+            .unwrap();
+        assert_eq!(reason(condition), Reason::Converged, "at once");
+    }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_registry_refuses_is_not_asked_for_again_soon() {
+async fn what_was_pulled_and_is_gone_is_tried_again_with_growing_pauses() {
     let mut yard = Yard::new();
-    yard.fake.publish_image("agent:2");
+    let image = yard.fake.publish_image("agent:1");
     let uid = yard.request(AGENT, "t1");
+    yard.settled(&uid).await;
+    yard.fake.hand_remove_image(&image);
+    let breaks = PullEnd::Fails(6, std::sync::Arc::new(broken));
+    yard.fake.script_pull("agent:1", slow(breaks));
     let condition = yard
-        .settle_within(&uid, Duration::from_secs(299))
+        .settle_within(&uid, Duration::from_secs(60))
         .await
         .unwrap();
     assert_eq!(reason(condition), Reason::ImagePullFailed);
-    assert_eq!(yard.fake.calls().of(Verb::Pull), 1);
-    yard.fake.publish_image("agent:1");
+    // The first; then at 0, 6, 17 and 38 seconds, each after a second of pulling.
+    assert_eq!(yard.fake.calls().of(Verb::Pull), 5);
+    yard.fake.script_pull("agent:1", slow(PullEnd::Done));
     assert_eq!(reason(yard.settled(&uid).await), Reason::Converged);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_that_only_lost_its_engine_goes_on_when_that_is_back() {
+    let mut yard = Yard::new();
+    yard.fake.publish_image("agent:1");
+    yard.fake
+        .fail_next(Verb::Pull, 1, || EngineError::Unavailable("gone".into()));
+    let uid = yard.request(AGENT, "t1");
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Converged);
+    assert_eq!(yard.fake.calls().of(Verb::Pull), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -180,12 +180,45 @@ async fn never_means_never() {
     let mut yard = of_kind(RolloutKind::Upgrade).await;
     policy(&yard, "never").await;
     yard.fake.publish_image(NEW);
+    while yard.pass().await.unwrap().unwrap().0 > 0 {}
     let (_, condition, _) = yard.pass().await.unwrap().unwrap();
     assert_eq!(condition.reason, Reason::ImageMissing);
     let local = yard.fake.add_image(NEW);
     assert_eq!(yard.settled().await.status, ConditionStatus::True);
     assert_eq!(pulls(&yard), 0);
     assert_eq!(yard.images(), vec![Some(local); 2]);
+}
+
+/// What `rollout status` shows beside the phase.
+async fn message(yard: &Yard) -> String {
+    yard.state().await.0.facts.message
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_cannot_be_had_is_named_in_the_rollouts_own_words() {
+    let mut yard = of_kind(RolloutKind::Upgrade).await;
+    policy(&yard, "never").await;
+    while yard.pass().await.unwrap().unwrap().0 > 0 {}
+    let missing = format!("the engine has no image {NEW}, and image.pull_policy is never");
+    assert_eq!(message(&yard).await, missing);
+    assert!(yard.told.iter().any(|line| line.contains(&missing)));
+    let (acted, condition, _) = yard.pass().await.unwrap().unwrap();
+    assert_eq!((acted, condition.reason), (0, Reason::ImageMissing));
+    // Now it may be pulled, and cannot be.
+    policy(&yard, "missing").await;
+    yard.fake.fail_next(Verb::Pull, 1, || {
+        EngineError::PullRefused("manifest unknown".to_owned())
+    });
+    while !message(&yard).await.contains("manifest unknown") {
+        yard.pass().await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let (acted, condition, _) = yard.pass().await.unwrap().unwrap();
+    assert_eq!((acted, condition.reason), (0, Reason::ImagePullFailed));
+    // Once there is one, nothing of it is left.
+    yard.fake.publish_image(NEW);
+    let end = yard.settled().await;
+    assert_eq!(end.message, "ended: 2 of 2 moved");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ mod file;
 mod global;
 mod managed;
 mod model;
+mod secrets;
 #[cfg(test)]
 mod tests;
 mod version;

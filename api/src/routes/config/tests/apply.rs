@@ -156,17 +156,17 @@ async fn l41_a_task_that_is_cancelled_has_ended_and_the_wish_stays() {
         .post("/api/admin/task/cancel", &[("task_id", id)])
         .await;
     assert_eq!(cancelled.status, 200, "{cancelled:?}");
-    assert_eq!(cancelled.body["progress"]["failed"], 1);
+    assert_eq!(cancelled.body["progress"]["cancelled"], 1);
     let status = admin
         .get(&format!("/api/admin/task/status?task_id={id}"))
         .await;
     assert_eq!(
-        (&status["done"], &status["failed"], &status["pending"]),
+        (&status["done"], &status["cancelled"], &status["pending"]),
         (&json!(1), &json!(1), &json!(0))
     );
     assert_eq!(
         status["message"],
-        "cancelled; finished: 1 of 2 done, 1 failed"
+        "cancelled: 1 of 2 done, 0 failed, 1 cancelled"
     );
     assert!(status["finished_at"].is_string());
     let tasks = admin.get("/api/admin/tasks").await;

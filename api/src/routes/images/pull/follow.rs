@@ -371,8 +371,8 @@ fn judge(request: &Request, object: &ObjectRow, image: &ImageRow) -> Standing {
     let Some(ready) = condition::find(&object.status.conditions, ConditionType::Ready) else {
         return Standing::Pending;
     };
-    let failed = ready.status != ConditionStatus::True && ready.reason == Reason::ImagePullFailed;
-    if failed {
+    let failed = [Reason::PullFailed, Reason::ImagePullFailed].contains(&ready.reason);
+    if failed && ready.status != ConditionStatus::True {
         return Standing::Failed(ready.message.clone());
     }
     Standing::Observed {
@@ -438,7 +438,7 @@ mod tests {
     }
 
     fn failed() -> Option<Condition> {
-        Some(Condition::not_ready(Reason::ImagePullFailed, "no such tag"))
+        Some(Condition::not_ready(Reason::PullFailed, "no such tag"))
     }
 
     fn going(begun: bool, message: &str, percent: u8) -> Standing {

@@ -40,7 +40,8 @@ pub(super) fn routes() -> Vec<Route> {
                  `{\"status\":\"done\",\"digest\"}` or `{\"status\":\"error\",\"error\"}`. Closing the stream \
                  does not stop the pull. With `Last-Event-ID` no new pull is requested, and the \
                  stream continues after that event as far as its log is kept. The stream ends \
-                 with the session. The pull is also a task of type `pull`.",
+                 with the session. The pull is also a task of type `pull`. One that fails has \
+                 ended: it is tried again when it is requested again.",
             )
             .guarded()
             .fails(&[Failure::IMAGE_REMOVED, Failure::STREAMS]),
@@ -58,8 +59,8 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .title(Area::Images, "Cancel a pull")
         .about(
-                "An image that the engine already has is kept. `converged` means that the \
-                 reconciler has observed it.",
+                "An image that the engine already has is kept. The request of a pull that failed is \
+                 withdrawn. `converged` means that the reconciler has observed it.",
             )
         .waits()
         .guarded()
@@ -247,9 +248,12 @@ async fn running(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Ans
 
 /// Whether somebody waits for a pull of this image.
 pub(in crate::routes) fn is_open(row: &ImageRow) -> bool {
-    row.desired == DesiredImage::Present
-        && row.deleted_at.is_none()
-        && row.facts.pull_token.as_ref() != Some(&row.pull_token)
+    is_requested(row) && !row.has_failed()
+}
+
+/// Whether a pull of this image was requested that has not succeeded.
+fn is_requested(row: &ImageRow) -> bool {
+    row.desired == DesiredImage::Present && row.deleted_at.is_none() && !row.is_answered()
 }
 
 impl Item {
@@ -293,7 +297,7 @@ fn is_leaving(row: &ImageRow) -> bool {
 /// engine has, it keeps.
 ///
 /// # Errors
-/// 404 when nothing of that name is being pulled, wanted or removed; 412 for a stale `if_generation`.
+/// 404 when nothing of that name is being pulled, requested or removed; 412 for a stale `if_generation`.
 async fn cancel(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Noted>> {
     let reference = read_target(&deps, &input.params.image).await?;
     let mut pulls = deps.pulls.running().into_iter();
@@ -301,7 +305,7 @@ async fn cancel(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer
     let mut tx = input.meta.begin(&deps).await?;
     let row = image::find(&mut tx, &reference).await?;
     let leaves = row.as_ref().is_some_and(is_leaving);
-    if !runs && !leaves && !row.as_ref().is_some_and(is_open) {
+    if !runs && !leaves && !row.as_ref().is_some_and(is_requested) {
         return Err(ApiError::not_found(format!("pull of {reference}")));
     }
     let (expected, now) = (input.if_generation, deps.clock.now());

@@ -118,6 +118,7 @@ async fn answered(yard: &Yard) {
         digest: Some("registry:5000/agent@sha256:dd".to_owned()),
         pull_token: Some(token),
         pulled_at: Some(NOW),
+        ..ImageFacts::default()
     };
     let mut tx = yard.world.db.begin().await.unwrap();
     image::save_facts(&mut tx, &uid, &facts).await.unwrap();
@@ -183,7 +184,7 @@ async fn l37_an_error_is_the_last_word() {
     let yard = fleet_with(vec![progress("a", 1, 5), error]).await;
     let (answer, ()) = tokio::join!(
         yard.post(PULL, "image=v2"),
-        says(&yard, Reason::ImagePullFailed, "x")
+        says(&yard, Reason::PullFailed, "x")
     );
     let told = payloads(&answer);
     assert_eq!(told.len(), 3);
@@ -315,7 +316,7 @@ async fn a_pull_that_runs_elsewhere_is_told_from_the_database() {
     let yard = fleet_with(Vec::new()).await;
     let (answer, ()) = tokio::join!(
         yard.post(PULL, "image=v2"),
-        says(&yard, Reason::ImagePullFailed, "no such tag")
+        says(&yard, Reason::PullFailed, "no such tag")
     );
     let last = payloads(&answer).pop();
     assert_eq!(
@@ -388,6 +389,36 @@ async fn pulls_are_listed_and_called_off() {
         }
     );
     assert_eq!(cancel.is(200)["state"], "converged");
+}
+
+#[tokio::test]
+async fn a_pull_that_failed_has_ended_and_so_has_its_task() {
+    let yard = fleet_with(Vec::new()).await;
+    let (answer, ()) = tokio::join!(
+        yard.post(PULL, "image=v2"),
+        says(&yard, Reason::PullFailed, "no such tag")
+    );
+    let last = payloads(&answer).pop();
+    let failed = json!({"status": "error", "error": "no such tag"});
+    assert_eq!(last, Some(failed));
+    let (uid, _, token) = asked(&yard).await;
+    let facts = ImageFacts {
+        failed_token: Some(token),
+        failure: Some("no such tag".to_owned()),
+        ..ImageFacts::default()
+    };
+    let mut tx = yard.world.db.begin().await.unwrap();
+    image::save_facts(&mut tx, &uid, &facts).await.unwrap();
+    tx.commit().await.unwrap();
+    let list = yard.get("/api/admin/images/pulls").await.is(200);
+    assert_eq!(list["total"], 0, "nothing is in progress");
+    let task = yard.get("/api/admin/task/status").await.is(200);
+    assert_eq!(task["message"], "finished: 0 of 1 done, 1 failed");
+    let cancel = format!("wait=0&task_id={}", task["id"].as_str().unwrap());
+    let late = yard.post("/api/admin/task/cancel", &cancel).await;
+    late.fails(409, "wrong_state");
+    // Its request can be withdrawn, so that nothing is wanted any more.
+    yard.post(CANCEL, "image=v2&wait=0").await.is(202);
 }
 
 #[tokio::test]

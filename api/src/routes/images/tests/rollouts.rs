@@ -309,14 +309,78 @@ async fn tasks_are_cancelled_by_what_they_are() {
     let batch = schema::operation::create(&mut tx, "batch_create", "root", &container, NOW);
     let batch = batch.await.unwrap();
     tx.commit().await.unwrap();
-    // It failed, and is tried again.
-    let failed = Condition::not_ready(Reason::ImagePullFailed, "no such tag");
-    yard.saw(Kind::Image, &image, generation.0, failed).await;
+    let pulling = Condition::not_ready(Reason::ImagePulling, "45 %");
+    yard.saw(Kind::Image, &image, generation.0, pulling).await;
     let told = cancel(&pull).await.is(202);
     assert_eq!(told["object"], format!("image/{reference}"));
     cancel(&pull).await.fails(409, "wrong_state");
     let refused = cancel(&batch).await.fails(409, "not_cancellable");
     assert!(refused["error"].as_str().unwrap().contains("batch_create"));
+}
+
+/// What has become of every user of a rollout, without a reconciler.
+async fn all_end(yard: &Yard, id: &str, users: &[&str], state: TargetState) {
+    let mut tx = yard.world.db.begin().await.unwrap();
+    for user in users {
+        let (rollout, user) = (Uid::from(id.to_owned()), Uid::from((*user).to_owned()));
+        rollout::finish_target(&mut tx, &rollout, &user, state, "", NOW)
+            .await
+            .unwrap();
+    }
+    tx.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn l75_the_task_of_a_paused_rollout_says_so_and_ends_with_the_rollout() {
+    let yard = with_users(&["alice", "bob"]).await;
+    let id = task(&yard.post(UPGRADE, "tag=v2&all=1").await.is(202));
+    let status = async || {
+        let path = format!("/api/admin/task/status?task_id={id}");
+        let status = yard.get(&path).await.is(200);
+        let tasks = yard.get("/api/admin/tasks").await.is(200);
+        assert_eq!(tasks["tasks"][0]["message"], status["message"]);
+        let message = status["message"].as_str().unwrap().to_owned();
+        (message, status["finished_at"].clone())
+    };
+    let under_way = |message: &str| (message.to_owned(), Value::Null);
+    let going = under_way("under way: 0 of 2 done, 0 failed");
+    assert_eq!(status().await, going);
+    comes_to(&yard, &id, Phase::Paused, "", false).await;
+    let paused = under_way("paused: 0 of 2 done, 0 failed");
+    assert_eq!(status().await, paused);
+    // Nobody is left, but it is not at its end: it can be resumed.
+    all_end(&yard, &id, &["alice", "bob"], TargetState::Failed).await;
+    let paused = under_way("paused: 0 of 2 done, 2 failed");
+    assert_eq!(status().await, paused);
+    comes_to(&yard, &id, Phase::Failed, "", true).await;
+    let ended = "finished: 0 of 2 done, 2 failed".to_owned();
+    assert_eq!(status().await, (ended, json!(NOW.to_rfc3339())));
+}
+
+#[tokio::test]
+async fn users_of_a_cancelled_rollout_have_not_failed() {
+    let yard = with_users(&["alice", "bob"]).await;
+    let id = task(&yard.post(UPGRADE, "tag=v2&all=1").await.is(202));
+    all_end(&yard, &id, &["alice", "bob"], TargetState::Cancelled).await;
+    comes_to(&yard, &id, Phase::Cancelled, "", true).await;
+    let status = yard.get("/api/admin/task/status").await.is(200);
+    assert_eq!(
+        (&status["failed"], &status["cancelled"], &status["message"]),
+        (
+            &json!(0),
+            &json!(2),
+            &json!("cancelled: 0 of 2 done, 0 failed, 2 cancelled")
+        )
+    );
+    let tasks = yard.get("/api/admin/tasks").await.is(200);
+    let results = &tasks["tasks"][0]["results"];
+    assert_eq!(fields(results, "state"), ["cancelled", "cancelled"]);
+    let shown = yard.get(&format!("{ROLLOUTS}/{id}")).await.is(200);
+    let progress = &shown["rollout"]["progress"];
+    assert_eq!(
+        (&progress["failed"], &progress["cancelled"]),
+        (&json!(0), &json!(2))
+    );
 }
 
 /// The payloads of an upgrade that is looked on at, while `meanwhile` happens to the newest rollout.
@@ -371,7 +435,7 @@ async fn l36_who_looks_on_hears_every_change_and_how_it_came_out() {
     let id = &told[0]["task_id"];
     assert_eq!(
         told[1],
-        json!({"status": "rolling", "task_id": id, "message": "0 of 1 moved", "total": 1, "done": 0, "failed": 0, "running": 0, "pending": 1})
+        json!({"status": "rolling", "task_id": id, "message": "0 of 1 moved", "total": 1, "done": 0, "failed": 0, "cancelled": 0, "running": 0, "pending": 1})
     );
     assert_eq!(
         told[3],

@@ -99,6 +99,11 @@ pub struct Observed {
     failed_at: Option<Timestamp>,
     /// How often in a row.
     failed_count: u32,
+    /// Why, in a clause.
+    #[schema(example = "the replacement exited with code 1 before it was ready")]
+    failure: Option<String>,
+    /// The last lines of its log, at most 20, without control characters and known secrets.
+    failure_log: Option<Vec<String>>,
     /// Why the engine could not be asked; what it would have reported is absent then.
     engine_error: Option<String>,
     #[serde(flatten)]
@@ -169,6 +174,8 @@ async fn observe(deps: Deps, row: ContainerRow) -> Observed {
         failed_digest,
         failed_at,
         failed_count,
+        failure,
+        failure_log,
     } = row.facts;
     Observed {
         engine_id,
@@ -185,6 +192,8 @@ async fn observe(deps: Deps, row: ContainerRow) -> Observed {
         failed_digest,
         failed_at,
         failed_count,
+        failure,
+        failure_log: failure_log.map(|log| log.lines().map(str::to_owned).collect()),
         engine_error,
         live: live.map(Live::of),
     }
