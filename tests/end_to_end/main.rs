@@ -33,6 +33,7 @@ mod foreign;
 mod harness;
 mod health;
 mod images;
+mod logging;
 mod login;
 mod main_job;
 mod memory;

@@ -158,6 +158,10 @@ pub struct Saved {
     /// The configuration's generation.
     #[schema(example = 3)]
     generation: i64,
+    /// Changes that have no effect for now, and why, a sentence each; `message` repeats them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, example = json!([]))]
+    warnings: Vec<String>,
 }
 
 /// `POST /api/config`: keys that are not sent stay as they are, a masked secret too, `null` returns
@@ -195,7 +199,7 @@ async fn finish(
     about: About,
 ) -> Result<Answer<Saved>> {
     if dry_run {
-        return Ok(draft.answer("nothing was saved", draft.generation));
+        return Ok(draft.answer(deps, "nothing was saved", draft.generation));
     }
     let by = SavedBy {
         actor: &actor.to_string(),
@@ -206,7 +210,7 @@ async fn finish(
     tx.commit(about).await?;
     let settings = WebSettings::of(&draft.after, generation);
     settings::publish(&deps.settings_sender, settings);
-    Ok(draft.answer("configuration saved", generation))
+    Ok(draft.answer(deps, "configuration saved", generation))
 }
 
 fn parse(document: &SecretString) -> Result<Patch> {
@@ -240,13 +244,33 @@ struct Draft {
 }
 
 impl Draft {
-    fn answer(&self, message: &str, generation: i64) -> Answer<Saved> {
+    fn answer(&self, deps: &Dependencies, message: &str, generation: i64) -> Answer<Saved> {
+        let warnings = self.warnings(deps);
+        let sentences: Vec<&str> = [message]
+            .into_iter()
+            .chain(warnings.iter().map(String::as_str))
+            .collect();
+        let message = sentences.join("; ");
         let saved = Saved {
             changed: self.changes.0.keys().copied().collect(),
             restarts: self.restarts,
             generation,
+            warnings,
         };
         Answer::ok(message, saved)
+    }
+
+    /// What is saved, and not obeyed.
+    fn warnings(&self, deps: &Dependencies) -> Vec<String> {
+        let by = deps
+            .log_override
+            .filter(|_| self.changes.has(&keys::log::LEVEL));
+        let warning = |by| {
+            format!(
+                "log.level has no effect while the environment variable {by} of the server is set"
+            )
+        };
+        by.map(warning).into_iter().collect()
     }
 }
 
