@@ -32,6 +32,7 @@ mod fix_point;
 mod foreign;
 mod harness;
 mod health;
+mod homes;
 mod images;
 mod logging;
 mod login;
