@@ -49,6 +49,8 @@ pub struct Dependencies {
     pub settings: watch::Receiver<Arc<WebSettings>>,
     /// Takes new settings at once when they are saved here (see [`crate::settings::publish`]).
     pub settings_sender: watch::Sender<Arc<WebSettings>>,
+    /// The environment variable that decides what is logged in place of `log.level`, if one does.
+    pub log_override: Option<&'static str>,
     /// Whether the service's own listener speaks TLS.
     pub tls: bool,
     /// Signs sessions and CSRF tokens.

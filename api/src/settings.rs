@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cidr::IpCidr;
-use schema::config::{self, Config, keys::web};
+use schema::config::{self, Config, keys::log, keys::web};
 use schema::error::DbError;
 use schema::reader::Reader;
 use schema::secrets::MasterKey;
@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::origin::Origin;
 use crate::error::chain;
 
-pub use schema::config::AuthMode;
+pub use schema::config::{AuthMode, LogLevel};
 
 /// How often the configuration's generation is read when no bell rings: another replica's bell
 /// may be lost.
 const POLL: Duration = Duration::from_secs(10);
 
-/// A snapshot of the `web.*` configuration keys.
+/// A snapshot of the `web.*` configuration keys, and of `log.level`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WebSettings {
     /// The configuration's generation they were read at; 0 before the first reading.
@@ -36,6 +36,8 @@ pub struct WebSettings {
     pub trusted_proxies: Vec<IpCidr>,
     /// `web.desktop_user_agents`: substrings that mark a desktop client.
     pub desktop_user_agents: Vec<String>,
+    /// `log.level`, which the program's log filter follows.
+    pub log_level: LogLevel,
 }
 
 impl WebSettings {
@@ -55,6 +57,7 @@ impl WebSettings {
                 .collect(),
             trusted_proxies: config.get(&web::TRUSTED_PROXIES),
             desktop_user_agents: config.get(&web::DESKTOP_USER_AGENTS),
+            log_level: config.get(&log::LEVEL),
         }
     }
 }
@@ -139,8 +142,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_of_the_web_is_read() {
+    fn every_key_of_the_web_and_the_log_is_read() {
         let values = [
+            ("log.level", json!("debug")),
             ("web.allowed_origins", json!(["https://tools.example"])),
             ("web.desktop_user_agents", json!(["Desk"])),
             ("web.public_url", json!("https://a.example/base/")),
@@ -156,6 +160,7 @@ mod tests {
                 .map(|n| n.parse().unwrap())
                 .into(),
             desktop_user_agents: vec!["Desk".to_owned()],
+            log_level: LogLevel::Debug,
         };
         assert_eq!(WebSettings::of(&Config::from_stored(stored), 7), expected);
     }

@@ -219,6 +219,7 @@ pub(crate) async fn world() -> World {
         reconcilers: Arc::new(Nowhere),
         settings,
         settings_sender: sender.clone(),
+        log_override: None,
         tls: false,
         signer: Signer::new(&secret).unwrap(),
         authenticator: Arc::new(Accounts(accounts.into())),

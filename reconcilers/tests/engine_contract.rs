@@ -19,7 +19,7 @@ mod engine_confinement {
 
     use futures::StreamExt;
     use reconcilers::drivers::docker::{
-        ContainerEngine, ContainerSettings, ContainerState, LogOptions,
+        ContainerEngine, ContainerSettings, ContainerState, EngineError, LogOptions,
     };
 
     use super::real::{RealStage, stage};
@@ -97,6 +97,32 @@ mod engine_confinement {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         false
+    }
+
+    #[tokio::test]
+    async fn seed_home_reads_a_directory_of_an_image_that_was_never_started() {
+        let stage = stage().await;
+        let mut settings = stage.settings("u1");
+        settings.binds.clear();
+        let engine = stage.engine();
+        let id = engine.create(&stage.name("tree"), &settings).await.unwrap();
+        let tree = engine.read_tree(&id, "/srv").await.unwrap().unwrap();
+        let parts: Vec<_> = tree.collect().await;
+        let bytes: Vec<u8> = parts
+            .into_iter()
+            .flat_map(|part| part.unwrap().to_vec())
+            .collect();
+        let mut archive = tar::Archive::new(&*bytes);
+        let paths: Vec<String> = archive
+            .entries()
+            .unwrap()
+            .map(|entry| entry.unwrap().path().unwrap().display().to_string())
+            .collect();
+        assert_eq!(paths, ["srv/", "srv/health"]);
+        assert!(engine.read_tree(&id, "/nowhere").await.unwrap().is_none());
+        let gone = engine.read_tree("no-such-container", "/srv").await;
+        assert!(matches!(gone.err(), Some(EngineError::NotFound(_))));
+        stage.strike().await;
     }
 
     #[tokio::test]

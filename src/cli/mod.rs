@@ -201,8 +201,8 @@ fn try_run(cli: Cli) -> Result {
     match command {
         Command::Serve { init, serve } => {
             let settings = Settings::resolve(&common, &init, &serve)?;
-            logging::start(settings.log_format);
-            block_on(serve::serve(settings))
+            let log = logging::start(settings.log_format);
+            block_on(serve::serve(settings, log))
         }
         Command::Init { init } => {
             let settings = Settings::resolve(&common, &init, &none)?;

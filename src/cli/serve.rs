@@ -12,9 +12,10 @@ use api::server::ListenError;
 use schema::home::HomeError;
 
 use super::{Failure, Result, init};
+use crate::logging::LogFilter;
 use crate::prepare;
 use crate::settings::Settings;
-use crate::wiring;
+use crate::wiring::{self, Held, Listeners};
 
 /// How long tasks may take to end; with closing the database it all stays below ten seconds.
 const SHUTDOWN: Duration = Duration::from_secs(9);
@@ -23,7 +24,7 @@ const SHUTDOWN: Duration = Duration::from_secs(9);
 ///
 /// # Errors
 /// When it cannot start, or one of its tasks has died.
-pub async fn serve(settings: Settings) -> Result {
+pub async fn serve(settings: Settings, log: LogFilter) -> Result {
     raise_open_files();
     prepare::data_dir(&settings)?;
     // Taken before the database is opened: two servers never work on one data directory.
@@ -32,14 +33,22 @@ pub async fn serve(settings: Settings) -> Result {
         Some(lock) => (Some(lock.data_dir), lock.database),
         None => (None, None),
     };
-    let prepared = prepare::prepare(&settings).await?;
-    let shutdown = CancellationToken::new();
+    // Whatever may keep the service from starting comes before the first superadmin is created: the
+    // password is printed this once.
     let engine = wiring::engine(&settings).map_err(failed)?;
-    let service = wiring::build(&settings, &prepared, lock, engine, shutdown.clone())
+    let listeners = Listeners::bind(&settings).await.map_err(failed)?;
+    let prepared = prepare::prepare(&settings).await?;
+    prepare::say_password(&prepared);
+    let held = Held {
+        listeners,
+        lock,
+        log,
+    };
+    let shutdown = CancellationToken::new();
+    let service = wiring::build(&settings, &prepared, held, engine, shutdown.clone())
         .await
         .map_err(failed)?;
     prepare::say(&format!("address: {}", service.address));
-    prepare::say_password(&prepared);
     let stop = on_signal(shutdown.clone());
     let health = service.health;
     let report = async |ended: &SupervisorError| health.task_ended(ended).await;

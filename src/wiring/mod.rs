@@ -2,6 +2,7 @@
 
 mod agent_listener;
 pub mod health;
+mod listeners;
 mod ports;
 mod storage;
 
@@ -17,7 +18,7 @@ use api::auth::password::PasswordPool;
 use api::deps::Dependencies;
 use api::dispatch::Api;
 use api::follows::FollowLimit;
-use api::server::{Limits, Listener, Server, Surface, Tls};
+use api::server::{Limits, Listener, Server};
 use api::settings::WebSettings;
 use api::tag_cache::TagCache;
 use api::watch::WatchHub;
@@ -43,7 +44,9 @@ use tokio_util::task::TaskTracker;
 use tracing::info;
 
 use self::health::Health;
+pub use self::listeners::Listeners;
 use self::storage::Gauge;
+use crate::logging::LogFilter;
 use crate::prepare::Prepared;
 use crate::settings::{AgentListen, Settings};
 
@@ -62,6 +65,16 @@ pub struct Service {
     pub health: Arc<Health>,
 }
 
+/// What a process holds before it touches its data.
+pub struct Held {
+    /// The addresses that it answers at.
+    pub listeners: Listeners,
+    /// The data directory, when nobody else may use it; it also says who leads.
+    pub lock: Option<Leadership>,
+    /// What it logs.
+    pub log: LogFilter,
+}
+
 /// How long a replacement may take to become ready.
 const READINESS_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often each container is compared in full.
@@ -70,29 +83,21 @@ const VERIFY_EVERY: Duration = Duration::from_secs(600);
 /// Builds everything and starts it.
 ///
 /// # Errors
-/// When a listener cannot be bound or a setting cannot be used.
+/// When a setting cannot be used, or the database fails.
 pub async fn build(
     settings: &Settings,
     prepared: &Prepared,
-    lock: Option<Leadership>,
+    held: Held,
     engine: Arc<dyn ContainerEngine>,
     shutdown: CancellationToken,
 ) -> Result<Service, Error> {
     // Installed by main already, unless a test builds the service itself.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // Bound before any task begins: an occupied address fails the start before a pass has run.
-    // Whoever connects meanwhile waits in the backlog.
-    let tls = match &settings.tls {
-        Some((cert, key)) => Some(Tls::load(cert.clone(), key.clone())?),
-        None => None,
-    };
-    let speaks_tls = tls.is_some();
-    let listener = Listener::tcp(settings.listen, tls, Surface::Public).await?;
-    let socket = Listener::admin_socket(&settings.admin_socket).await?;
-    let agents = match settings.agent_listen {
-        AgentListen::At(at) => Some(Listener::tcp(at, None, Surface::Agent).await?),
-        AgentListen::Off | AgentListen::Auto => None,
-    };
+    let Held {
+        listeners,
+        lock,
+        log,
+    } = held;
     let clock: SharedClock = Arc::new(SystemClock);
     let mut supervisor = Supervisor::new(shutdown.clone());
     let tasks = TaskTracker::new();
@@ -179,7 +184,8 @@ pub async fn build(
         status_ticks: tick.subscribe(),
         settings: web_settings.clone(),
         settings_sender: web_sender.clone(),
-        tls: speaks_tls,
+        log_override: log.fixed_by(),
+        tls: listeners.tls,
         signer: Signer::new(&prepared.session_secret)?,
         authenticator: Arc::new(DatabaseAuthenticator::new(
             prepared.db.reader(),
@@ -207,6 +213,7 @@ pub async fn build(
         shutdown: shutdown.clone(),
     });
     supervise_api(&mut supervisor, &deps, prepared);
+    follow_level(&mut supervisor, log, web_settings);
     let looking = (shutdown.clone(), Arc::clone(&health));
     supervisor.spawn("health", async move {
         let (shutdown, health) = looking;
@@ -216,12 +223,14 @@ pub async fn build(
     let api = Api::new(api::routes::all(), deps)?;
     let server = Server::new(api, limits());
 
-    let scheme = if speaks_tls { "https" } else { "http" };
-    let address = match listener.local_addr() {
-        Some(address) => format!("{scheme}://{address}"),
-        None => format!("{scheme}://{}", settings.listen),
-    };
-    serve(&mut supervisor, "api", server.clone(), listener, &shutdown);
+    let Listeners {
+        public,
+        socket,
+        agents,
+        address,
+        ..
+    } = listeners;
+    serve(&mut supervisor, "api", server.clone(), public, &shutdown);
     serve(
         &mut supervisor,
         "admin-socket",
@@ -347,6 +356,25 @@ fn supervise_api(supervisor: &mut Supervisor, deps: &Arc<Dependencies>, prepared
         } else {
             shutdown.cancelled().await;
         }
+        Ok(())
+    });
+}
+
+/// Lets the log follow `log.level`: now, and whenever it is saved here or read again.
+fn follow_level(
+    supervisor: &mut Supervisor,
+    log: LogFilter,
+    mut settings: watch::Receiver<Arc<WebSettings>>,
+) {
+    log.set(settings.borrow_and_update().log_level);
+    let shutdown = supervisor.shutdown();
+    supervisor.spawn("log", async move {
+        let follow = async {
+            while settings.changed().await.is_ok() {
+                log.set(settings.borrow_and_update().log_level);
+            }
+        };
+        let _ = shutdown.run_until_cancelled(follow).await;
         Ok(())
     });
 }

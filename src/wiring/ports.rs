@@ -227,7 +227,7 @@ impl Reconcilers for Ports {
     fn wake(&self, reconciler: Option<&str>) {
         for handle in &self.handles {
             if reconciler.is_none_or(|name| name == handle.name()) {
-                handle.wake();
+                handle.retry_all();
             }
         }
     }

@@ -4,9 +4,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentyard::logging::LogFilter;
 use agentyard::prepare::{self, Prepared};
 use agentyard::settings::{AgentListen, CommonArgs, InitArgs, ServeArgs, Settings};
-use agentyard::wiring;
+use agentyard::wiring::{self, Held, Listeners};
 use api::auth::session::SessionClaims;
 use api::auth::{Signer, csrf};
 use kit::engine::FakeEngine;
@@ -62,10 +63,15 @@ impl Service {
         let engine = FakeEngine::new(Arc::new(SystemClock));
         engine.add_image("echo:1");
         let shutdown = CancellationToken::new();
+        let held = Held {
+            listeners: Listeners::bind(&settings).await.unwrap(),
+            lock: Some(lock),
+            log: LogFilter::default(),
+        };
         let service = wiring::build(
             &settings,
             &prepared,
-            Some(lock),
+            held,
             Arc::new(engine.clone()),
             shutdown.clone(),
         )

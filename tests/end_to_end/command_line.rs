@@ -37,6 +37,26 @@ async fn init_prints_the_password_once_and_serve_takes_it() {
 }
 
 #[tokio::test]
+async fn a_first_start_whose_port_is_taken_loses_no_password() {
+    let stage = Stage::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = taken.local_addr().unwrap().to_string();
+    let refused = stage
+        .alone()
+        .args(&["--listen", &listen])
+        .run(&["serve"])
+        .await;
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&listen), "{}", refused.stderr);
+    assert_eq!(refused.stdout, "");
+    let init = stage.command().run(&["init"]).await;
+    assert!(init.status.success(), "{}", init.stderr);
+    let password = value(&init.stdout, "password");
+    let service = stage.alone().spawn().after_init(password).await;
+    service.admin().await;
+}
+
+#[tokio::test]
 async fn key_and_database_are_for_their_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let stage = Stage::new();

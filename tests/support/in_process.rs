@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentyard::logging::LogFilter;
 use agentyard::prepare::{self, Prepared};
 use agentyard::settings::{CommonArgs, InitArgs, ServeArgs, Settings};
-use agentyard::wiring::{self, Service};
+use agentyard::wiring::{self, Held, Listeners, Service};
 use reconcilers::drivers::docker::ContainerEngine;
 use schema::clock::{Clock, SystemClock};
 use schema::container::{self, Desired};
@@ -58,7 +59,12 @@ impl InProcess {
         let lock = reconcilers::runtime::file_lock::acquire(dir, clock).unwrap();
         let prepared = prepare::prepare(&settings).await.unwrap();
         let shutdown = CancellationToken::new();
-        let service = wiring::build(&settings, &prepared, Some(lock), engine, shutdown.clone())
+        let held = Held {
+            listeners: Listeners::bind(&settings).await.unwrap(),
+            lock: Some(lock),
+            log: LogFilter::default(),
+        };
+        let service = wiring::build(&settings, &prepared, held, engine, shutdown.clone())
             .await
             .unwrap();
         Self {

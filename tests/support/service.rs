@@ -82,7 +82,7 @@ impl Launch {
         let mut command = Command::new(PROGRAM);
         // Nothing of the caller's own settings may leak in.
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("AGENTYARD_") {
+            if name == "RUST_LOG" || name.to_string_lossy().starts_with("AGENTYARD_") {
                 command.env_remove(name);
             }
         }

@@ -170,6 +170,10 @@ pub struct Saved {
     /// The configuration's generation.
     #[schema(example = 3)]
     generation: i64,
+    /// Changes that have no effect for now, and why, a sentence each; `message` repeats them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, example = json!([]))]
+    warnings: Vec<String>,
 }
 
 /// `POST /api/config`: keys that are not sent stay as they are, a masked secret too, `null` returns
@@ -196,7 +200,7 @@ async fn save(
     let draft = draft(&mut tx, &deps, patch, if_generation).await?;
     let about = about(&draft.changes);
     if params.dry_run {
-        return Ok(draft.unsaved());
+        return Ok(draft.unsaved(&deps));
     }
     finish(&deps, &actor, tx, draft, about, wait).await
 }
@@ -228,8 +232,7 @@ async fn finish(
     let kinds = config::query::kinds_touched(changed);
     let (decides, settled, failed) = wait::settle_kinds(deps, &singles, &kinds, wait).await;
     let saved = |state, message: &str| {
-        let saved = draft.answered(generation, Some(state));
-        Answer::ok(message, saved)
+        draft.answer(deps, message, generation, Some(state))
     };
     Ok(match settled {
         Settled::Converged if failed > 0 => saved(
@@ -278,18 +281,45 @@ struct Draft {
 }
 
 impl Draft {
-    fn answered(&self, generation: i64, state: Option<State>) -> Saved {
+    fn answered(&self, deps: &Dependencies, generation: i64, state: Option<State>) -> Saved {
         Saved {
             changed: self.changes.0.keys().copied().collect(),
             restarts: self.restarts,
             object: "config",
             state,
             generation,
+            warnings: self.warnings(deps),
         }
     }
 
-    fn unsaved(&self) -> Answer<Saved> {
-        Answer::ok("nothing was saved", self.answered(self.generation, None))
+    fn unsaved(&self, deps: &Dependencies) -> Answer<Saved> {
+        self.answer(deps, "nothing was saved", self.generation, None)
+    }
+
+    fn answer(
+        &self,
+        deps: &Dependencies,
+        message: &str,
+        generation: i64,
+        state: Option<State>,
+    ) -> Answer<Saved> {
+        let saved = self.answered(deps, generation, state);
+        let warnings = saved.warnings.iter().map(String::as_str);
+        let sentences: Vec<&str> = std::iter::once(message).chain(warnings).collect();
+        Answer::ok(sentences.join("; "), saved)
+    }
+
+    /// What is saved, and not obeyed.
+    fn warnings(&self, deps: &Dependencies) -> Vec<String> {
+        let by = deps
+            .log_override
+            .filter(|_| self.changes.has(&keys::log::LEVEL));
+        let warning = |by| {
+            format!(
+                "log.level has no effect while the environment variable {by} of the server is set"
+            )
+        };
+        by.map(warning).into_iter().collect()
     }
 }
 

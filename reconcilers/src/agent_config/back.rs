@@ -71,6 +71,7 @@ pub(super) fn put_back(
         refused: None,
         applied: Some(rendered.applied),
         restart_digest: Some(rendered.restart_digest),
+        home: Some(seen.home.clone()),
         put_back: true,
     };
     let mut actions = Vec::new();

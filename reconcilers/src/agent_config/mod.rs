@@ -140,7 +140,8 @@ impl Reconciler for AgentConfigReconciler {
         ) {
             (World::Unchanged(_), _) => {}
             (World::Seen(_) | World::Unreadable(_), Some(ready)) => {
-                self.verified.done(key, &ready.message);
+                self.verified
+                    .done(key, &ready.message, snapshot.home.clone());
             }
             _ => self.verified.forget(key),
         }
@@ -152,6 +153,10 @@ impl Reconciler for AgentConfigReconciler {
 
     fn refresh(&self, key: &Uid) {
         self.verified.forget(key);
+    }
+
+    fn refresh_all(&self) {
+        self.verified.forget_all();
     }
 
     async fn apply(&self, key: &Uid, action: &Action) -> Result<(), ConfigError> {

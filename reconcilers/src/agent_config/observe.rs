@@ -1,7 +1,7 @@
 //! Reads everything the files of one user follow from, and the files.
 //!
-//! In a no-op pass that is the cached row alone: the files are read when something has changed, at the start
-//! of the service, when an operator asks for it, and once in a while.
+//! In a no-op pass that is the cached row, and whether the files are still there and in the same directory: they are read
+//! when something has changed, at the start of the service, when an operator asks for it, and once in a while.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use schema::adapter::Adapter;
 use schema::agent_config::{AgentConfigRow, KeptFiles, UserValues};
 use schema::condition::Reason;
 use schema::config::{Config, keys};
-use schema::home::{FoundFile, HomeError, HomeState};
+use schema::home::{FoundFile, HomeError, HomeId, HomeLook, HomeState};
 use schema::ids::Uid;
 use secrecy::SecretString;
 
@@ -35,6 +35,8 @@ pub const LIMIT: u64 = 2 << 20;
 pub struct Snapshot {
     /// What is desired.
     pub row: Arc<AgentConfigRow>,
+    /// The user's directory, before anything else was asked; `None` when it is not there.
+    pub home: Option<HomeLook>,
     /// What is there.
     pub world: World,
 }
@@ -76,6 +78,8 @@ pub struct Seen {
     pub token: SecretString,
     /// Where agents reach the service, as a URL; `None`: nowhere.
     pub base_url: Option<String>,
+    /// The directory that they are in.
+    pub home: HomeId,
     /// The configuration file, as it is.
     pub config_file: Option<FoundFile>,
     /// The security file, as it is.
@@ -108,22 +112,41 @@ impl AgentConfigReconciler {
             }
             return Ok(None);
         };
-        let world = match self.verified.said(uid) {
+        if row.deleted_at.is_some() || row.image_ref.is_none() {
+            let (home, world) = (None, World::Going);
+            return Ok(Some(Snapshot { row, home, world }));
+        }
+        let home = self.look(&row).await?;
+        let world = match self.verified.said(uid, home.as_ref()) {
             Some(said) if !has_news(&row) => World::Unchanged(said),
-            _ => self.read(&row).await?,
+            _ => self.read(&row, home.as_ref()).await?,
         };
-        Ok(Some(Snapshot { row, world }))
+        Ok(Some(Snapshot { row, home, world }))
     }
 
-    async fn read(&self, row: &Arc<AgentConfigRow>) -> Result<World, ConfigError> {
-        if row.deleted_at.is_some() || row.image_ref.is_none() {
-            return Ok(World::Going);
+    /// The user's directory, and which of the two files are in it.
+    async fn look(&self, row: &AgentConfigRow) -> Result<Option<HomeLook>, ConfigError> {
+        let agent = self.shared.adapters.agent(row.adapter_generation).await?;
+        let files = [agent.config_file.as_str(), agent.security_file.as_str()];
+        let data_dir = &self.shared.data_dir;
+        match data_dir.look(&row.name, &row.uid, &files).await {
+            Ok(home) => Ok(home),
+            // Something else lies there: what it is, the reading says.
+            Err(HomeError::Conflict(_)) => Ok(None),
+            Err(error) => Err(error.into()),
         }
+    }
+
+    async fn read(
+        &self,
+        row: &Arc<AgentConfigRow>,
+        home: Option<&HomeLook>,
+    ) -> Result<World, ConfigError> {
         let config = self.shared.config.at(row.config_generation).await?;
         let base_url = match self.base_url(&config) {
             Ok(base_url) => base_url,
             // That is said of the engine already, and for these files nothing follows from it.
-            Err(_) if !has_news(row) => {
+            Err(_) if !has_news(row) && !self.verified.has_moved(&row.uid, home) => {
                 return Ok(World::Unchanged(self.verified.last_said(&row.uid)));
             }
             Err(unknown) => return Ok(World::NoAddress(unknown)),
@@ -140,6 +163,10 @@ impl AgentConfigReconciler {
             HomeState::Ready => {}
             other => return Ok(World::NoHome(other)),
         }
+        // Made between the two questions.
+        let Some(home) = home.map(|home| home.id.clone()) else {
+            return Ok(World::NoHome(HomeState::Missing));
+        };
         let paths = [agent.config_file.as_str(), agent.security_file.as_str()];
         let found = self
             .shared
@@ -158,6 +185,7 @@ impl AgentConfigReconciler {
             config,
             values,
             base_url,
+            home,
             config_file,
             security_file,
             kept: None,

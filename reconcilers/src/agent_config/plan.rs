@@ -45,6 +45,8 @@ pub enum Why {
     Desired,
     /// Somebody has changed what the service had set.
     Drifted,
+    /// The user's directory is another one than they were written in.
+    Replaced,
     /// The image reads the previous version, and no migration leads there.
     PutBack,
 }
@@ -63,6 +65,7 @@ impl fmt::Display for Action {
                 f.write_str(match why {
                     Why::Desired => "",
                     Why::Drifted => ", where somebody has changed what the service had set",
+                    Why::Replaced => ", because the user's directory was replaced",
                     Why::PutBack => ", as they were before their migration",
                 })
             }
@@ -244,6 +247,7 @@ fn converge(row: &AgentConfigRow, seen: &Seen, desired: DesiredFiles) -> Plan<Ac
         refused: None,
         applied: Some(rendered.applied),
         restart_digest: Some(rendered.restart_digest),
+        home: Some(seen.home.clone()),
         put_back: row.facts.put_back && migrated_from.is_none(),
     };
     let mut actions = Vec::new();
@@ -256,7 +260,14 @@ fn converge(row: &AgentConfigRow, seen: &Seen, desired: DesiredFiles) -> Plan<Ac
         actions.push(Action::WriteFiles {
             name: row.name.clone(),
             files,
-            why: if seen.has_drifted(row) {
+            why: if row
+                .facts
+                .home
+                .as_ref()
+                .is_some_and(|home| *home != seen.home)
+            {
+                Why::Replaced
+            } else if seen.has_drifted(row) {
                 Why::Drifted
             } else {
                 Why::Desired

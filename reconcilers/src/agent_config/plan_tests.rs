@@ -7,7 +7,7 @@ use schema::adapter::Adapter;
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow, KeptFiles, UserValues};
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use schema::config::Config;
-use schema::home::{FoundFile, HomeError, HomeState, Stamp};
+use schema::home::{FoundFile, HomeError, HomeId, HomeState, Stamp};
 use schema::ids::{Generation, Timestamp, Uid};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -67,6 +67,7 @@ fn seen(agent: Value, found: [Option<FoundFile>; 2]) -> Seen {
         values,
         token: SecretString::from(TOKEN),
         base_url: Some("http://10.88.0.1:8081".to_owned()),
+        home: HomeId::from("first".to_owned()),
         config_file,
         security_file,
         kept: None,
@@ -80,6 +81,7 @@ fn permitted() -> Value {
 fn snapshot(row: AgentConfigRow, world: World) -> Snapshot {
     Snapshot {
         row: Arc::new(row),
+        home: None,
         world,
     }
 }

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use schema::home::HomeLook;
 use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
@@ -15,6 +16,8 @@ const NEVER: &str = "nothing has changed since the files were last read";
 struct Reading {
     due: Instant,
     said: Arc<str>,
+    /// The user's directory then.
+    home: Option<HomeLook>,
 }
 
 /// When each user's files have to be read again although nothing has changed: at the start of the service, then
@@ -40,11 +43,20 @@ impl Verified {
         self.by_uid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was said at the last reading; `None` when the files have to be read.
-    pub(super) fn said(&self, uid: &Uid) -> Option<Arc<str>> {
+    /// What was said at the last reading; `None` when the files have to be read. Files that were there and are missing,
+    /// or are in another directory by now, have to be.
+    pub(super) fn said(&self, uid: &Uid, home: Option<&HomeLook>) -> Option<Arc<str>> {
         let readings = self.lock();
         let last = readings.get(uid)?;
-        (last.due > Instant::now()).then(|| Arc::clone(&last.said))
+        let same = last.home.as_ref() == home;
+        (same && last.due > Instant::now()).then(|| Arc::clone(&last.said))
+    }
+
+    /// Whether the files are not where they were at the last reading.
+    pub(super) fn has_moved(&self, uid: &Uid, home: Option<&HomeLook>) -> bool {
+        let readings = self.lock();
+        let last = readings.get(uid);
+        last.is_some_and(|last| last.home.as_ref() != home)
     }
 
     /// What was said last, however long ago.
@@ -56,7 +68,7 @@ impl Verified {
     }
 
     /// The files were read, and nothing was to be done.
-    pub(super) fn done(&self, uid: &Uid, said: &str) {
+    pub(super) fn done(&self, uid: &Uid, said: &str, home: Option<HomeLook>) {
         let now = Instant::now();
         let mut readings = self.lock();
         let pause = match readings.get(uid) {
@@ -66,6 +78,7 @@ impl Verified {
         let reading = Reading {
             due: now + pause,
             said: Arc::from(said),
+            home,
         };
         readings.insert(uid.clone(), reading);
     }

@@ -81,10 +81,12 @@ impl ContainerReconciler {
                 self.desired.mark(uid);
             }
             Action::ReportFailure { .. }
+            | Action::NoteReplacedHome
             | Action::StartPull { .. }
             | Action::VerifyDataDir { .. }
             | Action::RestrictHost { .. } => {}
-            Action::Create { .. }
+            Action::SeedHome { .. }
+            | Action::Create { .. }
             | Action::Start { .. }
             | Action::Stop { .. }
             | Action::Remove { .. }
@@ -102,11 +104,12 @@ impl ContainerReconciler {
             Action::AddFinalizer => Ok(self.store.add_container_finalizer(uid).await?),
             Action::ReleaseFinalizer => Ok(self.store.purge_container(uid).await?),
             Action::SaveFacts(facts) => Ok(self.store.save_container_facts(uid, facts).await?),
-            // Its event is recorded with every step's.
-            Action::ReportFailure { .. } => Ok(()),
+            // The event is all there is to them.
+            Action::ReportFailure { .. } | Action::NoteReplacedHome => Ok(()),
             Action::StartPull { reference } => Ok(self.shared.start_pull(reference, "").await?),
             Action::VerifyDataDir { image } => Ok(self.shared.probe.run(image).await?),
             Action::RestrictHost { rules } => Ok(self.shared.host_access.restrict(rules).await?),
+            Action::SeedHome { seed } => self.seed(uid, seed).await,
             Action::Create { name, settings } => self.create(uid, name, settings).await,
             Action::Start { container } => self.start(uid, container).await,
             Action::Stop { container } => Ok(engine.stop(container, STOP_GRACE).await?),
@@ -133,7 +136,7 @@ impl ContainerReconciler {
 
     /// A name is in use: by a container of this user that the last listing did not show yet, which is
     /// observed again, or by a foreign one, which is left alone.
-    async fn name_taken(&self, uid: &Uid, name: &str) -> Result<(), ContainerError> {
+    pub(super) async fn name_taken(&self, uid: &Uid, name: &str) -> Result<(), ContainerError> {
         match self.shared.view.engine().inspect(name).await? {
             None => Err(ContainerError::Vanished),
             Some(details)

@@ -20,6 +20,7 @@ mod names;
 pub mod observe;
 pub mod plan;
 pub mod readiness;
+mod seed;
 pub mod settings;
 mod store;
 
@@ -143,6 +144,14 @@ impl Reconciler for ContainerReconciler {
             action,
             Action::AddFinalizer | Action::ReleaseFinalizer | Action::SaveFacts(_)
         )
+    }
+
+    /// An image's home may be large. A copy that is cancelled goes on from what is there.
+    fn action_timeout(action: &Action) -> Duration {
+        match action {
+            Action::SeedHome { .. } => Duration::from_secs(600),
+            _ => Duration::from_secs(120),
+        }
     }
 
     async fn apply(&self, key: &Uid, action: &Action) -> Result<(), ContainerError> {

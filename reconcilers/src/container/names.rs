@@ -5,7 +5,7 @@
 
 use schema::ids::{Uid, UserName};
 
-/// The three names a user's containers may bear.
+/// The names a user's containers may bear.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
     /// The container in use.
@@ -14,6 +14,8 @@ pub struct Names {
     pub next: String,
     /// The replaced one, until the replacement is ready.
     pub prev: String,
+    /// One that is never started: the image's own home is read from it. Left over, it goes as a stray.
+    pub seed: String,
 }
 
 impl Names {
@@ -28,6 +30,7 @@ impl Names {
         Self {
             next: format!("{base}.next-"),
             prev: format!("{base}.prev-"),
+            seed: format!("{base}.seed-"),
             base,
         }
     }
@@ -41,9 +44,9 @@ mod tests {
     fn a_temporary_name_is_never_another_users_name() {
         let uid = Uid::random();
         let bob = Names::of(&"bob".parse().unwrap(), &uid);
-        for other in ["bob.next", "bob.prev", "bob.next-1"] {
+        for other in ["bob.next", "bob.prev", "bob.seed", "bob.next-1"] {
             let other = Names::of(&other.parse().unwrap(), &uid);
-            assert!(![&bob.next, &bob.prev].contains(&&other.base));
+            assert!(![&bob.next, &bob.prev, &bob.seed].contains(&&other.base));
         }
         assert!("bob.next-".parse::<UserName>().is_err());
     }

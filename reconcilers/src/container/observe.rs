@@ -13,12 +13,12 @@ use schema::adapter::{Agent, Readiness};
 use schema::condition::Reason;
 use schema::config::{Config, PullPolicy, keys};
 use schema::container::ContainerRow;
-use schema::home::HomeState;
+use schema::home::{HomeError, HomeId, HomeLook, HomeState};
 use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
 use super::names::Names;
-use super::settings::{self, Inputs, LABEL_CONFIG_DIGEST};
+use super::settings::{self, Inputs, LABEL_CONFIG_DIGEST, LABEL_HOME};
 use super::{ContainerError, ContainerReconciler, Evidence};
 use crate::drivers::docker::{
     Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_RESTART_TOKEN,
@@ -72,6 +72,10 @@ pub struct Seen {
     pub network: NetworkState,
     /// The user's directory; `None` when it does not matter now.
     pub home: Option<HomeState>,
+    /// Which directory lies where the container mounts the user's.
+    pub place: Place,
+    /// Where the image has the home that is to be copied into the user's directory first, when it is.
+    pub seed: Option<String>,
     /// Whether engine and service see the same data directory.
     pub data_dir: ProbeState,
     /// What must keep agents from the host's services first, and does not yet.
@@ -90,6 +94,35 @@ pub struct Seen {
     pub limits: Limits,
     /// Everything was compared in full.
     pub verified: bool,
+}
+
+/// What lies at the place of a user's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// It could not be asked: no reason to believe that it is not what it was.
+    Unknown,
+    /// No directory of the user's.
+    Empty,
+    /// This directory.
+    Holds(HomeId),
+}
+
+impl Place {
+    fn of(look: &Result<Option<HomeLook>, HomeError>) -> Self {
+        match look {
+            Ok(Some(look)) => Self::Holds(look.id.clone()),
+            Ok(None) | Err(HomeError::Conflict(_)) => Self::Empty,
+            Err(_) => Self::Unknown,
+        }
+    }
+
+    /// The directory.
+    pub fn holds(&self) -> Option<&HomeId> {
+        match self {
+            Self::Holds(home) => Some(home),
+            Self::Unknown | Self::Empty => None,
+        }
+    }
 }
 
 /// An image to remember.
@@ -116,6 +149,16 @@ impl Seen {
         self.containers.iter().find(|c| c.name == name)
     }
 
+    /// Whether a container mounts the directory that lies in the place of the user's now.
+    pub fn mounts_home(&self, container: &Container) -> bool {
+        let mounted = container.labels.get(LABEL_HOME).map(String::as_str);
+        match &self.place {
+            Place::Unknown => true,
+            Place::Empty => false,
+            Place::Holds(home) => mounted == Some(home.as_str()),
+        }
+    }
+
     /// Whether a container is what it should be.
     pub fn fits(&self, container: &Container, row: &ContainerRow) -> bool {
         let Some(wanted) = &self.wanted else {
@@ -129,6 +172,7 @@ impl Seen {
         label(LABEL_SPEC_DIGEST) == wanted_digest
             && label(LABEL_RESTART_TOKEN) == row.restart_token
             && label(LABEL_CONFIG_DIGEST) == row.files.restart_digest.as_deref().unwrap_or("")
+            && self.mounts_home(container)
             && self.drift(container).is_none()
     }
 
@@ -297,6 +341,8 @@ impl ContainerReconciler {
             pull: PullState::Idle,
             network: NetworkState::Missing,
             home: None,
+            place: Place::Unknown,
+            seed: None,
             data_dir: self.shared.probe.state(),
             restrict: None,
             needs_root: false,
@@ -319,8 +365,10 @@ impl ContainerReconciler {
             seen.readiness_timeout = limit;
         }
         let names = Names::of(&row.name, uid);
+        let look = self.shared.data_dir.look(&row.name, uid, &[]).await;
+        seen.place = Place::of(&look);
         self.see_details(&mut seen, row, &names, changed).await?;
-        self.see_image(&mut seen, row, &names, &config, &agent)
+        self.see_image(&mut seen, row, &names, (&config, &agent), look)
             .await?;
         self.see_readiness(&mut seen, row, &names, &agent).await?;
         seen.failure = self.see_failure(&seen, row, &names, &agent).await?;
@@ -377,9 +425,10 @@ impl ContainerReconciler {
         seen: &mut Seen,
         row: &ContainerRow,
         names: &Names,
-        config: &Config,
-        agent: &Agent,
+        (config, agent): (&Config, &Agent),
+        look: Result<Option<HomeLook>, HomeError>,
     ) -> Result<(), ContainerError> {
+        let home = seen.place.holds().cloned();
         let settings_of = |image_id: &str| {
             settings::container_settings(
                 row,
@@ -390,6 +439,7 @@ impl ContainerReconciler {
                     owner: self.shared.view.owner(),
                     engine_data_dir: &self.shared.options.engine_data_dir,
                     service_user: self.shared.options.service_user,
+                    home: home.as_ref(),
                 },
             )
         };
@@ -406,8 +456,21 @@ impl ContainerReconciler {
                 return Ok(());
             }
         }
-        // From here on a container is going to be made.
+        // From here on a container is going to be made, and it is said what it mounts.
+        if seen.place == Place::Unknown {
+            look?;
+        }
         seen.home = Some(self.home_state(row, agent).await?);
+        if agent.seed_home {
+            let own = [agent.config_file.clone(), agent.security_file.clone()];
+            let data_dir = &self.shared.data_dir;
+            // Where it cannot be used, that is said first.
+            if seen.home == Some(HomeState::Ready)
+                && data_dir.needs_seed(&row.name, &row.uid, &own).await?
+            {
+                seen.seed = Some(agent.home.clone());
+            }
+        }
         // The network's own configuration is no input of containers, so theirs may be older.
         let newest = self.shared.config.newest().await?;
         let network = self.shared.view.network();

@@ -32,8 +32,9 @@ use crate::shared::network::{NetworkState, foreign_network};
 use crate::shared::probe::ProbeState;
 use crate::shared::pulls::{self, PullState};
 
-pub use action::Action;
-pub use crash::{CRASH_LOOP_FROM, CRASH_WINDOW, crash_delay};
+pub use action::{Action, Seed};
+pub use crash::{CRASH_LOOP_FROM, crash_delay};
+pub use schema::container::CRASH_WINDOW;
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -98,8 +99,9 @@ fn remove_all(containers: &[Container]) -> Vec<Action> {
 }
 
 /// What is remembered of a user whose container is gone on purpose.
-fn forgotten(facts: &ContainerFacts) -> ContainerFacts {
+fn forgotten(facts: &ContainerFacts, now: Timestamp) -> ContainerFacts {
     ContainerFacts {
+        crash_count: facts.crashes_in_a_row(now),
         engine_id: None,
         ip: None,
         started_at: None,
@@ -362,6 +364,15 @@ impl Running<'_> {
             return blocked;
         }
         let mut actions = self.verify_data_dir(wanted);
+        if let Some(home) = &self.seen.seed {
+            actions.push(Action::SeedHome {
+                seed: Seed {
+                    name: self.row.name.clone(),
+                    image: wanted.image.clone(),
+                    home: home.clone(),
+                },
+            });
+        }
         actions.push(Action::Create {
             name: self.names.base.clone(),
             settings: Box::new(wanted.clone()),
@@ -416,6 +427,11 @@ impl Running<'_> {
                 "the user's directory does not exist yet",
             ),
             Some(HomeState::Conflict(why)) => wait(Reason::HomeConflict, why),
+            Some(HomeState::Ready) if self.seen.place.holds().is_none() => wait(
+                Reason::HomeMissing,
+                "the user's directory was made a moment ago",
+            )
+            .after(SHORT),
             Some(HomeState::Ready) | None => return self.without_files(),
         };
         Some(home.waiting_for(Kind::User, &self.row.uid, self.row.name.as_str()))
@@ -426,8 +442,15 @@ impl Running<'_> {
     /// may be the way to mend them.
     fn without_files(&self) -> Option<Plan<Action>> {
         let files = &self.row.files;
+        let place = self.seen.place.holds();
+        let elsewhere = files.home.is_some() && files.home.as_ref() != place;
         let condition = if files.pending {
             Condition::not_ready(Reason::ConfigPending, "the agent's files are being written")
+        } else if elsewhere && files.refused.is_none() {
+            Condition::not_ready(
+                Reason::ConfigPending,
+                "the user's directory was replaced, and the agent's files are being written there",
+            )
         } else if files.refused == Some(Reason::NoMigrationPath) {
             Condition::not_ready(
                 Reason::NoMigrationPath,
@@ -451,7 +474,7 @@ impl Running<'_> {
             ContainerState::Exited => self.exited(base),
             ContainerState::Paused | ContainerState::Dead => act(
                 vec![
-                    Action::SaveFacts(Box::new(forgotten(&self.row.facts))),
+                    Action::SaveFacts(Box::new(forgotten(&self.row.facts, self.now))),
                     remove(base),
                 ],
                 "removing a container that cannot go on",
@@ -465,8 +488,6 @@ impl Running<'_> {
 
     fn running(&self, base: &Container) -> Plan<Action> {
         let facts = &self.row.facts;
-        let details = self.seen.details.get(&base.id);
-        let started_at = details.map_or(facts.started_at, |d| d.started_at);
         if self.seen.ready != Some(true) {
             let running_for = self.seen.waited;
             let message = if running_for > self.seen.readiness_timeout {
@@ -486,24 +507,23 @@ impl Running<'_> {
             failure_log: None,
             ..self.facts_of_run(base)
         };
-        if seen_now != *facts {
+        // That nothing has happened for long is no step: a healthy container stays ready.
+        let only_forgiven = ContainerFacts {
+            crash_count: facts.crash_count,
+            ..seen_now.clone()
+        };
+        if only_forgiven != *facts {
             return act(
                 vec![Action::SaveFacts(Box::new(seen_now))],
                 "the container became ready",
             );
         }
-        let crashed = started_at.filter(|_| facts.crash_count > 0);
-        let forgiven_in = crashed.and_then(|at| self.left_of(at, CRASH_WINDOW));
         let message = if self.row.debug {
             "running in debug mode"
         } else {
             "running and ready"
         };
-        let plan = Plan::say(Condition::ready(Reason::Running, message));
-        match forgiven_in {
-            Some(left) => plan.after(left),
-            None => plan,
-        }
+        Plan::say(Condition::ready(Reason::Running, message))
     }
 
     /// What is to be remembered of a container that runs and is ready.
@@ -511,7 +531,6 @@ impl Running<'_> {
         let facts = &self.row.facts;
         let details = self.seen.details.get(&base.id);
         let started_at = details.map_or(facts.started_at, |d| d.started_at);
-        let forgiven = started_at.is_some_and(|at| self.now.since(at) >= CRASH_WINDOW);
         let same_run = facts.engine_id.as_deref() == Some(&base.id)
             && facts.started_at == started_at
             && facts.ready_at.is_some();
@@ -524,7 +543,7 @@ impl Running<'_> {
             } else {
                 Some(self.now)
             },
-            crash_count: if forgiven { 0 } else { facts.crash_count },
+            crash_count: facts.crashes_in_a_row(self.now),
             ..self.facts_of_image()
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schema::adapter::{Agent, RunAs};
 use schema::config::{Config, keys};
 use schema::container::ContainerRow;
+use schema::home::HomeId;
 use schema::ids::Uid;
 pub use schema::live::LABEL_DEBUG;
 use sha2::{Digest, Sha256};
@@ -17,6 +18,9 @@ use crate::shared::network::NETWORK;
 
 /// Label: what the agent's files said when it was made, as far as it must be restarted for that.
 pub const LABEL_CONFIG_DIGEST: &str = "io.agentyard.config-digest";
+
+/// Label: the directory that it mounts as its home. When another one lies there, it goes on in the one that is gone.
+pub const LABEL_HOME: &str = "io.agentyard.home";
 
 /// What else than the row goes into the settings.
 #[derive(Debug, Clone)]
@@ -31,6 +35,8 @@ pub struct Inputs<'a> {
     pub engine_data_dir: &'a str,
     /// `uid:gid` the service runs as.
     pub service_user: (u32, u32),
+    /// The user's directory, as far as it is known.
+    pub home: Option<&'a HomeId>,
 }
 
 /// The settings of a user's container made from `image_id`, labels and digest included.
@@ -105,14 +111,14 @@ pub fn container_settings(
         log: LogLimits::default(),
     };
     let digest = digest(&settings);
-    settings.labels = labels(row, inputs.owner, &digest);
+    settings.labels = labels(row, inputs, &digest);
     settings
 }
 
-fn labels(row: &ContainerRow, owner: &str, digest: &str) -> BTreeMap<String, String> {
+fn labels(row: &ContainerRow, inputs: &Inputs<'_>, digest: &str) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::from(
         [
-            (LABEL_OWNER, owner.to_owned()),
+            (LABEL_OWNER, inputs.owner.to_owned()),
             (LABEL_UID, row.uid.to_string()),
             (LABEL_GENERATION, row.generation.to_string()),
             (LABEL_SPEC_DIGEST, digest.to_owned()),
@@ -122,6 +128,9 @@ fn labels(row: &ContainerRow, owner: &str, digest: &str) -> BTreeMap<String, Str
     );
     if let Some(digest) = &row.files.restart_digest {
         labels.insert(LABEL_CONFIG_DIGEST.to_owned(), digest.clone());
+    }
+    if let Some(home) = inputs.home {
+        labels.insert(LABEL_HOME.to_owned(), home.to_string());
     }
     if row.debug {
         labels.insert(LABEL_DEBUG.to_owned(), "1".to_owned());

@@ -443,6 +443,13 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
         }
     }
 
+    fn retry_all(&self) {
+        if self.leadership.is_leader() {
+            self.reconciler.refresh_all();
+            ReconcilerHandle::wake(self);
+        }
+    }
+
     fn next_attempt(&self, key: &str) -> Option<Timestamp> {
         self.queue.next_attempt_at(&R::Key::from(key.to_owned()))
     }

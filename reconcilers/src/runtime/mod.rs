@@ -122,6 +122,8 @@ pub trait Reconciler: Send + Sync + 'static {
     fn changed(&self, _key: &Self::Key) {}
     /// An operator asks for a pass: the next one observes everything afresh.
     fn refresh(&self, _key: &Self::Key) {}
+    /// The same for all keys.
+    fn refresh_all(&self) {}
     /// How long one step may take before it is cancelled and counts as failed for a passing reason.
     fn action_timeout(_action: &Self::Action) -> Duration {
         Duration::from_secs(120)

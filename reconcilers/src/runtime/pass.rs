@@ -314,7 +314,13 @@ impl<R: Reconciler> Core<R> {
                     Requeue::AtResync => Verdict::Settled,
                     Requeue::After(delay) => Verdict::After(delay),
                 };
-                (verdict, Some(said(conditions, (0, None))))
+                let next = match requeue {
+                    Requeue::After(delay) if status::tries_again(&conditions) => {
+                        Some(now.plus(delay))
+                    }
+                    Requeue::After(_) | Requeue::AtResync => None,
+                };
+                (verdict, Some(said(conditions, (0, next))))
             }
             Outcome::Progressed => {
                 memory.conflicts = 0;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::ops::{AddAssign, SubAssign};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use schema::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use schema::ids::{Generation, Timestamp};
@@ -242,16 +243,39 @@ pub(super) fn next(
     }
 }
 
+/// Whether a plan waits before it tries again what has failed, as the runtime does after a failed pass.
+pub(super) fn tries_again(conditions: &[Condition]) -> bool {
+    let ready = condition::find(conditions, ConditionType::Ready);
+    ready.is_some_and(|ready| {
+        let failed = [
+            Reason::CrashLoop,
+            Reason::Exited,
+            Reason::ReplacementFailed,
+            Reason::ImagePullFailed,
+        ];
+        ready.status == ConditionStatus::False && failed.contains(&ready.reason)
+    })
+}
+
 /// Whether saving `new` over `old` would say anything new. Times say nothing by themselves.
 pub(super) fn differs(old: &ObjectStatus, new: &ObjectStatus) -> bool {
     old.observed_generation != new.observed_generation
         || old.failures != new.failures
-        || old.next_attempt_at.is_some() != new.next_attempt_at.is_some()
+        || is_another(old.next_attempt_at, new.next_attempt_at)
         || old.conditions.len() != new.conditions.len()
         || !new.conditions.iter().all(|condition| {
             condition::find(&old.conditions, condition.kind)
                 .is_some_and(|before| before.says_the_same(condition))
         })
+}
+
+/// Whether the next attempt is another one, and not the same as seen a moment later.
+fn is_another(old: Option<Timestamp>, new: Option<Timestamp>) -> bool {
+    const SAME: Duration = Duration::from_secs(1);
+    match (old, new) {
+        (Some(old), Some(new)) => old.since(new).max(new.since(old)) > SAME,
+        (old, new) => old.is_some() != new.is_some(),
+    }
 }
 
 /// Cuts a text to what a condition or event may hold, at a character boundary.

@@ -52,6 +52,8 @@ pub trait ReconcilerHandle: Send + Sync {
     async fn dry_run(&self, key: &str) -> Result<Option<DryRun>, DryRunError>;
     /// Asks for a pass over one key at once, back-off or not. Does nothing on a standby.
     fn retry(&self, key: &str);
+    /// Asks for a full pass at once, which observes everything afresh. Does nothing on a standby.
+    fn retry_all(&self);
     /// When a failing key is tried again; `None` when it is not in back-off.
     fn next_attempt(&self, key: &str) -> Option<Timestamp>;
     /// When an object is reconciled next; `None` on a standby, which does not know.

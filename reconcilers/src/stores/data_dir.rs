@@ -6,9 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::{Buf, Bytes};
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use schema::condition::Reason;
-use schema::home::{AGENT_DIR, Archive, FoundFile, HomeError, HomeState, Homes, NewFile, Owner};
+use schema::home::{
+    AGENT_DIR, Archive, FoundFile, HomeError, HomeLook, HomeState, Homes, NewFile, Owner,
+    SeedLimits, Seeded,
+};
 use schema::ids::{Timestamp, Uid, UserName};
+use tokio::sync::mpsc;
 
 use crate::runtime::{Classify, ErrorClass};
 
@@ -16,6 +23,9 @@ use crate::runtime::{Classify, ErrorClass};
 const PROBE_DIR: &str = "probe";
 /// Its file.
 const PROBE_FILE: &str = "probe";
+
+/// Bytes of somebody who may fail on the way.
+pub type ByteStream = BoxStream<'static, io::Result<Bytes>>;
 
 /// What reconcilers ask of the data directory. What each call does, and that it may be interrupted
 /// and repeated, is said at [`Homes`]. [`LocalDataDir`] is the file system,
@@ -31,6 +41,14 @@ pub trait DataDir: Send + Sync + 'static {
         uid: &Uid,
         owner: Option<Owner>,
     ) -> Result<HomeState, HomeError>;
+    /// Which directory a user's is, and which of these files of the agent are in it; `None` when it is not
+    /// there. Paths are relative to the agent's directory.
+    async fn look(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        files: &[&str],
+    ) -> Result<Option<HomeLook>, HomeError>;
     /// Makes a user's directory.
     async fn ensure(
         &self,
@@ -38,6 +56,21 @@ pub trait DataDir: Send + Sync + 'static {
         uid: &Uid,
         owner: Option<Owner>,
     ) -> Result<(), HomeError>;
+    /// Whether the image's own home is to be copied into a user's directory: a copy was begun, or nobody has written in
+    /// it but the service, which makes `own`. Paths are relative to the agent's directory.
+    async fn needs_seed(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        own: &[String],
+    ) -> Result<bool, HomeError>;
+    /// Copies an image's own home, a tar stream, into a user's directory.
+    async fn seed(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        image_home: ByteStream,
+    ) -> Result<Seeded, HomeError>;
     /// Moves a user's directory to the archive.
     async fn archive(
         &self,
@@ -139,6 +172,19 @@ impl DataDir for LocalDataDir {
             .await
     }
 
+    async fn look(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        files: &[&str],
+    ) -> Result<Option<HomeLook>, HomeError> {
+        let (name, uid) = (name.clone(), uid.clone());
+        let files = files.iter().map(|file| format!("{AGENT_DIR}/{file}"));
+        let files: Vec<String> = files.collect();
+        self.with_homes(move |homes| homes.look(&name, &uid, &files))
+            .await
+    }
+
     async fn ensure(
         &self,
         name: &UserName,
@@ -148,6 +194,39 @@ impl DataDir for LocalDataDir {
         let (name, uid) = (name.clone(), uid.clone());
         self.with_homes(move |homes| homes.ensure(&name, &uid, owner).map(drop))
             .await
+    }
+
+    async fn needs_seed(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        own: &[String],
+    ) -> Result<bool, HomeError> {
+        let (name, uid, own) = (name.clone(), uid.clone(), own.to_vec());
+        self.with_homes(move |homes| homes.needs_seed(&name, &uid, &own))
+            .await
+    }
+
+    async fn seed(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        mut image_home: ByteStream,
+    ) -> Result<Seeded, HomeError> {
+        let (name, uid) = (name.clone(), uid.clone());
+        let (sender, parts) = mpsc::channel(1);
+        let feed = async move {
+            while let Some(part) = image_home.next().await {
+                // Nobody reads on once the copy is complete, or has failed.
+                if sender.send(part).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let copy = self.with_homes(move |homes| {
+            homes.seed(&name, &uid, Parts::new(parts), SeedLimits::default())
+        });
+        tokio::join!(feed, copy).1
     }
 
     async fn archive(
@@ -229,6 +308,31 @@ impl DataDir for LocalDataDir {
     }
 }
 
+/// A stream as a thread reads it that may block.
+struct Parts {
+    parts: mpsc::Receiver<io::Result<Bytes>>,
+    rest: Bytes,
+}
+
+impl Parts {
+    fn new(parts: mpsc::Receiver<io::Result<Bytes>>) -> Self {
+        let rest = Bytes::new();
+        Self { parts, rest }
+    }
+}
+
+impl io::Read for Parts {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.rest.is_empty() {
+            match self.parts.blocking_recv() {
+                Some(part) => self.rest = part?,
+                None => return Ok(0),
+            }
+        }
+        io::Read::read(&mut (&mut self.rest).reader(), buffer)
+    }
+}
+
 impl Classify for HomeError {
     fn classify(&self) -> (ErrorClass, Reason) {
         match self {
@@ -236,7 +340,8 @@ impl Classify for HomeError {
             | Self::Conflict(_)
             | Self::UnsafePath { .. }
             | Self::NotRegular { .. }
-            | Self::TooLarge { .. } => (ErrorClass::Terminal, Reason::HomeConflict),
+            | Self::TooLarge { .. }
+            | Self::SeedTooLarge { .. } => (ErrorClass::Terminal, Reason::HomeConflict),
             Self::Changed { .. } => (ErrorClass::Conflict, Reason::Retrying),
             Self::Forbidden { .. } | Self::CopyDiffers { .. } => {
                 (ErrorClass::Transient, Reason::Retrying)

@@ -13,7 +13,7 @@ mod status_store;
 pub use adapter_source::{AdapterSource, PackageStore};
 pub use cache::{Cache, Marks};
 pub use config_source::{ConfigSource, ConfigStore};
-pub use data_dir::{DataDir, LocalDataDir};
+pub use data_dir::{ByteStream, DataDir, LocalDataDir};
 pub use database::Database;
 pub use desired::{Desired, Rows};
 pub use lease_row::LeaseRow;

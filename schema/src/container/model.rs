@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use crate::column::{Flag, Millis};
 use crate::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
+use crate::home::HomeId;
 use crate::ids::{Generation, Timestamp, Uid, UserName};
 use crate::object::StatusRow;
 
@@ -101,6 +102,10 @@ pub struct AgentFiles {
     /// Digest over what a running agent must be restarted for.
     #[sqlx(rename = "files_digest")]
     pub restart_digest: Option<String>,
+    /// The directory that they are in; `None` when that is not known, or the agent-config reconciler is paused for
+    /// this user.
+    #[sqlx(rename = "files_home")]
+    pub home: Option<HomeId>,
 }
 
 impl ContainerRow {
@@ -177,6 +182,21 @@ impl ContainerFacts {
             0 => cause.to_owned(),
             _ => format!("{cause}; end of its log: {}", lines.join(" | ")),
         })
+    }
+}
+
+/// After this time without an exit, the exits before are forgiven; an exit this soon after a start is a crash.
+pub const CRASH_WINDOW: Duration = Duration::from_secs(10 * 60);
+
+impl ContainerFacts {
+    /// Unexpected exits in a row that still count: none once the container has been ready and has run for
+    /// [`CRASH_WINDOW`]. What is remembered is forgotten with the next change, not by one of its own.
+    pub fn crashes_in_a_row(&self, now: Timestamp) -> u32 {
+        let ready_since = self.started_at.filter(|_| self.ready_at.is_some());
+        match ready_since {
+            Some(started_at) if now.since(started_at) >= CRASH_WINDOW => 0,
+            _ => self.crash_count,
+        }
     }
 }
 

@@ -18,7 +18,7 @@ macro_rules! select_container {
         concat!(
             "SELECT c.uid, u.name, u.disabled, c.desired, c.restart_token, c.debug, c.image_ref AS spec_image_ref, c.image_id AS spec_image_id, c.image_digest AS spec_image_digest, c.health_timeout_ms, c.cpu_limit, c.memory_limit_mb, \
              o.generation, o.deleted_at, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, g.generation AS config_generation, a.generation AS adapter_generation, \
-             CASE WHEN k.paused = 0 AND k.generation > coalesce(y.generation, 0) THEN 1 ELSE 0 END AS files_pending, y.refused AS files_refused, y.restart_digest AS files_digest, \
+             CASE WHEN k.paused = 0 AND k.generation > coalesce(y.generation, 0) THEN 1 ELSE 0 END AS files_pending, y.refused AS files_refused, y.restart_digest AS files_digest, CASE WHEN k.paused = 0 THEN y.home END AS files_home, \
              f.engine_id, f.image_ref, f.image_id, f.image_digest, f.ip, f.started_at, f.ready_at, coalesce(f.crash_count, 0) AS crash_count, coalesce(f.crash_token, '') AS crash_token, f.last_exit_at, f.last_exit_code, \
              f.failed_digest, f.failed_at, coalesce(f.failed_count, 0) AS failed_count, f.failure, f.failure_log \
              FROM containers c JOIN users u ON u.uid = c.uid JOIN objects o ON o.kind = 'container' AND o.uid = c.uid \

@@ -51,6 +51,16 @@ pub enum HomeError {
         /// The limit, in bytes.
         limit: u64,
     },
+    /// An image's own home is more than is copied.
+    #[error(
+        "the image's own home has more than {entries} entries or {bytes} bytes and is not copied"
+    )]
+    SeedTooLarge {
+        /// The limit of files, directories and links.
+        entries: u64,
+        /// The limit of bytes in files.
+        bytes: u64,
+    },
     /// The copy on the other file system is not what the original is; the original was kept.
     #[error("the copy of {} differs from the original: {detail}", path.display())]
     CopyDiffers {

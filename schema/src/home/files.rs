@@ -140,7 +140,7 @@ impl UserHome {
         for (file, parent) in files.iter().zip(&parents) {
             let relative = Path::new(directory).join(&file.path);
             let temporary = self
-                .prepare(parent.as_fd(), &file.bytes, file.mode)
+                .prepare(parent.as_fd(), file.bytes.as_slice(), file.mode)
                 .map_err(|error| self.not_written(&relative, error))?;
             prepared.push((file, relative, temporary));
         }

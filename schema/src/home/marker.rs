@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::archive::Skipped;
+use super::seed::Seed;
 use crate::ids::Uid;
 
 /// Longest marker that is read.
@@ -26,6 +27,9 @@ pub(super) struct Marker {
     /// Archives only: what could not be copied.
     #[serde(default, skip_serializing_if = "Skipped::is_empty")]
     pub skipped: Skipped,
+    /// Live directories only: whether the image's own home was copied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<Seed>,
 }
 
 impl Marker {
@@ -34,6 +38,7 @@ impl Marker {
             uid: uid.clone(),
             copied: false,
             skipped: Skipped::default(),
+            seed: None,
         }
     }
 }

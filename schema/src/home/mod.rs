@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <data>/users/.agentyard          whose root this is (instance)
-//! <data>/users/.owners/<name>      whose directory users/<name> is (uid)
+//! <data>/users/.owners/<name>      whose directory users/<name> is (uid), and whether the image's home was copied
 //! <data>/users/<name>/             mounted as the home of the user's container
 //! <data>/users/<name>/.agent/workspace/
 //! <data>/archive/.agentyard
@@ -23,10 +23,12 @@ mod copy;
 mod ensure;
 mod error;
 mod files;
+mod look;
 mod marker;
 mod removal;
 mod remove;
 mod root;
+mod seed;
 #[cfg(test)]
 mod tests;
 mod user_home;
@@ -37,7 +39,9 @@ pub use archive::{ArchiveOutcome, Skipped, archive_names};
 pub use ensure::HomeState;
 pub use error::HomeError;
 pub use files::{FoundFile, NewFile, Stamp};
+pub use look::{HomeId, HomeLook};
 pub use removal::Archive;
+pub use seed::{SeedLimits, Seeded};
 pub use user_home::UserHome;
 
 /// The directory of the agent's own files, inside the user's directory.

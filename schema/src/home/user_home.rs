@@ -2,11 +2,11 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid as UnixUid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid as UnixUid};
 use rustix::io::Errno;
 
 use super::beneath;
@@ -31,6 +31,11 @@ impl UserHome {
     /// The directory itself, for callers that resolve beneath it on their own.
     pub fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
+    }
+
+    /// Where it is, for messages.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Whether there is a regular file at `relative`. A link, a directory or a device is none.
@@ -143,16 +148,35 @@ impl UserHome {
         Ok(temporary.sync_parent()?)
     }
 
+    /// Makes a file whose name is free: it is there completely or not at all, even after a loss of power.
+    pub(super) fn write_new(
+        &self,
+        parent: BorrowedFd<'_>,
+        name: &OsStr,
+        content: impl Read,
+        mode: u32,
+    ) -> io::Result<()> {
+        // Asked first: what is there is not written in vain.
+        match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let temporary = self.prepare(parent, content, mode)?;
+        fault::point("home.write_new.before_rename");
+        Ok(temporary.rename_to_free(name)?)
+    }
+
     /// A new file beside its place, complete and on the disk.
     pub(super) fn prepare<'a>(
         &self,
         parent: BorrowedFd<'a>,
-        content: &[u8],
+        mut content: impl Read,
         mode: u32,
     ) -> io::Result<TemporaryFile<'a>> {
         let temporary = TemporaryFile::create(parent)?;
         self.give_to_owner(&temporary.file)?;
-        (&temporary.file).write_all(content)?;
+        io::copy(&mut content, &mut &temporary.file)?;
         rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode & 0o777))?;
         temporary.file.sync_all()?;
         Ok(temporary)
@@ -259,6 +283,18 @@ impl<'a> TemporaryFile<'a> {
     /// Gives the file its name, in the place of what bears it now.
     pub(super) fn rename(&self, name: &OsStr) -> rustix::io::Result<()> {
         rustix::fs::renameat(self.parent, self.name.as_str(), self.parent, name)
+    }
+
+    /// Gives the file a name that nothing bears.
+    fn rename_to_free(&self, name: &OsStr) -> rustix::io::Result<()> {
+        let (parent, temporary) = (self.parent, self.name.as_str());
+        match rustix::fs::renameat_with(parent, temporary, parent, name, RenameFlags::NOREPLACE) {
+            // A file system without RENAME_NOREPLACE: a second name, which replaces nothing either.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                rustix::fs::linkat(parent, temporary, parent, name, AtFlags::empty())
+            }
+            outcome => outcome,
+        }
     }
 
     /// Makes sure that the new name survives a loss of power.

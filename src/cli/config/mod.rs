@@ -178,7 +178,12 @@ fn report(answer: &Value, how: &How) -> Result {
             cleaned(answer, "generation")
         ),
     };
-    screen::print(&text)
+    screen::print(&text)?;
+    let warnings = answer["warnings"].as_array().into_iter().flatten();
+    for warning in warnings.filter_map(Value::as_str) {
+        screen::note(&format!("warning: {warning}"));
+    }
+    Ok(())
 }
 
 async fn history(server: &Server, args: ListArgs) -> Result {

@@ -19,7 +19,7 @@ pub fn render(object: &Value, overview: &Value, command: &str, now: Timestamp) -
         troubles(object, overview, command, now),
         conditions(object, now),
         comparison(object),
-        plan(object),
+        plan(object, now),
         attempts(object, now),
         events(object, now),
     ];
@@ -142,11 +142,22 @@ fn comparison(object: &Value) -> String {
     text
 }
 
-fn plan(object: &Value) -> String {
-    match NextPass::of(object) {
-        NextPass::Unknown(why) => format!("Next reconciliation: unknown: {}\n", clean(&why)),
-        NextPass::Steps(steps) if steps.is_empty() => "Next reconciliation: no steps\n".to_owned(),
-        NextPass::Steps(steps) => {
+fn plan(object: &Value, now: Timestamp) -> String {
+    match (NextPass::of(object), moment(object, "next_attempt_at")) {
+        (NextPass::Unknown(why), _) => {
+            format!("Next reconciliation: unknown: {}\n", clean(&why))
+        }
+        // What failed waits: that now nothing would be done does not mean that nothing will be.
+        (NextPass::Steps(steps), Some(at)) if steps.is_empty() => {
+            format!(
+                "Next reconciliation: no steps before the next attempt, {}\n",
+                relative(now, at)
+            )
+        }
+        (NextPass::Steps(steps), None) if steps.is_empty() => {
+            "Next reconciliation: no steps\n".to_owned()
+        }
+        (NextPass::Steps(steps), _) => {
             let mut text = "Next reconciliation:\n".to_owned();
             for (index, step) in steps.iter().enumerate() {
                 text += &format!("  {}. {}\n", index + 1, clean(step));
@@ -210,6 +221,17 @@ mod tests {
     #[test]
     fn a_running_container_says_that_nothing_is_wrong() {
         insta::assert_snapshot!(plain_text(&recorded::running(), &recorded::overview()));
+    }
+
+    #[test]
+    fn a_crash_loop_says_when_the_container_is_started_again() {
+        let mut object = recorded::broken();
+        object["conditions"][0]["reason"] = "CrashLoop".into();
+        object["failures"] = 0.into();
+        object["plan"]["actions"] = serde_json::json!([]);
+        let text = plain_text(&object, &recorded::overview());
+        let said = "Next reconciliation: no steps before the next attempt, ";
+        assert!(text.contains(said), "{text}");
     }
 
     #[test]

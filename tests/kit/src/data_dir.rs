@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use schema::home::{
-    AGENT_DIR, Archive, FoundFile, HomeError, HomeState, NewFile, Owner, Stamp, archive_names,
+    AGENT_DIR, Archive, FoundFile, HomeError, HomeId, HomeLook, HomeState, NewFile, Owner, Seeded,
+    Stamp, archive_names,
 };
 use schema::ids::{Timestamp, Uid, UserName};
 
 use crate::engine::HostEntry;
 use crate::script::{Pace, PaceHook, delayed};
-use reconcilers::stores::DataDir;
+use reconcilers::stores::{ByteStream, DataDir};
 
 /// Where it pretends to be.
 const PLACE: &str = "/simulated";
@@ -21,6 +22,8 @@ const PLACE: &str = "/simulated";
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Home {
     uid: Uid,
+    /// Another one for each directory that is made.
+    number: u64,
     files: BTreeMap<String, MemoryFile>,
 }
 
@@ -236,6 +239,28 @@ impl DataDir for MemoryDataDir {
         .await
     }
 
+    async fn look(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        files: &[&str],
+    ) -> Result<Option<HomeLook>, HomeError> {
+        self.call("reading", |disk| match disk.users.get(name.as_str()) {
+            None => Ok(None),
+            Some(home) if home.uid == *uid => {
+                let there = files
+                    .iter()
+                    .map(|file| home.files.contains_key(&format!("{AGENT_DIR}/{file}")));
+                Ok(Some(HomeLook {
+                    id: HomeId::from(format!("memory-{}", home.number)),
+                    files: there.collect(),
+                }))
+            }
+            Some(home) => Err(HomeError::Conflict(conflict(name, &home.uid))),
+        })
+        .await
+    }
+
     async fn ensure(
         &self,
         name: &UserName,
@@ -248,6 +273,7 @@ impl DataDir for MemoryDataDir {
             None => {
                 let home = Home {
                     uid: uid.clone(),
+                    number: disk.writes,
                     files: BTreeMap::new(),
                 };
                 disk.users.insert(name.as_str().to_owned(), home);
@@ -256,6 +282,15 @@ impl DataDir for MemoryDataDir {
             }
         })
         .await
+    }
+
+    /// Nothing is copied, and so nothing is missing.
+    async fn needs_seed(&self, _: &UserName, _: &Uid, _: &[String]) -> Result<bool, HomeError> {
+        Ok(false)
+    }
+
+    async fn seed(&self, _: &UserName, _: &Uid, _: ByteStream) -> Result<Seeded, HomeError> {
+        Ok(Seeded::default())
     }
 
     async fn archive(

@@ -28,6 +28,7 @@ use schema::config::{Config, parse_patch};
 use schema::container::{self, ContainerFacts, ContainerRow, Desired};
 use schema::db::{Backend, Db, Tx};
 use schema::error::DbError;
+use schema::home::HomeId;
 use schema::home::{FoundFile, HomeError, NewFile};
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::image::{self, DesiredImage, ImageFacts, ImageRow};
@@ -411,6 +412,9 @@ impl Both {
                     refused: rng.random_bool(0.3).then_some(Reason::NoMigrationPath),
                     applied: None,
                     restart_digest: rng.random_bool(0.7).then(|| "digest".to_owned()),
+                    home: rng
+                        .random_bool(0.7)
+                        .then(|| HomeId::from(format!("home-{}", rng.random_range(0..2)))),
                     put_back: rng.random_bool(0.3),
                 };
                 same(

@@ -134,7 +134,7 @@ async fn rollback(
     let detail = format!("to revision {revision}; {}", described(&draft.changes));
     let about = About::whole("config").detail(detail);
     if dry_run {
-        return Ok(draft.unsaved());
+        return Ok(draft.unsaved(&deps));
     }
     finish(&deps, &actor, tx, draft, about, input.wait).await
 }

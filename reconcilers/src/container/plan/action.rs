@@ -1,9 +1,21 @@
 //! The steps of a plan.
 
 use schema::container::ContainerFacts;
+use schema::ids::UserName;
 
 use crate::drivers::docker::ContainerSettings;
 use crate::drivers::firewall::HostRules;
+
+/// The copy of an image's own home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seed {
+    /// Name of the user.
+    pub name: UserName,
+    /// The image.
+    pub image: String,
+    /// Where the home is in the image.
+    pub home: String,
+}
 
 /// One step. Nothing in it is left to choose.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +31,8 @@ pub enum Action {
         /// Why, with the end of its log.
         why: String,
     },
+    /// Says in an event why the container is recreated: nothing else shows it.
+    NoteReplacedHome,
     /// Starts (or joins) the pull of an image.
     StartPull {
         /// The reference.
@@ -33,6 +47,11 @@ pub enum Action {
     RestrictHost {
         /// By these rules.
         rules: HostRules,
+    },
+    /// Copies the image's own home into the user's directory, in which nobody has written yet.
+    SeedHome {
+        /// What from, and where to.
+        seed: Seed,
     },
     /// Creates a container.
     Create {
@@ -78,11 +97,17 @@ impl std::fmt::Display for Action {
             Self::ReleaseFinalizer => f.write_str("cleaning up is done"),
             Self::SaveFacts(_) => f.write_str("remember what was observed"),
             Self::ReportFailure { why } => f.write_str(why),
+            Self::NoteReplacedHome => f.write_str(
+                "recreate the container: the user's directory was replaced, and it mounts the one before",
+            ),
             Self::StartPull { reference } => write!(f, "pull {reference}"),
             Self::VerifyDataDir { image } => {
                 write!(f, "probe the data directory with {}", short(image))
             }
             Self::RestrictHost { rules } => write!(f, "{rules}"),
+            Self::SeedHome { seed } => {
+                write!(f, "copy {} of {} into the user's directory", seed.home, short(&seed.image))
+            }
             Self::Create { name, settings } => {
                 write!(f, "create {name} from {}", short(&settings.image))
             }

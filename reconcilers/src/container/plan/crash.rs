@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
-use schema::container::ContainerFacts;
+use schema::container::{CRASH_WINDOW, ContainerFacts};
 use schema::ids::Timestamp;
 
 use super::{Action, Running, SHORT, act, forgotten, start};
 use crate::drivers::docker::Container;
 use crate::runtime::Plan;
 
-/// An exit this soon after a start counts as a crash.
-pub const CRASH_WINDOW: Duration = Duration::from_secs(10 * 60);
 /// From this many crashes in a row on, it is a crash loop.
 pub const CRASH_LOOP_FROM: u32 = 3;
 const LONGEST_CRASH_DELAY: Duration = Duration::from_secs(5 * 60);
@@ -66,7 +64,7 @@ impl Running<'_> {
             crash_token: self.row.restart_token.clone(),
             last_exit_at: Some(at),
             last_exit_code: code,
-            ..forgotten(facts)
+            ..forgotten(facts, self.now)
         };
         let message = match code {
             Some(code) => format!("the container ended with exit code {code}"),

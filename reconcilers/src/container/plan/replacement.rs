@@ -40,7 +40,9 @@ impl Running<'_> {
         // What the files say goes with the container that reads them: there is no way back to another one.
         let digest = self.row.files.restart_digest.as_deref().unwrap_or("");
         let other_files = label(LABEL_CONFIG_DIGEST) != digest;
-        let fresh = other_token || other_files || debugging || by_hand;
+        // It writes into a directory that is gone, and a way back would lead there.
+        let other_home = !self.seen.mounts_home(base);
+        let fresh = other_token || other_files || other_home || debugging || by_hand;
         if !fresh && facts.failed_digest.as_deref() == Some(wanted_digest) {
             let delay = doubled(
                 FIRST_RETRY_OF_REPLACEMENT,
@@ -79,7 +81,13 @@ impl Running<'_> {
                 let message = "the container was started a moment ago and is replaced shortly";
                 return Plan::say(Condition::not_ready(Reason::Progressing, message)).after(left);
             }
-            let mut actions = vec![Action::SaveFacts(Box::new(forgotten(&self.row.facts)))];
+            let mut actions = vec![Action::SaveFacts(Box::new(forgotten(
+                &self.row.facts,
+                self.now,
+            )))];
+            if other_home {
+                actions.push(Action::NoteReplacedHome);
+            }
             actions.extend(next.map(remove));
             if base.state == ContainerState::Running {
                 actions.push(stop(base));
@@ -224,7 +232,7 @@ impl Running<'_> {
                 failed_count: facts.failed_count.saturating_add(1),
                 failure: failure.map(|failure| failure.cause.clone()),
                 failure_log: failure.map(|failure| failure.log.join("\n")),
-                ..forgotten(facts)
+                ..forgotten(facts, self.now)
             };
             let why = noted.failure_text();
             actions.push(Action::SaveFacts(Box::new(noted)));

@@ -33,6 +33,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::Stream;
 pub use schema::image::PullEvent;
 
@@ -122,6 +123,14 @@ pub trait ContainerEngine: Send + Sync + 'static {
         path: &str,
         limit: usize,
     ) -> Result<Option<Vec<u8>>, EngineError>;
+
+    /// A directory of a container that need not run, with everything in it, as a tar stream whose entries begin with the
+    /// directory's own name; `None` when nothing is there. The stream is as long as the directory is large.
+    async fn read_tree(
+        &self,
+        id: &str,
+        path: &str,
+    ) -> Result<Option<EngineStream<Bytes>>, EngineError>;
 
     /// Log lines of a container, oldest first, in bounded pieces. Without `follow` the stream ends
     /// with the log; with it, with the process.

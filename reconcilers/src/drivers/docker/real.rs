@@ -378,6 +378,29 @@ impl ContainerEngine for DockerEngine {
         }
     }
 
+    async fn read_tree(
+        &self,
+        id: &str,
+        path: &str,
+    ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
+        let id = request::word(id)?;
+        let options = DownloadFromContainerOptionsBuilder::default()
+            .path(path)
+            .build();
+        let docker = within(self.call_timeout, self.connection.docker()).await?;
+        let stream = docker.download_from_container(id, Some(options));
+        let mut stream = stream.map(|part| part.map_err(from_client)).boxed();
+        // A stream fails late, with its first item.
+        let first = within(self.call_timeout, async { stream.next().await.transpose() }).await;
+        match found(first)? {
+            Some(first) => {
+                let first = futures::stream::iter(first.map(Ok));
+                Ok(Some(first.chain(stream).boxed()))
+            }
+            None => self.no_such_file(id).await.map(|()| None),
+        }
+    }
+
     async fn logs(
         &self,
         id: &str,

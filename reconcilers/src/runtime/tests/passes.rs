@@ -209,6 +209,46 @@ async fn a_planned_second_look_comes_without_any_event() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_of_all_observes_afresh_as_one_of_an_object_does() {
+    let yard = Yard::new(World::with(&[("a", Thing::new(1, 1))]));
+    yard.until_ready("a").await;
+    let before = yard.world.passes("a");
+    yard.handle.retry("a");
+    yard.handle.retry_all();
+    assert_eq!(yard.world.state().refreshed, [Some(key("a")), None]);
+    yard.until("observed again", |yard| yard.world.passes("a") > before)
+        .await;
+    // A full pass of its own accord trusts what is known.
+    yard.handle.wake();
+    assert_eq!(yard.world.state().refreshed.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_waits_after_a_failure_says_when_it_tries_again() {
+    let mut thing = Thing::new(1, 1);
+    thing.requeue = Requeue::After(Duration::from_secs(40));
+    thing.claims = vec![Condition::not_ready(Reason::CrashLoop, "3 times in a row")];
+    let yard = Yard::new(World::with(&[("a", thing)]));
+    yard.until("a status", |yard| {
+        yard.store.ready_reason("a") == Some(Reason::CrashLoop)
+    })
+    .await;
+    let status = yard.store.status("a");
+    let said_at = status.conditions[0].last_transition_at;
+    let left = status.next_attempt_at.unwrap().since(said_at);
+    assert_eq!(left, Duration::from_secs(40));
+    assert_eq!(status.failures, 0, "no pass has failed");
+    // Looked at again before that, it is the same attempt; who waits for something else tries nothing.
+    let said = Condition::not_ready(Reason::NotReady, "not yet");
+    yard.world.state().things.get_mut(&key("a")).unwrap().claims = vec![said];
+    yard.handle.retry("a");
+    yard.until("nothing is tried", |yard| {
+        yard.store.status("a").next_attempt_at.is_none()
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_gone_is_forgotten() {
     let yard = Yard::new(World::with(&[
         ("a", Thing::new(1, 1)),

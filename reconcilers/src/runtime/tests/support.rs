@@ -118,6 +118,8 @@ pub struct WorldState {
     pub overlaps: u32,
     /// How often a leadership has begun.
     leads: u64,
+    /// What an operator wants to be observed afresh; `None`: everything.
+    pub refreshed: Vec<Option<Uid>>,
 }
 
 /// The desired and the observed state in one.
@@ -249,6 +251,14 @@ impl Reconciler for World {
 
     fn leads(&self) {
         self.state().leads += 1;
+    }
+
+    fn refresh(&self, key: &Uid) {
+        self.state().refreshed.push(Some(key.clone()));
+    }
+
+    fn refresh_all(&self) {
+        self.state().refreshed.push(None);
     }
 
     fn generation(thing: &Thing) -> Generation {

@@ -438,6 +438,100 @@ async fn who_crashes_with_migrated_files_goes_back_to_the_image_and_the_files_of
     assert_eq!(yard.store().kept_files(&uid).await.unwrap(), None);
 }
 
+/// Passes of the container until nothing is left to do, as their steps.
+async fn steps_of_the_container(yard: &mut Yard, uid: &Uid) -> Vec<String> {
+    let mut steps = Vec::new();
+    loop {
+        yard.bell(uid);
+        let pass = yard.pass(uid).await.unwrap().unwrap();
+        assert!(pass.error.is_none(), "{:?}", pass.error);
+        if pass.acted == 0 {
+            return steps;
+        }
+        steps.extend(pass.steps);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l77_a_removed_home_is_made_again_with_its_files_and_mounted_by_another_container() {
+    let (mut yard, uid) = yard().await;
+    save(&yard, &uid, "s3cret", "one").await;
+    yard.settled(&uid).await;
+    yard.clock.advance(Duration::from_secs(60));
+    let (before, count) = (made(&yard), creations(&yard));
+    std::fs::remove_dir_all(yard.dir.path().join("users/alice")).unwrap();
+    // It runs, in a directory that is gone: nobody may call that ready.
+    let pass = yard.pass(&uid).await.unwrap().unwrap();
+    assert_eq!(
+        (pass.acted, reason(pass.condition)),
+        (0, Reason::HomeMissing)
+    );
+    let pass = yard.config_pass(&uid).await.unwrap().unwrap();
+    assert_eq!(
+        (pass.acted, reason(pass.condition)),
+        (0, Reason::HomeMissing)
+    );
+    assert_eq!(made(&yard), before);
+
+    // No container without its files.
+    yard.service.user_pass(&uid).await;
+    let pass = yard.pass(&uid).await.unwrap().unwrap();
+    assert_eq!(
+        (pass.acted, reason(pass.condition)),
+        (0, Reason::ConfigPending)
+    );
+    let pass = yard.config_pass(&uid).await.unwrap().unwrap();
+    let why = "because the user's directory was replaced";
+    assert!(pass.steps[0].contains(why), "{:?}", pass.steps);
+    assert!(text(&yard, "security.json").contains("s3cret"));
+    let steps = steps_of_the_container(&mut yard, &uid).await;
+    let why = "the user's directory was replaced, and it mounts the one before";
+    assert!(steps.iter().any(|step| step.contains(why)), "{steps:?}");
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert_ne!(made(&yard), before);
+    assert_eq!(creations(&yard), count + 1, "once");
+    assert!(path(&yard, "config.json").exists());
+    yard.assert_nothing_to_do(&uid).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l77_a_home_that_another_directory_replaces_is_found_by_its_identity() {
+    let (mut yard, uid) = yard().await;
+    yard.settled(&uid).await;
+    yard.clock.advance(Duration::from_secs(60));
+    let (before, count) = (made(&yard), creations(&yard));
+    let users = yard.dir.path().join("users");
+    std::fs::rename(users.join("alice"), yard.dir.path().join("aside")).unwrap();
+    std::fs::create_dir_all(users.join("alice/.agent/workspace")).unwrap();
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert_ne!(made(&yard), before);
+    assert_eq!(creations(&yard), count + 1, "once");
+    let files: Value = serde_json::from_str(&text(&yard, "config.json")).unwrap();
+    assert!(files["mcp"]["servers"]["browser"].is_object(), "{files}");
+    yard.assert_nothing_to_do(&uid).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l77_a_missing_config_file_is_never_called_as_it_should_be() {
+    let (mut yard, uid) = yard().await;
+    yard.settled(&uid).await;
+    let before = made(&yard);
+    let idle = yard.config_pass(&uid).await.unwrap().unwrap();
+    assert_eq!((idle.acted, reason(idle.condition)), (0, Reason::Converged));
+    std::fs::remove_file(path(&yard, "config.json")).unwrap();
+    // Long before the next full comparison, and without the engine, which says where the service is.
+    yard.fake.set_unavailable(true);
+    yard.service.view.mark_stale(&uid);
+    let _ = yard.service.container.keys().await.unwrap();
+    let pass = yard.config_pass(&uid).await.unwrap().unwrap();
+    assert_ne!(reason(pass.condition), Reason::Converged);
+    yard.fake.set_unavailable(false);
+    let _ = yard.service.container.keys().await.unwrap();
+    assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+    assert!(path(&yard, "config.json").exists());
+    assert_eq!(made(&yard), before, "what it mounts is the same");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_user_ends_with_nothing_left() {
     let (mut yard, uid) = yard().await;

@@ -206,7 +206,8 @@ async fn nothing_is_read_while_nothing_has_changed() {
         let plan = pure_plan::<AgentConfigReconciler>(&snapshot, Timestamp::from_secs(1));
         assert_eq!(plan.actions, []);
         reconciler.converged(&memory.uid, &snapshot, &plan.conditions);
-        if calls.load(Ordering::Relaxed) > before {
+        // One question says which directory it is and whether the files are there.
+        if calls.load(Ordering::Relaxed) > before + 1 {
             looked.push(minute);
         }
         tokio::time::advance(Duration::from_secs(60)).await;
@@ -215,10 +216,19 @@ async fn nothing_is_read_while_nothing_has_changed() {
         (2..=3).contains(&looked.len()),
         "every ten minutes: {looked:?}"
     );
-    // An operator asks for it.
-    reconciler.refresh(&memory.uid);
-    let before = calls.load(Ordering::Relaxed);
-    let observed = reconciler.observe(&memory.uid, Purpose::DryRun).await;
-    assert!(observed.unwrap().is_some());
-    assert!(calls.load(Ordering::Relaxed) > before);
+    // An operator asks for it, of this user or of all.
+    for all in [false, true] {
+        let observed = reconciler.observe(&memory.uid, Purpose::Pass).await;
+        let snapshot = observed.unwrap().unwrap();
+        let plan = pure_plan::<AgentConfigReconciler>(&snapshot, Timestamp::from_secs(1));
+        reconciler.converged(&memory.uid, &snapshot, &plan.conditions);
+        match all {
+            true => reconciler.refresh_all(),
+            false => reconciler.refresh(&memory.uid),
+        }
+        let before = calls.load(Ordering::Relaxed);
+        let observed = reconciler.observe(&memory.uid, Purpose::DryRun).await;
+        assert!(observed.unwrap().is_some());
+        assert!(calls.load(Ordering::Relaxed) > before + 1, "{all}");
+    }
 }

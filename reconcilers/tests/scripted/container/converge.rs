@@ -8,10 +8,12 @@ use schema::container::Desired;
 use serde_json::{Value, json};
 
 use super::support::{OWNER, Yard, reason};
+use kit::FakeEngine;
 use kit::engine::{Fault, Run, Verb};
 use reconcilers::container::plan::{CRASH_WINDOW, crash_delay};
 use reconcilers::drivers::docker::{
-    ContainerSettings, ContainerState, EngineError, LABEL_OWNER, LABEL_UID, NetworkSettings,
+    ContainerEngine, ContainerSettings, ContainerState, EngineError, LABEL_OWNER, LABEL_UID,
+    NetworkSettings,
 };
 use reconcilers::drivers::firewall::FirewallError;
 use reconcilers::runtime::Requeue;
@@ -277,11 +279,33 @@ async fn l32_a_crash_loop_is_slowed_down_named_and_forgiven_by_a_restart() {
 
     yard.clock.advance(CRASH_WINDOW);
     yard.settled(&uid).await;
-    assert_eq!(
-        yard.row(&uid).await.unwrap().facts.crash_count,
-        0,
-        "so do ten minutes"
-    );
+    let facts = yard.row(&uid).await.unwrap().facts;
+    assert_eq!(facts.crashes_in_a_row(yard.now()), 0, "so do ten minutes");
+}
+
+#[tokio::test]
+async fn ten_minutes_after_a_crash_a_healthy_container_stays_ready() {
+    let mut yard = Yard::new().await;
+    let uid = yard.create_user("alice").await;
+    yard.settled(&uid).await;
+    let crash = async |yard: &mut Yard| {
+        yard.clock.advance(Duration::from_secs(1));
+        yard.fake.hand_exit("agentyard-alice", 7).unwrap();
+        yard.event(&uid);
+        yard.settled(&uid).await;
+        yard.row(&uid).await.unwrap().facts.crash_count
+    };
+    assert_eq!(crash(&mut yard).await, 1);
+    assert_eq!(crash(&mut yard).await, 2);
+    for _ in 0..4 {
+        yard.clock.advance(CRASH_WINDOW / 2);
+        let pass = yard.pass(&uid).await.unwrap().unwrap();
+        assert_eq!((pass.acted, reason(pass.condition)), (0, Reason::Running));
+    }
+    // It is forgiven all the same, also when another container has taken its place.
+    yard.set_limit(&uid, 256).await;
+    yard.settled(&uid).await;
+    assert_eq!(crash(&mut yard).await, 1);
 }
 
 #[tokio::test]
@@ -879,4 +903,61 @@ async fn the_end_of_a_container_is_seen_although_the_listing_lags_behind_its_eve
     assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
     assert_eq!(yard.row(&uid).await.unwrap().facts.crash_count, 1);
     assert_eq!(yard.fake.running(), ["agentyard-alice"]);
+}
+
+/// An image's home with one file.
+fn home_of_an_image() -> Vec<u8> {
+    let mut tree = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(5);
+    header.set_mode(0o644);
+    tree.append_data(&mut header, "root/hello.txt", &b"hello"[..])
+        .unwrap();
+    tree.into_inner().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seed_home_comes_before_the_first_start_whatever_is_cut_short() {
+    for steps in 0..8 {
+        let mut yard = Yard::with_agent(|agent| agent["seed_home"] = json!(true)).await;
+        let image = yard.fake.image("echo:1").await.unwrap().unwrap().id;
+        yard.fake
+            .set_image_tree(&image, "/root", home_of_an_image());
+        let file = yard.dir.path().join("users/alice/hello.txt");
+        let seen = file.clone();
+        yard.fake.on_start(move |_| {
+            assert!(seen.exists(), "copied before the start");
+            Run::default()
+        });
+        // What the image's home is read from stays behind once.
+        yard.fake
+            .fail_next(Verb::Remove, 1, FakeEngine::unavailable_error);
+        let uid = yard.create_user("alice").await;
+        yard.budget = Some(steps);
+        if yard.settle(&uid).await.is_err() {
+            yard.reboot();
+        }
+        assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+        assert_eq!(std::fs::read(&file).unwrap(), b"hello");
+        assert_eq!(yard.names(), ["agentyard-alice"], "{steps}");
+
+        // Once: what the agent's user removes stays away.
+        yard.fake.on_start(|_| Run::default());
+        std::fs::remove_file(&file).unwrap();
+        yard.clock.advance(Duration::from_secs(60));
+        yard.restart(&uid, "again").await;
+        assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+        assert!(!file.exists());
+        assert_eq!(yard.fake.calls().of(Verb::ReadTree), 1, "{steps}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seed_home_is_asked_for_by_the_adapter_and_an_image_without_a_home_has_none() {
+    for (seeds, reads) in [(true, 1), (false, 0)] {
+        let mut yard = Yard::with_agent(|agent| agent["seed_home"] = json!(seeds)).await;
+        let uid = yard.create_user("alice").await;
+        assert_eq!(reason(yard.settled(&uid).await), Reason::Running);
+        assert_eq!(yard.fake.calls().of(Verb::ReadTree), reads);
+    }
 }

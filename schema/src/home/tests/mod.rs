@@ -1,8 +1,10 @@
 mod archive;
 mod ensure;
 mod files;
+mod look;
 mod removal;
 mod root;
+mod seed;
 mod user_home;
 
 use std::collections::BTreeMap;

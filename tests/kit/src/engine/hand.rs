@@ -379,6 +379,12 @@ impl FakeEngine {
         self.change(|world| world.images.remove(id));
     }
 
+    /// What an image, by id, has at a path: a tar archive.
+    pub fn set_image_tree(&self, image: &str, path: &str, tree: Vec<u8>) {
+        let at = (image.to_owned(), path.to_owned());
+        self.script().trees.insert(at, tree.into());
+    }
+
     /// Puts a file into a container.
     pub fn hand_write_file(
         &self,

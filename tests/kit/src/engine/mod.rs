@@ -18,6 +18,8 @@ use std::time::Duration;
 
 use crate::FakeFirewall;
 use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
 use schema::clock::SharedClock;
 use schema::ids::Timestamp;
 use tokio::sync::{Notify, watch};
@@ -425,6 +427,29 @@ impl ContainerEngine for FakeEngine {
             Ok(content.map(|mut content| {
                 content.truncate(limit);
                 content
+            }))
+        })
+        .await
+    }
+
+    async fn read_tree(
+        &self,
+        id: &str,
+        path: &str,
+    ) -> Result<Option<EngineStream<Bytes>>, EngineError> {
+        self.call(Verb::ReadTree, async {
+            let image = {
+                let mut world = self.world();
+                world.get_mut(id)?.details.container.image_id.clone()
+            };
+            let tree = self.script().trees.get(&(image, path.to_owned())).cloned();
+            // In pieces, as they come from a real one.
+            Ok(tree.map(|tree| {
+                let pieces: Vec<_> = tree
+                    .chunks(1000)
+                    .map(|piece| Ok(Bytes::copy_from_slice(piece)))
+                    .collect();
+                futures::stream::iter(pieces).boxed()
             }))
         })
         .await

@@ -1,5 +1,6 @@
 //! What a test tells the fake to do, and what the fake tells of what was asked.
 
+use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::path::Path;
@@ -31,6 +32,7 @@ pub enum Verb {
     RemoveImage,
     Pull,
     ReadFile,
+    ReadTree,
     Logs,
     Stats,
     Events,
@@ -56,6 +58,7 @@ impl Verb {
             | Self::Image
             | Self::Images
             | Self::ReadFile
+            | Self::ReadTree
             | Self::Logs
             | Self::Stats
             | Self::Events => false,
@@ -251,6 +254,8 @@ pub(super) struct Script {
     pub(super) change_hook: Option<ChangeHook>,
     pub(super) host_hook: Option<HostHook>,
     pub(super) pulls: BTreeMap<String, PullScript>,
+    /// What images have, by image and path.
+    pub(super) trees: BTreeMap<(String, String), Bytes>,
     pub(super) hide_binds: bool,
     pub(super) ignore_bind_sources: bool,
 }

@@ -98,6 +98,7 @@ impl Tables {
             pending: wanted.unwrap_or_default() > facts.generation,
             refused: facts.refused,
             restart_digest: facts.restart_digest,
+            home: facts.home.filter(|_| !is_paused),
         }
     }
 
@@ -115,7 +116,8 @@ impl Tables {
             return Ok(None);
         }
         config.facts = Some(facts.clone());
-        if before.restart_digest == facts.restart_digest {
+        let moved = before.home.is_some() && before.home != facts.home;
+        if !moved && before.restart_digest == facts.restart_digest {
             return Ok(None);
         }
         let in_bulk = self

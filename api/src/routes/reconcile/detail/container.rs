@@ -85,7 +85,7 @@ pub struct Observed {
     started_at: Option<Timestamp>,
     /// When it was first observed ready after that start.
     ready_at: Option<Timestamp>,
-    /// Unexpected exits in a row.
+    /// Unexpected exits in a row; after ten minutes without one they no longer count.
     crash_count: u32,
     /// The restart token for which they were counted; a new one resets the count.
     crash_token: String,
@@ -157,6 +157,7 @@ async fn observe(deps: Deps, row: ContainerRow) -> Observed {
         Ok(Err(error)) => (None, Some(chain(&error))),
         Err(_) => (None, Some("the engine does not answer in time".to_owned())),
     };
+    let crash_count = row.facts.crashes_in_a_row(deps.clock.now());
     let now = live.iter().flatten().next();
     let image = now.map(|now| now.container.image_id.clone());
     let ContainerFacts {
@@ -167,7 +168,7 @@ async fn observe(deps: Deps, row: ContainerRow) -> Observed {
         ip,
         started_at,
         ready_at,
-        crash_count,
+        crash_count: _,
         crash_token,
         last_exit_at,
         last_exit_code,

@@ -1,0 +1,52 @@
+//! The addresses at which the service answers, taken before its data is touched.
+
+use std::net::SocketAddr;
+
+use api::server::{Listener, Surface, Tls};
+
+use super::Error;
+use crate::settings::{AgentListen, Settings};
+
+/// Bound listeners that nobody serves yet: whoever connects meanwhile waits in the backlog.
+pub struct Listeners {
+    /// For people and clients.
+    pub(super) public: Listener,
+    /// For the command line.
+    pub(super) socket: Listener,
+    /// For agents, when the address does not follow from the engine's network.
+    pub(super) agents: Option<Listener>,
+    /// Where people and clients find the service, as a URL.
+    pub(super) address: String,
+    /// Whether `public` speaks TLS.
+    pub(super) tls: bool,
+}
+
+impl Listeners {
+    /// Takes the addresses that the settings name. An address that is occupied fails the start before the database is
+    /// made: the first superadmin's password is printed once, by a start that goes on.
+    ///
+    /// # Errors
+    /// When an address cannot be bound, or the certificate cannot be used.
+    pub async fn bind(settings: &Settings) -> Result<Self, Error> {
+        let tls = match &settings.tls {
+            Some((cert, key)) => Some(Tls::load(cert.clone(), key.clone())?),
+            None => None,
+        };
+        let speaks_tls = tls.is_some();
+        let public = Listener::tcp(settings.listen, tls, Surface::Public).await?;
+        let socket = Listener::admin_socket(&settings.admin_socket).await?;
+        let agents = match settings.agent_listen {
+            AgentListen::At(at) => Some(Listener::tcp(at, None, Surface::Agent).await?),
+            AgentListen::Off | AgentListen::Auto => None,
+        };
+        let at: SocketAddr = public.local_addr().unwrap_or(settings.listen);
+        let scheme = if speaks_tls { "https" } else { "http" };
+        Ok(Self {
+            public,
+            socket,
+            agents,
+            address: format!("{scheme}://{at}"),
+            tls: speaks_tls,
+        })
+    }
+}
