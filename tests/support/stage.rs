@@ -55,8 +55,6 @@ impl Stage {
         self.launch()
             .arg("--docker-host")
             .arg(format!("unix://{}", nowhere.display()))
-            // Files wait for an address that nobody knows, so that nothing but requests changes desired state.
-            .args(&["--agent-listen", "auto"])
     }
 
     /// `serve` on the test engine, with the echo image and a short resync.
