@@ -208,11 +208,7 @@ fn rules(chain: &str) -> String {
 async fn engine_l40_agents_reach_the_agent_listener_and_nothing_else_of_the_host() {
     let engine = Engine::claim();
     let stage = Stage::new();
-    let service = stage
-        .serve(&engine)
-        .args(&["--agent-listen", "auto"])
-        .start()
-        .await;
+    let service = stage.serve(&engine).start().await;
     let admin = service.admin().await;
     // A service of the host on all addresses: it answers, and counts what it is sent.
     let host = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
@@ -358,7 +354,7 @@ fn named(stage: &Stage, user: &str) -> Option<String> {
 async fn engine_an_agent_reaches_the_service_at_the_address_in_its_files() {
     let engine = Engine::claim();
     let stage = Stage::new();
-    let launch = || stage.serve(&engine).args(&["--agent-listen", "auto"]);
+    let launch = || stage.serve(&engine);
     let reaches = async |subnet: &str| {
         let base = named(&stage, "ann").expect("an address");
         assert!(base.starts_with(&format!("http://{subnet}.")), "{base}");

@@ -111,11 +111,8 @@ impl Launch {
             .unwrap();
         let stdout = self.outputs.join(format!("{number}.out"));
         let stderr = self.outputs.join(format!("{number}.err"));
-        // Two services cannot both be at the gateway, so only a test about it asks for that.
-        let default = ["serve", "--listen", "127.0.0.1:0", "--agent-listen", "off"];
-        let own = self.arguments.iter().any(|a| a == "--agent-listen");
         let child = self
-            .command(&default[..if own { 3 } else { 5 }])
+            .command(&["serve", "--listen", "127.0.0.1:0"])
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap())
             .spawn()
