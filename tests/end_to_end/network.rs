@@ -389,7 +389,7 @@ async fn engine_an_agent_reaches_the_service_at_the_address_in_its_files() {
 
     // With nobody to reach, no file names an address.
     service.kill9().await;
-    let service = stage.serve(&engine).start().await;
+    let service = launch().args(&["--agent-listen", "off"]).start().await;
     let admin = admin.at(&service.client());
     eventually(
         "no file names an address",
