@@ -231,9 +231,7 @@ async fn finish(
     settings::publish(&deps.settings_sender, settings);
     let kinds = config::query::kinds_touched(changed);
     let (decides, settled, failed) = wait::settle_kinds(deps, &singles, &kinds, wait).await;
-    let saved = |state, message: &str| {
-        draft.answer(deps, message, generation, Some(state))
-    };
+    let saved = |state, message: &str| draft.answer(deps, message, generation, Some(state));
     Ok(match settled {
         Settled::Converged if failed > 0 => saved(
             State::Failed,

@@ -9,9 +9,6 @@ use schema::home::HomeLook;
 use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
 
-/// What is said of files that this run of the service has not read yet.
-const NEVER: &str = "nothing has changed since the files were last read";
-
 #[derive(Debug)]
 struct Reading {
     due: Instant,
@@ -59,12 +56,11 @@ impl Verified {
         last.is_some_and(|last| last.home.as_ref() != home)
     }
 
-    /// What was said last, however long ago.
+    /// What was said last, however long ago; nothing by this run of the service, which leaves it as it was said before.
     pub(super) fn last_said(&self, uid: &Uid) -> Arc<str> {
         let readings = self.lock();
-        readings
-            .get(uid)
-            .map_or_else(|| Arc::from(NEVER), |last| Arc::clone(&last.said))
+        let last = readings.get(uid);
+        last.map(|last| Arc::clone(&last.said)).unwrap_or_default()
     }
 
     /// The files were read, and nothing was to be done.

@@ -233,6 +233,13 @@ pub(super) fn next(
     conditions.sort_by_key(|condition| condition.kind);
     for condition in &mut conditions {
         shorten(&mut condition.message);
+        // Who says no more than that it is as it was is not heard to say less.
+        if condition.message.is_empty()
+            && let Some(said) = condition::find(&before.conditions, condition.kind)
+            && (said.status, said.reason) == (condition.status, condition.reason)
+        {
+            condition.message.clone_from(&said.message);
+        }
     }
     ObjectStatus {
         observed_generation: generation,
@@ -316,6 +323,30 @@ mod tests {
     fn a_plan_without_ready_gets_one() {
         assert_eq!(complete(vec![], 0).0[0].status, ConditionStatus::True);
         assert_eq!(complete(vec![], 1).0[0].reason, Reason::Progressing);
+    }
+
+    #[test]
+    fn who_says_no_more_than_before_is_not_heard_to_say_less() {
+        let old = status(
+            vec![Condition::ready(Reason::Running, "up, as version 3")],
+            3,
+        );
+        let again = |conditions| {
+            let generation = Generation(3);
+            next(
+                &old,
+                conditions,
+                generation,
+                (0, None),
+                Timestamp::from_secs(20),
+            )
+        };
+        assert!(!differs(
+            &old,
+            &again(vec![Condition::ready(Reason::Running, "")])
+        ));
+        let other = again(vec![Condition::not_ready(Reason::NotReady, "")]);
+        assert_eq!(other.conditions[0].message, "");
     }
 
     #[test]

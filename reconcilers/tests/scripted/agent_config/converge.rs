@@ -212,6 +212,8 @@ async fn without_an_engine_nothing_new_is_said_of_files_that_were_written() {
         (condition.reason, condition.status),
         (said.reason, said.status)
     );
+    // So what was said of them before stays, and nothing is saved for each user at each start.
+    assert_eq!(condition.message, "");
     save(&yard, &uid, "s3cret", "one").await;
     let pass = yard.config_pass(&uid).await.unwrap().unwrap();
     assert_eq!(reason(pass.condition), Reason::EngineUnavailable);
