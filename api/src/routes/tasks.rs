@@ -309,7 +309,7 @@ async fn cancel_pull(
     let target = targets.next().ok_or(DbError::NotFound("task's image"))?;
     let ended = || ApiError::from(DbError::WrongState("the pull has ended"));
     let reference = target.object.strip_prefix("image/").ok_or_else(ended)?;
-    // It may have been taken back, or deleted: only its row knows whether it still is wanted.
+    // It may have been taken back, or deleted: only its row knows whether it still is desired.
     let row = image::find(tx, reference).await?;
     let has_ended = matches!(target.state, TargetState::Done | TargetState::Failed);
     if has_ended || !row.as_ref().is_some_and(images::is_open_pull) {

@@ -94,7 +94,7 @@ impl ContainerReconciler {
         if details.is_some_and(|details| details.oom_killed) {
             cause.push_str(" (killed for using too much memory)");
         }
-        let log = match &secrets {
+        let log = match secrets {
             Some(secrets) => self.last_lines(&base.id, secrets).await,
             None => Vec::new(),
         };
@@ -136,7 +136,7 @@ impl ContainerReconciler {
     }
 
     /// The last lines of a container's log, as far as the engine reports them in time.
-    async fn last_lines(&self, id: &str, secrets: &[String]) -> Vec<String> {
+    async fn last_lines(&self, id: &str, secrets: Vec<String>) -> Vec<String> {
         let options = LogOptions {
             tail: Some(LINES),
             ..LogOptions::default()
@@ -154,19 +154,19 @@ impl ContainerReconciler {
         };
         // What came in time is kept.
         let _ = timeout(READ_TIME, read).await;
-        last_of(&held, secrets)
+        // The agent may have written many of both.
+        blocking(move || last_of(&held, &secrets)).await
     }
 }
 
 /// The last lines of a text, cleaned.
 fn last_of(log: &[u8], secrets: &[String]) -> Vec<String> {
-    let lines = log.split(|byte| *byte == b'\n');
+    // From the end: no more of them are cleaned than are kept.
+    let lines = log.rsplit(|byte| *byte == b'\n');
     let lines = lines.map(|line| clean(line, secrets, LONGEST_LINE));
-    let mut lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
-    let surplus = lines
-        .len()
-        .saturating_sub(usize::try_from(LINES).unwrap_or(usize::MAX));
-    lines.drain(..surplus);
+    let lines = lines.filter(|line| !line.is_empty());
+    let mut lines: Vec<String> = lines.take(LINES as usize).collect();
+    lines.reverse();
     lines
 }
 

@@ -13,7 +13,7 @@ use crate::stores::Database;
 pub struct EngineRow {
     /// Generation of the engine object.
     pub generation: Generation,
-    /// A container is on the agents' network, or shall be.
+    /// A container is on the agents' network, or is desired there.
     pub in_use: bool,
 }
 

@@ -218,10 +218,11 @@ impl DataDir for LocalDataDir {
         let feed = async move {
             while let Some(part) = image_home.next().await {
                 // Nobody reads on once the copy is complete, or has failed.
-                if sender.send(part).await.is_err() {
+                if sender.send(part.map(Some)).await.is_err() {
                     return;
                 }
             }
+            let _ = sender.send(Ok(None)).await;
         };
         let copy = self.with_homes(move |homes| {
             homes.seed(&name, &uid, Parts::new(parts), SeedLimits::default())
@@ -308,25 +309,32 @@ impl DataDir for LocalDataDir {
     }
 }
 
-/// A stream as a thread reads it that may block.
+/// A stream as a thread reads it that may block. Its end is said: when nobody feeds it any more, because the copy was given
+/// up, what has come so far is not the whole.
 struct Parts {
-    parts: mpsc::Receiver<io::Result<Bytes>>,
+    parts: mpsc::Receiver<io::Result<Option<Bytes>>>,
     rest: Bytes,
+    ended: bool,
 }
 
 impl Parts {
-    fn new(parts: mpsc::Receiver<io::Result<Bytes>>) -> Self {
-        let rest = Bytes::new();
-        Self { parts, rest }
+    fn new(parts: mpsc::Receiver<io::Result<Option<Bytes>>>) -> Self {
+        Self {
+            parts,
+            rest: Bytes::new(),
+            ended: false,
+        }
     }
 }
 
 impl io::Read for Parts {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.rest.is_empty() {
+        while self.rest.is_empty() && !self.ended {
             match self.parts.blocking_recv() {
-                Some(part) => self.rest = part?,
-                None => return Ok(0),
+                Some(Ok(Some(part))) => self.rest = part,
+                Some(Ok(None)) => self.ended = true,
+                Some(Err(error)) => return Err(error),
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
             }
         }
         io::Read::read(&mut (&mut self.rest).reader(), buffer)
@@ -350,6 +358,28 @@ impl Classify for HomeError {
                 (ErrorClass::Transient, Reason::StorageFull)
             }
             Self::Io { .. } => (ErrorClass::Transient, Reason::Retrying),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_that_is_given_up_is_not_taken_for_a_whole_one() {
+        for (ended, expected) in [(true, Ok(3)), (false, Err(io::ErrorKind::UnexpectedEof))] {
+            let (sender, parts) = mpsc::channel(2);
+            let part = Bytes::from_static(b"abc");
+            sender.blocking_send(Ok(Some(part))).unwrap();
+            if ended {
+                sender.blocking_send(Ok(None)).unwrap();
+            }
+            drop(sender);
+            let read = Parts::new(parts).read_to_end(&mut Vec::new());
+            assert_eq!(read.map_err(|error| error.kind()), expected);
         }
     }
 }

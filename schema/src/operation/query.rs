@@ -54,7 +54,7 @@ statements! {
                       WHEN s.ready = 'True' THEN 'done' WHEN s.ready = 'False' AND s.needs_action = 1 THEN 'failed' ELSE 'cancelled' END \
                       FROM object_status s WHERE s.kind = operation_targets.kind AND s.uid = operation_targets.uid), 'cancelled') END \
                       WHERE operation_id = $1 AND outcome IS NULL";
-    /// An object has got to what operations asked of it, or needs a person to: that is their end as far as it goes.
+    /// An object has got to what operations asked of it, or needs manual action: that is their end as far as it goes.
     END_TARGETS = "UPDATE operation_targets SET outcome = $4, message = $5, ended_at = $6 \
                    WHERE kind = $1 AND uid = $2 AND outcome IS NULL AND generation <= $3";
     /// How many objects of an operation are how far, and when the last of them got there.

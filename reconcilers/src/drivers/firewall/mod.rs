@@ -24,7 +24,7 @@ pub struct HostRules {
     pub gateway: Ipv4Addr,
     /// Where the service listens for agents; `None`: nowhere.
     pub listener: Option<(Ipv4Addr, u16)>,
-    /// Host name or address and port of the service as agents are told it, when an administrator has set it: it may be
+    /// Host name or address and port of the service as agents get it, when an administrator has set it: it may be
     /// something in front of the service on this host.
     pub service: Option<(String, u16)>,
 }
