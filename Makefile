@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run release test test-picoclaw test-long check deny typos docs each-crate bench services-up services-down tools
+.PHONY: help run release test test-picoclaw test-newer-engine test-long check deny typos docs each-crate bench services-up services-down tools
 
 DATA ?= data
 # A backtrace of the test's own runtime hides what the test said.
@@ -34,6 +34,18 @@ test: tools check services-up
 	$(NEXTEST) --no-run
 	trap 'tests/services/down' EXIT; $(IN_NETNS) $(NEXTEST) --offline --no-fail-fast
 	@$(MAKE) --no-print-directory test-picoclaw
+	@if [ -n "$$AGENTYARD_TEST_LONG" ] || [ -d $(DEBIAN_13) ]; then $(MAKE) --no-print-directory test-newer-engine; \
+	  else echo "skipped: the newest engine, which \`make test-newer-engine\` installs"; fi
+
+# The driver and the main job with Docker 26.1, the engine of Debian 13, which is installed beside this system.
+DEBIAN_13 = target/tools/debian-13
+test-newer-engine: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/13
+test-newer-engine: export AGENTYARD_TEST_DOCKERD_ROOT = $(CURDIR)/$(DEBIAN_13)
+test-newer-engine: tools
+	tests/services/debian-13 $(DEBIAN_13)
+	tests/services/up
+	tests/services/echo-image
+	trap 'tests/services/down' EXIT; $(IN_NETNS) $(NEXTEST) --offline --no-fail-fast -E 'binary(engine_contract) + binary(engine_images) + test(/^main_job::/)'
 
 # The agent itself with files of ours; it cannot be had from a registry, so whoever has it names it.
 test-picoclaw:

@@ -566,7 +566,10 @@ fn held_up(row: &ObjectRow, seen: bool, paused: &[String]) -> Option<Settled> {
         return Some(Settled::Paused(with_paused(row)));
     }
     let ready = condition::find(&row.status.conditions, ConditionType::Ready)?;
-    let stuck = seen && ready.status != ConditionStatus::True && ready.reason.needs_action();
+    // Resumed, and not observed since.
+    let resumed = ready.reason == Reason::PausedByOperator;
+    let stuck =
+        seen && ready.status != ConditionStatus::True && ready.reason.needs_action() && !resumed;
     stuck.then(|| Settled::Failed {
         reason: ready.reason,
         message: ready.message.clone(),

@@ -32,7 +32,9 @@ const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
 /// What a save does: container and files first, so that another one waits, then what was there.
 async fn save(yard: &Yard, uid: &Uid, field: &str) {
     let mut tx = yard.db.begin().await.unwrap();
-    container::request_fresh(&mut tx, uid, field).await.unwrap();
+    container::request_fresh(&mut tx, uid, field, None)
+        .await
+        .unwrap();
     object::bump(&mut tx, Kind::AgentConfig, uid, None)
         .await
         .unwrap();

@@ -1,8 +1,10 @@
 //! Desired against observed, as the server reports them of one object.
 
+use schema::ids::Timestamp;
 use serde_json::Value;
 
 use super::output::cell::{at, plain, text};
+use super::output::time::{moment, relative};
 
 /// The types of conditions, each with the status that it has when nothing is wrong.
 const FINE: [(&str, &str); 3] = [("Ready", "True"), ("Stalled", "False"), ("Paused", "False")];
@@ -123,6 +125,14 @@ impl NextPass {
         }
         let actions = at(object, "plan.actions").as_array();
         Self::Steps(actions.into_iter().flatten().map(plain).collect())
+    }
+
+    /// That nothing would be done now. Where a failure waits, that does not mean that nothing will be.
+    pub fn idle(object: &Value, now: Timestamp) -> String {
+        match moment(object, "next_attempt_at") {
+            Some(at) => format!("no steps before the next attempt, {}", relative(now, at)),
+            None => "no steps".to_owned(),
+        }
     }
 
     /// Whether there is nothing to do, for sure.

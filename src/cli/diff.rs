@@ -3,6 +3,8 @@
 use anstyle::AnsiColor;
 use clap::Args;
 use futures::StreamExt;
+use schema::clock::{Clock, SystemClock};
+use schema::ids::Timestamp;
 use serde_json::Value;
 
 use super::admin::escaped;
@@ -84,13 +86,13 @@ fn is_suspect(header: &Value) -> bool {
 }
 
 fn print(object: &Value) -> Result<bool> {
-    let text = render(object);
+    let text = render(object, SystemClock.now());
     screen::print(&text)?;
     Ok(!text.is_empty())
 }
 
 /// Empty when nothing differs.
-fn render(object: &Value) -> String {
+fn render(object: &Value, now: Timestamp) -> String {
     let differing: Vec<Pair> = pairs(object)
         .into_iter()
         .filter(|pair| pair.differs)
@@ -114,7 +116,9 @@ fn render(object: &Value) -> String {
         NextPass::Unknown(why) => {
             text += &format!("  next reconciliation: unknown: {}\n", clean(&why));
         }
-        NextPass::Steps(steps) if steps.is_empty() => text += "  next reconciliation: no steps\n",
+        NextPass::Steps(steps) if steps.is_empty() => {
+            text += &format!("  next reconciliation: {}\n", NextPass::idle(object, now));
+        }
         NextPass::Steps(steps) => {
             text += "  next reconciliation:\n";
             for step in steps {
@@ -132,12 +136,20 @@ mod tests {
 
     #[test]
     fn a_difference_is_shown_with_what_comes_next() {
-        let text = render(&recorded::broken());
+        let now = Timestamp::from_secs(1_778_500_000);
+        let text = render(&recorded::broken(), now);
         assert!(
             text.contains("\x1b["),
             "coloured, for whoever has a terminal"
         );
         insta::assert_snapshot!(anstream::adapter::strip_str(&text));
-        assert_eq!(render(&recorded::running()), "");
+        assert_eq!(render(&recorded::running(), now), "");
+        let mut waits = recorded::broken();
+        waits["plan"]["actions"] = serde_json::json!([]);
+        let text = render(&waits, now);
+        assert!(
+            text.contains("no steps before the next attempt, "),
+            "{text}"
+        );
     }
 }

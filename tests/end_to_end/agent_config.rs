@@ -277,7 +277,8 @@ async fn engine_cookies_and_what_the_agent_writes_restart_nothing() {
 }
 
 #[tokio::test]
-async fn engine_a_stopped_container_stays_stopped_and_gets_the_files() {
+async fn engine_an_administrators_stop_holds_and_what_was_saved_meanwhile_is_there_at_the_next_start()
+ {
     let engine = Engine::claim();
     let mut yard = Yard::open(&engine).await;
     let alice = yard.user("alice").await;
@@ -287,12 +288,14 @@ async fn engine_a_stopped_container_stays_stopped_and_gets_the_files() {
         .await
         .converged();
     assert!(engine.of("alice").is_empty());
-    save(
-        &alice,
-        "chat",
-        json!({"client_id": "while-stopped", "client_secret": "s"}),
-    )
-    .await;
+    let chat = json!({"client_id": "while-stopped", "client_secret": "s"});
+    let saved = save(&alice, "chat", chat).await;
+    assert_eq!(
+        saved["message"],
+        "saved; takes effect when an administrator starts your container"
+    );
+    let refused = alice.post("/api/user/container/restart", &[]).await;
+    refused.refused(409, "container_stopped");
     let config = yard.config("alice");
     assert_eq!(
         config["channel_list"]["chat"]["settings"]["client_id"],
@@ -308,6 +311,47 @@ async fn engine_a_stopped_container_stays_stopped_and_gets_the_files() {
         read["channel_list"]["chat"]["settings"]["client_id"],
         "while-stopped"
     );
+}
+
+#[tokio::test]
+async fn engine_debug_mode_ends_by_an_administrator_only() {
+    let engine = Engine::claim();
+    let mut yard = Yard::open(&engine).await;
+    let alice = yard.user("alice").await;
+    let form = [("username", "alice"), ("wait", "60")];
+    let debugs = || {
+        engine.inspect("agentyard-alice")["Config"]["Env"]
+            .to_string()
+            .contains("AGENT_DEBUG=1")
+    };
+    let debug = yard.admin.post("/api/admin/container/debug", &form);
+    debug.await.converged();
+    let mut before = engine.the_running("alice").id;
+    for saves in [true, false] {
+        if saves {
+            save(
+                &alice,
+                "chat",
+                json!({"client_id": "a", "client_secret": "s"}),
+            )
+            .await;
+        } else {
+            let wait = [("wait", "60")];
+            alice
+                .post("/api/user/container/restart", &wait)
+                .await
+                .converged();
+        }
+        let after = engine.the_running("alice").id;
+        assert_ne!(after, before, "restarted");
+        before = after;
+        assert!(debugs());
+        let shown = alice.get("/api/user/container").await.expect(200);
+        assert_eq!(shown["debug"], true, "{shown}");
+    }
+    let start = yard.admin.post("/api/admin/container/start", &form);
+    start.await.converged();
+    assert!(!debugs());
 }
 
 #[tokio::test]
@@ -437,12 +481,8 @@ async fn engine_the_agent_gets_its_mcp_servers_with_the_users_own_token() {
 #[tokio::test]
 async fn engine_a_chat_app_is_saved_through_the_built_in_adapter() {
     let engine = Engine::claim();
-    let mut yard = Yard::with(
-        &engine,
-        "picoclaw",
-        json!({"channel_list": {"dingtalk": {"enabled": true}}}),
-    )
-    .await;
+    // Nobody has set anything yet.
+    let mut yard = Yard::with(&engine, "picoclaw", json!({})).await;
     let alice = yard.user("alice").await;
     let form = [
         ("client_id", "ding-1"),

@@ -1,11 +1,8 @@
 //! Containers of users: what administrators want of them, and what they are doing.
 
-use std::time::Duration;
-
-use schema::audit::Audited;
 use schema::config::keys;
 use schema::container::{self, Desired};
-use schema::ids::{Generation, UserName};
+use schema::ids::UserName;
 use schema::user::User;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -24,8 +21,7 @@ use crate::route::{Area, Failure, Route};
 use crate::wait::{self, Change, Converging};
 
 /// How starting a container fails.
-pub(super) const RUN_FAILURES: &[Failure] =
-    &[Failure::NO_USER, Failure::REMOVED, Failure::DISABLED];
+const RUN_FAILURES: &[Failure] = &[Failure::NO_USER, Failure::REMOVED, Failure::DISABLED];
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -131,23 +127,12 @@ async fn debug(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<Co
     restart_named(input, &deps, true).await
 }
 
+/// Gives a container a new restart token and waits until the fresh one is ready.
 async fn restart_named(input: Input<Who>, deps: &Deps, debug: bool) -> Result<Answer<Converging>> {
     let mut tx = input.meta.begin(deps).await?;
-    let user = present_user(&mut tx, &input.params.username).await?;
-    let how = (input.if_generation, input.wait);
-    restart_container(deps, tx, user, debug, how).await
-}
-
-/// Gives a container a new restart token and waits until the fresh one is ready.
-pub(super) async fn restart_container(
-    deps: &Deps,
-    mut tx: Audited,
-    user: User,
-    debug: bool,
-    (expected, wait): (Option<Generation>, Option<Duration>),
-) -> Result<Answer<Converging>> {
-    let user = enabled(user)?;
+    let user = enabled(present_user(&mut tx, &input.params.username).await?)?;
     let token = Uuid::new_v4().to_string();
+    let expected = input.if_generation;
     let generation =
         container::request_restart(&mut tx, &user.uid, &token, debug, expected).await?;
     let change = Change::of_container(&user, generation);
@@ -158,7 +143,7 @@ pub(super) async fn restart_container(
         "was restarted"
     };
     let done = format!("the container of {} {how}", user.name);
-    wait::answer(deps, &change, wait, done).await
+    wait::answer(deps, &change, input.wait, done).await
 }
 
 /// Limits of a container.

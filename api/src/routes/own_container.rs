@@ -5,8 +5,8 @@ use schema::ids::{Generation, Kind, Timestamp, UserName};
 use schema::object;
 use serde::Serialize;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
-use super::containers::{RUN_FAILURES, restart_container};
 use super::live::{self, Log, LogParams};
 use super::params;
 use crate::answer::{Answer, Live};
@@ -16,7 +16,13 @@ use crate::error::{ApiError, Result};
 use crate::explain::{Explained, explained};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
-use crate::wait::Converging;
+use crate::wait::{self, Change, Converging};
+
+const STOPPED: Failure = Failure(
+    409,
+    "container_stopped",
+    "an administrator stopped the container",
+);
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -35,10 +41,12 @@ pub(super) fn routes() -> Vec<Route> {
             restart,
         )
         .title(Area::Account, "Restart my container")
-        .about("Recreates the container once.")
+        .about(
+            "Recreates the container once. One that an administrator stopped stays stopped, and one in debug mode stays in it.",
+        )
         .waits()
         .guarded()
-        .fails(RUN_FAILURES),
+        .fails(&[Failure::NO_USER, Failure::REMOVED, STOPPED]),
     ]
 }
 
@@ -117,10 +125,11 @@ async fn logs(
     live::logs(&deps, Some(&session), whose, &input.params).await
 }
 
-/// `POST /api/user/container/restart`: replaces the container by a fresh one, once.
+/// `POST /api/user/container/restart`: replaces the container by a fresh one, once. Whether it runs, and in which mode,
+/// is an administrator's decision.
 ///
 /// # Errors
-/// 409 while the account is being removed or disabled; what the container fails with.
+/// 409 while the account is being removed, or when an administrator stopped the container; 412; what the container fails with.
 async fn restart(
     OrdinaryUser(session): OrdinaryUser,
     input: Input<Nothing>,
@@ -129,6 +138,17 @@ async fn restart(
     let name = &session.account.name;
     let mut tx = input.meta.begin(&deps).await?;
     let user = params::present_user(&mut tx, name).await?;
-    let how = (input.if_generation, input.wait);
-    restart_container(&deps, tx, user, false, how).await
+    let token = Uuid::new_v4().to_string();
+    let expected = input.if_generation;
+    let (generation, desired) =
+        container::request_fresh(&mut tx, &user.uid, &token, expected).await?;
+    if desired == Desired::Stopped {
+        return Err(ApiError::conflict(
+            STOPPED.1,
+            "an administrator stopped your container; ask an administrator to start it",
+        ));
+    }
+    let change = Change::of_container(&user, generation);
+    tx.commit(change.about()).await?;
+    wait::answer(&deps, &change, input.wait, "your container was restarted").await
 }

@@ -12,10 +12,11 @@
 //! - what the engine did not report is not assumed: no listing, no action.
 //!
 //! Layout: [`settings`] says what a container is made of, [`observe`] reads, [`plan`] decides,
-//! `apply` does, `evidence` says why a replacement failed, [`readiness`] and [`pulls`](crate::shared::pulls) watch what takes time.
+//! `apply` does, `evidence` says why a replacement failed, `fixing` finds the image of who is stopped, [`readiness`] and [`pulls`](crate::shared::pulls) watch what takes time.
 
 mod apply;
 mod evidence;
+mod fixing;
 mod names;
 pub mod observe;
 pub mod plan;
@@ -59,6 +60,7 @@ pub struct ContainerReconciler {
     verified: observe::Verified,
     /// Since when containers have run without being ready.
     waiting: Stopwatch<Uid>,
+    absent: fixing::Absent,
     desired: Desired<ContainerRow>,
 }
 
@@ -78,6 +80,7 @@ impl ContainerReconciler {
             prober: readiness::Prober::default(),
             verified: observe::Verified::new(shared.options.verify_every, shared.clock.now()),
             waiting: Stopwatch::new(Arc::clone(&shared.clock)),
+            absent: fixing::Absent::default(),
             desired: Desired::new(rows),
             shared,
         }

@@ -60,7 +60,7 @@ pub struct Seen {
     pub details: BTreeMap<String, ContainerDetails>,
     /// What the container should be; `None` until its image is known, or when it shall not run.
     pub wanted: Option<ContainerSettings>,
-    /// The image that `wanted` was made from, when that is not what is remembered yet.
+    /// The image that the container is, or will be made from, when that is not what is remembered yet.
     pub pin: Option<Pin>,
     /// How the image is got, when it is not there.
     pub source: Source,
@@ -353,9 +353,13 @@ impl ContainerReconciler {
             limits: self.shared.view.limits(),
             verified: false,
         };
-        let Some(row) = row.filter(|row| row.desired_running()) else {
+        let Some(row) = row.filter(|row| row.deleted_at.is_none()) else {
             return Ok(seen);
         };
+        if !row.desired_running() {
+            self.see_image_of_stopped(&mut seen, row).await?;
+            return Ok(seen);
+        }
         let config = self.shared.config.at(row.config_generation).await?;
         let agent = self.shared.adapters.agent(row.adapter_generation).await?;
         seen.needs_root = agent.needs_root(self.shared.options.service_user);
@@ -515,13 +519,9 @@ impl ContainerReconciler {
         seen.wanted = None;
         let wants_fresh = seen.pull_policy == PullPolicy::Always
             && !self.shared.pulls.recently_done(&row.image_ref);
-        if !wants_fresh && let Some(image) = self.shared.view.engine().image(&row.image_ref).await?
-        {
-            seen.wanted = Some(settings_of(&image.id));
-            seen.pin = Some(Pin {
-                digest: image.repo_digests.first().cloned(),
-                image_id: image.id,
-            });
+        if !wants_fresh && let Some(image) = self.local_image(&row.image_ref).await? {
+            seen.wanted = Some(settings_of(&image.image_id));
+            seen.pin = Some(image);
         }
         Ok(())
     }

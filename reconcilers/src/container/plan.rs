@@ -111,12 +111,15 @@ fn forgotten(facts: &ContainerFacts, now: Timestamp) -> ContainerFacts {
 }
 
 fn stopped(row: &ContainerRow, seen: &Seen) -> Plan<Action> {
-    let quiet = ContainerFacts {
+    let mut quiet = ContainerFacts {
         image_ref: row.facts.image_ref.clone(),
         image_id: row.facts.image_id.clone(),
         image_digest: row.facts.image_digest.clone(),
         ..ContainerFacts::default()
     };
+    if let Some(pin) = &seen.pin {
+        quiet = pinned(row, pin, quiet);
+    }
     let mut actions = Vec::new();
     // Forgotten first: a container that is missing on purpose is not a loss.
     if row.facts != quiet {
@@ -126,12 +129,35 @@ fn stopped(row: &ContainerRow, seen: &Seen) -> Plan<Action> {
     if !actions.is_empty() {
         return act(actions, "stopping the container");
     }
-    let message = if row.disabled {
-        "stopped because the account is disabled"
+    let mut message = if row.disabled {
+        "stopped because the account is disabled".to_owned()
     } else {
-        "stopped as asked"
+        "stopped as asked".to_owned()
     };
-    Plan::say(Condition::ready(Reason::Stopped, message))
+    if row.pinned_image().is_some() {
+        return Plan::say(Condition::ready(Reason::Stopped, message));
+    }
+    let reference = &row.image_ref;
+    message.push_str(&match seen.pull_policy {
+        PullPolicy::Always => format!("; {reference} is pulled at the first start"),
+        PullPolicy::Missing | PullPolicy::Never => {
+            format!("; {reference} is not on the engine yet")
+        }
+    });
+    let mut plan = Plan::say(Condition::ready(Reason::Stopped, message));
+    let image = (Kind::Image, pulls::awaited(reference));
+    plan.waits_for.push(image);
+    plan
+}
+
+/// What is remembered, with this image.
+fn pinned(row: &ContainerRow, pin: &Pin, facts: ContainerFacts) -> ContainerFacts {
+    ContainerFacts {
+        image_ref: Some(row.image_ref.clone()),
+        image_id: Some(pin.image_id.clone()),
+        image_digest: pin.digest.clone(),
+        ..facts
+    }
 }
 
 /// The state machine of a container that shall run.
@@ -166,11 +192,11 @@ impl Running<'_> {
             return plan;
         }
         let mut plan = self.converge(wanted);
+        // Remembered before anything is made from it, and once for all; what a reference means, at once.
         if let Some(pin) = &self.seen.pin
-            && !plan.actions.is_empty()
+            && (!plan.actions.is_empty() || self.row.image_id.is_none())
         {
-            // Remembered before anything is made from it, and once for all.
-            let facts = self.pinned(pin, self.facts_in(&plan.actions));
+            let facts = pinned(self.row, pin, self.facts_in(&plan.actions));
             plan.actions
                 .retain(|action| !matches!(action, Action::SaveFacts(_)));
             plan.actions.insert(0, Action::SaveFacts(Box::new(facts)));
@@ -191,15 +217,6 @@ impl Running<'_> {
         actions
     }
 
-    fn pinned(&self, pin: &Pin, facts: ContainerFacts) -> ContainerFacts {
-        ContainerFacts {
-            image_ref: Some(self.row.image_ref.clone()),
-            image_id: Some(pin.image_id.clone()),
-            image_digest: pin.digest.clone(),
-            ..facts
-        }
-    }
-
     /// Crashes of another image say nothing about this one: it is started at once, and what it does is
     /// counted from the beginning.
     fn forgive_for_another_image(&self, pin: &Pin) -> Option<Plan<Action>> {
@@ -215,7 +232,7 @@ impl Running<'_> {
             crash_count: 0,
             last_exit_at: None,
             last_exit_code: None,
-            ..self.pinned(pin, facts.clone())
+            ..pinned(self.row, pin, facts.clone())
         };
         Some(act(
             vec![Action::SaveFacts(Box::new(forgiven))],
@@ -559,7 +576,7 @@ impl Running<'_> {
                     image_id: image_id.clone(),
                     digest: self.row.image_digest.clone(),
                 };
-                self.pinned(&pin, facts)
+                pinned(self.row, &pin, facts)
             }
         }
     }

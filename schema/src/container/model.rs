@@ -222,16 +222,6 @@ pub enum StatusWord {
     Deleting,
 }
 
-/// The word for a container that is not observed: as it was when it last was, whatever is desired now.
-fn last_observed(ready: &Condition) -> StatusWord {
-    match (ready.status, ready.reason) {
-        (ConditionStatus::True, Reason::Running) => StatusWord::Running,
-        (ConditionStatus::True, Reason::Stopped) => StatusWord::Stopped,
-        (ConditionStatus::False, reason) if reason.needs_action() => StatusWord::Failed,
-        _ => StatusWord::Unknown,
-    }
-}
-
 /// Derives the word from what is desired and what was observed: never `running` before an observation
 /// of this generation said so.
 pub fn status_word(
@@ -252,7 +242,11 @@ pub fn status_word(
     if status.observed_generation < generation {
         let paused = condition::find(&status.conditions, ConditionType::Paused);
         return match paused.filter(|paused| paused.status == ConditionStatus::True) {
-            Some(_) => ready.map_or(StatusWord::Unknown, last_observed),
+            // Nobody observes it, and it is not on its way either.
+            Some(_) => match ready {
+                Some(ready) if is_stuck(ready) => StatusWord::Failed,
+                _ => StatusWord::Unknown,
+            },
             None => under_way,
         };
     }
@@ -262,10 +256,14 @@ pub fn status_word(
             ConditionStatus::True if desired_running => StatusWord::Running,
             ConditionStatus::True => StatusWord::Stopped,
             ConditionStatus::Unknown => StatusWord::Unknown,
-            ConditionStatus::False if ready.reason.needs_action() => StatusWord::Failed,
+            ConditionStatus::False if is_stuck(ready) => StatusWord::Failed,
             ConditionStatus::False => under_way,
         },
     }
+}
+
+fn is_stuck(ready: &Condition) -> bool {
+    ready.status == ConditionStatus::False && ready.reason.needs_action()
 }
 
 #[cfg(test)]
@@ -282,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn l59_what_is_paused_is_as_it_was_last_observed_and_not_on_its_way() {
+    fn l59_what_is_paused_is_unknown_and_not_on_its_way() {
         let paused = Condition::new(
             ConditionType::Paused,
             ConditionStatus::True,
@@ -290,26 +288,22 @@ mod tests {
             "",
         );
         let ready = |reason| Condition::ready(reason, "");
-        let lost = Condition::new(
-            ConditionType::Ready,
-            ConditionStatus::Unknown,
-            Reason::EngineUnavailable,
-            "",
-        );
+        let not_ready = |reason| Condition::not_ready(reason, "");
+        let unknown = |reason| Condition::unknown(reason, "");
         assert_eq!(
             word(true, vec![ready(Reason::Running)]),
             StatusWord::Starting
         );
-        for (desired_running, observed, expected) in [
-            (true, ready(Reason::Running), StatusWord::Running),
-            (false, ready(Reason::Running), StatusWord::Running),
-            (true, ready(Reason::Stopped), StatusWord::Stopped),
-            (true, lost, StatusWord::Unknown),
+        for (observed, expected) in [
+            (unknown(Reason::PausedByOperator), StatusWord::Unknown),
+            (unknown(Reason::EngineUnavailable), StatusWord::Unknown),
+            (not_ready(Reason::Progressing), StatusWord::Unknown),
+            (not_ready(Reason::CrashLoop), StatusWord::Failed),
         ] {
-            assert_eq!(
-                word(desired_running, vec![observed, paused.clone()]),
-                expected
-            );
+            for desired_running in [true, false] {
+                let conditions = vec![observed.clone(), paused.clone()];
+                assert_eq!(word(desired_running, conditions), expected);
+            }
         }
         assert_eq!(word(true, vec![paused]), StatusWord::Unknown);
     }

@@ -43,7 +43,7 @@ statements! {
     /// Restart: a new token; the container is to run from now on.
     SET_RESTART_TOKEN = "UPDATE containers SET desired = 'running', debug = $3, restart_token = $2 WHERE uid = $1";
     /// A fresh container, if it is to run at all.
-    SET_FRESH_TOKEN = "UPDATE containers SET restart_token = $2, debug = 0 WHERE uid = $1";
+    SET_FRESH_TOKEN = "UPDATE containers SET restart_token = $2 WHERE uid = $1";
     /// Its limits; NULL = as configured for everybody.
     SET_LIMITS = "UPDATE containers SET cpu_limit = $2, memory_limit_mb = $3 WHERE uid = $1";
     /// Another image.
@@ -116,11 +116,17 @@ pub async fn request_restart(
 }
 
 /// Records that a container is to be replaced by a fresh one, once, if it is to run at all: a stopped one
-/// stays stopped.
-pub async fn request_fresh(tx: &mut Tx, uid: &Uid, token: &str) -> Result<Generation, DbError> {
-    let generation = object::bump(tx, Kind::Container, uid, None).await?;
+/// stays stopped, and one in debug mode stays in it. Says which of [`Desired`] it is.
+pub async fn request_fresh(
+    tx: &mut Tx,
+    uid: &Uid,
+    token: &str,
+    expected: Option<Generation>,
+) -> Result<(Generation, Desired), DbError> {
+    let generation = object::bump(tx, Kind::Container, uid, expected).await?;
     execute!(tx, SET_FRESH_TOKEN, uid, token)?;
-    Ok(generation)
+    let row = get(tx, uid).await?.ok_or(DbError::NotFound("container"))?;
+    Ok((generation, row.desired))
 }
 
 /// Records limits of one container; `None` = as configured for everybody.

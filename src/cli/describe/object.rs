@@ -143,21 +143,12 @@ fn comparison(object: &Value) -> String {
 }
 
 fn plan(object: &Value, now: Timestamp) -> String {
-    match (NextPass::of(object), moment(object, "next_attempt_at")) {
-        (NextPass::Unknown(why), _) => {
-            format!("Next reconciliation: unknown: {}\n", clean(&why))
+    match NextPass::of(object) {
+        NextPass::Unknown(why) => format!("Next reconciliation: unknown: {}\n", clean(&why)),
+        NextPass::Steps(steps) if steps.is_empty() => {
+            format!("Next reconciliation: {}\n", NextPass::idle(object, now))
         }
-        // What failed waits: that now nothing would be done does not mean that nothing will be.
-        (NextPass::Steps(steps), Some(at)) if steps.is_empty() => {
-            format!(
-                "Next reconciliation: no steps before the next attempt, {}\n",
-                relative(now, at)
-            )
-        }
-        (NextPass::Steps(steps), None) if steps.is_empty() => {
-            "Next reconciliation: no steps\n".to_owned()
-        }
-        (NextPass::Steps(steps), _) => {
+        NextPass::Steps(steps) => {
             let mut text = "Next reconciliation:\n".to_owned();
             for (index, step) in steps.iter().enumerate() {
                 text += &format!("  {}. {}\n", index + 1, clean(step));

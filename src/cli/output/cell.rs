@@ -59,7 +59,10 @@ impl Cell {
             Show::Age => Self::new(&age(item, column.field, now)),
             Show::Status if shown.is_empty() => Self::status("Unknown"),
             Show::Status => Self::status(&shown),
-            Show::Reason if at(item, "paused") == true => Self::new(&format!("{shown},Paused")),
+            // Once it is observed to be paused, that is the reason itself.
+            Show::Reason if at(item, "paused") == true && !shown.starts_with("Paused") => {
+                Self::new(&format!("{shown},Paused"))
+            }
             Show::Reason => Self::new(&shown),
         }
     }
@@ -168,6 +171,9 @@ mod tests {
         assert_eq!(shown(READY, &item), Cell::status("True"));
         assert_eq!(shown(REASON, &item), Cell::new("Running,Paused"));
         assert_eq!(shown(SINCE, &item), Cell::new("5m"));
+        let reason = json!([{"type": "Ready", "status": "Unknown", "reason": "PausedByOperator"}]);
+        let observed = json!({"paused": true, "conditions": reason});
+        assert_eq!(shown(REASON, &observed), Cell::new("PausedByOperator"));
         assert_eq!(shown(READY, &json!({})), Cell::status("Unknown"));
         assert_eq!(shown(SINCE, &json!({})), Cell::new("-"));
     }

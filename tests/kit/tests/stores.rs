@@ -101,7 +101,8 @@ async fn save_channel(
 ) -> Result<Generation, DbError> {
     object::bump(tx, Kind::AgentConfig, uid, None).await?;
     agent_config::set_channel_values(tx, key, uid, "echo", values, NOW).await?;
-    container::request_fresh(tx, uid, "t").await
+    let (generation, _) = container::request_fresh(tx, uid, "t", None).await?;
+    Ok(generation)
 }
 
 impl Both {

@@ -370,6 +370,8 @@ async fn a_refresh_needs_a_source_and_tells_how_it_failed() {
 async fn channels_tell_which_versions_know_and_permit_them() {
     let yard = yard().await;
     let path = "/api/admin/agent/channels";
+    let refused = json!({"agent": {"channel_list": {"chat": {"enabled": false}}}});
+    configure(&yard, refused).await;
     let channels = yard.get(path).await.is(200)["channels"].clone();
     let named = |channels: &Value, key: &str| {
         let channels = channels.as_array().unwrap();
@@ -387,11 +389,15 @@ async fn channels_tell_which_versions_know_and_permit_them() {
     let none = yard.get(&format!("{path}?config_version=99")).await.is(200);
     assert_eq!(none["channels"], json!([]));
     yard.get(&format!("{path}?config_version=x")).await.is(400);
-    let permitted = json!({"agent": {"channel_list": {"chat": {"enabled": true}}}});
-    configure(&yard, permitted).await;
-    let channels = yard.get(path).await.is(200)["channels"].clone();
-    assert_eq!(named(&channels, "chat").unwrap()["allowed"], true);
-    assert_eq!(named(&channels, "mail").unwrap()["allowed"], false);
+    for permitted in [
+        json!({}),
+        json!({"channel_list": {"chat": {"enabled": true}}}),
+    ] {
+        configure(&yard, json!({ "agent": permitted })).await;
+        let channels = yard.get(path).await.is(200)["channels"].clone();
+        assert_eq!(named(&channels, "chat").unwrap()["allowed"], true);
+        assert_eq!(named(&channels, "mail").unwrap()["allowed"], false);
+    }
 }
 
 #[tokio::test]

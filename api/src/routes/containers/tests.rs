@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -326,4 +327,28 @@ async fn users_see_and_restart_their_own_container_only() {
     assert!(!yard.container(&alice).await.restart_token.is_empty());
     let bob = yard.container(&Uid::from("bob".to_owned())).await;
     assert_eq!(bob.restart_token, "");
+}
+
+#[tokio::test]
+async fn a_users_restart_neither_starts_what_is_stopped_nor_ends_debug_mode() {
+    let (yard, _) = with_engine(b"", false).await;
+    let alice = Uid::from("alice".to_owned());
+    let restart = async || {
+        yard.post_as("alice", "/api/user/container/restart", "wait=0")
+            .await
+    };
+    yard.post(DEBUG, ALICE).await.is(202);
+    let debugged = yard.container(&alice).await;
+    restart().await.is(202);
+    let restarted = yard.container(&alice).await;
+    assert!(restarted.debug);
+    assert_ne!(restarted.restart_token, debugged.restart_token);
+    yard.post(RESTART, ALICE).await.is(202);
+    assert!(!yard.container(&alice).await.debug);
+
+    yard.post(STOP, ALICE).await.is(202);
+    let stopped = yard.container(&alice).await;
+    let refused = restart().await;
+    assert_eq!(refused.is(409)["code"], "container_stopped");
+    assert_eq!(yard.container(&alice).await, stopped, "nothing is recorded");
 }

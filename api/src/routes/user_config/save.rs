@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use schema::adapter::{FieldChanges, FieldProblem, Section};
 use schema::audit::About;
+use schema::container::Desired;
 use schema::ids::{Generation, Kind};
 use schema::{agent_config, config, container, object};
 use serde_json::{Map, Value};
@@ -48,7 +49,7 @@ pub(super) async fn save_channel(
     // A second save waits here and then reads what this one has written. The container comes first wherever
     // both are changed, or two transactions could wait for each other.
     let token = Uuid::new_v4().to_string();
-    let restarted = container::request_fresh(&mut tx, uid, &token).await?;
+    let (restarted, desired) = container::request_fresh(&mut tx, uid, &token, None).await?;
     let saved = object::bump(&mut tx, Kind::AgentConfig, uid, expected).await?;
 
     let row = present(agent_config::get(&mut tx, uid).await?)?;
@@ -68,14 +69,14 @@ pub(super) async fn save_channel(
     tx.commit(about.detail(&detail)).await?;
 
     let change = Change::of_config(&user, saved);
+    if desired == Desired::Stopped {
+        // An administrator stopped the container: nothing of it has to become true.
+        let done = "saved; takes effect when an administrator starts your container";
+        return wait::answer(deps, &change, wait, done).await;
+    }
     let container = Change::of_container(&user, restarted);
-    wait::answer_all(
-        deps,
-        &[change, container],
-        wait,
-        "saved, and in the agent's files",
-    )
-    .await
+    let done = "saved, and in the agent's files";
+    wait::answer_all(deps, &[change, container], wait, done).await
 }
 
 /// The fields that have a value already.

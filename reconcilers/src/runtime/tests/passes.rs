@@ -288,7 +288,12 @@ async fn a_paused_object_is_left_alone_until_it_is_resumed() {
     })
     .await;
     let paused = yard.store.status("a");
-    assert_eq!(paused.conditions.len(), 2, "what was known stays");
+    assert_eq!(paused.conditions.len(), 2);
+    let ready = find(&paused.conditions, ConditionType::Ready).unwrap();
+    assert_eq!(ready.status, ConditionStatus::Unknown, "nobody observes it");
+    assert_eq!(ready.reason, Reason::PausedByOperator);
+    let last = "not observed while paused; last observed: ";
+    assert!(ready.message.starts_with(last), "{}", ready.message);
     let passes = yard.world.passes("a");
     let saves = yard.store.saves.load(SeqCst);
     yard.change("a", 5);

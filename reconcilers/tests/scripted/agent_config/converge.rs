@@ -39,7 +39,9 @@ pub async fn save(yard: &Yard, uid: &Uid, secret: &str, token: &str) {
         ("client_secret".to_owned(), json!(secret)),
     ];
     let mut tx = yard.db.begin().await.unwrap();
-    container::request_fresh(&mut tx, uid, token).await.unwrap();
+    container::request_fresh(&mut tx, uid, token, None)
+        .await
+        .unwrap();
     object::bump(&mut tx, Kind::AgentConfig, uid, None)
         .await
         .unwrap();

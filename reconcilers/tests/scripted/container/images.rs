@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use schema::condition::Reason;
+use schema::container::Desired;
 use schema::rollout::{self, ImageChoice, NewRollout, RolloutKind, TargetState};
 use serde_json::json;
 
@@ -105,6 +106,88 @@ async fn a_moved_tag_changes_no_existing_user() {
     let after = yard.fake.container("agentyard-alice").unwrap().container;
     assert_ne!(after.id, before.id);
     assert_eq!(after.image_id, before.image_id);
+}
+
+#[tokio::test]
+async fn who_is_created_stopped_has_the_image_of_then_at_the_first_start() {
+    let mut yard = Yard::new().await;
+    let alice = yard.create_user("alice").await;
+    yard.set_desired(&alice, Desired::Stopped, false).await;
+    let then = yard.fake.image_id("echo:1");
+    let said = yard.settled(&alice).await.unwrap();
+    assert_eq!(
+        (said.reason, &*said.message),
+        (Reason::Stopped, "stopped as asked")
+    );
+    assert_eq!(yard.row(&alice).await.unwrap().pinned_image(), Some(&*then));
+    yard.assert_nothing_to_do(&alice).await;
+    assert_eq!(yard.fake.calls().of(Verb::Image), 0, "it is known");
+    assert_ne!(yard.fake.add_image("echo:1"), then);
+    yard.set_desired(&alice, Desired::Running, false).await;
+    assert_eq!(reason(yard.settled(&alice).await), Reason::Running);
+    assert_eq!(container(&yard).image_id, then);
+}
+
+#[tokio::test]
+async fn an_image_that_is_not_there_is_fixed_once_it_is_and_asked_for_once_for_all() {
+    let mut yard = Yard::new().await;
+    yard.fake.hand_remove_image(&yard.fake.image_id("echo:1"));
+    let mut users = Vec::new();
+    for n in 0..20 {
+        let uid = yard.create_user(&format!("user{n}")).await;
+        yard.set_desired(&uid, Desired::Stopped, false).await;
+        users.push(uid);
+    }
+    let _ = reconcilers::runtime::Reconciler::keys(&yard.service.container).await;
+    yard.fake.reset_calls();
+    for uid in &users {
+        let pass = yard.pass(uid).await.unwrap().unwrap();
+        let said = pass.condition.unwrap();
+        assert_eq!(said.reason, Reason::Stopped);
+        assert_eq!(
+            said.message,
+            "stopped as asked; echo:1 is not on the engine yet"
+        );
+    }
+    assert_eq!(yard.fake.calls().of(Verb::Image), 1);
+    assert_eq!(yard.fake.calls().of(Verb::Pull), 0, "nobody needs it");
+    let came = yard.fake.add_image("echo:1");
+    yard.clock.advance(Duration::from_secs(5));
+    for uid in &users {
+        yard.settled(uid).await;
+        assert_eq!(yard.row(uid).await.unwrap().pinned_image(), Some(&*came));
+    }
+}
+
+#[tokio::test]
+async fn what_is_pulled_always_is_fixed_by_its_first_pull() {
+    let mut yard = Yard::new().await;
+    yard.configure("image.pull_policy", json!("always")).await;
+    let alice = yard.create_user("alice").await;
+    yard.set_desired(&alice, Desired::Stopped, false).await;
+    let said = yard.settled(&alice).await.unwrap();
+    assert_eq!(
+        said.message,
+        "stopped as asked; echo:1 is pulled at the first start"
+    );
+    assert_eq!(yard.row(&alice).await.unwrap().pinned_image(), None);
+}
+
+#[tokio::test]
+async fn an_image_is_fixed_before_anything_can_be_made_of_it() {
+    let mut yard = Yard::new().await;
+    let alice = yard.create_user("alice").await;
+    // Neither a directory nor a network.
+    let _ = reconcilers::runtime::Reconciler::keys(&yard.service.container).await;
+    for _ in 0..3 {
+        yard.pass(&alice).await.unwrap();
+        yard.bell(&alice);
+    }
+    let then = yard.fake.image_id("echo:1");
+    assert_eq!(yard.row(&alice).await.unwrap().pinned_image(), Some(&*then));
+    assert_ne!(yard.fake.add_image("echo:1"), then);
+    assert_eq!(reason(yard.settled(&alice).await), Reason::Running);
+    assert_eq!(container(&yard).image_id, then);
 }
 
 #[tokio::test]

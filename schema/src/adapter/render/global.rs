@@ -14,7 +14,8 @@ use super::model::RenderError;
 const MAX_GLOBAL_DEPTH: usize = 64;
 
 impl Adapter {
-    /// Whether the global settings permit a channel to users of this image: they enable it there.
+    /// Whether the global settings permit a channel to users of this image: they enable it there. The chat app's
+    /// is permitted unless they say otherwise, if only where another version has its channels.
     /// A name that is no channel type of the image's agent version is never permitted.
     ///
     /// # Errors
@@ -34,7 +35,18 @@ impl Adapter {
         }
         let global = self.migrate_global(agent, &Value::Null, version.config_version)?;
         let enabled = schema.channels.channel(channel).join(ENABLED);
-        Ok(member(&global.config, &enabled) == Some(&Value::Bool(true)))
+        Ok(match member(&global.config, &enabled) {
+            Some(enabled) => *enabled == Value::Bool(true),
+            None => channel == self.index.agent.chatapp_section && !self.is_refused(agent, channel),
+        })
+    }
+
+    /// Whether the global settings say of a channel that it is not enabled, in the place of any version.
+    fn is_refused(&self, agent: &Value, channel: &str) -> bool {
+        self.config_schemas.values().any(|schema| {
+            let enabled = schema.channels.channel(channel).join(ENABLED);
+            member(agent, &enabled).is_some_and(|enabled| *enabled != Value::Bool(true))
+        })
     }
 
     /// Checks global settings before they are saved: whether the files of some agent version can hold them.

@@ -309,6 +309,15 @@ impl FakeEngine {
         self.world().images.values().cloned().collect()
     }
 
+    /// The id of the image that a reference means now.
+    pub fn image_id(&self, reference: &str) -> String {
+        let images = self.all_images();
+        let mut tagged = images
+            .iter()
+            .filter(|image| image.repo_tags.iter().any(|tag| tag == reference));
+        tagged.next().expect("an image of this tag").id.clone()
+    }
+
     /// `docker tag`.
     pub fn hand_tag(&self, image: &str, reference: &str) -> Result<(), EngineError> {
         self.change(|world| world.tag(image, reference))

@@ -12,6 +12,7 @@ fn keys(answer: &Answer) -> Vec<&str> {
 #[tokio::test]
 async fn only_what_an_administrator_allows_is_listed() {
     let desk = desk().await;
+    desk.allow(&[]).await;
     assert!(keys(&desk.get(CHANNELS).await).is_empty());
     desk.allow(&["mail"]).await;
     let answer = desk.get(CHANNELS).await;
@@ -21,6 +22,33 @@ async fn only_what_an_administrator_allows_is_listed() {
     );
     desk.allow(&["chat", "mail"]).await;
     assert_eq!(keys(&desk.get(CHANNELS).await), ["chat", "mail"]);
+}
+
+#[tokio::test]
+async fn the_chat_app_can_be_set_up_on_a_fresh_install_unless_an_administrator_says_otherwise() {
+    let desk = desk().await;
+    assert_eq!(keys(&desk.get(CHANNELS).await), ["chat"]);
+    let form = [("client_id", "a"), ("client_secret", "b")];
+    assert_eq!(desk.post(CHATAPP, &form).await.status, 202);
+    let mail = json!({"section": "mail", "values": {"client_id": "a"}});
+    let refused = desk.post_json(FIELDS, &mail).await;
+    assert_eq!(refused.verdict(), (403, "channel_not_allowed"));
+    for (said, allowed) in [
+        (
+            json!({"channel_list": {"mail": {"enabled": true}}}),
+            &["chat", "mail"][..],
+        ),
+        (
+            json!({"channel_list": {"chat": {"settings": {}}}}),
+            &["chat"],
+        ),
+        (json!({"channel_list": {"chat": {"enabled": false}}}), &[]),
+        (json!({"channel_list": {"chat": {"enabled": "no"}}}), &[]),
+        (json!({}), &["chat"]),
+    ] {
+        desk.configure(&json!({"agent": said})).await;
+        assert_eq!(keys(&desk.get(CHANNELS).await), allowed, "{said}");
+    }
 }
 
 #[tokio::test]
@@ -48,7 +76,7 @@ async fn l39_any_image_tag_has_channels_and_so_has_who_never_ran() {
     assert_eq!(keys(&desk.get(CHANNELS).await), ["chat", "mail"]);
     let adapter = desk.yard.world.deps.adapter.current().await.unwrap();
     let version = |image: Option<&str>| {
-        let permitted = json!({"channel_list": {"mail": {"enabled": true}}, "channels": {"chat": {"enabled": true}}});
+        let permitted = json!({"channel_list": {"chat": {"enabled": false}, "mail": {"enabled": true}}, "channels": {"chat": {"enabled": true}}});
         let stored = BTreeMap::from([("agent".to_owned(), permitted)]);
         let forms = Forms::of(adapter.clone(), image, stored, None).unwrap();
         let channels = forms.channels().unwrap();

@@ -51,10 +51,11 @@ async fn open_desk() -> Desk {
 impl Desk {
     /// Allows these channels and no others.
     async fn allow(&self, channels: &[&str]) {
-        let enabled = channels
-            .iter()
-            .map(|channel| ((*channel).to_owned(), json!({"enabled": true})));
-        let agent = json!({"channel_list": Value::Object(enabled.collect())});
+        let enabled = ["chat", "mail"].map(|channel| {
+            let enabled = json!({"enabled": channels.contains(&channel)});
+            (channel.to_owned(), enabled)
+        });
+        let agent = json!({"channel_list": Value::Object(enabled.into_iter().collect())});
         self.configure(&json!({"agent": agent})).await;
     }
 

@@ -96,6 +96,20 @@ fn l43_a_channels_global_enabled_is_permission_and_is_never_copied() {
         world.apply();
         assert_eq!(world.config()[channels]["chat"]["enabled"], true);
     }
+    // The chat app's needs no permission, but heeds a refusal, wherever its channels are.
+    for (global, permitted) in [
+        (json!({}), true),
+        (json!({"channels": {"chat": {"x": 1}}}), true),
+        (json!({"channels": {"chat": {"enabled": false}}}), false),
+        (json!({"channel_list": {"chat": {"enabled": null}}}), false),
+    ] {
+        for version in [1, 3] {
+            let world = World::echo(version);
+            let permits = |channel| world.adapter.permits_channel(&world.tag, &global, channel);
+            assert_eq!(permits("chat"), Ok(permitted), "{version} {global}");
+            assert_eq!(permits("mail"), Ok(false));
+        }
+    }
     let only = json!({"channels": {"chat": {"enabled": true}}});
     let world = World::echo(1).global(only, json!({}));
     let config: Value = serde_json::from_slice(&world.render().config.bytes).unwrap();

@@ -1,0 +1,73 @@
+//! The image of a user whose container does not exist yet is fixed as soon as the engine has it, so that nobody gets
+//! another one because its tag moved before the first start.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use schema::config::{PullPolicy, keys};
+use schema::container::ContainerRow;
+use schema::ids::Timestamp;
+
+use super::observe::{Pin, Seen};
+use super::{ContainerError, ContainerReconciler};
+
+/// For how long the engine is not asked again for an image that it does not have: many users may wait for one.
+const ABSENT_FOR: Duration = Duration::from_secs(5);
+
+/// When the engine said of which reference that it has no such image.
+#[derive(Debug, Default)]
+pub(super) struct Absent {
+    said: Mutex<HashMap<String, Timestamp>>,
+}
+
+impl Absent {
+    fn has(&self, reference: &str, now: Timestamp) -> bool {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.get(reference)
+            .is_some_and(|at| now.left_of(*at, ABSENT_FOR).is_some())
+    }
+
+    fn note(&self, reference: &str, now: Timestamp) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.retain(|_, at| now.left_of(*at, ABSENT_FOR).is_some());
+        said.insert(reference.to_owned(), now);
+    }
+}
+
+impl ContainerReconciler {
+    /// Finds the image of a stopped user that has none yet. One that is always pulled first is fixed by that pull.
+    pub(super) async fn see_image_of_stopped(
+        &self,
+        seen: &mut Seen,
+        row: &ContainerRow,
+    ) -> Result<(), ContainerError> {
+        if row.pinned_image().is_some() {
+            return Ok(());
+        }
+        let config = self.shared.config.at(row.config_generation).await?;
+        seen.pull_policy = config.get(&keys::image::PULL_POLICY);
+        if seen.pull_policy == PullPolicy::Always {
+            return Ok(());
+        }
+        let reference = &row.image_ref;
+        let now = self.shared.clock.now();
+        if self.absent.has(reference, now) && !self.shared.pulls.recently_done(reference) {
+            return Ok(());
+        }
+        seen.pin = self.local_image(reference).await?;
+        if seen.pin.is_none() {
+            self.absent.note(reference, now);
+        }
+        Ok(())
+    }
+
+    /// What a reference means on the engine now.
+    pub(super) async fn local_image(&self, reference: &str) -> Result<Option<Pin>, ContainerError> {
+        let image = self.shared.view.engine().image(reference).await?;
+        Ok(image.map(|image| Pin {
+            digest: image.repo_digests.first().cloned(),
+            image_id: image.id,
+        }))
+    }
+}
