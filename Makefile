@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run release test test-picoclaw test-newer-engine test-long check deny typos docs each-crate bench services-up services-down tools
+.PHONY: help run release test test-picoclaw test-newer-engine test-fresh-clone test-long check deny typos docs each-crate bench services-up services-down tools
 
 DATA ?= data
 # A backtrace of the test's own runtime hides what the test said.
@@ -34,8 +34,13 @@ test: tools check services-up
 	$(NEXTEST) --no-run
 	trap 'tests/services/down' EXIT; $(IN_NETNS) $(NEXTEST) --offline --no-fail-fast
 	@$(MAKE) --no-print-directory test-picoclaw
-	@if [ -n "$$AGENTYARD_TEST_LONG" ] || [ -d $(DEBIAN_13) ]; then $(MAKE) --no-print-directory test-newer-engine; \
+	@if [ -n "$$AGENTYARD_TEST_LONG" ]; then $(MAKE) --no-print-directory test-newer-engine test-fresh-clone; \
+	  elif [ -d $(DEBIAN_13) ]; then $(MAKE) --no-print-directory test-newer-engine; \
 	  else echo "skipped: the newest engine, which \`make test-newer-engine\` installs"; fi
+
+# `make run`, which builds the program once more.
+test-fresh-clone: services-up
+	trap 'tests/services/down' EXIT; $(IN_NETNS) $(NEXTEST) --offline --run-ignored only -E 'test(/^fresh_clone::/)'
 
 # The driver and the main job with Docker 26.1, the engine of Debian 13, which is installed beside this system.
 DEBIAN_13 = target/tools/debian-13

@@ -20,7 +20,7 @@ use crate::support::{Client, Engine, Service, Stage, seconds, until};
 const RULES: &str = "/api/admin/migration-rules";
 
 /// The package `echo`, its index changed, as a zip.
-fn package(change: impl FnOnce(&mut Value)) -> Vec<u8> {
+pub fn package(change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let mut files = Adapter::builtin("echo").unwrap().unwrap().files().clone();
     files.remove("hash");
     let mut index: Value = serde_json::from_str(&files["index.json"]).unwrap();
@@ -48,14 +48,14 @@ fn version(version: &str) -> Vec<u8> {
 }
 
 /// What an operator does.
-async fn upload(stage: &Stage, zip: &[u8]) -> Finished {
+pub async fn upload(stage: &Stage, zip: &[u8]) -> Finished {
     let path: PathBuf = stage.path().join("package.zip");
     std::fs::write(&path, zip).unwrap();
     let path = path.display().to_string();
     stage.command().run(&["adapter", "upload", &path]).await
 }
 
-fn done(finished: &Finished) {
+pub fn done(finished: &Finished) {
     assert!(finished.status.success(), "{}", finished.stderr);
 }
 

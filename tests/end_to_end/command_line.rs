@@ -117,6 +117,39 @@ async fn l7_password_reset_without_a_server_takes_effect_and_ends_sessions() {
 }
 
 #[tokio::test]
+async fn a_password_is_typed_twice_in_a_terminal_and_not_shown() {
+    let stage = Stage::new();
+    let service = stage.alone().start().await;
+    let command = stage.command();
+    let reset = async |typed: &[&str]| {
+        command
+            .run_in_terminal(&["reset-password", "admin"], typed)
+            .await
+    };
+    let differ = reset(&["a new password", "a new passwort"]).await;
+    assert_eq!(differ.status.code(), Some(1));
+    assert!(
+        differ.stdout.contains("the passwords differ"),
+        "{}",
+        differ.stdout
+    );
+    let again = service.admin().await.get("/api/user/info").await;
+    again.expect(200);
+
+    let changed = reset(&["a new password", "a new password"]).await;
+    assert!(changed.status.success(), "{}", changed.stdout);
+    assert_eq!(
+        changed.stdout,
+        "New password: \nRepeat: \npassword of admin changed; its sessions have ended\n"
+    );
+    service.client().signed_in("admin", "a new password").await;
+    // Without a terminal nobody is asked.
+    let none = stage.command().run(&["reset-password", "admin"]).await;
+    assert_eq!(none.status.code(), Some(1));
+    assert!(none.stderr.contains("use --random"), "{}", none.stderr);
+}
+
+#[tokio::test]
 async fn l7_password_reset_beside_a_running_server_takes_effect_at_once() {
     let stage = Stage::new();
     let service = stage.alone().start().await;

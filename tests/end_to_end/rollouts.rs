@@ -201,6 +201,113 @@ async fn engine_l36_a_failing_user_goes_back_pauses_the_rollout_and_a_resume_fin
     }
 }
 
+/// A repository of the registry, which has images that the engine has not.
+struct Repository {
+    name: String,
+}
+
+impl Repository {
+    fn new() -> Self {
+        let host = crate::registry::open();
+        let name = format!("{host}/agentyard-test/{}", Uid::random());
+        Self { name }
+    }
+
+    fn reference(&self, tag: &str) -> String {
+        format!("{}:{tag}", self.name)
+    }
+
+    /// Publishes an image of the engine under a tag, whatever the tag was before; gives its id.
+    fn publish(&self, engine: &Engine, image: &str, tag: &str) -> String {
+        let reference = self.reference(tag);
+        // What the engine pulled before stays, without a name.
+        engine.docker(&["tag", image, &reference]);
+        engine.docker(&["push", "-q", &reference]);
+        engine.docker(&["rmi", &reference]);
+        assert!(!crate::registry::is_there(&reference));
+        engine.docker(&["image", "inspect", "-f", "{{.Id}}", image])
+    }
+}
+
+#[tokio::test]
+async fn engine_a_tag_that_was_republished_mended_is_pulled_by_the_resume_and_ends_the_rollout() {
+    let engine = Engine::claim();
+    let stage = Stage::new();
+    make_images(&stage, &engine, &["broken", "mended"]);
+    let repository = Repository::new();
+    let old = repository.publish(&engine, "echo:1", "v1");
+    let broken = repository.publish(&engine, "echo:broken", "v2");
+    let launch = stage.serve(&engine).set("image.name", &repository.name);
+    let service = launch.set("image.tag", "v1").start().await;
+    let admin = service.admin().await;
+    let count = if long() { 20 } else { 4 };
+    let mut users = create_users(&admin, count).await;
+    // In the order in which all are moved.
+    users.sort_unstable();
+    let image = |user: &str| {
+        let id = engine.the_running(user).id;
+        engine.inspect(&id)["Image"].as_str().unwrap().to_owned()
+    };
+    assert!(users.iter().all(|user| image(user) == old));
+    // The third user's agent does not run with what is published.
+    let refused = refusal(&stage, &users[2]);
+    std::fs::write(&refused, "").unwrap();
+
+    let form = [
+        ("tag", "v2"),
+        ("all", "true"),
+        ("health_timeout", "60s"),
+        ("wait", "0"),
+    ];
+    let begun = admin.post("/api/admin/images/upgrade", &form).await.json();
+    let id = begun["task_id"].as_str().unwrap();
+    assert_eq!(begun["total"], count, "{begun}");
+    let path = format!("/api/admin/images/rollouts/{id}");
+    let comes_to = async |phase: &str| {
+        let limit = seconds(if long() { 300 } else { 120 });
+        eventually(phase, limit, async || {
+            let shown = admin.get(&path).await.expect(200);
+            if shown["rollout"]["phase"] == phase {
+                return Ok(shown);
+            }
+            Err(shown.to_string())
+        })
+        .await
+    };
+    let paused = comes_to("paused").await.0;
+    let states = |shown: &serde_json::Value| -> Vec<String> {
+        let users = shown["users"].as_array().unwrap().iter();
+        users
+            .map(|user| user["state"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mut expected = vec!["pending"; count];
+    expected[..3].copy_from_slice(&["done", "done", "failed"]);
+    assert_eq!(states(&paused), expected, "{paused}");
+    for user in &users[..2] {
+        assert_eq!(image(user), broken, "{user}");
+    }
+    for user in &users[2..] {
+        admin.status(user, "running", seconds(60)).await;
+        assert_eq!(image(user), old, "{user}");
+    }
+
+    // The same tag again, and the user's agent runs with it.
+    std::fs::remove_file(&refused).unwrap();
+    let mended = repository.publish(&engine, "echo:mended", "v2");
+    assert_ne!(mended, broken);
+    let resume = [("id", id), ("wait", "0")];
+    let resumed = admin.post("/api/admin/images/rollouts/resume", &resume);
+    resumed.await.pending();
+    let ended = comes_to("succeeded").await.0;
+    assert_eq!(states(&ended), vec!["done"; count], "{ended}");
+    assert_eq!(ended["rollout"]["image_id"], mended);
+    for user in &users {
+        admin.status(user, "running", seconds(60)).await;
+        assert_eq!(image(user), mended, "{user}: also who had what was broken");
+    }
+}
+
 #[tokio::test]
 async fn engine_a_rollout_is_started_followed_and_taken_back_by_the_command_line() {
     let engine = Engine::claim();

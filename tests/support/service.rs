@@ -1,12 +1,13 @@
 //! The program under test as a child process.
 
 use std::fs::File;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
 use super::client::{Client, Target};
@@ -19,6 +20,9 @@ const START: Duration = seconds(60);
 /// How to start the program.
 #[derive(Clone)]
 pub struct Launch {
+    program: PathBuf,
+    /// Another user of the host than the test's.
+    user: Option<u32>,
     data: PathBuf,
     outputs: PathBuf,
     /// The superadmin's password, once it was printed.
@@ -35,10 +39,26 @@ pub struct Finished {
     pub stderr: String,
 }
 
+impl Finished {
+    async fn of(running: impl Future<Output = std::io::Result<std::process::Output>>) -> Self {
+        let output = tokio::time::timeout(START, running)
+            .await
+            .expect("it ends by itself")
+            .unwrap();
+        Self {
+            status: output.status,
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
 impl Launch {
     /// On this data directory; what it prints goes to files below `outputs`.
     pub fn new(data: &Path, outputs: &Path, password: &Arc<OnceLock<String>>) -> Self {
         Self {
+            program: PROGRAM.into(),
+            user: None,
             data: data.to_owned(),
             outputs: outputs.to_owned(),
             password: Arc::clone(password),
@@ -79,7 +99,10 @@ impl Launch {
     }
 
     fn command(&self, subcommand: &[&str]) -> Command {
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(&self.program);
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
         // Nothing of the caller's own settings may leak in.
         for (name, _) in std::env::vars_os() {
             if name == "RUST_LOG" || name.to_string_lossy().starts_with("AGENTYARD_") {
@@ -95,6 +118,15 @@ impl Launch {
             .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null());
         command
+    }
+
+    /// As this user of the host, from a copy in a directory that the user may enter.
+    pub fn user(mut self, uid: u32, directory: &Path) -> Self {
+        let program = directory.join("agentyard");
+        std::fs::copy(PROGRAM, &program).unwrap();
+        self.program = program;
+        self.user = Some(uid);
+        self
     }
 
     /// Starts `serve` and waits until it listens.
@@ -137,16 +169,33 @@ impl Launch {
     pub async fn run(&self, subcommand: &[&str]) -> Finished {
         let command = self.command(subcommand);
         let mut command = tokio::process::Command::from(command);
-        let running = command.kill_on_drop(true).output();
-        let output = tokio::time::timeout(START, running)
-            .await
-            .expect("it ends by itself")
-            .unwrap();
-        Finished {
-            status: output.status,
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
+        Finished::of(command.kill_on_drop(true).output()).await
+    }
+
+    /// Runs a subcommand in a terminal where these lines are typed, one at each prompt. What the terminal shows counts as
+    /// printed.
+    pub async fn run_in_terminal(&self, subcommand: &[&str], lines: &[&str]) -> Finished {
+        let inner = self.command(subcommand);
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/terminal.py");
+        let mut command = tokio::process::Command::new("python3");
+        command
+            .arg(script)
+            .arg(inner.get_program())
+            .args(inner.get_args());
+        for (name, value) in inner.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
         }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let mut typed = child.stdin.take().unwrap();
+        let text = lines.join("\n");
+        typed.write_all(text.as_bytes()).await.unwrap();
+        drop(typed);
+        Finished::of(child.wait_with_output()).await
     }
 }
 
