@@ -141,3 +141,7 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -13,3 +13,4 @@ mod image;
 mod pulls;
 mod registry;
 mod rollout;
+mod user;

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use super::archive::Skipped;
 use super::beneath;
 use super::error::HomeError;
-use super::remove::entries;
+use super::walk::{Entry, Visit, for_each, walk};
 
 const BLOCK: usize = 64 * 1024;
 
@@ -30,177 +30,172 @@ pub(super) fn copy_verified(
     target: &OwnedFd,
     name: &Path,
 ) -> Result<Skipped, HomeError> {
-    rustix::fs::mkdirat(target, name, Mode::RWXU)
+    let copy = rustix::fs::mkdirat(target, name, Mode::RWXU)
         .and_then(|()| beneath::open_dir(target, name))
-        .map_err(HomeError::io("creating", name))
-        .and_then(|copy| {
-            let mut walk = Walk {
-                source,
-                copy: &copy,
-                path,
-                directories: Vec::new(),
-                skipped: Skipped::default(),
-            };
-            walk.copy_all()?;
-            if let Some(detail) = differs(source, &copy, path)? {
-                return Err(HomeError::CopyDiffers {
-                    path: path.to_owned(),
-                    detail,
-                });
-            }
-            walk.finish_all()?;
-            // One syncfs is as safe as an fsync per file and does not take minutes.
-            rustix::fs::syncfs(&copy).map_err(HomeError::io("saving", name))?;
-            Ok(walk.skipped)
-        })
+        .map_err(HomeError::io("creating", name))?;
+    let both = || {
+        let again = |dir| rustix::io::fcntl_dupfd_cloexec(dir, 0);
+        let again = again(source).and_then(|source| Ok([source, again(&copy)?]));
+        again.map_err(HomeError::io("copying", path))
+    };
+    let mut copying = Copying::default();
+    walk(both()?, &mut copying, "copying", path)?;
+    if let Some(detail) = differs(both()?, path)? {
+        return Err(HomeError::CopyDiffers {
+            path: path.to_owned(),
+            detail,
+        });
+    }
+    walk(both()?, &mut Finishing, "copying", path)?;
+    // One syncfs is as safe as an fsync per file and does not take minutes.
+    rustix::fs::syncfs(&copy).map_err(HomeError::io("saving", name))?;
+    Ok(copying.skipped)
 }
 
-struct Walk<'a> {
-    source: &'a OwnedFd,
-    copy: &'a OwnedFd,
-    path: &'a Path,
-    /// Every directory below the top, parents first. Only one is open at a time, so that neither
-    /// depth nor width exhausts handles or the stack.
-    directories: Vec<PathBuf>,
+/// Copies contents.
+#[derive(Default)]
+struct Copying {
     skipped: Skipped,
 }
 
-impl Walk<'_> {
-    fn copy_all(&mut self) -> Result<(), HomeError> {
-        let mut next = 0;
-        let mut current = Some(PathBuf::new());
-        while let Some(directory) = current {
-            self.copy_directory(&directory)
-                .map_err(HomeError::io("copying", self.path.join(&directory)))?;
-            current = self.directories.get(next).cloned();
-            next += 1;
-        }
-        Ok(())
-    }
-
-    /// Owners, modes and times come last and deepest first: writing into a directory changes its
-    /// time, and what was made unreadable could not be verified.
-    fn finish_all(&self) -> Result<(), HomeError> {
-        let top = std::iter::once(Path::new(""));
-        let deepest_first = self.directories.iter().rev().map(PathBuf::as_path);
-        for directory in deepest_first.chain(top) {
-            self.finish_directory(directory)
-                .map_err(HomeError::io("copying", self.path.join(directory)))?;
-        }
-        Ok(())
-    }
-
-    fn finish_directory(&self, directory: &Path) -> rustix::io::Result<()> {
-        let from = open_at(self.source, directory)?;
-        let to = open_at(self.copy, directory)?;
-        for (name, kind) in entries(&from)? {
-            if kind == FileType::RegularFile {
-                let stat = rustix::fs::statat(&from, &name, AtFlags::SYMLINK_NOFOLLOW)?;
-                imitate(open_file(&to, &name)?, &stat)?;
+impl Visit<2> for Copying {
+    fn entry(
+        &mut self,
+        [from, to]: &[OwnedFd; 2],
+        entry: &Entry<'_>,
+    ) -> io::Result<Option<[OwnedFd; 2]>> {
+        let name = entry.name;
+        match entry.kind {
+            FileType::Directory => {
+                rustix::fs::mkdirat(to, name, Mode::RWXU)?;
+                // The agent may have taken the permissions away.
+                let original = beneath::open_dir_unlocked(from, name, Mode::RUSR | Mode::XUSR)?;
+                return Ok(Some([original, beneath::open_dir(to, name)?]));
             }
+            FileType::RegularFile => copy_file(from, to, name)?,
+            FileType::Symlink => copy_link(from, to, name)?,
+            _ => self.skipped.push(&entry.path()),
         }
-        imitate(&to, &rustix::fs::fstat(&from)?)
-    }
-
-    fn copy_directory(&mut self, directory: &Path) -> io::Result<()> {
-        let from = open_unlocked(self.source, directory)?;
-        let to = open_at(self.copy, directory)?;
-        for (name, kind) in entries(&from)? {
-            let path = directory.join(&name);
-            match kind {
-                FileType::Directory => {
-                    rustix::fs::mkdirat(&to, &name, Mode::RWXU)?;
-                    self.directories.push(path);
-                }
-                FileType::RegularFile => copy_file(&from, &to, &name)?,
-                FileType::Symlink => copy_link(&from, &to, &name)?,
-                _ => self.skipped.push(&path),
-            }
-        }
-        Ok(())
+        Ok(None)
     }
 }
 
-/// Compares two trees: `None` when every directory, file and link of `source` is in `copy` with the
+/// Gives owners, modes and times. They come last and deepest first: writing into a directory changes its time, and what
+/// was made unreadable could not be verified.
+struct Finishing;
+
+impl Visit<2> for Finishing {
+    fn entry(
+        &mut self,
+        [from, to]: &[OwnedFd; 2],
+        entry: &Entry<'_>,
+    ) -> io::Result<Option<[OwnedFd; 2]>> {
+        let name = entry.name;
+        match entry.kind {
+            FileType::Directory => open_both([from, to], name).map(Some),
+            FileType::RegularFile => {
+                let stat = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                imitate(open_file(to, name)?, &stat)?;
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn leave(&mut self, [from, to]: &[OwnedFd; 2]) -> io::Result<()> {
+        Ok(imitate(to, &rustix::fs::fstat(from)?)?)
+    }
+}
+
+/// Compares two trees: `None` when every directory, file and link of the first is in the second with the
 /// same content and nothing else is there; otherwise what differs. Owners, modes and times are not
 /// inspected.
-pub(super) fn differs(
-    source: &OwnedFd,
-    copy: &OwnedFd,
-    path: &Path,
-) -> Result<Option<String>, HomeError> {
-    let mut directories = vec![PathBuf::new()];
-    while let Some(directory) = directories.pop() {
-        let detail = directory_differs(source, copy, &directory, &mut directories)
-            .map_err(HomeError::io("verifying", path.join(&directory)))?;
-        if detail.is_some() {
-            return Ok(detail);
-        }
-    }
-    Ok(None)
+pub(super) fn differs(both: [OwnedFd; 2], path: &Path) -> Result<Option<String>, HomeError> {
+    let mut comparison = Comparison { detail: None };
+    let begun = comparison.enter(&both, || PathBuf::from("the top"));
+    begun.map_err(HomeError::io("verifying", path))?;
+    walk(both, &mut comparison, "verifying", path)?;
+    Ok(comparison.detail)
 }
 
-fn directory_differs(
-    source: &OwnedFd,
-    copy: &OwnedFd,
-    directory: &Path,
-    directories: &mut Vec<PathBuf>,
-) -> io::Result<Option<String>> {
-    let from = open_at(source, directory)?;
-    let to = open_at(copy, directory)?;
-    let mut originals = entries(&from)?;
-    originals.retain(|(_, kind)| {
-        matches!(
-            kind,
-            FileType::Directory | FileType::RegularFile | FileType::Symlink
-        )
-    });
-    let mut copies = entries(&to)?;
-    originals.sort_by(|a, b| a.0.cmp(&b.0));
-    copies.sort_by(|a, b| a.0.cmp(&b.0));
-    if originals != copies {
-        return Ok(Some(format!("{directory:?} has other entries")));
+struct Comparison {
+    /// What differs.
+    detail: Option<String>,
+}
+
+impl Comparison {
+    /// Counts what a directory has; its entries are compared one by one.
+    fn enter(
+        &mut self,
+        [from, to]: &[OwnedFd; 2],
+        path: impl FnOnce() -> PathBuf,
+    ) -> io::Result<()> {
+        let (mut originals, mut copies) = (0_u64, 0_u64);
+        for_each(from, |_, kind| originals += u64::from(is_kept(kind)))?;
+        for_each(to, |_, _| copies += 1)?;
+        if originals != copies {
+            self.detail = Some(format!("{:?} has other entries", path()));
+        }
+        Ok(())
     }
-    for (name, kind) in originals {
-        let same = match kind {
+}
+
+/// What has a copy.
+fn is_kept(kind: FileType) -> bool {
+    matches!(
+        kind,
+        FileType::Directory | FileType::RegularFile | FileType::Symlink
+    )
+}
+
+impl Visit<2> for Comparison {
+    fn entry(
+        &mut self,
+        [from, to]: &[OwnedFd; 2],
+        entry: &Entry<'_>,
+    ) -> io::Result<Option<[OwnedFd; 2]>> {
+        let name = entry.name;
+        if !is_kept(entry.kind) {
+            return Ok(None);
+        }
+        let copied = match rustix::fs::statat(to, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => None,
+            stat => Some(FileType::from_raw_mode(stat?.st_mode)),
+        };
+        if copied != Some(entry.kind) {
+            let detail = format!("{:?} is not there", entry.path());
+            self.detail = Some(detail);
+            return Ok(None);
+        }
+        let same = match entry.kind {
             FileType::RegularFile => {
-                digest(&open_file(&from, &name)?)? == digest(&open_file(&to, &name)?)?
+                digest(&open_file(from, name)?)? == digest(&open_file(to, name)?)?
             }
             FileType::Symlink => {
-                rustix::fs::readlinkat(&from, &name, Vec::new())?
-                    == rustix::fs::readlinkat(&to, &name, Vec::new())?
+                let goal = |dir| rustix::fs::readlinkat(dir, name, Vec::new());
+                goal(from)? == goal(to)?
             }
             _ => {
-                directories.push(directory.join(&name));
-                true
+                let both = open_both([from, to], name)?;
+                self.enter(&both, || entry.path())?;
+                return Ok(Some(both));
             }
         };
         if !same {
-            return Ok(Some(format!(
-                "{:?} has other content",
-                directory.join(&name)
-            )));
+            self.detail = Some(format!("{:?} has other content", entry.path()));
         }
+        Ok(None)
     }
-    Ok(None)
-}
 
-/// Opens the directory `path` beneath `dir`; the empty path is `dir` itself.
-fn open_at(dir: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
-    if path.as_os_str().is_empty() {
-        rustix::io::fcntl_dupfd_cloexec(dir, 0)
-    } else {
-        beneath::open_dir(dir, path)
+    fn is_done(&self) -> bool {
+        self.detail.is_some()
     }
 }
 
-/// The same for the original, where the agent may have taken the permissions away.
-fn open_unlocked(dir: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
-    if path.as_os_str().is_empty() {
-        open_at(dir, path)
-    } else {
-        beneath::open_dir_unlocked(dir, path, Mode::RUSR | Mode::XUSR)
-    }
+/// Opens the directory of this name in both trees.
+fn open_both(dirs: [&OwnedFd; 2], name: &Path) -> io::Result<[OwnedFd; 2]> {
+    let [from, to] = dirs;
+    Ok([beneath::open_dir(from, name)?, beneath::open_dir(to, name)?])
 }
 
 fn open_file(dir: &OwnedFd, name: &Path) -> rustix::io::Result<File> {

@@ -32,6 +32,7 @@ mod seed;
 #[cfg(test)]
 mod tests;
 mod user_home;
+mod walk;
 
 use std::path::{Path, PathBuf};
 

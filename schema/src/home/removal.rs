@@ -18,7 +18,7 @@ use time::format_description::well_known::Rfc3339;
 use super::archive::{archive_names, rename_noreplace};
 use super::ensure::type_of;
 use super::error::HomeError;
-use super::{Homes, marker, remove};
+use super::{Homes, marker, remove, walk};
 use crate::fault;
 use crate::ids::{Timestamp, UserName};
 
@@ -165,7 +165,7 @@ impl Homes {
 
 /// The names of the entries of one type.
 fn names(directory: &OwnedFd, of: FileType, shown: &Path) -> Result<BTreeSet<String>, HomeError> {
-    let entries = remove::entries(directory).map_err(HomeError::io("listing", shown))?;
+    let entries = walk::entries(directory).map_err(HomeError::io("listing", shown))?;
     let entries = entries.into_iter().filter(|(_, found)| *found == of);
     // A name that is no text is not ours.
     Ok(entries

@@ -21,7 +21,7 @@ use super::error::HomeError;
 use super::look::HomeId;
 use super::marker::{self, Marker};
 use super::user_home::{UserHome, is_temporary};
-use super::{AGENT_DIR, Homes, WORKSPACE_DIR, beneath, remove};
+use super::{AGENT_DIR, Homes, WORKSPACE_DIR, beneath, walk};
 use crate::fault;
 use crate::ids::{Uid, UserName};
 
@@ -146,7 +146,7 @@ fn is_untouched(home: &UserHome, own: &[String]) -> rustix::io::Result<bool> {
             "" => rustix::io::fcntl_dupfd_cloexec(home.dir(), 0)?,
             path => beneath::open_dir(home.dir(), Path::new(path))?,
         };
-        let mut entries = remove::entries(&directory)?.into_iter();
+        let mut entries = walk::entries(&directory)?.into_iter();
         Ok::<_, Errno>(entries.all(|(name, _)| allowed(name.as_os_str())))
     };
     let workspace = Path::new(WORKSPACE_DIR).file_name();
@@ -165,7 +165,7 @@ fn sweep(home: &UserHome) -> rustix::io::Result<()> {
             true => rustix::io::fcntl_dupfd_cloexec(home.dir(), 0)?,
             false => beneath::open_dir(home.dir(), &path)?,
         };
-        for (name, kind) in remove::entries(&directory)? {
+        for (name, kind) in walk::entries(&directory)? {
             match kind {
                 FileType::Directory => directories.push(path.join(name)),
                 FileType::RegularFile if is_temporary(name.as_os_str().as_bytes()) => {

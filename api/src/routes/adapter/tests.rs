@@ -390,7 +390,7 @@ async fn channels_tell_which_versions_know_and_permit_them() {
     assert_eq!(none["channels"], json!([]));
     yard.get(&format!("{path}?config_version=x")).await.is(400);
     for permitted in [
-        json!({}),
+        json!({"others": 1}),
         json!({"channel_list": {"chat": {"enabled": true}}}),
     ] {
         configure(&yard, json!({ "agent": permitted })).await;

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use kit::FakeEngine;
 use kit::pass::pass;
 pub use kit::pass::{Killed, Pass};
+use kit::{FakeEngine, MemoryDataDir};
 pub use kit::{OWNER, START};
 use reconcilers::agent_config::{AgentConfigReconciler, AgentConfigStore};
 use reconcilers::container::ContainerReconciler;
@@ -14,7 +14,7 @@ use reconcilers::engine::EngineReconciler;
 use reconcilers::runtime::{ErrorClass, Reconciler, Requeue};
 use reconcilers::shared::Shared;
 use reconcilers::shared::view::EngineView;
-use reconcilers::stores::{Database, LocalDataDir, Rows};
+use reconcilers::stores::{DataDir, Database, LocalDataDir, Rows};
 use reconcilers::user::UserReconciler;
 use schema::adapter;
 use schema::agent_config::{AgentConfigFacts, AgentConfigRow};
@@ -63,6 +63,8 @@ pub struct Yard {
     pub clock: Arc<ManualClock>,
     pub fake: FakeEngine,
     pub files: Files,
+    /// Users' directories in memory, where they are not on a disk.
+    pub memory: Option<MemoryDataDir>,
     pub service_user: (u32, u32),
     pub verify_every: Duration,
     pub service: Service,
@@ -113,7 +115,7 @@ impl Service {
 }
 
 fn boot(
-    dir: &TempDir,
+    data_dir: Arc<dyn DataDir>,
     store: Database,
     fake: &FakeEngine,
     clock: SharedClock,
@@ -121,7 +123,7 @@ fn boot(
     verify_every: Duration,
 ) -> Service {
     let mut world = kit::world(fake, clock);
-    world.data_dir = Arc::new(LocalDataDir::open(dir.path(), OWNER).unwrap());
+    world.data_dir = data_dir;
     let mut options = kit::options(world.data_dir.as_ref());
     options.service_user = service_user;
     options.verify_every = verify_every;
@@ -161,8 +163,9 @@ impl Yard {
         tx.commit().await.unwrap();
         let (service_user, verify_every) = ((0, 0), Duration::from_secs(600));
         let store = Database::new(db.clone(), Arc::clone(&key), clock.clone());
+        let data_dir = LocalDataDir::open(dir.path(), OWNER).unwrap();
         let service = boot(
-            &dir,
+            Arc::new(data_dir),
             store,
             &fake,
             clock.clone(),
@@ -176,6 +179,7 @@ impl Yard {
             clock,
             fake,
             files: Files::Settled,
+            memory: None,
             service_user,
             verify_every,
             service,
@@ -187,8 +191,12 @@ impl Yard {
 
     /// Kills the service and starts it again: everything in its memory is gone.
     pub fn reboot(&mut self) {
+        let data_dir: Arc<dyn DataDir> = match &self.memory {
+            Some(memory) => Arc::new(memory.clone()),
+            None => Arc::new(LocalDataDir::open(self.dir.path(), OWNER).unwrap()),
+        };
         self.service = boot(
-            &self.dir,
+            data_dir,
             self.store(),
             &self.fake,
             self.clock.clone(),

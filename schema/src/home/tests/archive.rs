@@ -400,7 +400,8 @@ fn a_copy_that_differs_is_noticed_and_the_original_kept() {
     };
     let (from, to) = (open(&home), open(target.path()));
     copy::copy_verified(&from, &home, &to, Path::new("copy")).unwrap();
-    let verify = || copy::differs(&from, &open(&target.path().join("copy")), &home).unwrap();
+    let both = || [open(&home), open(&target.path().join("copy"))];
+    let verify = || copy::differs(both(), &home).unwrap();
     assert_eq!(verify(), None);
     let workspace = target.path().join("copy").join(WORKSPACE_DIR);
     // Same length, one byte changed.

@@ -1,6 +1,7 @@
 mod archive;
 mod ensure;
 mod files;
+mod large;
 mod look;
 mod removal;
 mod root;
