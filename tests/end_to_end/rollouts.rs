@@ -238,7 +238,8 @@ async fn engine_a_tag_that_was_republished_mended_is_pulled_by_the_resume_and_en
     let old = repository.publish(&engine, "echo:1", "v1");
     let broken = repository.publish(&engine, "echo:broken", "v2");
     let launch = stage.serve(&engine).set("image.name", &repository.name);
-    let service = launch.set("image.tag", "v1").start().await;
+    let launch = launch.set("image.tag", "v1");
+    let service = launch.set("image.pull_policy", "missing").start().await;
     let admin = service.admin().await;
     let count = if long() { 20 } else { 4 };
     let mut users = create_users(&admin, count).await;
