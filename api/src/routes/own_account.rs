@@ -107,7 +107,7 @@ pub struct InitStatus {
     ready: bool,
     /// The container's state in one word.
     status: StatusWord,
-    /// The image is on the engine.
+    /// The engine has the image, and the user is fixed to it.
     image_ready: bool,
     /// The agent's files are as configured.
     has_config: bool,

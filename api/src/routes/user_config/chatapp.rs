@@ -33,8 +33,8 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Agent, "Set up my chat-app channel")
             .about(
                 "Enables the channel. An empty secret leaves the stored one unchanged. The agent \
-                 restarts once, even if nothing changed; a stopped one gets the files and stays \
-                 stopped. `if_generation` is compared with the `generation` that the GET \
+                 restarts once, even if nothing changed, in debug mode if it was in it; what is saved for one \
+                 that an administrator stopped takes effect at the next start. `if_generation` is compared with the `generation` that the GET \
                  returned.",
             )
             .waits()

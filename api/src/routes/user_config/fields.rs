@@ -36,8 +36,9 @@ pub(super) fn routes() -> Vec<Route> {
             .about(
                 "Fields that are not named stay unchanged, and so do secrets that are empty; \
                  `null` clears a value. If any value is invalid, all problems are reported and \
-                 nothing is saved. The agent restarts once, even if nothing changed; a stopped \
-                 one gets the files and stays stopped. `if_generation` is compared with the \
+                 nothing is saved. The agent restarts once, even if nothing changed, in debug \
+                 mode if it was in it; what is saved for one that an administrator stopped takes effect at \
+                 the next start. `if_generation` is compared with the \
                  `generation` that the GET returned.",
             )
             .waits()
