@@ -23,7 +23,10 @@ impl Stuck {
             let reason: Option<Reason> = text(found, "reason").parse().ok();
             reason.is_some_and(Reason::needs_action)
         };
-        let troubles = || troubled(object);
+        // Once it is resumed, that it was paused is over.
+        let resumed = !text(object, "force.request").ends_with("/resume");
+        let is_over = |found: &Value| resumed && text(found, "reason") == "PausedByOperator";
+        let troubles = || troubled(object).filter(|found| !is_over(found));
         let worst = troubles().find(|found| needs_action(found));
         let Some(worst) = worst.or_else(|| troubles().next()) else {
             return Self {
@@ -79,5 +82,13 @@ mod tests {
             {"type": "Ready", "status": "False", "reason": "Progressing",
              "message": "x", "remedy": "Wait; the next pass continues by itself."}]});
         assert!(Stuck::of(&starting).note("container/a").is_none());
+        let mut paused = json!({"conditions": [
+            {"type": "Ready", "status": "Unknown", "reason": "PausedByOperator", "remedy": "Resume it."},
+            {"type": "Paused", "status": "True", "reason": "PausedByOperator", "remedy": "Resume it."}],
+            "force": {"request": "POST /api/admin/reconcile/resume"}});
+        assert!(Stuck::of(&paused).needs_action);
+        paused["force"]["request"] = json!("POST /api/admin/reconcile/retry");
+        let stuck = Stuck::of(&paused);
+        assert!(!stuck.needs_action && stuck.note("container/a").is_none());
     }
 }
