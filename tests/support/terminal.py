@@ -6,6 +6,8 @@ Prints what the terminal showed, and ends as the command does.
 import os
 import pty
 import sys
+import termios
+import time
 
 lines = sys.stdin.read().splitlines()
 pid, terminal = pty.fork()
@@ -21,6 +23,9 @@ while True:
     shown += piece
     if shown[prompted:].endswith(b": ") and lines:
         prompted = len(shown)
+        # People type when they have read it: by then what they type is not shown.
+        while termios.tcgetattr(terminal)[3] & termios.ECHO:
+            time.sleep(0.01)
         os.write(terminal, lines.pop(0).encode() + b"\n")
 _, status = os.waitpid(pid, 0)
 sys.stdout.write(shown.decode().replace("\r\n", "\n"))
