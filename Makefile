@@ -35,12 +35,12 @@ test: tools check services-up
 	trap 'tests/services/down' EXIT; $(IN_NETNS) $(NEXTEST) --offline --no-fail-fast
 	@$(MAKE) --no-print-directory test-picoclaw
 	@if [ -n "$$AGENTYARD_TEST_LONG" ]; then $(MAKE) --no-print-directory test-newer-engine test-fresh-clone; \
-	  elif [ -d $(DEBIAN_13) ]; then $(MAKE) --no-print-directory test-newer-engine; \
+	  elif [ -x $(DEBIAN_13)/usr/sbin/dockerd ]; then $(MAKE) --no-print-directory test-newer-engine; \
 	  else echo "skipped: the newest engine, which \`make test-newer-engine\` installs"; fi
 
 # `make run`, which builds the program once more.
 test-fresh-clone: services-up
-	trap 'tests/services/down' EXIT; $(IN_NETNS) $(NEXTEST) --offline --run-ignored only -E 'test(/^fresh_clone::/)'
+	trap 'tests/services/down' EXIT; $(IN_NETNS) $(NEXTEST) --profile long --offline --run-ignored only -E 'test(/^fresh_clone::/)'
 
 # The driver and the main job with Docker 26.1, the engine of Debian 13, which is installed beside this system.
 DEBIAN_13 = target/tools/debian-13
@@ -48,9 +48,8 @@ test-newer-engine: export AGENTYARD_SERVICES_DIR = $(CURDIR)/.services/13
 test-newer-engine: export AGENTYARD_TEST_DOCKERD_ROOT = $(CURDIR)/$(DEBIAN_13)
 test-newer-engine: tools
 	tests/services/debian-13 $(DEBIAN_13)
-	tests/services/up
-	tests/services/echo-image
-	trap 'tests/services/down' EXIT; $(IN_NETNS) $(NEXTEST) --offline --no-fail-fast -E 'binary(engine_contract) + binary(engine_images) + test(/^main_job::/)'
+	trap 'tests/services/down' EXIT; tests/services/up && tests/services/echo-image && \
+	  $(IN_NETNS) $(NEXTEST) --offline --no-fail-fast -E 'binary(engine_contract) + binary(engine_images) + test(/^main_job::/)'
 
 # The agent itself with files of ours; it cannot be had from a registry, so whoever has it names it.
 test-picoclaw:

@@ -66,6 +66,8 @@ fn filter_of(level: LogLevel) -> EnvFilter {
 /// Starts logging. What is logged can be changed by what is returned.
 pub fn start(format: LogFormat) -> LogFilter {
     let directives = std::env::var(VARIABLE).ok();
+    // Templates set what is empty.
+    let directives = directives.filter(|given| !given.trim().is_empty());
     let (filter, layer) = LogFilter::new(directives.as_deref());
     tracing_subscriber::registry()
         .with(layer)

@@ -47,7 +47,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("container_debug", "/api/admin/container/debug", debug)
             .title(Area::Containers, "Run a user's container in debug mode")
             .about(
-                "Recreates it with the adapter's debug command, until the next start or restart.",
+                "Recreates it with the adapter's debug command, until an administrator starts, restarts or stops it.",
             )
             .waits()
             .guarded()
@@ -119,7 +119,7 @@ async fn restart(_: Superadmin, input: Input<Who>, deps: Deps) -> Result<Answer<
 }
 
 /// `POST /api/admin/container/debug`: replaces it by one that runs the adapter's debug command,
-/// until the next start or restart.
+/// until an administrator starts, restarts or stops it.
 ///
 /// # Errors
 /// As [`start`].

@@ -2,7 +2,7 @@
 
 use http::header::SET_COOKIE;
 use schema::audit::About;
-use schema::condition::{self, ConditionStatus, ConditionType};
+use schema::condition::{self, ConditionStatus, ConditionType, Reason};
 use schema::container::{self, ContainerRow, StatusWord, status_word};
 use schema::ids::{Kind, Timestamp, Uid, UserName};
 use schema::object::ObjectRow;
@@ -107,7 +107,7 @@ pub struct InitStatus {
     ready: bool,
     /// The container's state in one word.
     status: StatusWord,
-    /// The engine has the image, and the user is fixed to it.
+    /// The user's image is fixed: the engine has had it.
     image_ready: bool,
     /// The agent's files are as configured.
     has_config: bool,
@@ -133,10 +133,10 @@ async fn init_status(
     let (row, container) = row.zip(container).ok_or(ApiError::NotSignedIn)?;
     let word = word(&row, &container);
     let status = InitStatus {
-        ready: word == StatusWord::Running,
+        ready: word == StatusWord::Running || was_ready(&container),
         status: word,
-        image_ready: row.facts.image_id.is_some(),
-        has_config: config.as_ref().is_some_and(is_ready),
+        image_ready: row.pinned_image().is_some(),
+        has_config: config.is_some_and(|config| is_ready(&config) || was_ready(&config)),
         conditions: explained(&container.status.conditions),
     };
     Ok(Answer::ok("state of your container", status))
@@ -155,6 +155,12 @@ fn word(row: &ContainerRow, container: &ObjectRow) -> StatusWord {
 fn is_ready(object: &ObjectRow) -> bool {
     condition::find(&object.status.conditions, ConditionType::Ready)
         .is_some_and(|ready| ready.status == ConditionStatus::True)
+}
+
+/// Whether it was ready when an operator paused it: nothing waits for it until it is resumed.
+fn was_ready(object: &ObjectRow) -> bool {
+    condition::find(&object.status.conditions, ConditionType::Ready)
+        .is_some_and(|ready| object.paused && ready.reason == Reason::PausedByOperator)
 }
 
 /// The form of `POST /api/user/password`.

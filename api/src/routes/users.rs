@@ -110,7 +110,7 @@ pub struct Item {
     /// The image's tag; empty when it has none.
     #[schema(example = "1.2.3")]
     image_tag: String,
-    /// The engine has the image, and the user is fixed to it.
+    /// The user's image is fixed: the engine has had it.
     image_ready: bool,
     /// Address in the agent network.
     #[schema(example = "10.88.0.2")]

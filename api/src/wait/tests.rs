@@ -100,6 +100,16 @@ fn what_is_paused_or_deleted_is_not_waited_for() {
 }
 
 #[test]
+fn what_was_resumed_and_not_observed_since_is_under_way() {
+    let said = Condition::unknown(Reason::PausedByOperator, "not observed while paused");
+    let settled = judge(&change(3), container(3, said.clone()), &[]);
+    assert_eq!(settled, Settled::Pending(vec![said.clone()]));
+    let mut paused = container(3, said.clone());
+    paused.as_mut().unwrap().paused = true;
+    assert_paused(&judge(&change(3), paused, &[]), &said);
+}
+
+#[test]
 fn a_removal_has_converged_when_the_user_is_purged() {
     let going = || Condition::not_ready(Reason::Terminating, "removing");
     let user = Some(row(Kind::User, 2, 2, vec![going()]));

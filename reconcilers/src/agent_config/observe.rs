@@ -146,7 +146,7 @@ impl AgentConfigReconciler {
         let base_url = match self.base_url(&config) {
             Ok(base_url) => base_url,
             // That is said of the engine already, and for these files nothing follows from it.
-            Err(_) if !has_news(row) && !self.verified.has_moved(&row.uid, home) => {
+            Err(_) if !has_news(row) && self.verified.is_unmoved(row, home) => {
                 return Ok(World::Unchanged(self.verified.last_said(&row.uid)));
             }
             Err(unknown) => return Ok(World::NoAddress(unknown)),

@@ -212,7 +212,7 @@ fn cookies_are_written_and_restart_nobody() {
 #[test]
 fn l43_a_channel_that_is_not_permitted_is_kept_out_and_named() {
     for agent in [
-        json!({}),
+        json!({ "channels": { "chat": { "enabled": false } } }),
         json!({ "channel_list": { "chat": { "enabled": false } } }),
     ] {
         let mut snapshot = looked(row("2.0.0"), seen(agent, [None, None]));

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use schema::agent_config::AgentConfigRow;
 use schema::home::HomeLook;
 use schema::ids::{Timestamp, Uid};
 use tokio::time::Instant;
@@ -49,11 +50,17 @@ impl Verified {
         (same && last.due > Instant::now()).then(|| Arc::clone(&last.said))
     }
 
-    /// Whether the files are not where they were at the last reading.
-    pub(super) fn has_moved(&self, uid: &Uid, home: Option<&HomeLook>) -> bool {
+    /// Whether the files are where they were at the last reading; before the first one, where they were written.
+    pub(super) fn is_unmoved(&self, row: &AgentConfigRow, home: Option<&HomeLook>) -> bool {
         let readings = self.lock();
-        let last = readings.get(uid);
-        last.is_some_and(|last| last.home.as_ref() != home)
+        match readings.get(&row.uid) {
+            Some(last) => last.home.as_ref() == home,
+            None => home.is_some_and(|home| {
+                let written = row.facts.home.as_ref();
+                // The other file is there only when something is secret.
+                home.files.first() == Some(&true) && written.is_none_or(|id| *id == home.id)
+            }),
+        }
     }
 
     /// What was said last, however long ago; nothing by this run of the service, which leaves it as it was said before.

@@ -1,6 +1,7 @@
 //! Why a replacement failed, read before its container goes: how it ended, and the end of its log without the
 //! secrets that are in the agent's files.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -13,18 +14,23 @@ use tokio::time::timeout;
 
 use super::names::Names;
 use super::observe::Seen;
+use super::plan::failed_to_start;
 use super::{ContainerError, ContainerReconciler};
 use crate::agent_config::LIMIT;
-use crate::drivers::docker::{ContainerState, LABEL_SPEC_DIGEST};
+use crate::drivers::docker::{ContainerState, LABEL_SPEC_DIGEST, LogChunk};
 use crate::runtime::blocking;
 
 /// Log lines that are kept.
-const LINES: u32 = 20;
+const LINES: usize = 20;
+/// Records of the log that are asked for: one for each line, and one for the first of each stream, which may be no whole.
+const RECORDS: u32 = 22;
+/// So many first records may go on with what came before them.
+const FIRST: u32 = 4;
 /// Longest line that is kept, in characters.
 const LONGEST_LINE: usize = 200;
 /// Longest words of the engine that are kept, in characters.
 const LONGEST_ERROR: usize = 300;
-/// How much of the end of the log is held; engines cut no line below 16 KiB.
+/// How much of a line is held; engines report longer ones than 16 KiB in parts.
 const HELD: usize = 64 << 10;
 /// How long the engine may take to report the log: the way back waits for it.
 const READ_TIME: Duration = Duration::from_secs(3);
@@ -63,7 +69,7 @@ impl ContainerReconciler {
                 seen.ready != Some(true) && seen.waited >= seen.readiness_timeout
             }
             // One that was never started is started first.
-            ContainerState::Created => details.is_some_and(|details| !details.error.is_empty()),
+            ContainerState::Created => failed_to_start(details),
             ContainerState::Exited
             | ContainerState::Dead
             | ContainerState::Paused
@@ -101,8 +107,8 @@ impl ContainerReconciler {
         Ok(Some(Evidence { cause, log }))
     }
 
-    /// What must not be shown of what the agent or the engine says. `None`: the agent's files cannot be read, so
-    /// nobody knows.
+    /// What must not be shown of what the agent or the engine says. `None`: the agent's files cannot be read, or are not
+    /// what was written, so nobody knows.
     async fn secrets(
         &self,
         row: &ContainerRow,
@@ -115,6 +121,7 @@ impl ContainerReconciler {
         let Ok([config, security]) = found.await else {
             return Ok(None);
         };
+        let applied = self.store.settings_applied(&row.uid).await?;
         let environment = agent.environment.clone();
         let secrets = move || {
             let bytes = |file: &'_ Option<FoundFile>| file.as_ref().map(|file| file.bytes.clone());
@@ -123,6 +130,12 @@ impl ContainerReconciler {
                 config: config.as_deref(),
                 security: security.as_deref(),
             };
+            // The agent was given what is not there any more, and nobody knows it either.
+            if let Some(applied) = &applied
+                && adapter.has_drifted(applied, found).unwrap_or(true)
+            {
+                return None;
+            }
             let mut secrets = adapter.secrets_in(found).ok()?;
             // Of variables, only names tell.
             let environment = environment
@@ -138,36 +151,81 @@ impl ContainerReconciler {
     /// The last lines of a container's log, as far as the engine reports them in time.
     async fn last_lines(&self, id: &str, secrets: Vec<String>) -> Vec<String> {
         let options = LogOptions {
-            tail: Some(LINES),
+            tail: Some(RECORDS),
             ..LogOptions::default()
         };
-        let mut held = Vec::new();
+        let mut tail = Tail::default();
         let read = async {
             let Ok(mut log) = self.shared.view.engine().logs(id, &options).await else {
                 return;
             };
             while let Some(Ok(chunk)) = log.next().await {
-                held.extend_from_slice(&chunk.bytes);
-                let surplus = held.len().saturating_sub(HELD);
-                held.drain(..surplus);
+                tail.push(&chunk);
             }
         };
         // What came in time is kept.
         let _ = timeout(READ_TIME, read).await;
         // The agent may have written many of both.
-        blocking(move || last_of(&held, &secrets)).await
+        blocking(move || tail.cleaned(&secrets)).await
     }
 }
 
-/// The last lines of a text, cleaned.
-fn last_of(log: &[u8], secrets: &[String]) -> Vec<String> {
-    // From the end: no more of them are cleaned than are kept.
-    let lines = log.rsplit(|byte| *byte == b'\n');
-    let lines = lines.map(|line| clean(line, secrets, LONGEST_LINE));
-    let lines = lines.filter(|line| !line.is_empty());
-    let mut lines: Vec<String> = lines.take(LINES as usize).collect();
-    lines.reverse();
-    lines
+/// The end of a log as it comes.
+#[derive(Default)]
+struct Tail {
+    /// The line under way of each stream: parts of both may alternate.
+    open: [Line; 2],
+    lines: VecDeque<Line>,
+    records: u32,
+}
+
+#[derive(Default, Clone)]
+struct Line {
+    bytes: Vec<u8>,
+    /// The number of the record with which it begins.
+    record: u32,
+    /// Another line of its stream came before.
+    follows: bool,
+}
+
+impl Tail {
+    fn push(&mut self, chunk: &LogChunk) {
+        self.records += 1;
+        let [out, err] = &mut self.open;
+        let open = if chunk.stderr { err } else { out };
+        if open.bytes.is_empty() {
+            open.record = self.records;
+        }
+        for part in chunk.bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = HELD.saturating_sub(open.bytes.len());
+            open.bytes.extend(part.iter().take(room));
+            if part.ends_with(b"\n") {
+                let next = Line {
+                    follows: true,
+                    ..Line::default()
+                };
+                self.lines.push_back(std::mem::replace(open, next));
+                if self.lines.len() > RECORDS as usize {
+                    self.lines.pop_front();
+                }
+            }
+        }
+    }
+
+    /// The last lines, cleaned. Where there is more log, a first line may be the end of a longer one, and begin within a
+    /// secret. Parts of one line are written in a row; hardly anything comes between them.
+    fn cleaned(mut self, secrets: &[String]) -> Vec<String> {
+        self.lines.extend(self.open);
+        let begins = self.records < RECORDS;
+        // From the end: no more of them are cleaned than are kept.
+        let lines = self.lines.iter().rev();
+        let lines = lines.filter(|line| begins || line.follows || line.record > FIRST);
+        let lines = lines.map(|line| clean(&line.bytes, secrets, LONGEST_LINE));
+        let lines = lines.filter(|line| !line.is_empty());
+        let mut lines: Vec<String> = lines.take(LINES).collect();
+        lines.reverse();
+        lines
+    }
 }
 
 /// A line without escape sequences, control characters and secrets, cut to so many characters.
@@ -182,6 +240,9 @@ fn clean(line: &[u8], secrets: &[String], longest: usize) -> String {
             text = text.replace(secret, REDACTED);
         }
     }
+    for scheme in ["basic ", "bearer "] {
+        text = without_credentials(&text, scheme);
+    }
     let text = text.trim();
     match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -189,15 +250,44 @@ fn clean(line: &[u8], secrets: &[String], longest: usize) -> String {
     }
 }
 
-/// Secrets and their words, such as the token in `Bearer …` and the lines of a key, the longest first: of two, one of
-/// which is in the other, the whole is replaced.
+/// A text without what follows the name of a way to sign in: it may be a secret in another form.
+fn without_credentials(text: &str, scheme: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    // As long as the text, and with the same boundaries.
+    while let Some(at) = rest.to_ascii_lowercase().find(scheme) {
+        let (before, after) = rest.split_at(at + scheme.len());
+        let end = after.find(char::is_whitespace).unwrap_or(after.len());
+        let (word, next) = after.split_at(end);
+        kept.push_str(before);
+        kept.push_str(if word.len() < SHORTEST_SECRET {
+            word
+        } else {
+            REDACTED
+        });
+        rest = next;
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// Secrets and their words, such as the token in `Bearer …`, the password of a URL and the lines of a key, also as they are
+/// written in JSON and in URLs, the longest first: of two, one of which is in the other, the whole is replaced.
 fn pieces(secrets: Vec<String>) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     for secret in secrets {
-        let words = secret.split(|c: char| c.is_whitespace() || ",;=".contains(c));
-        let words = words.filter(|word| word.len() >= SHORTEST_SECRET);
-        pieces.extend(words.map(str::to_owned));
-        pieces.push(secret);
+        let words = |more: &'static str| {
+            let ends = move |c: char| c.is_whitespace() || ",;=".contains(c) || more.contains(c);
+            let words = secret.split(ends).map(str::to_owned);
+            words.filter(|word| word.len() >= SHORTEST_SECRET)
+        };
+        let words: Vec<String> = words("").chain(words(":@/?&\"'")).collect();
+        for piece in words.into_iter().chain([secret]) {
+            let quoted = serde_json::Value::from(piece.as_str()).to_string();
+            pieces.push(quoted.trim_matches('"').to_owned());
+            pieces.push(url::form_urlencoded::byte_serialize(piece.as_bytes()).collect());
+            pieces.push(piece);
+        }
     }
     pieces.retain(|piece| piece.len() >= SHORTEST_SECRET);
     pieces.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -209,6 +299,24 @@ fn pieces(secrets: Vec<String>) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn chunk(stderr: bool, text: &str) -> LogChunk {
+        LogChunk {
+            stderr,
+            bytes: text.as_bytes().to_vec().into(),
+        }
+    }
+
+    /// A log of records of one stream, a line each.
+    fn last_of(log: &str, secrets: &[String]) -> Vec<String> {
+        let mut tail = Tail::default();
+        let records: Vec<&str> = log.split_inclusive('\n').collect();
+        let surplus = records.len().saturating_sub(RECORDS as usize);
+        for record in &records[surplus..] {
+            tail.push(&chunk(false, record));
+        }
+        tail.cleaned(secrets)
+    }
+
     #[test]
     fn lines_are_cleaned_bounded_and_without_secrets() {
         let secrets = pieces(vec!["Bearer tok-en-1".to_owned(), "12345".to_owned()]);
@@ -217,21 +325,65 @@ mod tests {
             "old\n{}\x1b[31mred\x1b[0m\x07 with tok-en-1\r\nBearer tok-en-1 12345\n{long}\n\n\u{1b}]0;t",
             "a\n".repeat(30)
         );
-        let lines = last_of(log.as_bytes(), &secrets);
-        assert_eq!(lines.len(), 20);
+        let lines = last_of(&log, &secrets);
         let tail: Vec<&str> = lines.iter().rev().take(3).map(String::as_str).collect();
         assert_eq!(tail[0], format!("{}…", "x".repeat(LONGEST_LINE)));
         assert_eq!(tail[1], "[redacted] 12345", "too short to be told apart");
         assert_eq!(tail[2], "red with [redacted]");
         // The whole of `Bearer tok-en-1` was replaced, not a part of it.
         assert!(lines.iter().all(|line| !line.chars().any(char::is_control)));
+        assert_eq!(last_of(&"a\n".repeat(30), &[]).len(), LINES);
+        assert_eq!(
+            last_of("why", &[]),
+            ["why"],
+            "a short log begins with its first line"
+        );
     }
 
     #[test]
     fn a_secret_at_the_edge_of_a_line_is_not_cut_in_half() {
         let secret = "s3cret-token".to_owned();
         let line = format!("{}{secret}", "x".repeat(LONGEST_LINE - 4));
-        let lines = last_of(line.as_bytes(), &[secret]);
+        let lines = last_of(&line, &[secret]);
         assert!(!lines[0].contains("s3c"), "{lines:?}");
+    }
+
+    #[test]
+    fn half_a_secret_is_in_no_line_whose_begin_is_not_known_or_that_others_interrupt() {
+        let secrets = [String::from("s3cret-token")];
+        let mut tail = Tail::default();
+        // The engine reports the end of a long line first.
+        tail.push(&chunk(true, "-token was refused\n"));
+        tail.push(&chunk(false, "with s3cret"));
+        tail.push(&chunk(true, "another word\n"));
+        tail.push(&chunk(false, "-token\n"));
+        for n in 0..RECORDS - 4 {
+            tail.push(&chunk(false, &format!("{n}\n")));
+        }
+        let lines = tail.cleaned(&secrets);
+        assert_eq!(lines[..2], ["another word", "0"], "{lines:?}");
+    }
+
+    #[test]
+    fn a_secret_is_found_in_each_form_in_which_it_is_written() {
+        let url = "bob:pw123456@h/x?token=abcdefgh".to_owned();
+        let secrets = pieces(vec![
+            url,
+            "pa\"ss\\word1".to_owned(),
+            "p@ss/word".to_owned(),
+        ]);
+        for line in [
+            "password pw123456 rejected",
+            "https://bob:pw123456@h/x",
+            r#"{"password":"pa\"ss\\word1"}"#,
+            "?password=p%40ss%2Fword&x",
+            "Authorization: Basic Ym9ib3BhYmJhYmE2",
+        ] {
+            let clean = clean(line.as_bytes(), &secrets, LONGEST_LINE);
+            assert!(clean.contains(REDACTED), "{clean}");
+            for half in ["pw123456", "ss\\", "%40ss", "Ym9ib3"] {
+                assert!(!clean.contains(half), "{clean}");
+            }
+        }
     }
 }

@@ -11,6 +11,8 @@ use schema::ids::Timestamp;
 
 use super::observe::{Pin, Seen};
 use super::{ContainerError, ContainerReconciler};
+use crate::drivers::docker::EngineError;
+use crate::runtime::Purpose;
 
 /// For how long the engine is not asked again for an image that it does not have: many users may wait for one.
 const ABSENT_FOR: Duration = Duration::from_secs(5);
@@ -36,27 +38,36 @@ impl Absent {
 }
 
 impl ContainerReconciler {
-    /// Finds the image of a stopped user that has none yet. One that is always pulled first is fixed by that pull.
+    /// Finds the image of a stopped user that has none yet. One that is always pulled first is fixed by a pull.
     pub(super) async fn see_image_of_stopped(
         &self,
         seen: &mut Seen,
         row: &ContainerRow,
+        purpose: Purpose,
     ) -> Result<(), ContainerError> {
-        if row.pinned_image().is_some() {
+        // Nothing may hold up a stop.
+        if row.pinned_image().is_some() || !seen.containers.is_empty() {
             return Ok(());
         }
         let config = self.shared.config.at(row.config_generation).await?;
         seen.pull_policy = config.get(&keys::image::PULL_POLICY);
-        if seen.pull_policy == PullPolicy::Always {
-            return Ok(());
-        }
         let reference = &row.image_ref;
-        let now = self.shared.clock.now();
-        if self.absent.has(reference, now) && !self.shared.pulls.recently_done(reference) {
+        let pulled = self.shared.pulls.recently_done(reference);
+        if seen.pull_policy == PullPolicy::Always && !pulled {
             return Ok(());
         }
-        seen.pin = self.local_image(reference).await?;
-        if seen.pin.is_none() {
+        let now = self.shared.clock.now();
+        if self.absent.has(reference, now) && !pulled {
+            return Ok(());
+        }
+        seen.pin = match self.local_image(reference).await {
+            Err(ContainerError::Engine(error)) if !matches!(error, EngineError::Unavailable(_)) => {
+                tracing::debug!(%error, reference, "the engine does not say whether it has an image");
+                None
+            }
+            found => found?,
+        };
+        if seen.pin.is_none() && purpose == Purpose::Pass {
             self.absent.note(reference, now);
         }
         Ok(())

@@ -138,6 +138,14 @@ impl Reconciler for ContainerReconciler {
         self.desired.mark(key);
     }
 
+    fn refresh(&self, key: &Uid) {
+        self.verified.ask(key);
+    }
+
+    fn refresh_all(&self) {
+        self.verified.ask_all();
+    }
+
     fn describe(action: &Action) -> String {
         action.to_string()
     }

@@ -257,6 +257,19 @@ impl Verified {
         due.clear();
     }
 
+    /// An operator asks for it.
+    pub(super) fn ask(&self, uid: &Uid) {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        due.insert(uid.clone(), Instant::now());
+    }
+
+    /// The same for all.
+    pub(super) fn ask_all(&self) {
+        let now = Instant::now();
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        due.values_mut().for_each(|due| *due = now);
+    }
+
     fn forget(&self, uid: &Uid) {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         due.remove(uid);
@@ -304,7 +317,8 @@ impl ContainerReconciler {
             }
             return Ok(None);
         }
-        let seen = self.see(uid, row.as_deref(), containers, changed).await;
+        let listed = (containers, changed);
+        let seen = self.see(uid, row.as_deref(), listed, purpose).await;
         let seen = match seen {
             // Something vanished between the listing and the question: observe again.
             Err(ContainerError::Vanished) => {
@@ -328,8 +342,8 @@ impl ContainerReconciler {
         &self,
         uid: &Uid,
         row: Option<&ContainerRow>,
-        containers: Vec<Container>,
-        changed: bool,
+        (containers, changed): (Vec<Container>, bool),
+        purpose: Purpose,
     ) -> Result<Seen, ContainerError> {
         let mut seen = Seen {
             containers,
@@ -357,7 +371,7 @@ impl ContainerReconciler {
             return Ok(seen);
         };
         if !row.desired_running() {
-            self.see_image_of_stopped(&mut seen, row).await?;
+            self.see_image_of_stopped(&mut seen, row, purpose).await?;
             return Ok(seen);
         }
         let config = self.shared.config.at(row.config_generation).await?;

@@ -34,6 +34,7 @@ use crate::shared::pulls::{self, PullState};
 
 pub use action::{Action, Seed};
 pub use crash::{CRASH_LOOP_FROM, crash_delay};
+pub(super) use replacement::failed_to_start;
 pub use schema::container::CRASH_WINDOW;
 
 const SHORT: Duration = Duration::from_millis(300);

@@ -5,6 +5,7 @@
 
 use std::io;
 
+use bytes::Bytes;
 use futures::StreamExt;
 use schema::ids::Uid;
 
@@ -44,8 +45,9 @@ impl ContainerReconciler {
 
     async fn copy(&self, uid: &Uid, seed: &Seed, id: &str) -> Result<(), ContainerError> {
         let tree = self.shared.view.engine().read_tree(id, &seed.home).await?;
-        // An image without that directory has nothing to copy, and that is noted, too.
-        let tree = tree.unwrap_or_else(|| futures::stream::empty().boxed());
+        // An image without that directory has nothing to copy, and that is noted, too: an archive's end is all of it.
+        let nothing = || futures::stream::iter([Ok(Bytes::from_static(&[0; 1024]))]).boxed();
+        let tree = tree.unwrap_or_else(nothing);
         let tree = tree.map(|part| part.map_err(io::Error::other)).boxed();
         let data_dir = &self.shared.data_dir;
         let seeded = data_dir.seed(&seed.name, uid, tree).await?;

@@ -1,6 +1,8 @@
 //! What the container reconciler reads and writes in the database.
 
 use async_trait::async_trait;
+use schema::adapter::Applied;
+use schema::agent_config;
 use schema::container::{self, ContainerFacts, ContainerRow};
 use schema::error::DbError;
 use schema::ids::{Kind, Uid};
@@ -17,6 +19,8 @@ pub trait ContainerStore: Rows<ContainerRow> {
     async fn add_container_finalizer(&self, uid: &Uid) -> Result<(), DbError>;
     /// Cleaning up is done: removes the rows if the container is deleted.
     async fn purge_container(&self, uid: &Uid) -> Result<(), DbError>;
+    /// What the service has set in the files of the user's agent.
+    async fn settings_applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError>;
     /// Saves what was observed; nothing happens when the container is gone.
     async fn save_container_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError>;
 }
@@ -46,6 +50,10 @@ impl ContainerStore for Database {
         object::remove_finalizer(&mut tx, Kind::Container, uid, ContainerReconciler::NAME).await?;
         container::purge(&mut tx, uid).await?;
         tx.commit().await
+    }
+
+    async fn settings_applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError> {
+        agent_config::applied(&mut *self.db.read().await?, uid).await
     }
 
     async fn save_container_facts(&self, uid: &Uid, facts: &ContainerFacts) -> Result<(), DbError> {

@@ -174,6 +174,7 @@ fn present(
             message,
             failures,
             refused,
+            engine_lost,
             ..
         } if *token == row.pull_token => {
             let pause = if *refused {
@@ -183,6 +184,10 @@ fn present(
             };
             match now.left_of(*at, pause) {
                 None => start(),
+                // That is no failure of the pull: nobody knows what would have become of it.
+                Some(left) if *engine_lost => {
+                    Plan::say(Condition::unknown(Reason::Retrying, message)).after(left)
+                }
                 Some(left) => {
                     Plan::say(Condition::not_ready(Reason::ImagePullFailed, message)).after(left)
                 }

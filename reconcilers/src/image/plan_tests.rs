@@ -162,7 +162,7 @@ const FORGET: &str = "remove the last trace";
 #[case::has_failed_in_another_life(snapshot().there().answered("t0").ended("t1"), &[], Reason::PullFailed)]
 #[case::has_failed_before(snapshot().ended("t0"), &[START_PULL], Reason::ImagePulling)]
 #[case::is_taken_back_after_it_failed(snapshot().there().answered("t1").ended("t2"), &[], Reason::Converged)]
-#[case::lost_its_engine(snapshot().failed("t1", 1, false).without_engine(), &[], Reason::ImagePullFailed)]
+#[case::lost_its_engine(snapshot().failed("t1", 1, false).without_engine(), &[], Reason::Retrying)]
 #[case::gone_and_failed(snapshot().answered("t1").failed("t1", 1, false), &[], Reason::ImagePullFailed)]
 #[case::failed_before(snapshot().failed("t0", 9, true), &[START_PULL], Reason::ImagePulling)]
 #[case::failed_after(snapshot().there().answered("t1").failed("t2", 1, false), &[], Reason::Converged)]

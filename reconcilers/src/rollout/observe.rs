@@ -8,7 +8,7 @@ use std::time::Duration;
 use schema::config::{PullPolicy, keys};
 use schema::ids::Uid;
 use schema::image::ImageReference;
-use schema::rollout::{DesiredRollout, RolloutRow, RolloutTarget, TargetState};
+use schema::rollout::{DesiredRollout, ImageChoice, RolloutRow, RolloutTarget, TargetState};
 
 use super::{RolloutError, RolloutReconciler, lock};
 use crate::drivers::docker::{EngineError, Image};
@@ -24,7 +24,7 @@ pub struct Snapshot {
     pub targets: Vec<RolloutTarget>,
     /// What its image is; observed only while it has to be resolved.
     pub image: Option<ObservedImage>,
-    /// Images that users shall get back and that are gone from the engine for good; observed only while
+    /// Images that users are to get back and that are gone from the engine for good; observed only while
     /// the whole is rolled back. `Err`: the engine could not be asked.
     pub lost: Result<BTreeSet<String>, String>,
     /// For how long users under way have been without an observation that ends their move.
@@ -87,15 +87,10 @@ impl Snapshot {
     }
 }
 
-/// The image of before of a user who is still to go back, if only the engine can give it: without a digest
-/// no registry can.
-pub(super) fn needs_from_the_engine(target: &RolloutTarget) -> Option<&str> {
+/// The previous image of a user who is still to go back.
+pub(super) fn previous_image(target: &RolloutTarget) -> Option<&ImageChoice> {
     let to_go_back = matches!(target.state, TargetState::Done | TargetState::Moving);
-    let previous = target.previous.as_ref().filter(|_| to_go_back)?;
-    match previous.digest {
-        Some(_) => None,
-        None => previous.image_id.as_deref(),
-    }
+    target.previous.as_ref().filter(|_| to_go_back)
 }
 
 impl RolloutReconciler {
@@ -162,7 +157,12 @@ impl RolloutReconciler {
         &self,
         targets: &[RolloutTarget],
     ) -> Result<Result<BTreeSet<String>, String>, RolloutError> {
-        let wanted: BTreeSet<&str> = targets.iter().filter_map(needs_from_the_engine).collect();
+        let config = self.shared.config.newest().await?;
+        let pulls = config.get(&keys::image::PULL_POLICY) != PullPolicy::Never;
+        // Without a digest no registry can give it.
+        let only_there = |image: &&ImageChoice| !pulls || image.digest.is_none();
+        let previous = targets.iter().filter_map(previous_image).filter(only_there);
+        let wanted: BTreeSet<&str> = previous.filter_map(|it| it.image_id.as_deref()).collect();
         let mut lost = BTreeSet::new();
         for id in wanted {
             match self.shared.view.engine().image(id).await {

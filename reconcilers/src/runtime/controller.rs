@@ -446,6 +446,7 @@ impl<R: Reconciler> ReconcilerHandle for Core<R> {
     fn retry_all(&self) {
         if self.leadership.is_leader() {
             self.reconciler.refresh_all();
+            self.queue.hurry();
             ReconcilerHandle::wake(self);
         }
     }

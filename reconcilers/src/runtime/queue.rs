@@ -58,6 +58,8 @@ pub enum Wake {
     Resync,
     /// An operator asked for it: retry, pause or resume.
     Operator,
+    /// An operator asked for all of them.
+    OperatorForAll,
 }
 
 /// A key to pass over. Must be given back with [`Queue::done`].
@@ -248,6 +250,22 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         woken
     }
 
+    /// Ends the back-off of every key.
+    pub fn hurry(&self) {
+        let waiting = {
+            let state = self.state();
+            let waits = |key: &&K| {
+                let slot = state.slots.get(key);
+                slot.is_some_and(|slot| slot.gate == Gate::BackOff)
+            };
+            let waiting: Vec<K> = state.timers.values().filter(waits).cloned().collect();
+            waiting
+        };
+        for key in waiting {
+            self.add(&key, Wake::OperatorForAll);
+        }
+    }
+
     /// The next key that may run, when there is one. Safe to cancel.
     ///
     /// Each new key or timer wakes one idle worker, the one that has looked longest ago: so whenever a
@@ -367,14 +385,18 @@ impl<K: Clone + Eq + Hash> State<K> {
         let reported = match wake {
             Wake::Generation { generation, .. } if Some(generation) <= attempted => return false,
             Wake::Generation { generation, .. } => generation,
-            Wake::Event | Wake::Awaited { .. } | Wake::Resync | Wake::Operator => {
-                Generation::default()
-            }
+            Wake::Event
+            | Wake::Awaited { .. }
+            | Wake::Resync
+            | Wake::Operator
+            | Wake::OperatorForAll => Generation::default(),
         };
         let slot = self.slots.entry(key.clone()).or_default();
         slot.reported = slot.reported.max(reported);
         let (priority, force) = match wake {
-            Wake::Generation { bulk: true, .. } => (Priority::Bulk, Force::OpensAll),
+            Wake::Generation { bulk: true, .. } | Wake::OperatorForAll => {
+                (Priority::Bulk, Force::OpensAll)
+            }
             Wake::Generation { bulk: false, .. } | Wake::Operator => {
                 (Priority::High, Force::OpensAll)
             }

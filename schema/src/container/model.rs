@@ -51,7 +51,7 @@ pub struct ContainerRow {
     pub desired: Desired,
     /// A new token means: replace the container by a fresh one, once.
     pub restart_token: String,
-    /// Runs the adapter's debug command until the next start or restart.
+    /// Runs the adapter's debug command until an administrator starts, restarts or stops it.
     #[sqlx(try_from = "Flag")]
     pub debug: bool,
     /// Image reference, fixed when the user was created or migrated.
@@ -110,7 +110,7 @@ pub struct AgentFiles {
 
 impl ContainerRow {
     /// The image (`sha256:…`) this user is pinned to: what a rollout gave it, or what the reference meant
-    /// when its container was first made. `None` before.
+    /// when the engine first had it. `None` before.
     pub fn pinned_image(&self) -> Option<&str> {
         let made = (self.facts.image_ref.as_ref() == Some(&self.image_ref))
             .then_some(self.facts.image_id.as_deref());
@@ -173,6 +173,14 @@ impl ContainerFacts {
         for line in self.failure_log.iter().flat_map(|log| log.lines().rev()) {
             match room.checked_sub(line.len() + 3) {
                 Some(left) => room = left,
+                // The last one says most, if only its begin.
+                None if lines.is_empty() => {
+                    lines.push(
+                        line.get(..line.floor_char_boundary(room))
+                            .unwrap_or_default(),
+                    );
+                    break;
+                }
                 None => break,
             }
             lines.push(line);

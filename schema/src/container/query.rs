@@ -42,7 +42,7 @@ statements! {
     SET_DESIRED = "UPDATE containers SET desired = $2, debug = $3 WHERE uid = $1";
     /// Restart: a new token; the container is to run from now on.
     SET_RESTART_TOKEN = "UPDATE containers SET desired = 'running', debug = $3, restart_token = $2 WHERE uid = $1";
-    /// A fresh container, if it is to run at all.
+    /// A fresh container, as soon as it is to run.
     SET_FRESH_TOKEN = "UPDATE containers SET restart_token = $2 WHERE uid = $1";
     /// Its limits; NULL = as configured for everybody.
     SET_LIMITS = "UPDATE containers SET cpu_limit = $2, memory_limit_mb = $3 WHERE uid = $1";

@@ -22,6 +22,8 @@ use crate::ids::{Timestamp, Uid, UserName};
 
 /// How many skipped entries are named; the rest is only counted.
 const NAMED_SKIPPED: usize = 100;
+/// Longest path of those that is kept, in characters: all of them have to fit into a marker.
+const LONGEST_SKIPPED: usize = 500;
 
 /// What [`Homes::archive`] did, now or in an earlier call that was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +57,9 @@ impl Skipped {
     pub(super) fn push(&mut self, path: &Path) {
         self.count = self.count.saturating_add(1);
         if self.paths.len() < NAMED_SKIPPED {
-            self.paths.push(path.display().to_string());
+            let shown = path.display().to_string();
+            self.paths
+                .push(shown.chars().take(LONGEST_SKIPPED).collect());
         }
     }
 }

@@ -15,8 +15,9 @@ use super::error::HomeError;
 use super::user_home::UserHome;
 use crate::ids::{Uid, UserName};
 
-/// The identity of a directory: its device, its inode, and when it was made, because inodes are used again. Another
-/// directory in its place has another one; what is written in it does not change it.
+/// The identity of a directory: its inode, and when it was made, because inodes are used again. Another directory in its
+/// place has another one; what is written in it does not change it. Its device is part of it only where the file system
+/// does not know when it was made: devices are numbered anew by a mount or a start of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, sqlx::Type)]
 #[serde(transparent)]
 #[sqlx(transparent)]
@@ -34,12 +35,9 @@ impl HomeId {
         let directory = directory.as_fd();
         match rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, wanted) {
             Ok(stat) => {
-                // Zero where the file system does not know it.
-                let born = &stat.stx_btime;
-                Ok(Self(format!(
-                    "{:x}.{:x}-{:x}-{:x}.{:x}",
-                    stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino, born.tv_sec, born.tv_nsec
-                )))
+                let born = (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec);
+                let device = (stat.stx_dev_major, stat.stx_dev_minor);
+                Ok(Self::from_parts(device, stat.stx_ino, born))
             }
             // Linux before 4.11, or a seccomp profile.
             Err(Errno::NOSYS | Errno::PERM) => {
@@ -48,6 +46,16 @@ impl HomeId {
             }
             Err(errno) => Err(errno),
         }
+    }
+}
+
+impl HomeId {
+    fn from_parts((major, minor): (u32, u32), inode: u64, born: (i64, u32)) -> Self {
+        Self(match born {
+            // Not known.
+            (0, 0) => format!("{major:x}.{minor:x}-{inode:x}"),
+            (seconds, nanoseconds) => format!("{inode:x}-{seconds:x}.{nanoseconds:x}"),
+        })
     }
 }
 
@@ -101,5 +109,21 @@ impl UserHome {
     /// [`HomeError::Io`].
     pub fn id(&self) -> Result<HomeId, HomeError> {
         HomeId::of(self.dir()).map_err(HomeError::io("inspecting", self.path()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_is_numbered_anew_makes_no_other_home() {
+        let of = HomeId::from_parts;
+        let home = of((8, 1), 7, (1_778_500_000, 5));
+        assert_eq!(of((0, 61), 7, (1_778_500_000, 5)), home);
+        assert_ne!(of((8, 1), 8, (1_778_500_000, 5)), home);
+        assert_ne!(of((8, 1), 7, (1_778_500_000, 6)), home);
+        // Where nobody knows when it was made, the device is all there is.
+        assert_ne!(of((8, 1), 7, (0, 0)), of((8, 2), 7, (0, 0)));
     }
 }

@@ -20,15 +20,20 @@ const STUBBORN: u32 = 100;
 /// `shown` is the path of `parent`, for messages.
 pub(super) fn remove_tree(parent: &OwnedFd, name: &Path, shown: &Path) -> Result<(), HomeError> {
     let path = shown.join(name);
-    // Entries of a read-only directory cannot be removed.
-    match beneath::open_dir_unlocked(parent, name, Mode::RWXU) {
-        Err(Errno::NOENT) => return Ok(()),
-        Err(errno) => return Err(HomeError::io("removing", path)(errno)),
-        Ok(top) => walk([top], &mut Removal::default(), "removing", &path)?,
-    }
-    match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(HomeError::io("removing", path)(errno)),
+    let mut removal = Removal::default();
+    loop {
+        // Entries of a read-only directory cannot be removed.
+        match beneath::open_dir_unlocked(parent, name, Mode::RWXU) {
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(HomeError::io("removing", path)(errno)),
+            Ok(top) => walk([top], &mut removal, "removing", &path)?,
+        }
+        match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => return Ok(()),
+            // Some file systems leave entries out of a listing from which others were removed.
+            Err(Errno::NOTEMPTY | Errno::EXIST) if removal.in_vain < STUBBORN => {}
+            Err(errno) => return Err(HomeError::io("removing", path)(errno)),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! same. What the image brings is not trusted: it is bounded, lies beneath the directory, and has no devices, set-uid bits
 //! or links that lead out.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,6 +28,9 @@ use crate::ids::{Uid, UserName};
 
 /// Room in the stream for what is not content: headers, long names and padding of each entry.
 const OVERHEAD: u64 = 8 << 10;
+
+/// What archives consist of; two of zeros are their end, of which one is read.
+const BLOCK: u64 = 512;
 
 /// How much of an image's home is copied; one that is larger is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,6 +182,45 @@ fn sweep(home: &UserHome) -> rustix::io::Result<()> {
     Ok(())
 }
 
+/// Whether an entry has content that is written.
+fn is_file(kind: EntryType) -> bool {
+    matches!(
+        kind,
+        EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse
+    )
+}
+
+/// A stream of which it is known how much was read.
+struct Counted<'a, S> {
+    stream: S,
+    read: &'a Cell<u64>,
+}
+
+impl<S: Read> Read for Counted<'_, S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.stream.read(buffer)?;
+        self.read.set(self.read.get() + read as u64);
+        Ok(read)
+    }
+}
+
+/// A file's content, which fails when it ends too early.
+struct Whole<R> {
+    entry: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Whole<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.entry.read(buffer)?;
+        if read == 0 && self.left > 0 && !buffer.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.left = self.left.saturating_sub(read as u64);
+        Ok(read)
+    }
+}
+
 struct Copy<'a> {
     home: &'a UserHome,
     limits: SeedLimits,
@@ -197,10 +240,16 @@ impl Copy<'_> {
         // Whatever its headers promise: no more than this is read, and a stream that is cut here is damaged.
         let most = bytes.saturating_add(entries.saturating_mul(OVERHEAD));
         let failed = |path: &Path| HomeError::io("copying the image's home to", path.to_owned());
-        let mut archive = tar::Archive::new(stream.take(most));
+        let read = Cell::new(0);
+        let mut archive = tar::Archive::new(Counted {
+            stream: stream.take(most),
+            read: &read,
+        });
         let place = self.home.path().to_owned();
+        let mut end = 0;
         for entry in archive.entries().map_err(failed(&place))? {
             let mut entry = entry.map_err(failed(&place))?;
+            end = entry.raw_file_position() + entry.header().entry_size().unwrap_or(0);
             self.seeded.entries += 1;
             if self.seeded.entries > entries {
                 return Err(self.too_large());
@@ -213,7 +262,7 @@ impl Copy<'_> {
             if relative.as_os_str().is_empty() {
                 continue;
             }
-            if entry.header().entry_type().is_file() {
+            if is_file(entry.header().entry_type()) {
                 self.seeded.bytes = self.seeded.bytes.saturating_add(entry.size());
                 if self.seeded.bytes > bytes {
                     return Err(self.too_large());
@@ -224,6 +273,10 @@ impl Copy<'_> {
                 self.seeded.skipped.push(&relative);
             }
             fault::point("home.seed.after_entry");
+        }
+        // The engine ends an answer that it could not complete as any other.
+        if read.get() < end.next_multiple_of(BLOCK) + BLOCK {
+            return Err(failed(&place)(io::ErrorKind::UnexpectedEof.into()));
         }
         Ok(())
     }
@@ -242,8 +295,12 @@ impl Copy<'_> {
         match kind {
             // Its owner has to be able to work in it.
             EntryType::Directory => Ok(self.directory(relative, mode | 0o700)?.is_some()),
-            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
-                unless_there(self.home.write_new(parent, name, entry, mode))
+            kind if is_file(kind) => {
+                let size = entry.size();
+                unless_there(
+                    self.home
+                        .write_new(parent, name, Whole { entry, left: size }, mode),
+                )
             }
             EntryType::Symlink => {
                 let Some(target) = entry.link_name()? else {

@@ -62,10 +62,10 @@ statements! {
                    JOIN objects o ON o.kind = c.kind AND o.uid = c.uid \
                    LEFT JOIN object_status s ON s.kind = c.kind AND s.uid = c.uid \
                    WHERE c.version > $2 AND c.kind || '' = $1 AND o.generation > coalesce(s.observed_generation, 0)";
-    /// How many of a kind are under way, and how many are not but need manual action.
-    UNSETTLED = "SELECT coalesce(sum(CASE WHEN o.generation > coalesce(s.observed_generation, 0) OR (s.ready <> 'True' AND s.needs_action = 0) THEN 1 ELSE 0 END), 0) AS pending, \
-                 coalesce(sum(CASE WHEN o.generation = s.observed_generation AND s.ready <> 'True' AND s.needs_action = 1 THEN 1 ELSE 0 END), 0) AS failed \
-                 FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid WHERE o.kind = $1 AND o.deleted_at IS NULL";
+    /// How many of a kind are under way, and how many are not but need manual action. Nobody waits for what is paused.
+    UNSETTLED = "SELECT coalesce(sum(CASE WHEN o.generation > coalesce(s.observed_generation, 0) OR s.ready = 'Unknown' OR (s.ready = 'False' AND s.needs_action = 0) THEN 1 ELSE 0 END), 0) AS pending, \
+                 coalesce(sum(CASE WHEN o.generation = s.observed_generation AND s.ready = 'False' AND s.needs_action = 1 THEN 1 ELSE 0 END), 0) AS failed \
+                 FROM objects o LEFT JOIN object_status s ON s.kind = o.kind AND s.uid = o.uid WHERE o.kind = $1 AND o.deleted_at IS NULL AND o.paused = 0";
     /// One more change of desired state; with `$3`, only if that is still the generation.
     BUMP = "UPDATE objects SET generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL \
             AND generation = coalesce(CAST($3 AS BIGINT), generation) RETURNING generation";

@@ -79,6 +79,7 @@ async fn l59_init_status_tells_only_what_was_observed() {
     );
     assert_eq!(pulling["conditions"][0]["reason"], "ImagePulling");
     let facts = ContainerFacts {
+        image_ref: Some("echo:1".to_owned()),
         image_id: Some("sha256:1".to_owned()),
         ..ContainerFacts::default()
     };
@@ -98,6 +99,29 @@ async fn l59_init_status_tells_only_what_was_observed() {
         (&json!(true), &json!("running"))
     );
     assert_eq!(ready["image_ready"], true);
+
+    // An operator pauses both: nobody observes them, but nothing begins again.
+    let unknown = |kind| Condition::unknown(Reason::PausedByOperator, kind);
+    let mut tx = yard.tx().await;
+    for kind in [Kind::Container, Kind::AgentConfig] {
+        object::set_paused(&mut tx, kind, &uid, true, None)
+            .await
+            .unwrap();
+    }
+    tx.commit().await.unwrap();
+    save(&yard, Kind::Container, &uid, unknown("was Running")).await;
+    save(&yard, Kind::AgentConfig, &uid, unknown("was Converged")).await;
+    let paused = status().await;
+    assert_eq!(
+        (&paused["ready"], &paused["has_config"]),
+        (&json!(true), &json!(true))
+    );
+    let info = yard
+        .get("/api/user/info")
+        .with("alice", &cookie)
+        .send()
+        .await;
+    assert_eq!(info.body["initializing"], false);
 }
 
 fn change<'a>(

@@ -101,7 +101,10 @@ fn problem(ready: Option<&Condition>, current: bool, paused: bool) -> String {
         Some(ready) if ready.message.is_empty() => ready.reason.to_string(),
         Some(ready) => format!("{}: {}", ready.reason, ready.message),
     };
+    let by_pause = ready.is_some_and(|ready| ready.reason == Reason::PausedByOperator);
     match (paused, current) {
+        (true, _) if by_pause => said,
+        (false, _) if by_pause => "resumed, and not observed yet".to_owned(),
         (true, _) => format!("reconciliation is paused; before that: {said}"),
         (false, false) => format!("the newest change was not observed yet; before that: {said}"),
         (false, true) => said,
@@ -115,6 +118,11 @@ fn next(
     at: Option<Timestamp>,
 ) -> String {
     let reason = ready.map_or(Reason::Pending, |ready| ready.reason);
+    // That is over, or said by the trigger.
+    let reason = match reason {
+        Reason::PausedByOperator => Reason::Pending,
+        reason => reason,
+    };
     let tried = match reason.next_try() {
         "" => "the object is reconciled",
         tried => tried,

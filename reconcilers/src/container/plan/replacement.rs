@@ -249,7 +249,7 @@ impl Running<'_> {
 }
 
 /// The engine tried to start it and could not.
-fn failed_to_start(details: Option<&ContainerDetails>) -> bool {
+pub(in crate::container) fn failed_to_start(details: Option<&ContainerDetails>) -> bool {
     details.is_some_and(|d| !d.error.is_empty() || d.exit_code.is_some_and(|code| code != 0))
 }
 

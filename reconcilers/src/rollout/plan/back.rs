@@ -6,10 +6,10 @@ use schema::rollout::{Phase, RolloutTarget, TargetState};
 
 use super::judge::{CHANGED, GONE};
 use super::{Action, End, View};
-use crate::rollout::observe::needs_from_the_engine;
+use crate::rollout::observe::previous_image;
 use crate::runtime::Plan;
 
-const LOST: &str = "the image of before is gone from the engine";
+const LOST: &str = "the previous image is gone from the engine";
 
 impl View<'_> {
     pub(super) fn roll_back(&self) -> Plan<Action> {
@@ -63,8 +63,8 @@ impl View<'_> {
     /// Who would be given an image that cannot exist any more: they keep what they have.
     pub(super) fn without_a_way_back(&self, lost: &BTreeSet<String>) -> Vec<Action> {
         let stays = |target: &RolloutTarget| {
-            self.has_what_it_was_moved_to(target)
-                && needs_from_the_engine(target).is_some_and(|id| lost.contains(id))
+            let id = previous_image(target).and_then(|image| image.image_id.as_ref());
+            self.has_what_it_was_moved_to(target) && id.is_some_and(|id| lost.contains(id))
         };
         let end = |target: &RolloutTarget| stays(target).then_some((TargetState::Failed, LOST));
         let mut stay = self.finish_alike(self.in_state(TargetState::Done), end);

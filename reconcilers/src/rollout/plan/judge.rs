@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use schema::condition::{ConditionStatus, Reason};
+use schema::condition::ConditionStatus;
 use schema::rollout::{DesiredRollout, RolloutTarget, TargetContainer, TargetState};
 
 use super::{Action, View};
@@ -103,7 +103,6 @@ impl View<'_> {
             // Nobody could observe: that says nothing about the image.
             ConditionStatus::Unknown => Verdict::Wait,
             ConditionStatus::True => Verdict::Good,
-            ConditionStatus::False if ready.reason == Reason::PausedByOperator => Verdict::Wait,
             ConditionStatus::False if ready.reason.needs_action() => {
                 Verdict::Bad(format!("{}: {}", ready.reason, ready.message))
             }

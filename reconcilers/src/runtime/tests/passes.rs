@@ -224,6 +224,19 @@ async fn a_retry_of_all_observes_afresh_as_one_of_an_object_does() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_of_all_does_not_wait_for_the_back_off_of_what_fails() {
+    let world = World::with(&[("a", Thing::new(1, 0))]);
+    world.observe_fault("a", Fault::Fail(ErrorClass::Transient), 50);
+    let yard = Yard::new(world);
+    pass_time(400.0).await;
+    let failures = yard.store.status("a").failures;
+    assert!(failures > 3, "{failures}");
+    yard.handle.retry_all();
+    pass_time(0.5).await;
+    assert!(yard.store.status("a").failures > failures);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_plan_that_waits_after_a_failure_says_when_it_tries_again() {
     let mut thing = Thing::new(1, 1);
     thing.requeue = Requeue::After(Duration::from_secs(40));

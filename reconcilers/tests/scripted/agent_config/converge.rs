@@ -537,6 +537,28 @@ async fn l77_a_missing_config_file_is_never_called_as_it_should_be() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn l77_a_start_without_the_engine_does_not_call_missing_files_as_they_should_be() {
+    let (mut yard, uid) = yard().await;
+    yard.settled(&uid).await;
+    for missing in ["config.json", ""] {
+        let there = path(&yard, missing);
+        let aside = yard.dir.path().join("aside");
+        std::fs::rename(&there, &aside).unwrap();
+        yard.fake.set_unavailable(true);
+        yard.reboot();
+        let _ = yard.service.container.keys().await.unwrap();
+        let pass = yard.config_pass(&uid).await.unwrap().unwrap();
+        assert_ne!(reason(pass.condition), Reason::Converged, "{missing}");
+        std::fs::rename(&aside, &there).unwrap();
+        let pass = yard.config_pass(&uid).await.unwrap().unwrap();
+        assert_eq!(reason(pass.condition), Reason::Converged, "{missing}");
+        yard.fake.set_unavailable(false);
+        let _ = yard.service.container.keys().await.unwrap();
+        yard.settled(&uid).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_user_ends_with_nothing_left() {
     let (mut yard, uid) = yard().await;
     save(&yard, &uid, "s3cret", "one").await;

@@ -7,7 +7,7 @@ use schema::condition::{ConditionStatus, Reason};
 use schema::container::Desired;
 use serde_json::{Value, json};
 
-use super::support::{OWNER, Yard, reason};
+use super::support::{Files, OWNER, Yard, reason};
 use kit::FakeEngine;
 use kit::engine::{Fault, Run, Verb};
 use reconcilers::container::plan::{CRASH_WINDOW, crash_delay};
@@ -548,15 +548,17 @@ async fn l76_a_failed_replacement_keeps_its_cause_and_the_end_of_its_log_without
 
 #[tokio::test]
 async fn l76_a_log_that_cannot_be_read_or_cleaned_does_not_hold_up_the_way_back() {
-    for (unreadable, words) in [(false, "code 1 before"), (true, "code 1 before")] {
+    for files in ["as they are", "damaged", "removed"] {
         let mut yard = Yard::new().await;
+        yard.files = Files::Reconciled;
         let uid = yard.create_user("alice").await;
         yard.settled(&uid).await;
-        if unreadable {
-            let file = yard.dir.path().join("users/alice/.agent/config.json");
-            std::fs::write(file, "{").unwrap();
-        } else {
-            yard.fake.fault_next(Verb::Logs, 9, Fault::Hang);
+        let file = |name| yard.dir.path().join("users/alice/.agent").join(name);
+        match files {
+            "damaged" => std::fs::write(file("config.json"), "{").unwrap(),
+            // What it was, the agent may say.
+            "removed" => std::fs::remove_file(file("config.json")).unwrap(),
+            _ => yard.fake.fault_next(Verb::Logs, 9, Fault::Hang),
         }
         yard.fake.on_start(|details| Run {
             ends: (details.settings.memory_bytes == 256 << 20).then_some((Duration::ZERO, 1)),
@@ -576,8 +578,11 @@ async fn l76_a_log_that_cannot_be_read_or_cleaned_does_not_hold_up_the_way_back(
                 let _ = yard.fake.hand_log("agentyard-alice", false, "a secret");
             }
         }
-        assert!(message.ends_with("before it was ready"), "{message}");
-        assert!(message.contains(words), "{message}");
+        assert!(message.contains("code 1 before"), "{message}");
+        assert!(
+            message.ends_with("before it was ready"),
+            "{files}: {message}"
+        );
         assert_eq!(yard.fake.running(), ["agentyard-alice"]);
     }
 }

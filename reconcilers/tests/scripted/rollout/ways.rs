@@ -10,7 +10,9 @@ use super::support::{Answer, NEW, OLD, OLD_ID, Yard, upgrade};
 use kit::Pace;
 use reconcilers::container::ContainerStore;
 use reconcilers::runtime::{Purpose, Reconciler};
+use schema::config::Changes;
 use schema::ids::Kind;
+use serde_json::json;
 
 async fn yard(users: usize, stopped: &[usize], most: u32) -> (Yard, String) {
     let yard = Yard::new(users, stopped, &upgrade(most)).await;
@@ -379,12 +381,32 @@ async fn who_has_nothing_to_go_back_to_keeps_what_it_has_and_is_named() {
         yard.fake.set_unavailable(false);
         let end = yard.settled().await;
         assert_eq!(end.reason, Reason::RolloutFailed, "{end:?}");
-        let why = "user1 failed: the image of before is gone from the engine";
+        let why = "user1 failed: the previous image is gone from the engine";
         assert!(end.message.contains(why), "{end:?}");
         assert_eq!(yard.images(), [Some(there), has(&new), has(OLD_ID)]);
         let row = yard.store.peek_container(&yard.users[1]).unwrap();
         assert_eq!((row.generation.0, row.health_timeout), (2, None));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nothing_is_pulled_an_image_that_a_registry_has_is_gone_all_the_same() {
+    let (mut yard, new) = yard(1, &[], 1).await;
+    yard.settled().await;
+    let facts = yard.store.peek_container(&yard.users[0]).unwrap().facts;
+    assert!(facts.image_digest.is_some());
+    yard.fake.hand_remove_image(OLD_ID);
+    let never = [("image.pull_policy", Some(json!("never")))];
+    yard.store
+        .configure(&Changes(never.into_iter().collect()))
+        .unwrap();
+    yard.store.roll_back_rollout(&yard.rollout).unwrap();
+    yard.wanted_again();
+    let end = yard.settled().await;
+    assert_eq!(end.reason, Reason::RolloutFailed, "{end:?}");
+    let why = "user0 failed: the previous image is gone from the engine";
+    assert!(end.message.contains(why), "{end:?}");
+    assert_eq!(yard.images(), [has(&new)], "nobody was moved");
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,8 +44,13 @@ impl Adapter {
     /// Whether the global settings say of a channel that it is not enabled, in the place of any version.
     fn is_refused(&self, agent: &Value, channel: &str) -> bool {
         self.config_schemas.values().any(|schema| {
-            let enabled = schema.channels.channel(channel).join(ENABLED);
-            member(agent, &enabled).is_some_and(|enabled| *enabled != Value::Bool(true))
+            let channel = schema.channels.channel(channel);
+            let enabled = member(agent, &channel.join(ENABLED));
+            // What is there and is no settings of channels allows nothing.
+            let odd = |path| member(agent, path).is_some_and(|place| !place.is_object());
+            odd(&schema.channels.channels)
+                || odd(&channel)
+                || enabled.is_some_and(|enabled| *enabled != Value::Bool(true))
         })
     }
 

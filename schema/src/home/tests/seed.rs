@@ -200,3 +200,22 @@ fn seed_home_ended_at_any_step_goes_on_and_ends_the_same() {
         assert_eq!(names(&yard), names(&whole), "{nth}");
     }
 }
+
+#[test]
+fn seed_home_takes_no_stream_that_ends_early_for_a_whole_home() {
+    let image = image(&[file("root/a", &[b'x'; 3000]), file("root/b", b"b")]);
+    let (within_a, after_a) = (2 * 512 + 1000, 8 * 512);
+    for cut in [within_a, after_a, image.len() - 1024] {
+        let yard = Yard::new();
+        alice(&yard);
+        let refused = seed(&yard, &image[..cut], SeedLimits::default());
+        assert!(
+            matches!(refused, Err(HomeError::Io { .. })),
+            "{cut}: {refused:?}"
+        );
+        assert!(needs(&yard), "{cut}");
+        seed(&yard, &image, SeedLimits::default()).unwrap();
+        assert_eq!(fs::read(yard.users("alice/a")).unwrap(), [b'x'; 3000]);
+        assert_eq!(fs::read(yard.users("alice/b")).unwrap(), b"b");
+    }
+}

@@ -173,7 +173,6 @@ impl MemoryStore {
             let generation = tables.bump(Kind::Container, uid)?;
             if let Some(spec) = tables.specs.get_mut(uid) {
                 token.clone_into(&mut spec.restart_token);
-                spec.debug = false;
             }
             Ok(generation)
         })

@@ -227,6 +227,10 @@ impl Rows<ContainerRow> for MemoryStore {
 
 #[async_trait]
 impl ContainerStore for MemoryStore {
+    async fn settings_applied(&self, uid: &Uid) -> Result<Option<Applied>, DbError> {
+        self.transaction(|tables| Ok(tables.applied(uid))).await
+    }
+
     async fn add_container_finalizer(&self, uid: &Uid) -> Result<(), DbError> {
         self.add_finalizer(Kind::Container, uid, "container").await
     }

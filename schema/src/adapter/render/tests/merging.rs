@@ -102,6 +102,8 @@ fn l43_a_channels_global_enabled_is_permission_and_is_never_copied() {
         (json!({"channels": {"chat": {"x": 1}}}), true),
         (json!({"channels": {"chat": {"enabled": false}}}), false),
         (json!({"channel_list": {"chat": {"enabled": null}}}), false),
+        (json!({"channel_list": {"chat": false}}), false),
+        (json!({"channel_list": null}), false),
     ] {
         for version in [1, 3] {
             let world = World::echo(version);
