@@ -334,6 +334,23 @@ pub fn find(conditions: &[Condition], kind: ConditionType) -> Option<&Condition>
     conditions.iter().find(|c| c.kind == kind)
 }
 
+/// Of an object that nobody observes while it is paused: whether it still is as it should be is not known.
+pub fn not_observed(conditions: &mut [Condition]) {
+    let ready = |condition: &&mut Condition| {
+        condition.kind == ConditionType::Ready && condition.status == ConditionStatus::True
+    };
+    let Some(ready) = conditions.iter_mut().find(ready) else {
+        return;
+    };
+    let said = match ready.message.as_str() {
+        "" => ready.reason.to_string(),
+        message => format!("{}, {message}", ready.reason),
+    };
+    ready.message = format!("not observed while paused; last observed: {said}");
+    ready.status = ConditionStatus::Unknown;
+    ready.reason = Reason::PausedByOperator;
+}
+
 /// Carries times over: a condition keeps its transition time while its status stays the same.
 pub fn merge(
     old: &[Condition],

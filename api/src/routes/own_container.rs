@@ -93,7 +93,10 @@ async fn show(
         .await?
         .ok_or_else(gone)?;
     let object = object::get(&mut connection, Kind::Container, &account.uid).await?;
-    let status = object.ok_or_else(gone)?.status;
+    let mut status = object.ok_or_else(gone)?.status;
+    if object::is_kind_paused(&mut connection, Kind::Container).await? {
+        status.pause();
+    }
     let deleted = row.deleted_at.is_some();
     let word = status_word(row.desired_running(), deleted, row.generation, &status);
     let container = OwnContainer {

@@ -1,7 +1,7 @@
 //! The operators' view: reconcilers, objects, events, and the switches on them.
 
 use schema::change::{self, Position};
-use schema::condition::{Condition, Reason};
+use schema::condition::{self, Condition, Reason};
 use schema::event::{self, Subject};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::object::{self, ObjectRow, ReadyCount};
@@ -205,7 +205,7 @@ pub struct Header {
 
 impl Header {
     /// `paused`: names of paused reconcilers.
-    fn of(deps: &Deps, row: ObjectRow, paused: &[String]) -> Self {
+    fn of(deps: &Deps, mut row: ObjectRow, paused: &[String]) -> Self {
         let by = |wanted: &str| paused.iter().any(|name| name == wanted);
         let paused = if by(ALL) {
             Some(Paused::All)
@@ -214,6 +214,10 @@ impl Header {
         } else {
             row.paused.then_some(Paused::Object)
         };
+        // Where a whole reconciler is paused, no pass says so of its objects.
+        if matches!(paused, Some(Paused::All | Paused::Reconciler)) {
+            condition::not_observed(&mut row.status.conditions);
+        }
         let look = deps
             .reconcilers
             .next_reconciliation(&row.kind, row.uid.as_str());

@@ -188,9 +188,12 @@ async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer
     let paging = input.paging.as_ref();
     let mut connection = deps.db.snapshot().await?;
     let watch_id = change::position(&mut connection).await?;
-    let (users, page) = read_page!(paging, window => {
+    let (mut users, page) = read_page!(paging, window => {
         user::list(&mut connection, search(paging), window.limit, window.offset)
     });
+    if object::is_kind_paused(&mut connection, Kind::Container).await? {
+        users.iter_mut().for_each(|user| user.status.pause());
+    }
     drop(connection);
     let mode = deps.settings().auth_mode;
     let listing = Listing {

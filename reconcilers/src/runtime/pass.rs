@@ -299,7 +299,7 @@ impl<R: Reconciler> Core<R> {
             Outcome::Interrupted => (Verdict::Again, None),
             Outcome::Paused => {
                 let mut conditions = before.conditions.clone();
-                status::not_observed(&mut conditions);
+                condition::not_observed(&mut conditions);
                 let paused = Condition::new(
                     ConditionType::Paused,
                     ConditionStatus::True,

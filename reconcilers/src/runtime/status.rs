@@ -199,23 +199,6 @@ pub(super) fn put(conditions: &mut Vec<Condition>, condition: Condition) {
     conditions.push(condition);
 }
 
-/// The conditions of an object that nobody observes while it is paused: whether it still is as it should be is not known.
-pub(super) fn not_observed(conditions: &mut Vec<Condition>) {
-    let ready = condition::find(conditions, ConditionType::Ready);
-    let Some(ready) = ready.filter(|ready| ready.status == ConditionStatus::True) else {
-        return;
-    };
-    let mut message = format!("not observed while paused; last observed: {}", ready.reason);
-    if !ready.message.is_empty() {
-        message.push_str(", ");
-        message.push_str(&ready.message);
-    }
-    put(
-        conditions,
-        Condition::unknown(Reason::PausedByOperator, message),
-    );
-}
-
 /// The conditions of a failed pass. `planned` are those of its plan, if it got so far; else what was
 /// known before stays, except that nobody knows any more whether the object is ready.
 pub(super) fn failed(

@@ -3,7 +3,7 @@
 use sqlx::FromRow;
 
 use crate::column::{Flag, JsonList};
-use crate::condition::Condition;
+use crate::condition::{self, Condition, ConditionStatus, ConditionType, Reason};
 use crate::ids::{Generation, Timestamp, Uid};
 
 /// An object's header with its status.
@@ -42,6 +42,19 @@ pub struct StatusRow {
     pub failures: u32,
     /// When the next attempt is due, while in back-off.
     pub next_attempt_at: Option<Timestamp>,
+}
+
+impl StatusRow {
+    /// As it is while its whole reconciler is paused: no pass says so of each object.
+    pub fn pause(&mut self) {
+        condition::not_observed(&mut self.conditions);
+        let paused = ConditionType::Paused;
+        if condition::find(&self.conditions, paused).is_none() {
+            let (status, reason) = (ConditionStatus::True, Reason::PausedByOperator);
+            self.conditions
+                .push(Condition::new(paused, status, reason, ""));
+        }
+    }
 }
 
 /// An object whose newest desired state no reconciliation has observed yet.

@@ -397,6 +397,14 @@ pub async fn paused_reconcilers(connection: &mut Connection) -> Result<Vec<Strin
     scalars!(connection, PAUSED_RECONCILERS)
 }
 
+/// Whether no object of a kind is reconciled until somebody resumes all of them.
+pub async fn is_kind_paused(connection: &mut Connection, kind: Kind) -> Result<bool, DbError> {
+    let paused = paused_reconcilers(connection).await?;
+    Ok(paused
+        .iter()
+        .any(|name| name == "*" || name == kind.as_str()))
+}
+
 /// Numbers for the operators' summary.
 pub async fn ready_counts(connection: &mut Connection) -> Result<Vec<ReadyCount>, DbError> {
     fetch_all!(connection, READY_COUNTS)

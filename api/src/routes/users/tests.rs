@@ -111,6 +111,36 @@ async fn the_password_is_told_even_when_the_container_fails() {
 }
 
 #[tokio::test]
+async fn what_is_paused_with_its_whole_reconciler_is_not_called_running() {
+    let yard = yard().await;
+    let uid = yard.user("alice").await;
+    let running = Condition::ready(Reason::Running, "running and ready");
+    yard.saw(Kind::Container, &uid, 1, running).await;
+    for paused in ["reconciler=container", "all=true"] {
+        let shown = async || {
+            let users = yard.get("/api/admin/users").await.is(200)["users"][0].clone();
+            let own = yard.get_as("alice", "/api/user/container").await.is(200);
+            let objects = "/api/admin/reconcile/objects/container/alice";
+            let object = yard.get(objects).await.is(200);
+            assert_eq!(users["status"], own["status"]);
+            let ready = [&users, &own, &object].map(|of| of["conditions"][0]["status"].clone());
+            (users["status"].clone(), ready)
+        };
+        let word = |word: &str| (json!(word), |status: &str| [(); 3].map(|()| json!(status)));
+        let (running, status) = word("running");
+        assert_eq!(shown().await, (running, status("True")));
+        yard.post("/api/admin/reconcile/pause", paused)
+            .await
+            .is(200);
+        let (unknown, status) = word("unknown");
+        assert_eq!(shown().await, (unknown, status("Unknown")), "{paused}");
+        yard.post("/api/admin/reconcile/resume", paused)
+            .await
+            .is(200);
+    }
+}
+
+#[tokio::test]
 async fn l10_a_name_is_taken_in_every_case_and_until_its_bearer_is_purged() {
     let yard = yard().await;
     let alice = yard.user("alice").await;
