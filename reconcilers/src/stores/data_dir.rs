@@ -348,8 +348,8 @@ impl Classify for HomeError {
             | Self::Conflict(_)
             | Self::UnsafePath { .. }
             | Self::NotRegular { .. }
-            | Self::TooLarge { .. }
-            | Self::SeedTooLarge { .. } => (ErrorClass::Terminal, Reason::HomeConflict),
+            | Self::TooLarge { .. } => (ErrorClass::Terminal, Reason::HomeConflict),
+            Self::SeedTooLarge { .. } => (ErrorClass::Terminal, Reason::InvalidSettings),
             Self::Changed { .. } => (ErrorClass::Conflict, Reason::Retrying),
             Self::Forbidden { .. } | Self::CopyDiffers { .. } => {
                 (ErrorClass::Transient, Reason::Retrying)

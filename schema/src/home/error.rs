@@ -53,7 +53,7 @@ pub enum HomeError {
     },
     /// An image's own home is more than is copied.
     #[error(
-        "the image's own home has more than {entries} entries or {bytes} bytes and is not copied"
+        "the image's own home has more than {entries} entries or {bytes} bytes; use a smaller one, or an adapter without seed_home"
     )]
     SeedTooLarge {
         /// The limit of files, directories and links.
