@@ -379,7 +379,6 @@ impl World {
         let store = &self.ground.store;
         let result = store.save_channel(uid, "chat", &values, &token);
         self.wrote(uid, "save", result, |wanted| {
-            wanted.debug = false;
             wanted.token = token;
         });
         if let Some(account) = self.monitor().model.accounts.get_mut(uid) {
