@@ -30,8 +30,8 @@ const FIRST: u32 = 4;
 const LONGEST_LINE: usize = 200;
 /// Longest words of the engine that are kept, in characters.
 const LONGEST_ERROR: usize = 300;
-/// How much of a line is held; engines report longer ones than 16 KiB in parts.
-const HELD: usize = 64 << 10;
+/// How much of a line is held, of which the first characters are shown: each secret is looked for in all of it.
+const HELD: usize = 4 << 10;
 /// How long the engine may take to report the log: the way back waits for it.
 const READ_TIME: Duration = Duration::from_secs(3);
 /// A shorter text is in too many lines by chance to be taken for a secret.
@@ -255,7 +255,9 @@ fn without_credentials(text: &str, scheme: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     // As long as the text, and with the same boundaries.
-    while let Some(at) = rest.to_ascii_lowercase().find(scheme) {
+    let lower = text.to_ascii_lowercase();
+    let found = |rest: &str| lower.get(text.len() - rest.len()..)?.find(scheme);
+    while let Some(at) = found(rest) {
         let (before, after) = rest.split_at(at + scheme.len());
         let end = after.find(char::is_whitespace).unwrap_or(after.len());
         let (word, next) = after.split_at(end);
