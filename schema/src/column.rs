@@ -11,7 +11,7 @@ use sqlx::{Any, Database, Decode, Encode, Type};
 use crate::adapter::Applied;
 use crate::condition::Reason;
 use crate::container::Desired;
-use crate::ids::{Kind, UserName};
+use crate::ids::{Kind, PlainName, SkillName, UserName};
 use crate::image::DesiredImage;
 use crate::rollout::{DesiredRollout, Phase, RolloutKind};
 use crate::user::Role;
@@ -136,9 +136,11 @@ kept_as_text!(
     DesiredRollout,
     Kind,
     Phase,
+    PlainName,
     Reason,
     Role,
     RolloutKind,
+    SkillName,
     UserName,
     crate::adapter::store::Source,
     crate::audit::Which,

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use unicode_normalization::UnicodeNormalization;
+use utoipa::ToSchema;
 
 pub use crate::kind::Kind;
 
@@ -309,6 +311,123 @@ impl fmt::Display for UserName {
 }
 
 impl<'de> Deserialize<'de> for UserName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+/// The name of a group, a skill or a repository: NFC, unique without regard to case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
+#[schema(value_type = String, min_length = 1, max_length = 128, example = "engineering")]
+pub struct PlainName(String);
+
+/// The sentence that explains the rule for names of groups, skills and repositories.
+pub const PLAIN_NAME_RULE: &str = "a name has 1 to 128 characters, none of them / or \\ or a control character, no space at its beginning or end, and is neither . nor ..";
+
+/// A text that is no such name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{PLAIN_NAME_RULE}")]
+pub struct InvalidPlainName;
+
+impl PlainName {
+    /// The name as it is shown.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The form under which names are unique: lower case.
+    pub fn key(&self) -> String {
+        self.0.to_lowercase()
+    }
+}
+
+impl FromStr for PlainName {
+    type Err = InvalidPlainName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // Composing makes nothing longer than its limit in bytes already is.
+        if text.len() > 128 * 16 {
+            return Err(InvalidPlainName);
+        }
+        let name: String = text.nfc().collect();
+        let fits = (1..=128).contains(&name.chars().count())
+            && !name
+                .chars()
+                .any(|c| matches!(c, '/' | '\\') || c.is_control())
+            && name.trim() == name
+            && !matches!(name.as_str(), "." | "..");
+        if fits {
+            Ok(Self(name))
+        } else {
+            Err(InvalidPlainName)
+        }
+    }
+}
+
+impl fmt::Display for PlainName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for PlainName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+/// The name of a skill: one of [`PlainName`] that can be the name of a directory, too.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
+#[schema(value_type = String, min_length = 1, max_length = 128, example = "pdf-forms")]
+pub struct SkillName(PlainName);
+
+/// The sentence that explains the rule for names of skills.
+pub const SKILL_NAME_RULE: &str = "a skill's name has 1 to 128 characters (at most 200 bytes in UTF-8), none of them / or \\ or a control character, no space at its beginning or end, and no . at its beginning";
+
+/// A text that is no name of a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{SKILL_NAME_RULE}")]
+pub struct InvalidSkillName;
+
+impl SkillName {
+    /// Most bytes: what is left of the longest name of a directory (255) when a time is added.
+    const LONGEST: usize = 200;
+
+    /// The name as it is shown, and as its directories are called.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The form under which names are unique: lower case.
+    pub fn key(&self) -> String {
+        self.0.key()
+    }
+}
+
+impl FromStr for SkillName {
+    type Err = InvalidSkillName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let name: PlainName = text.parse().map_err(|_| InvalidSkillName)?;
+        match name.as_str() {
+            long if long.len() > Self::LONGEST => Err(InvalidSkillName),
+            hidden if hidden.starts_with('.') => Err(InvalidSkillName),
+            _ => Ok(Self(name)),
+        }
+    }
+}
+
+impl fmt::Display for SkillName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<'de> Deserialize<'de> for SkillName {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?
             .parse()

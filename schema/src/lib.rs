@@ -19,6 +19,7 @@ pub mod db;
 pub mod error;
 pub mod event;
 pub mod fault;
+pub mod group;
 pub mod home;
 pub mod ids;
 pub mod image;

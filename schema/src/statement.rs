@@ -101,6 +101,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::config::sealing::STATEMENTS,
         crate::container::query::STATEMENTS,
         crate::event::STATEMENTS,
+        crate::group::query::STATEMENTS,
         crate::image::query::STATEMENTS,
         crate::meta::STATEMENTS,
         crate::object::query::STATEMENTS,

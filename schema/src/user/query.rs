@@ -10,7 +10,7 @@ use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid, UserName};
 use crate::object::status_columns;
 use crate::statement::{execute, fetch_all, fetch_optional, like_pattern, scalar, statements};
-use crate::{agent_config, meta, object, session};
+use crate::{agent_config, group, meta, object, session};
 
 /// Columns of an account.
 macro_rules! select_user {
@@ -187,6 +187,8 @@ pub async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<Generation
     unless_gone(object::delete(tx, Kind::Container, uid, now).await)?;
     agent_config::delete(tx, uid, now).await?;
     session::revoke_all(tx, uid, None).await?;
+    // The next bearer of the name is in none of them (L6).
+    group::forget_user(tx, uid).await?;
     Ok(generation)
 }
 

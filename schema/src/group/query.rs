@@ -1,0 +1,156 @@
+//! Statements on groups.
+
+use std::collections::BTreeMap;
+
+use super::model::{Group, GroupListing, Member, NewGroup};
+use crate::connection::Connection;
+use crate::db::Tx;
+use crate::error::DbError;
+use crate::ids::{PlainName, Timestamp, Uid};
+use crate::meta;
+use crate::statement::{
+    execute, fetch_all, fetch_optional, like_pattern, scalar, scalars, statements,
+};
+
+/// Columns of a group.
+macro_rules! select_group {
+    ($more:literal, $rest:literal) => {
+        concat!(
+            "SELECT g.uid, g.name, g.parent_uid, g.source, g.description, g.created_at",
+            $more,
+            " FROM user_groups g ",
+            $rest
+        )
+    };
+}
+
+/// A group and everything below it. Whatever the rows say, each is found once (L14).
+macro_rules! below {
+    ($rest:literal) => {
+        concat!(
+            "WITH RECURSIVE below (uid) AS (SELECT uid FROM user_groups WHERE uid = $1 UNION SELECT g.uid FROM user_groups g JOIN below b ON g.parent_uid = b.uid) ",
+            $rest
+        )
+    };
+}
+
+statements! {
+    /// Finds a group by the key of its name.
+    FIND = select_group!("", "WHERE g.name_key = $1");
+    /// One page of groups; `$1` is a LIKE pattern on the key of the name.
+    LIST = select_group!(", (SELECT count(*) FROM group_members m WHERE m.group_uid = g.uid) AS member_count",
+                         "WHERE g.name_key LIKE $1 ESCAPE '!' ORDER BY g.name_key LIMIT $2 OFFSET $3");
+    /// How many groups `LIST` would give without paging.
+    COUNT = "SELECT count(*) FROM user_groups WHERE name_key LIKE $1 ESCAPE '!'";
+    /// Records a group.
+    INSERT = "INSERT INTO user_groups (uid, name, name_key, parent_uid, source, description, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    /// The groups in a group become top-level groups.
+    RELEASE_CHILDREN = "UPDATE user_groups SET parent_uid = NULL WHERE parent_uid = $1";
+    /// Removes a group and its memberships.
+    DELETE = "DELETE FROM user_groups WHERE uid = $1";
+    /// A user becomes a member.
+    ADD_MEMBER = "INSERT INTO group_members (group_uid, user_uid) VALUES ($1, $2) ON CONFLICT (group_uid, user_uid) DO NOTHING";
+    /// A user is no member any more.
+    REMOVE_MEMBER = "DELETE FROM group_members WHERE group_uid = $1 AND user_uid = $2";
+    /// A user is in no group any more.
+    FORGET_USER = "DELETE FROM group_members WHERE user_uid = $1";
+    /// The members of a group and of those below it, with the group that they are in themselves.
+    MEMBERS = below!("SELECT u.name AS username, g.name AS via FROM below b JOIN group_members m ON m.group_uid = b.uid \
+                      JOIN user_groups g ON g.uid = b.uid JOIN users u ON u.uid = m.user_uid ORDER BY u.name_key, g.name_key");
+    /// The users of a group and of those below it, each once.
+    USERS_BELOW = below!("SELECT DISTINCT m.user_uid FROM below b JOIN group_members m ON m.group_uid = b.uid ORDER BY m.user_uid");
+    /// Of all users the names of the groups that they are in themselves.
+    NAMES_OF_USERS = "SELECT m.user_uid, g.name FROM group_members m JOIN user_groups g ON g.uid = m.group_uid ORDER BY g.name_key";
+}
+
+/// Finds a group by its name, without regard to case.
+pub async fn find(connection: &mut Connection, name: &PlainName) -> Result<Option<Group>, DbError> {
+    fetch_optional!(connection, FIND, name.key())
+}
+
+/// One page of groups, with the total. `search` is a case-insensitive substring.
+pub async fn list(
+    connection: &mut Connection,
+    search: &str,
+    limit: i64,
+    offset: i64,
+) -> Result<(Vec<GroupListing>, i64), DbError> {
+    let pattern = like_pattern(&search.to_lowercase());
+    let total = scalar!(connection, COUNT, &pattern)?;
+    let rows = fetch_all!(connection, LIST, &pattern, limit, offset)?;
+    Ok((rows, total))
+}
+
+/// Records a group.
+///
+/// # Errors
+/// [`DbError::NameTaken`].
+pub async fn create(tx: &mut Tx, new: &NewGroup, now: Timestamp) -> Result<Uid, DbError> {
+    // Orders two creations of one name, and changes of the tree.
+    meta::take_guard(tx, "groups").await?;
+    if find(tx, &new.name).await?.is_some() {
+        return Err(DbError::NameTaken);
+    }
+    let uid = Uid::random();
+    execute!(
+        tx,
+        INSERT,
+        &uid,
+        &new.name,
+        new.name.key(),
+        &new.parent_uid,
+        new.source,
+        &new.description,
+        now
+    )?;
+    Ok(uid)
+}
+
+/// Removes a group; those in it become top-level groups.
+pub async fn delete(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
+    meta::take_guard(tx, "groups").await?;
+    execute!(tx, RELEASE_CHILDREN, uid)?;
+    execute!(tx, DELETE, uid)?;
+    Ok(())
+}
+
+/// Makes a user a member; who is one stays one. Says whether that changed anything.
+pub async fn add_member(tx: &mut Tx, group: &Uid, user: &Uid) -> Result<bool, DbError> {
+    Ok(execute!(tx, ADD_MEMBER, group, user)? > 0)
+}
+
+/// Ends a membership. Says whether there was one.
+pub async fn remove_member(tx: &mut Tx, group: &Uid, user: &Uid) -> Result<bool, DbError> {
+    Ok(execute!(tx, REMOVE_MEMBER, group, user)? > 0)
+}
+
+/// Ends all memberships of a user who is removed.
+pub async fn forget_user(tx: &mut Tx, user: &Uid) -> Result<(), DbError> {
+    execute!(tx, FORGET_USER, user)?;
+    Ok(())
+}
+
+/// The members of a group and of those below it; somebody in several is named for each.
+pub async fn members(connection: &mut Connection, group: &Uid) -> Result<Vec<Member>, DbError> {
+    fetch_all!(connection, MEMBERS, group)
+}
+
+/// The users of a group and of those below it.
+pub async fn with_descendants(
+    connection: &mut Connection,
+    group: &Uid,
+) -> Result<Vec<Uid>, DbError> {
+    scalars!(connection, USERS_BELOW, group)
+}
+
+/// The names of the groups that users are in themselves, by user: one scan.
+pub async fn names_of_users(
+    connection: &mut Connection,
+) -> Result<BTreeMap<Uid, Vec<PlainName>>, DbError> {
+    let rows: Vec<(Uid, PlainName)> = fetch_all!(connection, NAMES_OF_USERS)?;
+    let mut names: BTreeMap<Uid, Vec<PlainName>> = BTreeMap::new();
+    for (user, group) in rows {
+        names.entry(user).or_default().push(group);
+    }
+    Ok(names)
+}
