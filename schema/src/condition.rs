@@ -182,6 +182,19 @@ reasons! {
     /// An object of the same name exists that Agentyard does not own.
     NameConflict => MANUAL, "Rename or remove the foreign object; Agentyard never touches what it does not own.",
         "the name is checked again";
+    /// The store does not have the files of a skill.
+    SkillMissing => MANUAL, "Upload or install the skill again, or roll it back to a version that is there.",
+        "the store is inspected again";
+    /// Observed as desired; the skill has no SKILL.md, by which agents find it.
+    NoManifest => AUTOMATIC, "Add a SKILL.md to the package and upload it again.", "";
+    /// The repository is being cloned.
+    Cloning => AUTOMATIC, "Wait until the clone has finished.", "the clone is checked again";
+    /// The repository could not be cloned.
+    CloneFailed => MANUAL, "Correct what the message names, then pull the repository again.",
+        "nothing is tried until a pull is requested";
+    /// The host of the repository has another key than the one that was learned.
+    HostKeyChanged => MANUAL, "If the change is legitimate, save the repository with forget_host_key, then pull it.",
+        "nothing is tried until a pull is requested";
     /// The user's directory cannot be used as it is.
     HomeConflict => MANUAL, "Inspect the user's directory on the server: it has another owner or is not a directory.",
         "the user's directory is checked again";

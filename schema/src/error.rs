@@ -58,6 +58,12 @@ pub enum DbError {
     /// The database cannot be reached, or what was under way was cut off: it may have been done or not.
     #[error("the database is not available: {0}")]
     Unavailable(String),
+    /// `skills.defaults` names what is no skill.
+    #[error("no such skill: {}", .0.join(", "))]
+    UnknownSkills(Vec<String>),
+    /// A group would be in itself.
+    #[error("a group cannot be in itself, or in a group that is in it")]
+    GroupCycle,
     /// The database failed.
     #[error("the database failed")]
     Sqlx(#[source] sqlx::Error),

@@ -213,6 +213,20 @@ impl Timestamp {
             .unwrap_or_else(|_| String::from("1970-01-01T00:00:00Z"))
     }
 
+    /// ISO 8601 in its basic format, in UTC with whole seconds: `20260511T114640Z`, as in names of directories.
+    pub fn to_basic(self) -> String {
+        let at = self.to_datetime();
+        format!(
+            "{:04}{:02}{:02}T{:02}{:02}{:02}Z",
+            at.year(),
+            u8::from(at.month()),
+            at.day(),
+            at.hour(),
+            at.minute(),
+            at.second()
+        )
+    }
+
     /// The same moment as a calendar date and time in UTC.
     pub fn to_datetime(self) -> OffsetDateTime {
         OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)

@@ -56,6 +56,8 @@ kinds! {
     AgentConfig => agent_config::KIND, "A user's agent configuration: the agent's own files.";
     Adapter => adapter::KIND, "The adapter package: how agents are run and configured.";
     Archive => archive::KIND, "The archive of the directories of deleted users.";
+    Skill => skill::KIND, "A skill: its files in the store.";
+    SkillSet => skill_set::KIND, "The skills in a user's workspace.";
 }
 
 impl Kind {

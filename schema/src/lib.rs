@@ -36,5 +36,7 @@ pub mod recorder;
 pub mod rollout;
 pub mod secrets;
 pub mod session;
+pub mod skill;
+pub mod skill_set;
 pub mod statement;
 pub mod user;

@@ -108,6 +108,10 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::operation::query::STATEMENTS,
         crate::rollout::query::STATEMENTS,
         crate::session::query::STATEMENTS,
+        crate::skill::BINDING_STATEMENTS,
+        crate::skill::IMPACT_STATEMENTS,
+        crate::skill::query::STATEMENTS,
+        crate::skill_set::query::STATEMENTS,
         crate::user::query::STATEMENTS,
     ]
     .concat()

@@ -16,7 +16,7 @@
 //! - no value leaves this module but into the files: conditions, events and logs name places only.
 //!
 //! Layout: [`observe`] reads, [`plan`] renders and decides (`back`: what is kept, and when it comes back), `apply` writes,
-//! `verified` remembers when each user's files were last read.
+//! [`Verified`] remembers when each user's files were last read.
 
 mod apply;
 mod back;
@@ -25,19 +25,19 @@ pub mod plan;
 #[cfg(test)]
 mod plan_tests;
 mod store;
-mod verified;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use schema::agent_config::AgentConfigRow;
 use schema::condition::{self, Condition, ConditionType};
+use schema::home::HomeLook;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 
 use self::observe::World;
 use crate::runtime::{Controllers, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
-use crate::stores::{Desired, Rows};
+use crate::stores::{Desired, Rows, Verified};
 
 pub use apply::ConfigError;
 pub(crate) use observe::{LIMIT, are_long, is_unreadable};
@@ -58,7 +58,7 @@ pub fn register(
 pub struct AgentConfigReconciler {
     store: Arc<dyn AgentConfigStore>,
     shared: Arc<Shared>,
-    verified: verified::Verified,
+    verified: Verified<Option<HomeLook>>,
     desired: Desired<AgentConfigRow>,
 }
 
@@ -75,7 +75,7 @@ impl AgentConfigReconciler {
         let rows: Arc<dyn Rows<AgentConfigRow>> = store.clone();
         Self {
             store,
-            verified: verified::Verified::new(shared.options.verify_every, shared.clock.now()),
+            verified: Verified::new(shared.options.verify_every, shared.clock.now()),
             desired: Desired::new(rows),
             shared,
         }

@@ -117,7 +117,7 @@ impl AgentConfigReconciler {
             return Ok(Some(Snapshot { row, home, world }));
         }
         let home = self.look(&row).await?;
-        let world = match self.verified.said(uid, home.as_ref()) {
+        let world = match self.verified.said(uid, &home) {
             Some(said) if !has_news(&row) => World::Unchanged(said),
             _ => self.read(&row, home.as_ref()).await?,
         };
@@ -146,8 +146,11 @@ impl AgentConfigReconciler {
         let base_url = match self.base_url(&config) {
             Ok(base_url) => base_url,
             // That is said of the engine already, and for these files nothing follows from it.
-            Err(_) if !has_news(row) && self.verified.is_unmoved(row, home) => {
-                return Ok(World::Unchanged(self.verified.last_said(&row.uid)));
+            Err(_) if !has_news(row) && self.is_unmoved(row, home) => {
+                let last = self.verified.last(&row.uid);
+                // Nothing by this run of the service, which leaves it as it was said before.
+                let said = last.map(|(said, _)| said).unwrap_or_default();
+                return Ok(World::Unchanged(said));
             }
             Err(unknown) => return Ok(World::NoAddress(unknown)),
         };
@@ -200,6 +203,18 @@ impl AgentConfigReconciler {
             seen.kept = self.store.kept_files(&row.uid).await?;
         }
         Ok(World::Seen(Box::new(seen)))
+    }
+
+    /// Whether the files are where they were at the last reading; before the first one, where they were written.
+    fn is_unmoved(&self, row: &AgentConfigRow, home: Option<&HomeLook>) -> bool {
+        match self.verified.last(&row.uid) {
+            Some((_, last)) => last.as_ref() == home,
+            None => home.is_some_and(|home| {
+                let written = row.facts.home.as_ref();
+                // The other file is there only when something is secret.
+                home.files.first() == Some(&true) && written.is_none_or(|id| *id == home.id)
+            }),
+        }
     }
 
     /// Where agents reach the service; `None`: nowhere.

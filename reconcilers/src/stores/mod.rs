@@ -9,6 +9,7 @@ mod database;
 mod desired;
 mod lease_row;
 mod status_store;
+mod verified;
 
 pub use adapter_source::{AdapterSource, PackageStore};
 pub use cache::{Cache, Marks};
@@ -18,3 +19,4 @@ pub use database::Database;
 pub use desired::{Desired, Rows};
 pub use lease_row::LeaseRow;
 pub use status_store::DbStatusStore;
+pub use verified::Verified;

@@ -131,6 +131,13 @@ impl Changes {
         self.0.contains_key(setting.row.key)
     }
 
+    /// The new value of a key that changes.
+    pub fn get<T>(&self, setting: &Setting<T>) -> Option<T> {
+        let change = self.0.get(setting.row.key)?;
+        let value = change.clone();
+        Some((setting.read)(value.unwrap_or_else(|| setting.row.default_value())))
+    }
+
     /// Whether something follows from one of the changed keys.
     pub fn have(&self, effect: Effect) -> bool {
         self.with(effect).next().is_some()

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::history::{self, SavedBy};
 use super::keys::container::{CPU_LIMIT, MEMORY_LIMIT_MB};
+use super::keys::skills::DEFAULTS;
 use super::sealing::{seal, value_place};
 use super::{Changes, Effect, KeyDef, find};
 use crate::connection::Connection;
@@ -15,6 +16,7 @@ use crate::ids::{Kind, Uid};
 use crate::meta;
 use crate::object;
 use crate::secrets::MasterKey;
+use crate::skill::{self, impact::Impact};
 use crate::statement::{execute, fetch_all, scalar, statements};
 
 statements! {
@@ -84,21 +86,35 @@ pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Saves changes, records them in the history and bumps the objects whose desired state they are part of. Returns
-/// the new generation, or the old one when there is nothing to change.
+/// What was saved.
+#[derive(Debug)]
+pub struct Saved {
+    /// The new generation, or the old one when there was nothing to change.
+    pub generation: i64,
+    /// What it means for the skills that users get.
+    pub skills: Impact,
+}
+
+/// Saves changes, records them in the history and bumps the objects whose desired state they are part of.
+///
+/// # Errors
+/// [`DbError::StaleGeneration`]; [`DbError::UnknownSkills`] for `skills.defaults`.
 pub async fn save(
     tx: &mut Tx,
     master_key: &MasterKey,
     changes: &Changes,
     expected: Option<i64>,
     by: SavedBy<'_>,
-) -> Result<i64, DbError> {
+) -> Result<Saved, DbError> {
     let (stored, actual) = load(tx, master_key).await?;
     if expected.is_some_and(|expected| expected != actual) {
         return Err(DbError::StaleGeneration { actual });
     }
     if changes.0.is_empty() {
-        return Ok(actual);
+        return Ok(Saved {
+            generation: actual,
+            skills: Impact::default(),
+        });
     }
     for (key, value) in &changes.0 {
         match value {
@@ -124,12 +140,16 @@ pub async fn save(
     if changes.have(Effect::Files) {
         object::bump_all(tx, Kind::AgentConfig).await?;
     }
+    let skills = match changes.get(&DEFAULTS) {
+        Some(names) => skill::set_defaults(tx, &names).await?,
+        None => Impact::default(),
+    };
     for (kind, uid, _) in singles_touched(changes) {
         // Before the first start there is no such object yet; it begins with what is saved.
         unless_gone(object::bump(tx, kind, &uid, None).await)?;
     }
     tx.ring_on_commit();
-    Ok(generation)
+    Ok(Saved { generation, skills })
 }
 
 /// The kinds of which all objects were touched by these changes.

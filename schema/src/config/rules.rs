@@ -6,6 +6,7 @@ use cidr::{IpCidr, Ipv4Cidr};
 use url::{Host, Url};
 
 use super::host;
+use crate::ids::SkillName;
 use crate::image::{ImageReference, is_tag};
 
 /// A rule for one text.
@@ -110,11 +111,9 @@ text_rules! {
     image_tag(text) = is_tag(text),
         "must be an image tag: 1 to 128 characters of A-Z a-z 0-9 _ . - that begin with none of . -";
 
-    /// The name of a skill: 1 to 128 characters, safe as a file name.
-    skill(text) = (1..=128).contains(&text.chars().count())
-        && !text.contains(|c: char| c.is_control() || c == '/' || c == '\\')
-        && !matches!(text, "." | ".."),
-        "may only hold skill names of 1 to 128 characters without / and \\";
+    /// The name of a skill.
+    skill(text) = text.parse::<SkillName>().is_ok(),
+        "may only hold names of skills: 1 to 128 characters without / and \\, and no . at the beginning";
 }
 
 /// Nothing, or a base address: `http(s)://host[:port][/path]`.

@@ -4,7 +4,8 @@ mod model;
 pub(crate) mod query;
 
 pub use model::{Group, GroupListing, Member, NewGroup};
+pub(crate) use query::forget_user;
 pub use query::{
-    add_member, create, delete, find, forget_user, list, members, names_of_users, remove_member,
-    with_descendants,
+    add_members, create, delete, find, get, list, members, names_of_users, remove_member,
+    set_parent, with_descendants,
 };

@@ -43,6 +43,8 @@ pub struct GroupListing {
     pub group: Group,
     /// How many users are its own members.
     pub member_count: i64,
+    /// How many skills are bound to it itself.
+    pub skill_count: i64,
 }
 
 /// A member of a group, or of one below it.

@@ -8,6 +8,7 @@ use crate::db::Tx;
 use crate::error::DbError;
 use crate::ids::{PlainName, Timestamp, Uid};
 use crate::meta;
+use crate::skill::impact::{self, Impact, Scope};
 use crate::statement::{
     execute, fetch_all, fetch_optional, like_pattern, scalar, scalars, statements,
 };
@@ -38,12 +39,22 @@ statements! {
     /// Finds a group by the key of its name.
     FIND = select_group!("", "WHERE g.name_key = $1");
     /// One page of groups; `$1` is a LIKE pattern on the key of the name.
-    LIST = select_group!(", (SELECT count(*) FROM group_members m WHERE m.group_uid = g.uid) AS member_count",
+    LIST = select_group!(", (SELECT count(*) FROM group_members m WHERE m.group_uid = g.uid) AS member_count, \
+                        (SELECT count(*) FROM group_skills b WHERE b.group_uid = g.uid) AS skill_count",
                          "WHERE g.name_key LIKE $1 ESCAPE '!' ORDER BY g.name_key LIMIT $2 OFFSET $3");
     /// How many groups `LIST` would give without paging.
     COUNT = "SELECT count(*) FROM user_groups WHERE name_key LIKE $1 ESCAPE '!'";
+    /// Finds a group by its identity.
+    GET = select_group!("", "WHERE g.uid = $1");
     /// Records a group.
     INSERT = "INSERT INTO user_groups (uid, name, name_key, parent_uid, source, description, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    /// A group gets another parent.
+    SET_PARENT = "UPDATE user_groups SET parent_uid = $2 WHERE uid = $1";
+    /// Whether `$2` is a group or below it.
+    IS_BELOW = below!("SELECT count(*) FROM below WHERE uid = $2");
+    /// The skills that a group and those above it are bound to.
+    SKILLS_ABOVE = "WITH RECURSIVE up (uid) AS (SELECT uid FROM user_groups WHERE uid = $1 UNION SELECT g.parent_uid FROM up JOIN user_groups g ON g.uid = up.uid WHERE g.parent_uid IS NOT NULL) \
+                    SELECT DISTINCT b.skill_uid FROM up JOIN group_skills b ON b.group_uid = up.uid ORDER BY b.skill_uid";
     /// The groups in a group become top-level groups.
     RELEASE_CHILDREN = "UPDATE user_groups SET parent_uid = NULL WHERE parent_uid = $1";
     /// Removes a group and its memberships.
@@ -66,6 +77,11 @@ statements! {
 /// Finds a group by its name, without regard to case.
 pub async fn find(connection: &mut Connection, name: &PlainName) -> Result<Option<Group>, DbError> {
     fetch_optional!(connection, FIND, name.key())
+}
+
+/// Finds a group by its identity.
+pub async fn get(connection: &mut Connection, uid: &Uid) -> Result<Option<Group>, DbError> {
+    fetch_optional!(connection, GET, uid)
 }
 
 /// One page of groups, with the total. `search` is a case-insensitive substring.
@@ -106,22 +122,68 @@ pub async fn create(tx: &mut Tx, new: &NewGroup, now: Timestamp) -> Result<Uid, 
     Ok(uid)
 }
 
-/// Removes a group; those in it become top-level groups.
-pub async fn delete(tx: &mut Tx, uid: &Uid) -> Result<(), DbError> {
-    meta::take_guard(tx, "groups").await?;
+/// Removes a group, its memberships and its bindings; those in it become top-level groups.
+pub async fn delete(tx: &mut Tx, uid: &Uid) -> Result<Impact, DbError> {
+    let skills = skills_above(tx, uid).await?;
+    let before = impact::before(tx, Scope::Skills(skills)).await?;
     execute!(tx, RELEASE_CHILDREN, uid)?;
     execute!(tx, DELETE, uid)?;
-    Ok(())
+    before.settle(tx).await
 }
 
-/// Makes a user a member; who is one stays one. Says whether that changed anything.
-pub async fn add_member(tx: &mut Tx, group: &Uid, user: &Uid) -> Result<bool, DbError> {
-    Ok(execute!(tx, ADD_MEMBER, group, user)? > 0)
+/// Puts a group into another one, or at the top.
+///
+/// # Errors
+/// [`DbError::GroupCycle`] when that one is in it.
+pub async fn set_parent(
+    tx: &mut Tx,
+    uid: &Uid,
+    parent: Option<&Uid>,
+) -> Result<Impact, DbError> {
+    // Orders changes of the tree, so that two of them together make no circle either (L14).
+    meta::take_guard(tx, "groups").await?;
+    let mut skills = skills_above(tx, uid).await?;
+    if let Some(parent) = parent {
+        let below: i64 = scalar!(tx, IS_BELOW, uid, parent)?;
+        if below > 0 {
+            return Err(DbError::GroupCycle);
+        }
+        skills.extend(skills_above(tx, parent).await?);
+    }
+    let before = impact::before(tx, Scope::Skills(skills)).await?;
+    execute!(tx, SET_PARENT, uid, parent)?;
+    before.settle(tx).await
 }
 
-/// Ends a membership. Says whether there was one.
-pub async fn remove_member(tx: &mut Tx, group: &Uid, user: &Uid) -> Result<bool, DbError> {
-    Ok(execute!(tx, REMOVE_MEMBER, group, user)? > 0)
+/// Makes users members; who is one stays one. Returns how many were none, too.
+pub async fn add_members(
+    tx: &mut Tx,
+    group: &Uid,
+    users: Vec<Uid>,
+) -> Result<(u64, Impact), DbError> {
+    let before = impact::before(tx, Scope::Users(users.clone())).await?;
+    let mut added = 0;
+    for user in &users {
+        added += execute!(tx, ADD_MEMBER, group, user)?;
+    }
+    Ok((added, before.settle(tx).await?))
+}
+
+/// Ends a membership; `None` when there was none.
+pub async fn remove_member(
+    tx: &mut Tx,
+    group: &Uid,
+    user: &Uid,
+) -> Result<Option<Impact>, DbError> {
+    let before = impact::before(tx, Scope::Users(vec![user.clone()])).await?;
+    if execute!(tx, REMOVE_MEMBER, group, user)? == 0 {
+        return Ok(None);
+    }
+    before.settle(tx).await.map(Some)
+}
+
+async fn skills_above(tx: &mut Tx, group: &Uid) -> Result<Vec<Uid>, DbError> {
+    scalars!(tx, SKILLS_ABOVE, group)
 }
 
 /// Ends all memberships of a user who is removed.

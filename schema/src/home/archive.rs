@@ -130,6 +130,7 @@ impl Homes {
             Found::Nothing => self.finished(name, uid, deleted_at)?,
         };
         self.remove_partial(uid)?;
+        self.clear_staging(uid)?;
         if ours {
             fault::point("home.archive.before_release");
             marker::remove(&self.users.owners, name.as_str())
@@ -329,16 +330,7 @@ impl Homes {
 
 /// The names that the archive of an account may have, the preferred one first.
 pub fn archive_names(name: &UserName, uid: &Uid, deleted_at: Timestamp) -> [String; 3] {
-    let at = deleted_at.to_datetime();
-    let base = format!(
-        "{name}-{:04}{:02}{:02}T{:02}{:02}{:02}Z",
-        at.year(),
-        u8::from(at.month()),
-        at.day(),
-        at.hour(),
-        at.minute(),
-        at.second()
-    );
+    let base = format!("{name}-{}", deleted_at.to_basic());
     [
         base.clone(),
         format!("{base}-{}", uid.short()),

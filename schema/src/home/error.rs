@@ -61,6 +61,14 @@ pub enum HomeError {
         /// The limit of bytes in files.
         bytes: u64,
     },
+    /// The store does not have the files of a skill.
+    #[error("the store does not have version {digest} of skill {skill}")]
+    NoSkill {
+        /// Name of the skill.
+        skill: String,
+        /// Digest of its files.
+        digest: String,
+    },
     /// The copy on the other file system is not what the original is; the original was kept.
     #[error("the copy of {} differs from the original: {detail}", path.display())]
     CopyDiffers {

@@ -3,8 +3,11 @@
 //! ```text
 //! <data>/users/.agentyard          whose root this is (instance)
 //! <data>/users/.owners/<name>      whose directory users/<name> is (uid), and whether the image's home was copied
+//! <data>/users/.staging/<uid>/     skills that are being made for a user
 //! <data>/users/<name>/             mounted as the home of the user's container
 //! <data>/users/<name>/.agent/workspace/
+//! <data>/users/<name>/.agent/workspace/skills/<skill>/
+//! <data>/users/<name>/.agent/workspace/skills/.replaced/<skill>-<UTC time>/
 //! <data>/archive/.agentyard
 //! <data>/archive/.owners/<dir>     whose archive archive/<dir> is (uid)
 //! <data>/archive/<name>-<UTC time>/
@@ -29,6 +32,7 @@ mod removal;
 mod remove;
 mod root;
 mod seed;
+mod skills;
 #[cfg(test)]
 mod tests;
 mod user_home;
@@ -43,6 +47,9 @@ pub use files::{FoundFile, NewFile, Stamp};
 pub use look::{HomeId, HomeLook};
 pub use removal::Archive;
 pub use seed::{SeedLimits, Seeded};
+pub use skills::{
+    AskedSkill, FoundSkill, PreviousSkill, SeenSkills, SkillLook, SkillsLook,
+};
 pub use user_home::UserHome;
 
 /// The directory of the agent's own files, inside the user's directory.

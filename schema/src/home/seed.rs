@@ -158,7 +158,7 @@ fn is_untouched(home: &UserHome, own: &[String]) -> rustix::io::Result<bool> {
     let is_own = |name: &OsStr| own.iter().any(|own| first(own).as_deref() == Some(name));
     Ok(only("", &|name| name == AGENT_DIR)?
         && only(AGENT_DIR, &|name| Some(name) == workspace || is_own(name))?
-        && only(WORKSPACE_DIR, &|_| false)?)
+        && only(WORKSPACE_DIR, &|name| name == SKILLS)?)
 }
 
 /// Removes the file that a copy was writing when it was cut short.

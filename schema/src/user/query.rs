@@ -10,7 +10,7 @@ use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid, UserName};
 use crate::object::status_columns;
 use crate::statement::{execute, fetch_all, fetch_optional, like_pattern, scalar, statements};
-use crate::{agent_config, group, meta, object, session};
+use crate::{agent_config, group, meta, object, session, skill_set};
 
 /// Columns of an account.
 macro_rules! select_user {
@@ -124,6 +124,7 @@ pub async fn create(tx: &mut Tx, new: &NewUser, now: Timestamp) -> Result<Genera
     .await?;
     object::insert(tx, Kind::User, &new.uid, new.name.as_str(), now).await?;
     agent_config::create(tx, &new.uid, new.name.as_str(), now).await?;
+    skill_set::create(tx, &new.uid, new.name.as_str(), now).await?;
     container::create(
         tx,
         &new.uid,
@@ -187,7 +188,8 @@ pub async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<Generation
     unless_gone(object::delete(tx, Kind::Container, uid, now).await)?;
     agent_config::delete(tx, uid, now).await?;
     session::revoke_all(tx, uid, None).await?;
-    // The next bearer of the name is in none of them (L6).
+    // The next bearer of the name has none of them (L6).
+    skill_set::delete(tx, uid, now).await?;
     group::forget_user(tx, uid).await?;
     Ok(generation)
 }
@@ -198,6 +200,7 @@ pub async fn purge(tx: &mut ObservedTx, uid: &Uid) -> Result<bool, DbError> {
         return Ok(false);
     }
     agent_config::purge(tx, uid).await?;
+    skill_set::purge(tx, uid).await?;
     remove_row(tx, uid).await?;
     Ok(true)
 }

@@ -2,12 +2,13 @@
 
 use super::settings;
 use crate::config::rules;
-use crate::config::setting::{NotYet, Setting};
+use crate::config::setting::Setting;
+use crate::ids::SkillName;
 
 settings! {
     /// Allow skill repositories on private and loopback addresses.
-    ALLOW_PRIVATE_HOSTS: NotYet = "skills.allow_private_hosts", "Repositories on private hosts", Setting::flag(false).not_yet();
+    ALLOW_PRIVATE_HOSTS: Setting<bool> = "skills.allow_private_hosts", "Repositories on private hosts", Setting::flag(false);
 
     /// Skills that every user gets.
-    DEFAULTS: NotYet = "skills.defaults", "Default skills", Setting::<Vec<String>>::list(rules::skill).not_yet();
+    DEFAULTS: Setting<Vec<SkillName>> = "skills.defaults", "Default skills", Setting::list(rules::skill);
 }
