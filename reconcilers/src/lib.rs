@@ -12,5 +12,7 @@ pub mod register;
 pub mod rollout;
 pub mod runtime;
 pub mod shared;
+pub mod skill;
+pub mod skill_set;
 pub mod stores;
 pub mod user;

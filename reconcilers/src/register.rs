@@ -39,6 +39,8 @@ reconcilers! {
     rollout: RolloutStore,
     adapter: AdapterStore,
     archive: ArchiveStore,
+    skill: SkillStore,
+    skill_set: SkillSetStore,
     agent_config: AgentConfigStore,
     container: ContainerStore,
 }

@@ -38,5 +38,6 @@ pub mod secrets;
 pub mod session;
 pub mod skill;
 pub mod skill_set;
+pub mod skill_store;
 pub mod statement;
 pub mod user;

@@ -27,7 +27,6 @@ impl Classify for SkillSetError {
             Self::Home(HomeError::Conflict(_) | HomeError::Changed { .. }) => {
                 (ErrorClass::Conflict, Reason::NameConflict)
             }
-            Self::Home(HomeError::NoSkill { .. }) => (ErrorClass::Transient, Reason::SkillMissing),
             Self::Home(error) => error.classify(),
         }
     }

@@ -11,13 +11,14 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use schema::condition::Reason;
 use schema::home::{
-    AGENT_DIR, Archive, FoundFile, HomeError, HomeLook, HomeState, Homes, NewFile, Owner,
-    SeedLimits, Seeded,
+    AGENT_DIR, Archive, AskedSkill, FoundFile, HomeError, HomeLook, HomeState, Homes, NewFile,
+    Owner, PreviousSkill, SeedLimits, Seeded, SeenSkills, SkillsLook,
 };
-use schema::ids::{Timestamp, Uid, UserName};
+use schema::ids::{SkillName, Timestamp, Uid, UserName};
+use schema::skill_store::{SkillStore, SkillStoreError, TreeDigest, TreeLimits, TreeStamp};
 use tokio::sync::mpsc;
 
-use crate::runtime::{Classify, ErrorClass};
+use crate::runtime::{Classify, ErrorClass, blocking};
 
 /// The directory of the proof, inside the data directory.
 const PROBE_DIR: &str = "probe";
@@ -106,6 +107,58 @@ pub trait DataDir: Send + Sync + 'static {
         uid: &Uid,
         files: &[NewFile],
     ) -> Result<(), HomeError>;
+    /// How these skills of a user look, with no file read.
+    async fn look_at_skills(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        asked: Vec<(SkillName, TreeLimits)>,
+    ) -> Result<Option<SkillsLook>, HomeError>;
+    /// Reads these skills of a user.
+    async fn read_skills(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        asked: Vec<AskedSkill>,
+    ) -> Result<Option<SeenSkills>, HomeError>;
+    /// Makes a skill of the store for a user, where nobody else can reach it.
+    async fn stage_skill(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        skill: &SkillName,
+        digest: &TreeDigest,
+    ) -> Result<TreeStamp, HomeError>;
+    /// Gives a skill that was made its name in the workspace.
+    async fn swap_skill(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        skill: &SkillName,
+        previous: &PreviousSkill,
+    ) -> Result<(), HomeError>;
+    /// Takes a skill out of the workspace.
+    async fn remove_skill(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        skill: &SkillName,
+        previous: &PreviousSkill,
+    ) -> Result<(), HomeError>;
+    /// Removes what interrupted deployments have left.
+    async fn clear_skill_leftovers(&self, name: &UserName, uid: &Uid) -> Result<(), HomeError>;
+    /// The versions of a skill in the store, with the time at which each was last imported.
+    async fn stored_versions(
+        &self,
+        skill: &SkillName,
+    ) -> Result<Vec<(TreeDigest, Timestamp)>, SkillStoreError>;
+    /// Removes a version of a skill from the store unless it was imported after `not_newer_than`.
+    async fn remove_version(
+        &self,
+        skill: &SkillName,
+        digest: &TreeDigest,
+        not_newer_than: Timestamp,
+    ) -> Result<(), SkillStoreError>;
     /// Writes `<data>/probe/probe`.
     async fn write_probe(&self, content: &str) -> io::Result<()>;
     /// Removes `<data>/probe`.
@@ -124,6 +177,7 @@ fn home_gone() -> HomeError {
 pub struct LocalDataDir {
     path: PathBuf,
     homes: Arc<Homes>,
+    skills: Arc<SkillStore>,
 }
 
 impl LocalDataDir {
@@ -131,10 +185,15 @@ impl LocalDataDir {
     ///
     /// # Errors
     /// As [`Homes::open`].
-    pub fn open(path: &Path, instance_id: &str) -> Result<Self, HomeError> {
+    pub fn open(
+        path: &Path,
+        instance_id: &str,
+        skills: Arc<SkillStore>,
+    ) -> Result<Self, HomeError> {
         Ok(Self {
             path: path.to_owned(),
             homes: Arc::new(Homes::open(path, instance_id)?),
+            skills,
         })
     }
 
@@ -298,6 +357,105 @@ impl DataDir for LocalDataDir {
         .await
     }
 
+    async fn look_at_skills(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        asked: Vec<(SkillName, TreeLimits)>,
+    ) -> Result<Option<SkillsLook>, HomeError> {
+        let (name, uid) = (name.clone(), uid.clone());
+        self.with_homes(move |homes| homes.look_at_skills(&name, &uid, &asked))
+            .await
+    }
+
+    async fn read_skills(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        asked: Vec<AskedSkill>,
+    ) -> Result<Option<SeenSkills>, HomeError> {
+        let (name, uid) = (name.clone(), uid.clone());
+        self.with_homes(move |homes| homes.read_skills(&name, &uid, &asked))
+            .await
+    }
+
+    async fn stage_skill(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        skill: &SkillName,
+        digest: &TreeDigest,
+    ) -> Result<TreeStamp, HomeError> {
+        let (name, uid) = (name.clone(), uid.clone());
+        let (skill, digest) = (skill.clone(), digest.clone());
+        let store = Arc::clone(&self.skills);
+        self.with_homes(move |homes| {
+            let tree = store.open_tree(&skill, &digest).map_err(|error| HomeError::Io {
+                action: "reading the store of skills in",
+                path: homes.path_of(&name),
+                source: io::Error::other(error),
+            })?;
+            let tree = tree.ok_or_else(|| HomeError::NoSkill {
+                skill: skill.to_string(),
+                digest: digest.to_string(),
+            })?;
+            homes.stage_skill(&name, &uid, &skill, tree)
+        })
+        .await
+    }
+
+    async fn swap_skill(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        skill: &SkillName,
+        previous: &PreviousSkill,
+    ) -> Result<(), HomeError> {
+        let (name, uid) = (name.clone(), uid.clone());
+        let (skill, previous) = (skill.clone(), previous.clone());
+        self.with_homes(move |homes| homes.swap_skill(&name, &uid, &skill, &previous))
+            .await
+    }
+
+    async fn remove_skill(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        skill: &SkillName,
+        previous: &PreviousSkill,
+    ) -> Result<(), HomeError> {
+        let (name, uid) = (name.clone(), uid.clone());
+        let (skill, previous) = (skill.clone(), previous.clone());
+        self.with_homes(move |homes| homes.remove_skill(&name, &uid, &skill, &previous))
+            .await
+    }
+
+    async fn clear_skill_leftovers(&self, name: &UserName, uid: &Uid) -> Result<(), HomeError> {
+        let (name, uid) = (name.clone(), uid.clone());
+        self.with_homes(move |homes| homes.clear_skill_leftovers(&name, &uid))
+            .await
+    }
+
+    async fn stored_versions(
+        &self,
+        skill: &SkillName,
+    ) -> Result<Vec<(TreeDigest, Timestamp)>, SkillStoreError> {
+        let (store, skill) = (Arc::clone(&self.skills), skill.clone());
+        blocking(move || store.digests(&skill)).await
+    }
+
+    async fn remove_version(
+        &self,
+        skill: &SkillName,
+        digest: &TreeDigest,
+        not_newer_than: Timestamp,
+    ) -> Result<(), SkillStoreError> {
+        let (store, skill, digest) = (Arc::clone(&self.skills), skill.clone(), digest.clone());
+        blocking(move || store.remove_unused(&skill, &digest, not_newer_than))
+            .await
+            .map(drop)
+    }
+
     async fn write_probe(&self, content: &str) -> io::Result<()> {
         let dir = self.path.join(PROBE_DIR);
         tokio::fs::create_dir_all(&dir).await?;
@@ -349,6 +507,7 @@ impl Classify for HomeError {
             | Self::UnsafePath { .. }
             | Self::NotRegular { .. }
             | Self::TooLarge { .. } => (ErrorClass::Terminal, Reason::HomeConflict),
+            Self::NoSkill { .. } => (ErrorClass::Terminal, Reason::SkillMissing),
             Self::SeedTooLarge { .. } => (ErrorClass::Terminal, Reason::InvalidSettings),
             Self::Changed { .. } => (ErrorClass::Conflict, Reason::Retrying),
             Self::Forbidden { .. } | Self::CopyDiffers { .. } => {

@@ -21,7 +21,7 @@
 //! All functions block; callers on async threads use `spawn_blocking`.
 
 mod archive;
-mod beneath;
+pub(crate) mod beneath;
 mod copy;
 mod ensure;
 mod error;
@@ -29,14 +29,14 @@ mod files;
 mod look;
 mod marker;
 mod removal;
-mod remove;
-mod root;
+pub(crate) mod remove;
+pub(crate) mod root;
 mod seed;
 mod skills;
 #[cfg(test)]
 mod tests;
 mod user_home;
-mod walk;
+pub(crate) mod walk;
 
 use std::path::{Path, PathBuf};
 

@@ -22,6 +22,7 @@ use super::error::HomeError;
 use super::look::HomeId;
 use super::marker::{self, Marker};
 use super::user_home::{UserHome, is_temporary};
+use super::skills::SKILLS;
 use super::{AGENT_DIR, Homes, WORKSPACE_DIR, beneath, walk};
 use crate::fault;
 use crate::ids::{Uid, UserName};

@@ -222,7 +222,7 @@ impl Homes {
     ) -> Result<TreeStamp, HomeError> {
         let home = self.open_existing(name, uid)?.ok_or_else(gone)?;
         let owner = home.workspace_owner()?;
-        let failed = || self.staging_failed();
+        let failed = || self.staging_failed::<Errno>();
         let staging = self.staging(uid).map_err(failed())?;
         remove_tree(&staging, Path::new(skill.as_str()), &self.users.path)?;
         let made = rustix::fs::mkdirat(&staging, skill.as_str(), Mode::RWXU)
@@ -232,7 +232,7 @@ impl Homes {
         let target = rustix::io::fcntl_dupfd_cloexec(&made, 0).map_err(failed())?;
         walk([tree, target], &mut Staging { owner }, "preparing a skill in", &self.users.path)?;
         fault::point("home.skill.staged");
-        let stamp = stamp_tree(&made, TreeLimits::LARGEST).map_err(failed())?;
+        let stamp = stamp_tree(&made, TreeLimits::LARGEST).map_err(self.staging_failed())?;
         stamp.ok_or_else(gone)
     }
 
@@ -464,7 +464,7 @@ impl UserHome {
             }
         })
         .map_err(self.failed("keeping", skill))?;
-        kept.sort();
+        kept.sort_by(|(one, _), (other, _)| one.cmp(other));
         let old = kept.len().saturating_sub(KEPT);
         for (name, kind) in kept.into_iter().take(old) {
             remove_entry(replaced, &name, kind, self.path())?;

@@ -78,11 +78,11 @@ statements! {
     SET_NUMBER = "UPDATE skills SET number = $2 WHERE uid = $1";
     /// Forgets old versions, but never the one in effect.
     FORGET_OLD = "DELETE FROM skill_versions WHERE skill_uid = $1 AND number <= $2 AND number <> (SELECT number FROM skills WHERE uid = $1)";
-    /// The digests that somebody needs of the skills of one name: versions that are kept, and what was deployed or is about to be.
-    NEEDED = "SELECT v.digest FROM skills s JOIN skill_versions v ON v.skill_uid = s.uid JOIN objects o ON o.kind = 'skill' AND o.uid = s.uid \
-              WHERE s.name = $1 AND o.deleted_at IS NULL \
-              UNION SELECT digest FROM skill_deployments WHERE name = $1 AND digest IS NOT NULL \
-              UNION SELECT next FROM skill_deployments WHERE name = $1 AND next IS NOT NULL";
+    /// The digests of all versions that are kept, by skill.
+    KEPT_DIGESTS = "SELECT DISTINCT skill_uid, digest FROM skill_versions ORDER BY skill_uid, digest";
+    /// The digests of the skills of one name that lie in workspaces, or are about to.
+    DEPLOYED = "SELECT digest FROM skill_deployments WHERE name = $1 AND digest IS NOT NULL \
+                UNION SELECT next FROM skill_deployments WHERE name = $1 AND next IS NOT NULL";
     /// Removes the row, and with it versions and bindings.
     DELETE = "DELETE FROM skills WHERE uid = $1";
 }
@@ -146,12 +146,19 @@ pub async fn versions(
     fetch_all!(connection, VERSIONS, skill)
 }
 
-/// The digests that somebody needs of the skills of one name.
-pub async fn needed(
+/// The digests of all versions that are kept, by skill: one scan.
+pub async fn kept_digests(
+    connection: &mut Connection,
+) -> Result<Vec<(Uid, TreeDigest)>, DbError> {
+    fetch_all!(connection, KEPT_DIGESTS)
+}
+
+/// The digests of the skills of one name that lie in workspaces, or are about to.
+pub async fn deployed(
     connection: &mut Connection,
     name: &SkillName,
 ) -> Result<Vec<TreeDigest>, DbError> {
-    scalars!(connection, NEEDED, name)
+    scalars!(connection, DEPLOYED, name)
 }
 
 /// Brings a version into effect; the skill is created if there is none of this name. Nothing changes when it is what is in

@@ -1,5 +1,7 @@
 //! The data directory in memory.
 
+mod skills;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -7,10 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use schema::home::{
-    AGENT_DIR, Archive, FoundFile, HomeError, HomeId, HomeLook, HomeState, NewFile, Owner, Seeded,
-    Stamp, archive_names,
+    AGENT_DIR, Archive, AskedSkill, FoundFile, HomeError, HomeId, HomeLook, HomeState, NewFile,
+    Owner, PreviousSkill, Seeded, SeenSkills, SkillsLook, Stamp, archive_names,
 };
-use schema::ids::{Timestamp, Uid, UserName};
+use schema::ids::{SkillName, Timestamp, Uid, UserName};
+use schema::skill::{TreeDigest, TreeStamp};
+use schema::skill_store::{SkillStoreError, TreeLimits};
 
 use crate::engine::HostEntry;
 use crate::script::{Pace, PaceHook, delayed};
@@ -25,6 +29,13 @@ struct Home {
     /// Another one for each directory that is made.
     number: u64,
     files: BTreeMap<String, MemoryFile>,
+    skills: BTreeMap<SkillName, skills::MemorySkill>,
+    /// What of the user's was kept, in `skills/.replaced`.
+    kept: BTreeMap<String, skills::MemorySkill>,
+}
+
+fn home_id(home: &Home) -> HomeId {
+    HomeId::from(format!("memory-{}", home.number))
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -65,6 +76,7 @@ struct Disk {
     users: BTreeMap<String, Home>,
     archive: BTreeMap<String, Home>,
     probe: Option<String>,
+    skills: skills::Skills,
     writes: u64,
     /// How often a file was written, by anybody.
     written: u64,
@@ -213,6 +225,20 @@ impl MemoryDataDir {
     }
 }
 
+impl MemoryDataDir {
+    async fn store_call<T>(
+        &self,
+        work: impl FnOnce(&mut Disk) -> T + Send,
+    ) -> Result<T, SkillStoreError> {
+        let full = || SkillStoreError::Io {
+            action: "working on",
+            path: PLACE.into(),
+            source: io::Error::from(io::ErrorKind::StorageFull),
+        };
+        delayed(self.pace(), || Ok(work(&mut self.disk())), full).await
+    }
+}
+
 fn conflict(name: &UserName, holder: &Uid) -> String {
     format!("{PLACE}/users/{name} belongs to another account of this name (uid {holder})")
 }
@@ -252,7 +278,7 @@ impl DataDir for MemoryDataDir {
                     .iter()
                     .map(|file| home.files.contains_key(&format!("{AGENT_DIR}/{file}")));
                 Ok(Some(HomeLook {
-                    id: HomeId::from(format!("memory-{}", home.number)),
+                    id: home_id(home),
                     files: there.collect(),
                 }))
             }
@@ -275,6 +301,8 @@ impl DataDir for MemoryDataDir {
                     uid: uid.clone(),
                     number: disk.writes,
                     files: BTreeMap::new(),
+                    skills: BTreeMap::new(),
+                    kept: BTreeMap::new(),
                 };
                 disk.users.insert(name.as_str().to_owned(), home);
                 disk.writes += 1;
@@ -424,6 +452,84 @@ impl DataDir for MemoryDataDir {
             Ok(())
         })
         .await
+    }
+
+    async fn look_at_skills(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        asked: Vec<(SkillName, TreeLimits)>,
+    ) -> Result<Option<SkillsLook>, HomeError> {
+        self.call("reading", |disk| disk.look_at_skills(name, uid, &asked))
+            .await
+    }
+
+    async fn read_skills(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        asked: Vec<AskedSkill>,
+    ) -> Result<Option<SeenSkills>, HomeError> {
+        self.call("reading", |disk| disk.read_skills(name, uid, &asked))
+            .await
+    }
+
+    async fn stage_skill(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        skill: &SkillName,
+        digest: &TreeDigest,
+    ) -> Result<TreeStamp, HomeError> {
+        self.call("writing", |disk| disk.stage_skill(name, uid, skill, digest))
+            .await
+    }
+
+    async fn swap_skill(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        skill: &SkillName,
+        previous: &PreviousSkill,
+    ) -> Result<(), HomeError> {
+        self.call("writing", |disk| disk.swap_skill(name, uid, skill, previous))
+            .await
+    }
+
+    async fn remove_skill(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        skill: &SkillName,
+        previous: &PreviousSkill,
+    ) -> Result<(), HomeError> {
+        self.call("removing", |disk| disk.remove_skill(name, uid, skill, previous))
+            .await
+    }
+
+    async fn clear_skill_leftovers(&self, _: &UserName, uid: &Uid) -> Result<(), HomeError> {
+        let clear = |disk: &mut Disk| {
+            disk.clear_skill_leftovers(uid);
+            Ok(())
+        };
+        self.call("removing", clear).await
+    }
+
+    async fn stored_versions(
+        &self,
+        skill: &SkillName,
+    ) -> Result<Vec<(TreeDigest, Timestamp)>, SkillStoreError> {
+        self.store_call(|disk| disk.stored_versions(skill)).await
+    }
+
+    async fn remove_version(
+        &self,
+        skill: &SkillName,
+        digest: &TreeDigest,
+        not_newer_than: Timestamp,
+    ) -> Result<(), SkillStoreError> {
+        self.store_call(|disk| disk.remove_version(skill, digest, not_newer_than))
+            .await
     }
 
     async fn write_probe(&self, content: &str) -> io::Result<()> {

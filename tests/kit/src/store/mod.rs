@@ -10,6 +10,7 @@ mod archive;
 mod configs;
 mod images;
 mod rollouts;
+mod skills;
 mod statuses;
 mod tables;
 mod writes;

@@ -66,6 +66,7 @@ pub(super) struct Tables {
     pub(super) config_changes: i64,
     pub(super) packages: Packages,
     pub(super) archive: schema::archive::ArchiveFacts,
+    pub(super) skills: super::skills::Skills,
 }
 
 impl Tables {
@@ -222,6 +223,8 @@ impl Tables {
         }
         self.remove_object(Kind::User, uid);
         self.remove_object(Kind::AgentConfig, uid);
+        self.remove_object(Kind::SkillSet, uid);
+        self.skills.purge_user(uid);
         self.agent_configs.remove(uid);
         self.accounts.remove(uid);
         Ok(true)

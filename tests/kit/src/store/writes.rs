@@ -12,7 +12,7 @@ use schema::user::NewUser;
 use super::MemoryStore;
 use super::tables::{Account, Spec, Tables};
 
-fn delete(
+pub(super) fn delete(
     tables: &mut Tables,
     kind: Kind,
     uid: &Uid,
@@ -85,6 +85,7 @@ impl MemoryStore {
             tables.create(Kind::User, &new.uid);
             tables.create(Kind::Container, &new.uid);
             tables.create_config(&new.uid);
+            tables.create(Kind::SkillSet, &new.uid);
             Ok(Generation(1))
         })
     }
@@ -173,13 +174,14 @@ impl MemoryStore {
     pub fn delete_user(&self, uid: &Uid, now: Timestamp) -> Result<Generation, DbError> {
         self.write(|tables| {
             let generation = delete(tables, Kind::User, uid, now)?;
-            for kind in [Kind::Container, Kind::AgentConfig] {
+            for kind in [Kind::Container, Kind::AgentConfig, Kind::SkillSet] {
                 match delete(tables, kind, uid, now) {
                     Ok(_) | Err(DbError::NotFound(_)) => {}
                     Err(error) => return Err(error),
                 }
             }
             tables.forget_values(uid);
+            tables.skills.forget_user(uid);
             Ok(generation)
         })
     }
