@@ -145,6 +145,8 @@ kept_as_text!(
     crate::adapter::store::Source,
     crate::audit::Which,
     crate::rollout::TargetState,
+    crate::skill_store::TreeDigest,
+    crate::skill_store::TreeStamp,
     crate::user::Source,
 );
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 pub(super) const MAX_NODES: usize = 50_000;
 
 /// Whether a value has more than `levels` objects and lists around one another.
-pub(super) fn nests_deeper_than(value: &Value, levels: usize) -> bool {
+pub(crate) fn nests_deeper_than(value: &Value, levels: usize) -> bool {
     let deeper = |inner: &Value| nests_deeper_than(inner, levels.saturating_sub(1));
     match value {
         Value::Object(_) | Value::Array(_) if levels == 0 => true,
@@ -27,11 +27,11 @@ pub(super) fn nodes(value: &Value) -> usize {
 
 /// What a scan finds, without parsing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Extent {
+pub(crate) struct Extent {
     /// Most brackets that are open at once.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
     /// Of how many values it consists at most.
-    pub(super) nodes: usize,
+    pub(crate) nodes: usize,
 }
 
 /// Scans JSON: a parser makes much of a few bytes, so it is not given what is refused anyway. What is no JSON has some extent, too.
@@ -58,7 +58,7 @@ pub(super) fn scan_json(bytes: &[u8]) -> Extent {
 }
 
 /// Scans YAML, which is not read without a parser: what stands in texts counts too, so limits on this are looser.
-pub(super) fn scan_yaml(bytes: &[u8]) -> Extent {
+pub(crate) fn scan_yaml(bytes: &[u8]) -> Extent {
     let mut open = 0_usize;
     let mut extent = Extent { depth: 0, nodes: 1 };
     let mut before = [b'\n'; 2];
@@ -84,7 +84,7 @@ pub(super) fn scan_yaml(bytes: &[u8]) -> Extent {
 }
 
 /// How many lines of YAML may be directives. The parser compares each with all before it.
-pub(super) fn directives(bytes: &[u8]) -> usize {
+pub(crate) fn directives(bytes: &[u8]) -> usize {
     let starts = |at: usize| at == 0 || !matches!(bytes[at - 1], b' '..=b'~');
     let signs = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');
     signs.filter(|(at, _)| starts(*at)).count()

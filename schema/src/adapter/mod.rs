@@ -7,7 +7,7 @@
 mod builtin;
 mod changes;
 mod config_schema;
-mod depth;
+pub(crate) mod depth;
 #[cfg(test)]
 mod document_tests;
 mod field;
@@ -25,7 +25,7 @@ mod secret_paths;
 mod settings;
 mod shape;
 pub mod store;
-mod strict;
+pub(crate) mod strict;
 #[cfg(test)]
 mod test_package;
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(super) fn from_json(bytes: &[u8]) -> Result<Value, serde_json::Error> {
 
 /// Reads any value, as long as there is budget for it. Names are texts, whatever they resemble;
 /// a name twice, a tag, or a name that is no scalar is refused: it could not be written back.
-pub(super) struct Strict<'a>(pub(super) &'a Cell<usize>);
+pub(crate) struct Strict<'a>(pub(crate) &'a Cell<usize>);
 
 impl Strict<'_> {
     fn spend<E: Error>(&self, cost: usize) -> Result<(), E> {

@@ -20,7 +20,7 @@ pub(super) fn is_plain(path: &Path) -> bool {
 /// Opens `path` beneath `dir`. A link anywhere on the way, or at its end, is `ELOOP` or `ENOTDIR`;
 /// only with `O_PATH` is a link at the end opened itself, so such callers check the type.
 /// A path that is not [`is_plain`] is `EINVAL`.
-pub(super) fn open(
+pub(crate) fn open(
     dir: impl AsFd,
     path: &Path,
     flags: OFlags,
@@ -63,7 +63,7 @@ pub(super) fn open_by_component(
 }
 
 /// Opens a directory beneath `dir` for reading its entries.
-pub(super) fn open_dir(dir: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn open_dir(dir: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     open(dir, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
 }
 

@@ -18,7 +18,7 @@
 //! All functions block; callers on async threads use `spawn_blocking`.
 
 mod archive;
-mod beneath;
+pub(crate) mod beneath;
 mod copy;
 mod ensure;
 mod error;
@@ -26,13 +26,13 @@ mod files;
 mod look;
 mod marker;
 mod removal;
-mod remove;
-mod root;
+pub(crate) mod remove;
+pub(crate) mod root;
 mod seed;
 #[cfg(test)]
 mod tests;
 mod user_home;
-mod walk;
+pub(crate) mod walk;
 
 use std::path::{Path, PathBuf};
 

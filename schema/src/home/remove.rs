@@ -18,7 +18,7 @@ const STUBBORN: u32 = 100;
 /// the entries are removed, not what links among them point to.
 ///
 /// `shown` is the path of `parent`, for messages.
-pub(super) fn remove_tree(parent: &OwnedFd, name: &Path, shown: &Path) -> Result<(), HomeError> {
+pub(crate) fn remove_tree(parent: &OwnedFd, name: &Path, shown: &Path) -> Result<(), HomeError> {
     let path = shown.join(name);
     let mut removal = Removal::default();
     loop {

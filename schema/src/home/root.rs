@@ -127,7 +127,7 @@ fn create_and_open(data_dir: &Path, name: &str) -> rustix::io::Result<OwnedFd> {
 }
 
 /// Opens `name` directly in `dir`, creating it with mode 0700 when it is missing.
-pub(super) fn ensure_dir(dir: impl AsFd, name: &str) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn ensure_dir(dir: impl AsFd, name: &str) -> rustix::io::Result<OwnedFd> {
     match beneath::open_dir(dir.as_fd(), Path::new(name)) {
         Err(Errno::NOENT) => {}
         outcome => return outcome,

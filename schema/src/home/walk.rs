@@ -196,7 +196,7 @@ pub(super) fn entries(dir: &OwnedFd) -> rustix::io::Result<Vec<(PathBuf, FileTyp
 }
 
 /// Calls `see` with each entry of an open directory and its type, `.` and `..` left out.
-pub(super) fn for_each(
+pub(crate) fn for_each(
     dir: &OwnedFd,
     mut see: impl FnMut(&Path, FileType),
 ) -> rustix::io::Result<()> {
