@@ -1,0 +1,164 @@
+//! The skills of a repository.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::error::ShownPath;
+use super::front_matter;
+use super::names::{self, MAX_DEPTH};
+use super::tree::{Found, Trouble, scan};
+use crate::ids::{SKILL_NAME_RULE, SkillName};
+
+/// Most skills that are listed.
+const MAX_SKILLS: usize = 1000;
+/// Most directories and most files that are looked at.
+const MAX_ENTRIES: usize = 100_000;
+
+/// A directory of a repository that can be installed, or says why not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundSkill {
+    /// Where it is, from the top of the repository, whose own path is empty.
+    pub path: String,
+    /// What it calls itself, else what its directory is called. `None` at the top when it calls itself nothing, and when
+    /// that is no name of a skill.
+    pub name: Option<SkillName>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Why it cannot be installed as it is, for people.
+    pub problem: Option<String>,
+}
+
+/// The skills of a repository, by their paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FoundSkills {
+    /// Those that were found.
+    pub skills: Vec<FoundSkill>,
+    /// There is more than is looked at: others may be missing.
+    pub cut: bool,
+}
+
+/// Why the search ends.
+enum End {
+    Cut,
+    Io(io::Error),
+}
+
+impl From<Trouble> for End {
+    fn from(trouble: Trouble) -> Self {
+        Self::Io(trouble.errno.into())
+    }
+}
+
+/// Every directory with a `SKILL.md`, the top one too; when there is none, the directories directly in the top one. Links
+/// are not followed, and no more than 1,000 skills are listed.
+///
+/// # Errors
+/// The storage could not be read.
+pub fn list_skills(dir: impl AsFd) -> io::Result<FoundSkills> {
+    let mut skills = Vec::new();
+    let mut tops = BTreeSet::new();
+    let mut entries = 0;
+    let outcome = scan(dir, |found| {
+        entries += 1;
+        if entries > MAX_ENTRIES {
+            return Err(End::Cut);
+        }
+        let name = found.path.rsplit(|&byte| byte == b'/').next();
+        let name = name.unwrap_or_default();
+        match found.kind() {
+            FileType::Directory => {
+                let left_out = std::str::from_utf8(name).is_ok_and(names::is_left_out);
+                if found.depth == 1 && !name.starts_with(b".") && !left_out {
+                    tops.insert(found.path.to_vec());
+                }
+                Ok(!left_out && found.depth <= MAX_DEPTH)
+            }
+            FileType::RegularFile if name.eq_ignore_ascii_case(b"SKILL.md") => {
+                if skills.len() == MAX_SKILLS {
+                    return Err(End::Cut);
+                }
+                skills.push(skill(found)?);
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
+    });
+    let cut = match outcome {
+        Ok(()) => false,
+        Err(End::Cut) => true,
+        Err(End::Io(error)) => return Err(error),
+    };
+    if skills.is_empty() {
+        let offered = tops.iter().take(MAX_SKILLS);
+        skills.extend(offered.map(|path| named(path, None)));
+        let cut = cut || tops.len() > MAX_SKILLS;
+        return Ok(FoundSkills { skills, cut });
+    }
+    skills.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    // On file systems that mind letter case a directory may have two.
+    skills.dedup_by(|one, other| {
+        let same = one.path == other.path;
+        if same {
+            other.problem = Some("it has SKILL.md twice".to_owned());
+        }
+        same
+    });
+    Ok(FoundSkills { skills, cut })
+}
+
+/// The skill that a `SKILL.md` belongs to.
+fn skill(found: &Found<'_>) -> Result<FoundSkill, End> {
+    let slash = found.path.iter().rposition(|&byte| byte == b'/');
+    let path = found.path.get(..slash.unwrap_or(0)).unwrap_or_default();
+    let file = match found.open_file() {
+        Ok(file) => file,
+        Err(Trouble {
+            errno: Errno::ACCESS,
+            ..
+        }) => None,
+        Err(trouble) => return Err(trouble.into()),
+    };
+    let Some((file, _)) = file else {
+        return Ok(FoundSkill {
+            problem: Some("its SKILL.md cannot be read".to_owned()),
+            ..named(path, None)
+        });
+    };
+    Ok(match front_matter::read(file).map_err(End::Io)? {
+        Ok(manifest) => FoundSkill {
+            description: manifest.description,
+            ..named(path, manifest.name.as_deref())
+        },
+        Err(problem) => FoundSkill {
+            problem: Some(format!("SKILL.md: {problem}")),
+            ..named(path, None)
+        },
+    })
+}
+
+/// A skill by what it calls itself, else by its directory.
+fn named(path: &[u8], own: Option<&str>) -> FoundSkill {
+    let text = String::from_utf8_lossy(path).into_owned();
+    let directory = text.rsplit('/').next().filter(|name| !name.is_empty());
+    let wanted = own.or(directory);
+    let name = wanted.and_then(|name| name.parse().ok());
+    let problem = match wanted {
+        _ if !path.is_empty() && names::checked(path).is_err() => {
+            Some(format!("{} is not a safe path", ShownPath::of(path)))
+        }
+        Some(wanted) if name.is_none() => {
+            Some(format!("{}: {SKILL_NAME_RULE}", ShownPath::of(wanted)))
+        }
+        _ => None,
+    };
+    FoundSkill {
+        path: text,
+        name,
+        description: None,
+        problem,
+    }
+}

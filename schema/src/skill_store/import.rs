@@ -1,0 +1,355 @@
+//! Taking packages in: from a zip file or a directory to `<name>/<digest>`, at once or not at all.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
+use rustix::io::Errno;
+
+use super::SkillStore;
+use super::digest::{ContentHash, Records, TreeDigest};
+use super::error::{ImportError, Refusal, ShownPath, SkillStoreError};
+use super::front_matter::{self, FrontMatter};
+use super::names::{self, Names, Place};
+use super::temporary::Temporary;
+use super::tree::{Found, Tree, TreeLimits, Trouble, each_block, is_executable, scan};
+use super::zip_file::ZipFile;
+use crate::fault;
+use crate::home::beneath;
+use crate::ids::SkillName;
+
+const BLOCK: usize = 64 << 10;
+const MANIFEST: &str = "SKILL.md";
+const FILE: Mode = Mode::from_bits_retain(0o644);
+const EXECUTABLE: Mode = Mode::from_bits_retain(0o755);
+const DIRECTORY: Mode = Mode::from_bits_retain(0o755);
+
+/// A package that is in the store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    /// Its name.
+    pub name: SkillName,
+    /// What it is called by its content.
+    pub digest: TreeDigest,
+    /// What its `SKILL.md` says of it: nothing at all when that has no front matter. `None` when there is no `SKILL.md`.
+    pub manifest: Option<FrontMatter>,
+    /// How many files it has.
+    pub files: u64,
+    /// How long they are together.
+    pub bytes: u64,
+    /// Symbolic links of a directory, which are not taken in.
+    pub skipped_links: u64,
+    /// The store had it already.
+    pub already_there: bool,
+}
+
+impl SkillStore {
+    /// Takes a zip file in, under `name`, else under what its front matter says, else under the one directory that
+    /// everything in it is in. That directory is no part of the skill in any case.
+    ///
+    /// # Errors
+    /// [`ImportError`]. The store is as it was then.
+    pub fn import_zip(
+        &self,
+        file: File,
+        name: Option<&SkillName>,
+    ) -> Result<Imported, ImportError> {
+        let zip = ZipFile::open(file)?;
+        fault::point("skill_store.import.checked");
+        let mut staging = Staging::begin(self)?;
+        for entry in &zip.files {
+            let mut new = staging.file(&entry.path, entry.executable)?;
+            let mut content = ContentHash::default();
+            zip.unpack(entry, |block| {
+                content.update(block);
+                new.write_all(block).map_err(staging.unwritten())
+            })?;
+            staging.add(&entry.path, entry.executable, content);
+        }
+        staging.finish(name, zip.top.as_deref())
+    }
+
+    /// Takes a directory in, such as one of a repository, which may be changed meanwhile. Symbolic links are skipped.
+    ///
+    /// # Errors
+    /// [`ImportError`]. The store is as it was then.
+    pub fn import_dir(&self, dir: impl AsFd, name: &SkillName) -> Result<Imported, ImportError> {
+        let mut staging = Staging::begin(self)?;
+        let mut names = Names::default();
+        let mut links = 0;
+        let mut buffer = vec![0; BLOCK];
+        scan(dir, |found| {
+            let last = found.path.rsplit(|&byte| byte == b'/').next();
+            let last = last.and_then(|name| std::str::from_utf8(name).ok());
+            if last.is_some_and(names::is_left_out) {
+                return Ok(false);
+            }
+            let kind = found.kind();
+            if kind == FileType::Symlink {
+                links += 1;
+                return Ok(false);
+            }
+            let path = names::checked(found.path)?;
+            names::fits(path)?;
+            match kind {
+                FileType::Directory => {
+                    names.add(path, Place::Directory)?;
+                    Ok(true)
+                }
+                FileType::RegularFile => {
+                    names.add(path, Place::File)?;
+                    staging.copy(found, path, &mut buffer)?;
+                    Ok::<_, ImportError>(false)
+                }
+                _ => Err(Refusal::NotRegular(ShownPath::of(path)).into()),
+            }
+        })?;
+        let imported = staging.finish(Some(name), None)?;
+        Ok(Imported {
+            skipped_links: links,
+            ..imported
+        })
+    }
+}
+
+impl From<Trouble> for ImportError {
+    fn from(trouble: Trouble) -> Self {
+        let path = ShownPath::of(&trouble.path);
+        match trouble.was_changed() {
+            true => Refusal::Changed(path).into(),
+            false => SkillStoreError::io("reading", path.to_string())(trouble.errno).into(),
+        }
+    }
+}
+
+/// A package on its way into the store.
+struct Staging<'a> {
+    store: &'a SkillStore,
+    temporary: Temporary<'a>,
+    records: Records,
+}
+
+impl<'a> Staging<'a> {
+    fn begin(store: &'a SkillStore) -> Result<Self, SkillStoreError> {
+        let temporary = Temporary::create(store)?;
+        fault::point("skill_store.import.begun");
+        Ok(Self {
+            store,
+            temporary,
+            records: Records::default(),
+        })
+    }
+
+    fn unwritten<E: Into<std::io::Error>>(&self) -> impl FnOnce(E) -> SkillStoreError + use<E> {
+        SkillStoreError::io("writing", self.store.path.join(&self.temporary.name))
+    }
+
+    /// A new file, and the directories it is in.
+    fn file(&self, path: &str, executable: bool) -> Result<File, SkillStoreError> {
+        let dir = &self.temporary.dir;
+        let create = || {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+            beneath::open(dir, Path::new(path), flags, Mode::RUSR | Mode::WUSR)
+        };
+        let made = || {
+            let new = match create() {
+                Err(Errno::NOENT) => {
+                    make_parents(dir, Path::new(path))?;
+                    create()?
+                }
+                outcome => outcome?,
+            };
+            // Whatever the process's umask takes away.
+            rustix::fs::fchmod(&new, if executable { EXECUTABLE } else { FILE })?;
+            Ok::<_, Errno>(File::from(new))
+        };
+        made().map_err(self.unwritten())
+    }
+
+    fn add(&mut self, path: &str, executable: bool, content: ContentHash) {
+        self.records.add(path.as_bytes(), executable, content);
+        fault::point("skill_store.import.file");
+    }
+
+    /// Copies a file that may be changed meanwhile.
+    fn copy(
+        &mut self,
+        found: &Found<'_>,
+        path: &str,
+        buffer: &mut [u8],
+    ) -> Result<(), ImportError> {
+        let changed = || Refusal::Changed(ShownPath::of(path));
+        let (file, stat) = found.open_file()?.ok_or_else(changed)?;
+        let left = TreeLimits::LARGEST.bytes - self.records.bytes();
+        let length = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+        if length > left {
+            return Err(Refusal::Unpacked.into());
+        }
+        let executable = is_executable(&stat);
+        let mut new = self.file(path, executable)?;
+        let mut content = ContentHash::default();
+        let mut unwritten = None;
+        // Whoever appends meanwhile is not followed; one byte more tells.
+        let source = std::io::Read::take(file, length + 1);
+        let copied = each_block(source, buffer, |block| {
+            content.update(block);
+            new.write_all(block).map_err(|error| {
+                let kind = error.kind();
+                unwritten = Some(self.unwritten()(error));
+                kind.into()
+            })
+        });
+        if let Some(error) = unwritten {
+            return Err(error.into());
+        }
+        copied.map_err(SkillStoreError::io("reading", path))?;
+        if content.length() != length {
+            return Err(changed().into());
+        }
+        self.add(path, executable, content);
+        Ok(())
+    }
+
+    /// Gives the package its name and its place.
+    fn finish(self, given: Option<&SkillName>, top: Option<&str>) -> Result<Imported, ImportError> {
+        let Self {
+            store,
+            temporary,
+            records,
+        } = self;
+        if records.files() == 0 {
+            return Err(Refusal::Empty.into());
+        }
+        let manifest = manifest(&temporary.dir, &records)?;
+        let name = match given {
+            Some(name) => name.clone(),
+            None => name_of(manifest.as_ref(), top)?,
+        };
+        // It would be left out of its own download.
+        if names::is_left_out(name.as_str()) {
+            let name = ShownPath::of(name.as_str());
+            return Err(Refusal::InvalidName { name }.into());
+        }
+        let Tree {
+            digest,
+            files,
+            bytes,
+        } = records.finish();
+        rustix::fs::fchmod(&temporary.dir, DIRECTORY)
+            // One syncfs is as safe as an fsync per file and does not take minutes.
+            .and_then(|()| rustix::fs::syncfs(&temporary.dir))
+            .map_err(SkillStoreError::io(
+                "saving",
+                store.path.join(&temporary.name),
+            ))?;
+        fault::point("skill_store.import.staged");
+        let already_there = store.keep(temporary, &name, &digest)?;
+        Ok(Imported {
+            name,
+            digest,
+            manifest,
+            files,
+            bytes,
+            skipped_links: 0,
+            already_there,
+        })
+    }
+}
+
+impl SkillStore {
+    /// Moves a complete tree to its place; whether one of the same content was there.
+    fn keep(
+        &self,
+        temporary: Temporary<'_>,
+        name: &SkillName,
+        digest: &TreeDigest,
+    ) -> Result<bool, SkillStoreError> {
+        let io = || SkillStoreError::io("saving", self.path_of(name, digest));
+        let Some(dir) = self.lock(name, true)? else {
+            return Err(io()(Errno::NOENT));
+        };
+        fault::point("skill_store.import.locked");
+        let there = match beneath::open_dir(&dir, Path::new(digest.as_str())) {
+            Ok(there) => Some(there),
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(io()(errno)),
+        };
+        // As young as this import in both cases: that is what keeps it from being removed.
+        touch(there.as_ref().unwrap_or(&temporary.dir)).map_err(io())?;
+        fault::point("skill_store.import.touched");
+        if there.is_none() {
+            rustix::fs::renameat(self.root(), temporary.name.as_str(), &dir, digest.as_str())
+                .map_err(io())?;
+            fault::point("skill_store.import.renamed");
+        }
+        rustix::fs::fsync(&dir).map_err(io())?;
+        fault::point("skill_store.import.done");
+        Ok(there.is_some())
+    }
+}
+
+/// Sets the time of modification to now.
+fn touch(dir: &OwnedFd) -> rustix::io::Result<()> {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    };
+    let times = Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    rustix::fs::futimens(dir, &times)
+}
+
+/// Makes the directories that a file is in.
+fn make_parents(top: &OwnedFd, path: &Path) -> rustix::io::Result<()> {
+    let parents: Vec<&Path> = path.ancestors().skip(1).collect();
+    for parent in parents.into_iter().rev() {
+        if parent.as_os_str().is_empty() {
+            continue;
+        }
+        match rustix::fs::mkdirat(top, parent, Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => {
+                made?;
+                rustix::fs::fchmod(beneath::open_dir(top, parent)?, DIRECTORY)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What `SKILL.md` says; no two files differ in letter case only.
+fn manifest(dir: &OwnedFd, records: &Records) -> Result<Option<FrontMatter>, ImportError> {
+    let Some(path) = records
+        .paths()
+        .find(|path| path.eq_ignore_ascii_case(MANIFEST.as_bytes()))
+    else {
+        return Ok(None);
+    };
+    let name = Path::new(OsStr::from_bytes(path));
+    let found = beneath::open(dir, name, OFlags::RDONLY, Mode::empty())
+        .map_err(std::io::Error::from)
+        .and_then(|file| front_matter::read(File::from(file)))
+        .map_err(SkillStoreError::io("reading", name))?;
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(problem) => Err(Refusal::FrontMatter {
+            path: ShownPath::of(path),
+            problem,
+        }
+        .into()),
+    }
+}
+
+fn name_of(manifest: Option<&FrontMatter>, top: Option<&str>) -> Result<SkillName, Refusal> {
+    let own = manifest.and_then(|manifest| manifest.name.as_deref());
+    let name = own.or(top).ok_or(Refusal::NoName)?;
+    name.parse().map_err(|_| Refusal::InvalidName {
+        name: ShownPath::of(name),
+    })
+}
