@@ -145,6 +145,10 @@ kept_as_text!(
     crate::adapter::store::Source,
     crate::audit::Which,
     crate::rollout::TargetState,
+    crate::skill_repository::GitRef,
+    crate::skill_repository::Provider,
+    crate::skill_repository::RefType,
+    crate::skill_repository::RepositoryUrl,
     crate::user::Source,
 );
 

@@ -36,5 +36,6 @@ pub mod recorder;
 pub mod rollout;
 pub mod secrets;
 pub mod session;
+pub mod skill_repository;
 pub mod statement;
 pub mod user;
