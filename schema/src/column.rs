@@ -147,6 +147,10 @@ kept_as_text!(
     crate::rollout::TargetState,
     crate::skill_store::TreeDigest,
     crate::skill_store::TreeStamp,
+    crate::skill_repository::GitRef,
+    crate::skill_repository::Provider,
+    crate::skill_repository::RefType,
+    crate::skill_repository::RepositoryUrl,
     crate::user::Source,
 );
 

@@ -37,6 +37,7 @@ pub mod rollout;
 pub mod secrets;
 pub mod session;
 pub mod skill;
+pub mod skill_repository;
 pub mod skill_set;
 pub mod skill_store;
 pub mod statement;

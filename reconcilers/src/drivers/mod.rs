@@ -3,5 +3,6 @@
 pub mod adapter_source;
 pub mod docker;
 pub mod firewall;
+pub mod git;
 pub mod registry;
 pub mod zone;

@@ -23,7 +23,7 @@ const BLOCK: usize = 64 << 10;
 /// How much a tree may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeLimits {
-    /// Most files; also the most directories.
+    /// Most files; there are at most 32 times as many directories.
     pub files: u64,
     /// Most bytes of all files.
     pub bytes: u64,
@@ -185,7 +185,9 @@ impl Count {
             }
             _ => return Err(Stop::NoSuchTree),
         }
-        let fits = self.files.max(self.directories) <= self.limits.files
+        let most = self.limits.files.saturating_mul(MAX_DEPTH as u64);
+        let fits = self.files <= self.limits.files
+            && self.directories <= most
             && self.bytes <= self.limits.bytes
             && found.depth <= MAX_DEPTH
             && found.path.len() <= LONGEST_PATH;
