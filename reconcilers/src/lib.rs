@@ -13,6 +13,7 @@ pub mod rollout;
 pub mod runtime;
 pub mod shared;
 pub mod skill;
+pub mod skill_repository;
 pub mod skill_set;
 pub mod stores;
 pub mod user;

@@ -40,6 +40,7 @@ reconcilers! {
     adapter: AdapterStore,
     archive: ArchiveStore,
     skill: SkillStore,
+    skill_repository: RepositoryStore,
     skill_set: SkillSetStore,
     agent_config: AgentConfigStore,
     container: ContainerStore,

@@ -57,6 +57,7 @@ kinds! {
     Adapter => adapter::KIND, "The adapter package: how agents are run and configured.";
     Archive => archive::KIND, "The archive of the directories of deleted users.";
     Skill => skill::KIND, "A skill: its files in the store.";
+    SkillRepository => skill_repository::KIND, "A git repository that skills are installed from.";
     SkillSet => skill_set::KIND, "The skills in a user's workspace.";
 }
 

@@ -111,6 +111,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::skill::BINDING_STATEMENTS,
         crate::skill::IMPACT_STATEMENTS,
         crate::skill::query::STATEMENTS,
+        crate::skill_repository::query::STATEMENTS,
         crate::skill_set::query::STATEMENTS,
         crate::user::query::STATEMENTS,
     ]

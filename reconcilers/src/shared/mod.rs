@@ -1,6 +1,7 @@
 //! What reconcilers share, made once for all of them: the view of the engine, the proof of the data directory, pulls.
 //! It knows no reconciler.
 
+pub mod clones;
 pub mod host_access;
 pub mod network;
 pub mod probe;
@@ -18,6 +19,7 @@ use schema::image::ImageReference;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::clones::Clones;
 use self::host_access::HostAccess;
 use self::probe::DataDirProbe;
 use self::pulls::Pulls;
@@ -25,6 +27,7 @@ use self::view::EngineView;
 use crate::drivers::adapter_source::PackageSource;
 use crate::drivers::docker::ContainerEngine;
 use crate::drivers::firewall::HostFirewall;
+use crate::drivers::git::Git;
 use crate::runtime::Waits;
 use crate::stores::{AdapterSource, ConfigSource, ConfigStore, DataDir, PackageStore};
 
@@ -64,11 +67,13 @@ pub struct World {
     pub firewall: Arc<dyn HostFirewall>,
     /// Where newer adapter packages come from.
     pub packages: Arc<dyn PackageSource>,
+    /// Fetches repositories of skills.
+    pub git: Arc<dyn Git>,
     /// Wall-clock time.
     pub clock: SharedClock,
     /// Who waits for what.
     pub waits: Waits,
-    /// Runs pulls.
+    /// Runs pulls and fetches.
     pub tasks: TaskTracker,
     /// Cancelled when the process is to end.
     pub shutdown: CancellationToken,
@@ -100,6 +105,8 @@ pub struct Shared {
     pub host_access: HostAccess,
     /// Pulls under way.
     pub pulls: Arc<Pulls>,
+    /// Fetches of repositories under way.
+    pub clones: Arc<Clones>,
     /// What does not change.
     pub options: Options,
 }
@@ -132,6 +139,14 @@ impl Shared {
                 options.engine_data_dir.clone(),
             ),
             host_access: HostAccess::new(world.firewall),
+            clones: Arc::new(Clones::new(
+                world.git,
+                Arc::clone(&world.data_dir),
+                Arc::clone(&world.clock),
+                world.waits.clone(),
+                world.tasks.clone(),
+                world.shutdown.clone(),
+            )),
             pulls: Arc::new(Pulls::new(
                 world.engine,
                 Arc::clone(&world.clock),

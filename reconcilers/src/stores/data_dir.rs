@@ -15,6 +15,7 @@ use schema::home::{
     Owner, PreviousSkill, SeedLimits, Seeded, SeenSkills, SkillsLook,
 };
 use schema::ids::{SkillName, Timestamp, Uid, UserName};
+use schema::skill_repository::{Checkouts, NewCheckout, OfferedSkill};
 use schema::skill_store::{SkillStore, SkillStoreError, TreeDigest, TreeLimits, TreeStamp};
 use tokio::sync::mpsc;
 
@@ -159,6 +160,19 @@ pub trait DataDir: Send + Sync + 'static {
         digest: &TreeDigest,
         not_newer_than: Timestamp,
     ) -> Result<(), SkillStoreError>;
+    /// Whether the files of a commit of a repository are there.
+    async fn has_checkout(&self, repository: &Uid, commit: &str) -> Result<bool, HomeError>;
+    /// A new place for the files of a commit.
+    async fn begin_checkout(&self, repository: &Uid) -> Result<NewCheckout, HomeError>;
+    /// The files of a commit are complete; the skills in them are returned.
+    async fn publish_checkout(
+        &self,
+        repository: &Uid,
+        new: NewCheckout,
+        commit: &str,
+    ) -> Result<Vec<OfferedSkill>, HomeError>;
+    /// Removes all files of a repository.
+    async fn remove_checkouts(&self, repository: &Uid) -> Result<(), HomeError>;
     /// Writes `<data>/probe/probe`.
     async fn write_probe(&self, content: &str) -> io::Result<()>;
     /// Removes `<data>/probe`.
@@ -178,6 +192,7 @@ pub struct LocalDataDir {
     path: PathBuf,
     homes: Arc<Homes>,
     skills: Arc<SkillStore>,
+    checkouts: Arc<Checkouts>,
 }
 
 impl LocalDataDir {
@@ -189,11 +204,13 @@ impl LocalDataDir {
         path: &Path,
         instance_id: &str,
         skills: Arc<SkillStore>,
+        checkouts: Arc<Checkouts>,
     ) -> Result<Self, HomeError> {
         Ok(Self {
             path: path.to_owned(),
             homes: Arc::new(Homes::open(path, instance_id)?),
             skills,
+            checkouts,
         })
     }
 
@@ -454,6 +471,33 @@ impl DataDir for LocalDataDir {
         blocking(move || store.remove_unused(&skill, &digest, not_newer_than))
             .await
             .map(drop)
+    }
+
+    async fn has_checkout(&self, repository: &Uid, commit: &str) -> Result<bool, HomeError> {
+        let (checkouts, uid) = (Arc::clone(&self.checkouts), repository.clone());
+        let commit = commit.to_owned();
+        blocking(move || Ok(checkouts.get(&uid, &commit)?.is_some())).await
+    }
+
+    async fn begin_checkout(&self, repository: &Uid) -> Result<NewCheckout, HomeError> {
+        let (checkouts, uid) = (Arc::clone(&self.checkouts), repository.clone());
+        blocking(move || checkouts.begin(&uid)).await
+    }
+
+    async fn publish_checkout(
+        &self,
+        repository: &Uid,
+        new: NewCheckout,
+        commit: &str,
+    ) -> Result<Vec<OfferedSkill>, HomeError> {
+        let (checkouts, uid) = (Arc::clone(&self.checkouts), repository.clone());
+        let commit = commit.to_owned();
+        blocking(move || checkouts.publish(&uid, &new, &commit)).await
+    }
+
+    async fn remove_checkouts(&self, repository: &Uid) -> Result<(), HomeError> {
+        let (checkouts, uid) = (Arc::clone(&self.checkouts), repository.clone());
+        blocking(move || checkouts.remove(&uid)).await
     }
 
     async fn write_probe(&self, content: &str) -> io::Result<()> {

@@ -109,7 +109,7 @@ impl HomeError {
     }
 
     /// For `map_err`: an [`HomeError::Io`] around whatever the system said.
-    pub(super) fn io<E: Into<io::Error>>(
+    pub(crate) fn io<E: Into<io::Error>>(
         action: &'static str,
         path: impl AsRef<Path>,
     ) -> impl FnOnce(E) -> Self {

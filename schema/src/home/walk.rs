@@ -189,7 +189,7 @@ fn parents<const N: usize>(dirs: &[OwnedFd; N]) -> io::Result<[OwnedFd; N]> {
 }
 
 /// The entries of an open directory that has few, with their types.
-pub(super) fn entries(dir: &OwnedFd) -> rustix::io::Result<Vec<(PathBuf, FileType)>> {
+pub(crate) fn entries(dir: &OwnedFd) -> rustix::io::Result<Vec<(PathBuf, FileType)>> {
     let mut found = Vec::new();
     for_each(dir, |name, kind| found.push((name.to_owned(), kind)))?;
     Ok(found)

@@ -1,12 +1,46 @@
-//! Repositories of skills: where one is, and what of it is wanted, as an administrator writes it.
+//! Repositories of skills: where one is, what of it is wanted, and what was fetched.
 //!
-//! What these types accept can be given to `git` and `ssh` without being taken for an option, another program or a local
-//! file (L28), and holds no secret: those belong into the credentials of the repository.
+//! What the types of addresses and references accept can be given to `git` and `ssh` without being taken for an option, another
+//! program or a local file (L28), and holds no secret: those belong into the credentials of the repository, which are sealed.
 
+mod checkout;
+mod model;
 mod provider;
+pub(crate) mod query;
 mod reference;
 mod url;
 
+use crate::kind::{self, Column, Descriptor, Listing};
+
+pub use checkout::{Checkouts, NewCheckout};
+pub use model::{
+    Credential, NewRepository, OfferedSkill, RepositoryFacts, RepositoryListing, RepositoryRow,
+};
 pub use provider::Provider;
+pub use query::{
+    all, cancel_pull, credentials, delete, find, forget_host_key, get, list, purge, request_pull,
+    save, save_facts,
+};
 pub use reference::{GIT_REF_RULE, GitRef, InvalidGitRef, RefType};
 pub use url::{InvalidRepositoryUrl, RepositoryUrl, Scheme};
+
+pub(crate) const KIND: Descriptor = Descriptor {
+    finalizer: Some(query::FINALIZER),
+    listing: Some(Listing {
+        path: "/api/admin/skills/repos/list",
+        list: "repos",
+        id: "name",
+    }),
+    columns: &[
+        kind::NAME,
+        kind::READY,
+        kind::REASON,
+        Column::text("URL", "url"),
+        Column::text("REF", "ref"),
+        Column::text("COMMIT", "commit"),
+        Column::text("SKILLS", "skill_count"),
+        Column::age("PULLED", "last_pull"),
+        kind::MESSAGE,
+    ],
+    ..Descriptor::new("skill-repositories", &["sr"])
+};

@@ -1,0 +1,200 @@
+//! The skill-repository reconciler: the files of each repository's branch or tag are in the data directory.
+//!
+//! Owns: `skill-repositories/<uid>/`; the `skill_repository_facts` rows. Who else writes: nobody. Installations read from
+//! there.
+//!
+//! Invariants:
+//! - each request is answered by one fetch that succeeds, or ended by the first that fails for good; nothing is fetched
+//!   without a request but what was fetched and is gone;
+//! - the files of a commit are there completely or not at all, and those of before stay until then;
+//! - a host that showed a key is trusted with no other until somebody says so.
+//!
+//! Layout: [`plan`] decides; fetches run in [`clones`](crate::shared::clones).
+
+pub mod plan;
+#[cfg(test)]
+mod plan_tests;
+mod store;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::condition::Reason;
+use schema::config::keys;
+use schema::error::{DbError, chain};
+use schema::home::HomeError;
+use schema::ids::{Generation, Kind, Timestamp, Uid};
+use schema::skill_repository::{Credential, RepositoryRow};
+
+use crate::drivers::git::{Credentials, Remote};
+use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
+use crate::shared::Shared;
+use crate::shared::clones::Fetch;
+use crate::stores::{Desired, Rows};
+
+pub use plan::{Action, Snapshot};
+pub use store::RepositoryStore;
+
+/// Starts the reconciler of repositories.
+pub fn register(
+    store: Arc<dyn RepositoryStore>,
+    shared: &Arc<Shared>,
+    controllers: &mut Controllers<'_>,
+) {
+    let rows: Arc<dyn Rows<RepositoryRow>> = store.clone();
+    controllers.add(RepositoryReconciler {
+        store,
+        shared: Arc::clone(shared),
+        desired: Desired::new(rows),
+    });
+}
+
+/// Reconciles the files of repositories.
+pub struct RepositoryReconciler {
+    store: Arc<dyn RepositoryStore>,
+    shared: Arc<Shared>,
+    desired: Desired<RepositoryRow>,
+}
+
+impl std::fmt::Debug for RepositoryReconciler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RepositoryReconciler")
+            .finish_non_exhaustive()
+    }
+}
+
+/// What observing a repository's files or removing them can fail with.
+#[derive(Debug, thiserror::Error)]
+pub enum RepositoryError {
+    /// The database failed.
+    #[error("desired state cannot be read or written")]
+    Db(#[from] DbError),
+    /// The files failed.
+    #[error("{}", chain(.0))]
+    Files(#[from] HomeError),
+}
+
+impl Classify for RepositoryError {
+    fn classify(&self) -> (ErrorClass, Reason) {
+        match self {
+            Self::Db(error) => error.classify(),
+            Self::Files(error) => error.classify(),
+        }
+    }
+}
+
+impl RepositoryReconciler {
+    async fn start(&self, uid: &Uid, row: &RepositoryRow) -> Result<(), RepositoryError> {
+        let config = self.shared.config.newest().await?;
+        let remote = |credentials| Remote {
+            url: row.url.clone(),
+            reference: row.reference.clone(),
+            ref_type: row.ref_type,
+            credentials,
+            known_hosts: row.trusted_hosts().map(str::to_owned),
+            allow_private: config.get(&keys::skills::ALLOW_PRIVATE_HOSTS),
+        };
+        let remotes = match row.public {
+            true => vec![remote(None)],
+            false => {
+                let credentials = self.store.credentials(uid).await?;
+                credentials.into_iter().map(|it| remote(Some(sent(it)))).collect()
+            }
+        };
+        let here = match &row.facts.commit_id {
+            Some(commit) => {
+                let there = self.shared.data_dir.has_checkout(uid, commit).await?;
+                there.then(|| commit.clone())
+            }
+            None => None,
+        };
+        self.shared.clones.start(Fetch {
+            uid: uid.clone(),
+            token: row.pull_token.clone(),
+            remotes,
+            here,
+        });
+        Ok(())
+    }
+}
+
+fn sent(credential: Credential) -> Credentials {
+    let username = match credential.username.is_empty() {
+        true => credential.provider.default_username().to_owned(),
+        false => credential.username,
+    };
+    Credentials {
+        username,
+        secret: credential.secret,
+    }
+}
+
+impl Reconciler for RepositoryReconciler {
+    const NAME: &'static str = "skill-repository";
+    const KIND: Kind = Kind::SkillRepository;
+    const RESYNC: Duration = Duration::from_secs(60);
+    type Key = Uid;
+    type Snapshot = Snapshot;
+    type Action = Action;
+    type Error = RepositoryError;
+
+    async fn keys(&self) -> Result<Vec<Uid>, RepositoryError> {
+        Ok(self.desired.keys().await?)
+    }
+
+    async fn observe(&self, key: &Uid, _: Purpose) -> Result<Option<Snapshot>, RepositoryError> {
+        let Some(row) = self.desired.row(key).await? else {
+            return Ok(None);
+        };
+        let report = self.shared.clones.report(key);
+        let here = match &row.facts.commit_id {
+            Some(commit) => self.shared.data_dir.has_checkout(key, commit).await?,
+            None => false,
+        };
+        Ok(Some(Snapshot { row, report, here }))
+    }
+
+    fn leads(&self) {
+        self.desired.distrust();
+    }
+
+    fn generation(snapshot: &Snapshot) -> Generation {
+        snapshot.row.generation
+    }
+
+    fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
+        plan::plan(snapshot, now)
+    }
+
+    fn describe(action: &Action) -> String {
+        action.to_string()
+    }
+
+    fn is_event(action: &Action) -> bool {
+        matches!(action, Action::Start { .. } | Action::Cancel)
+    }
+
+    fn changed(&self, key: &Uid) {
+        self.desired.mark(key);
+    }
+
+    async fn apply(&self, key: &Uid, action: &Action) -> Result<(), RepositoryError> {
+        match action {
+            Action::Start { row } => self.start(key, row).await,
+            Action::Cancel => {
+                self.shared.clones.forget(key);
+                Ok(())
+            }
+            Action::SaveFacts(facts) => {
+                let saved = self.store.save_repository_facts(key, facts).await;
+                self.desired.mark(key);
+                Ok(saved?)
+            }
+            Action::RemoveFiles => {
+                self.shared.clones.forget(key);
+                Ok(self.shared.data_dir.remove_checkouts(key).await?)
+            }
+            Action::Purge => Ok(self.store.purge_repository(key).await?),
+        }
+    }
+}

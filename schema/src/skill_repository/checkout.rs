@@ -1,0 +1,163 @@
+//! The files of repositories, in the data directory.
+//!
+//! ```text
+//! <data>/skill-repositories/<uid>/<commit>/     the files of the commit that was fetched last
+//! <data>/skill-repositories/<uid>/.new-<random>/  what is being fetched
+//! ```
+//!
+//! Nobody but the service can reach them. All functions block.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::OfferedSkill;
+use crate::fault;
+use crate::home::remove::remove_tree;
+use crate::home::{HomeError, beneath, root, walk};
+use crate::ids::Uid;
+use crate::private;
+use crate::skill_store::{FoundSkills, list_skills};
+
+const ROOT: &str = "skill-repositories";
+const NEW: &str = ".new-";
+/// Longest description of a skill that is listed, in characters.
+const LONGEST: usize = 500;
+
+/// The files of all repositories of an installation.
+#[derive(Debug)]
+pub struct Checkouts {
+    root: OwnedFd,
+    path: PathBuf,
+}
+
+/// A place for the files of a commit, which nobody takes for them yet.
+#[derive(Debug)]
+pub struct NewCheckout {
+    name: String,
+    /// Where it is: an empty directory.
+    pub path: PathBuf,
+}
+
+impl Checkouts {
+    /// Opens `<data_dir>/skill-repositories`, which is created with mode 0700 when it is missing.
+    ///
+    /// # Errors
+    /// [`HomeError::RefusedRoot`] when it is a link or a file, or others may use it; [`HomeError::Io`].
+    pub fn open(data_dir: &Path) -> Result<Self, HomeError> {
+        let path = data_dir.join(ROOT);
+        let refused = |reason: String| HomeError::RefusedRoot {
+            path: path.clone(),
+            reason,
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let data = rustix::fs::openat(CWD, data_dir, flags, Mode::empty())
+            .map_err(HomeError::io("opening", data_dir))?;
+        let root = match root::ensure_dir(&data, ROOT) {
+            Err(Errno::LOOP | Errno::NOTDIR) => {
+                return Err(refused("it is not a directory; remove it".to_owned()));
+            }
+            opened => opened.map_err(HomeError::io("opening", &path))?,
+        };
+        let stat = rustix::fs::fstat(&root).map_err(HomeError::io("reading", &path))?;
+        match private::objection(&stat) {
+            Some(objection) => Err(refused(objection)),
+            None => Ok(Self { root, path }),
+        }
+    }
+
+    /// The files of a commit; `None` when they are not there.
+    ///
+    /// # Errors
+    /// [`HomeError::Io`].
+    pub fn get(&self, uid: &Uid, commit: &str) -> Result<Option<OwnedFd>, HomeError> {
+        let path = Path::new(uid.as_str()).join(commit);
+        match beneath::open_dir(&self.root, &path) {
+            Err(Errno::NOENT) => Ok(None),
+            opened => opened
+                .map(Some)
+                .map_err(HomeError::io("opening", self.path.join(path))),
+        }
+    }
+
+    /// A new place for a commit of a repository. What earlier attempts have left is removed.
+    ///
+    /// # Errors
+    /// [`HomeError::Io`].
+    pub fn begin(&self, uid: &Uid) -> Result<NewCheckout, HomeError> {
+        let failed = || HomeError::io("creating", self.path.join(uid.as_str()));
+        let dir = root::ensure_dir(&self.root, uid.as_str()).map_err(failed())?;
+        self.remove_but(&dir, uid, |name| !name.starts_with(NEW))?;
+        let name = format!("{NEW}{}", uuid::Uuid::new_v4().simple());
+        rustix::fs::mkdirat(&dir, name.as_str(), Mode::RWXU).map_err(failed())?;
+        let path = self.path.join(uid.as_str()).join(&name);
+        Ok(NewCheckout { name, path })
+    }
+
+    /// The files of a commit are complete: they take the place of the repository's others. The skills in them are returned.
+    ///
+    /// # Errors
+    /// [`HomeError::Io`].
+    pub fn publish(
+        &self,
+        uid: &Uid,
+        new: &NewCheckout,
+        commit: &str,
+    ) -> Result<Vec<OfferedSkill>, HomeError> {
+        let failed = || HomeError::io("publishing", self.path.join(uid.as_str()));
+        let dir = beneath::open_dir(&self.root, Path::new(uid.as_str())).map_err(failed())?;
+        let files = beneath::open_dir(&dir, Path::new(&new.name)).map_err(failed())?;
+        let found = list_skills(&files).map_err(HomeError::io("reading", &new.path))?;
+        rustix::fs::syncfs(&files).map_err(failed())?;
+        fault::point("skill_repository.before_publish");
+        remove_tree(&dir, Path::new(commit), &self.path)?;
+        rustix::fs::renameat(&dir, new.name.as_str(), &dir, commit).map_err(failed())?;
+        rustix::fs::fsync(&dir).map_err(failed())?;
+        fault::point("skill_repository.after_publish");
+        self.remove_but(&dir, uid, |name| name == commit)?;
+        Ok(offered(found))
+    }
+
+    /// Removes everything of a repository.
+    ///
+    /// # Errors
+    /// [`HomeError::Io`].
+    pub fn remove(&self, uid: &Uid) -> Result<(), HomeError> {
+        remove_tree(&self.root, Path::new(uid.as_str()), &self.path)
+    }
+
+    fn remove_but(
+        &self,
+        dir: &OwnedFd,
+        uid: &Uid,
+        keep: impl Fn(&str) -> bool,
+    ) -> Result<(), HomeError> {
+        let path = self.path.join(uid.as_str());
+        let entries = walk::entries(dir).map_err(HomeError::io("listing", &path))?;
+        for (name, _) in entries {
+            if !name.to_str().is_some_and(&keep) {
+                remove_tree(dir, &name, &path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn offered(found: FoundSkills) -> Vec<OfferedSkill> {
+    let skills = found.skills.into_iter();
+    skills
+        .map(|skill| OfferedSkill {
+            path: skill.path,
+            name: skill.name,
+            description: skill
+                .description
+                .unwrap_or_default()
+                .chars()
+                .take(LONGEST)
+                .collect(),
+            problem: skill.problem,
+        })
+        .collect()
+}
