@@ -898,14 +898,14 @@ async fn no_secret_is_in_arguments_environment_or_on_disk() {
 async fn l28_nothing_that_is_given_becomes_an_option_or_a_program() {
     let stage = Stage::new();
     let repository = Repository::new(&stage.repositories(), "r");
-    repository.files("refs/heads/$(touch pwned)", &[("a/x", b"1")]);
+    repository.files("refs/heads/$(touch${IFS}pwned)", &[("a/x", b"1")]);
     let server = Server::new(&stage.repositories(), None, None);
     let sshd = Sshd::new();
     // What may be an address or a name at all, and looks like something else to a shell.
     let remote = branch(&server.url("r;touch$IFS/pwned"), "main");
     assert!(stage.export(&remote).await.is_err());
     let remote = branch(&server.url("r"), "$(touch${IFS}pwned)");
-    assert!(stage.export(&remote).await.is_err());
+    stage.export(&remote).await.unwrap();
     for path in [
         "/r;touch${IFS}pwned",
         "/$(touch${IFS}pwned)",
@@ -923,6 +923,17 @@ async fn l28_nothing_that_is_given_becomes_an_option_or_a_program() {
             .export(&with(branch(&url, "main"), user, &sshd.key))
             .await;
         assert!(matches!(seen, Err(GitError::Credentials(_))), "{seen:?}");
+    }
+    for place in [
+        stage.repositories(),
+        stage.scratch(),
+        ".".into(),
+        "/".into(),
+    ] {
+        assert!(!place.join("pwned").exists(), "{place:?}");
+    }
+    if let Some(home) = std::env::home_dir() {
+        assert!(!home.join("pwned").exists());
     }
     stage.assert_nothing_is_left().await;
 }
