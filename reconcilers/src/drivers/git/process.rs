@@ -115,12 +115,16 @@ impl Watch<'_> {
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut news, mut size) = (Instant::now(), 0);
-        let mut status = None;
+        let mut status: Option<ExitStatus> = None;
         loop {
             if let Some(status) = status
                 && errors.is_done()
                 && output.is_done()
             {
+                if let Some(directory) = self.fetches_into.filter(|_| !status.success()) {
+                    // Whoever writes too large a file is ended by a signal, of which nobody says a word.
+                    self.size(directory).await?;
+                }
                 let words = told.end();
                 return Ok(Ended { status, words });
             }

@@ -106,12 +106,28 @@ pub(super) fn command(
     format!("ssh -F none{}", options.collect::<String>())
 }
 
+/// How the content of a key in OpenSSH's own format begins, in base64, and how it goes on without a passphrase: with the
+/// cipher `none` (PROTOCOL.key of OpenSSH).
+const OPENSSH: (&str, &str) = ("b3BlbnNzaC1rZXktdjEA", "AAAABG5vbm");
+
+/// Whether a key can't be read without a passphrase, of which the program says nothing when it may not ask.
+fn has_passphrase(key: &str) -> bool {
+    let content = key.lines().nth(1).unwrap_or_default();
+    let own = content.strip_prefix(OPENSSH.0);
+    own.is_some_and(|rest| !rest.starts_with(OPENSSH.1)) || key.contains("ENCRYPTED")
+}
+
 /// The private key as the program reads it.
 pub(super) fn private_key(credentials: &Credentials) -> Result<SecretString, GitError> {
     let text = credentials.secret.expose_secret().replace("\r\n", "\n");
     if !text.trim_start().starts_with("-----BEGIN ") {
         return Err(GitError::Credentials(
             "for SSH the secret is a private key, which begins with -----BEGIN",
+        ));
+    }
+    if has_passphrase(text.trim()) {
+        return Err(GitError::Credentials(
+            "the private key has a passphrase; give one without, made for this repository alone",
         ));
     }
     // Without its last line end the program does not know it.
@@ -198,6 +214,16 @@ mod tests {
             key("-----BEGIN X\r\na\r\n-----END X").unwrap(),
             "-----BEGIN X\na\n-----END X\n"
         );
-        assert!(matches!(key("hunter2"), Err(GitError::Credentials(_))));
+        for bad in [
+            "hunter2",
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMII\n",
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n",
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHI\n",
+        ] {
+            assert!(matches!(key(bad), Err(GitError::Credentials(_))), "{bad}");
+        }
+        let good =
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ\n";
+        assert_eq!(key(good).unwrap(), good);
     }
 }

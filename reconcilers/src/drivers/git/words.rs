@@ -85,7 +85,7 @@ pub(super) fn meaning(words: &[u8], about: &About<'_>) -> GitError {
     let own = own.join("\n");
     let says = |all: &[&str]| all.iter().any(|part| own.contains(part));
     let host = || about.host.to_owned();
-    if says(&["cannot run ssh"]) {
+    if says(&["cannot run ssh", "ssh: not found", "ssh: command not found"]) {
         GitError::Missing {
             program: "ssh",
             package: "openssh-client",
@@ -128,8 +128,6 @@ pub(super) fn meaning(words: &[u8], about: &About<'_>) -> GitError {
     } else if says(&[
         "fsck error",
         "fsck failed",
-        "invalid index-pack output",
-        "index-pack failed",
         "hasDotgit",
         "hasDotdot",
         "remote did not send all necessary objects",
