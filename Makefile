@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run release test test-picoclaw test-newer-engine test-fresh-clone test-long check deny typos docs each-crate bench services-up services-down tools
+.PHONY: help run release test test-picoclaw test-newer-engine test-fresh-clone test-long fuzz check deny typos docs each-crate bench services-up services-down tools
 
 DATA ?= data
 # A backtrace of the test's own runtime hides what the test said.
@@ -21,7 +21,7 @@ IN_NETNS = tests/services/in-netns
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
-	@echo "others: check, test-long, bench, release, services-up, services-down"
+	@echo "others: check, test-long, fuzz, bench, release, services-up, services-down"
 
 # Serves with SQLite in ./$(DATA) and the engine of this machine. Prints address and password.
 run:
@@ -63,6 +63,18 @@ endif
 test-long: export AGENTYARD_TEST_LONG = 1
 test-long: export NEXTEST_PROFILE = long
 test-long: test
+
+# Damaged input for what reads what strangers wrote, with a nightly toolchain. What it finds is in schema/fuzz/artifacts.
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS = front_matter import_zip
+fuzz:
+	@command -v cargo-fuzz >/dev/null || $(CARGO) install --locked cargo-fuzz
+	cp Cargo.lock schema/fuzz/Cargo.lock
+	for target in $(FUZZ_TARGETS); do \
+	  mkdir -p schema/fuzz/corpus/$$target && \
+	  (cd schema && cargo +nightly fuzz run --sanitizer none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	    -max_total_time=$(FUZZ_SECONDS) -max_len=20000 -timeout=10 -rss_limit_mb=512) || exit 1; \
+	done
 
 # Everything that needs no service.
 check: tools
