@@ -260,6 +260,34 @@ impl Answers for JsonLines {
     }
 }
 
+/// A file, piece by piece.
+pub struct Download(Reply);
+
+impl Download {
+    /// The file's type, name and pieces; an error in them cuts the download short.
+    pub fn new<E: Into<Cause>>(
+        content_type: HeaderValue,
+        name: &str,
+        pieces: impl Stream<Item = Result<bytes::Bytes, E>> + Send + 'static,
+    ) -> Self {
+        Self(Reply::download(content_type, name, pieces))
+    }
+}
+
+impl Answers for Download {
+    fn into_reply(self) -> Reply {
+        self.0
+    }
+
+    fn describe(_: &mut Schemas) -> Vec<Body> {
+        vec![Body {
+            content_type: "application/zip",
+            schema: json!({"type": "string", "format": "binary"}),
+            ..Body::text(StatusCode::OK)
+        }]
+    }
+}
+
 /// What is there now, or an event stream that goes on.
 pub enum Live<T> {
     /// What is there now.

@@ -7,6 +7,8 @@ use schema::audit;
 use schema::clock::SharedClock;
 use schema::reader::Reader;
 use schema::secrets::MasterKey;
+use schema::skill_repository::Checkouts;
+use schema::skill_store::SkillStore;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -39,6 +41,12 @@ pub struct Dependencies {
     pub audit_check: Semaphore,
     /// The right to read an uploaded adapter package: one at a time, since that takes many times its size.
     pub adapter_check: Arc<Semaphore>,
+    /// The store of skills.
+    pub skills: Arc<SkillStore>,
+    /// The files of repositories.
+    pub checkouts: Arc<Checkouts>,
+    /// The right to take a skill into the store: one at a time, since that keeps a disk busy.
+    pub skill_import: Arc<Semaphore>,
     /// Seals and opens secrets at rest.
     pub master_key: Arc<MasterKey>,
     /// The adapter in effect.

@@ -469,6 +469,8 @@ impl From<DbError> for ApiError {
             },
             DbError::NameBeingRemoved => Self::NameBeingRemoved,
             DbError::LastSuperadmin => Self::LastSuperadmin,
+            DbError::GroupCycle => Self::unprocessable("group_cycle", error.to_string()),
+            DbError::UnknownSkills(_) => Self::unprocessable("unknown_skill", error.to_string()),
             // A second is free every second.
             DbError::TooManySessions => Self::TooManyAttempts {
                 retry_after: Duration::from_secs(1),

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -147,13 +148,13 @@ impl Reply {
     /// service's end, cuts the connection, so that nobody takes a part for the whole.
     pub fn download<E>(
         content_type: HeaderValue,
-        name: &'static str,
+        name: &str,
         pieces: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     ) -> Self
     where
         E: Into<Cause>,
     {
-        let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));
+        let disposition = HeaderValue::try_from(disposition(name));
         let pieces = pieces.map(|piece| piece.map_err(Into::into));
         Self::new(Payload::Pieces(Box::pin(pieces)))
             .header(CONTENT_TYPE, content_type)
@@ -275,6 +276,23 @@ impl Reply {
     }
 }
 
+/// How a browser is told to save a file of this name (RFC 6266): for those that know no other way in ASCII, and as it is
+/// (RFC 8187).
+fn disposition(name: &str) -> String {
+    let plain = |c: char| match c {
+        '"' | '\\' | '/' | '%' => '_',
+        c if c.is_ascii_graphic() || c == ' ' => c,
+        _ => '_',
+    };
+    let ascii: String = name.chars().map(plain).collect();
+    if ascii == name {
+        return format!("attachment; filename=\"{ascii}\"");
+    }
+    const ATTRIBUTE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
+    let exact = utf8_percent_encode(name, ATTRIBUTE);
+    format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{exact}")
+}
+
 fn typed(bytes: impl Into<Bytes>, content_type: &'static str) -> Response {
     let mut response = Response::new(bytes.into().into());
     response
@@ -369,6 +387,20 @@ mod tests {
         assert_eq!(first, "data: a\ndata: b\n\n");
         shutdown.cancel();
         assert!(body.frame().await.is_none());
+    }
+
+    #[test]
+    fn l23_any_name_of_a_download_makes_a_header() {
+        for (name, expected) in [
+            ("a b.zip", "attachment; filename=\"a b.zip\""),
+            (
+                "\u{e9}\"\r\n.zip",
+                "attachment; filename=\"____.zip\"; filename*=UTF-8''%C3%A9%22%0D%0A.zip",
+            ),
+        ] {
+            assert_eq!(disposition(name), expected);
+            assert!(HeaderValue::try_from(disposition(name)).is_ok());
+        }
     }
 
     #[test]

@@ -363,6 +363,7 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::InvalidSettings
         | Reason::NoMigrationPath
         | Reason::InvalidGlobalConfig
+        | Reason::SkillMissing
         | Reason::AdapterInvalid => FailureClass::Refused,
         Reason::NameConflict
         | Reason::HomeConflict
@@ -376,6 +377,8 @@ fn class(reason: Reason) -> FailureClass {
         Reason::ImagePullFailed
         | Reason::PullFailed
         | Reason::AdapterSourceFailed
+        | Reason::CloneFailed
+        | Reason::HostKeyChanged
         | Reason::CrashLoop
         | Reason::ReplacementFailed
         | Reason::RolloutFailed => FailureClass::Remote,
@@ -394,6 +397,8 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::NotReady
         | Reason::NetworkMissing
         | Reason::ImagePulling
+        | Reason::Cloning
+        | Reason::NoManifest
         | Reason::HomeMissing
         | Reason::ConfigPending
         | Reason::Exited

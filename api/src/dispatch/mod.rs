@@ -24,7 +24,8 @@ use crate::auth::{client_address, cors, csrf, origin};
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::input::{
-    BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_query, read_upload,
+    BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_query, read_spooled,
+    read_upload,
 };
 use crate::reply::{Reply, Response};
 use crate::route::{Access, BodyKind, Modes, Route};
@@ -183,6 +184,10 @@ impl Api {
             }
             BodyKind::Upload => {
                 read_upload(&head.headers, body, route.body_limit, &mut share).await?
+            }
+            BodyKind::SpooledUpload => {
+                let spool = || self.deps.skills.spool();
+                read_spooled(&head.headers, body, route.body_limit, spool).await?
             }
             // Parameters of a POST never come from the query.
             BodyKind::None if route.post => Fields::default(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
 
 use bytes::Bytes;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, MapAccess, Visitor};
@@ -14,11 +15,13 @@ use crate::error::{ApiError, Result};
 const MAX_FIELDS: usize = 1000;
 
 /// Named fields. A field appears once; a second one of the same name is an error.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Fields {
     values: BTreeMap<String, FieldValue>,
     /// The one file of an upload.
     file: Option<Bytes>,
+    /// The one file of an upload that was received on disk.
+    spooled: Option<File>,
 }
 
 /// Names only: values may be secrets.
@@ -51,6 +54,22 @@ impl Fields {
     /// Removes the file of an upload.
     pub(super) fn take_file(&mut self) -> Option<Bytes> {
         self.file.take()
+    }
+
+    /// Adds the file of an upload that was received on disk.
+    ///
+    /// # Errors
+    /// 400 when there is one already.
+    pub(super) fn insert_spooled(&mut self, name: &str, file: File) -> Result<()> {
+        if self.spooled.replace(file).is_some() {
+            return Err(ApiError::invalid(name, format!("{name} is given twice")));
+        }
+        Ok(())
+    }
+
+    /// Removes the file of an upload that was received on disk.
+    pub(super) fn take_spooled(&mut self) -> Option<File> {
+        self.spooled.take()
     }
 
     fn put(&mut self, name: String, value: FieldValue) -> Result<()> {

@@ -5,9 +5,11 @@ mod body;
 mod budget;
 mod fields;
 mod multipart;
+mod spool;
 mod urlencoded;
 mod value;
 
+use std::fs::File;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +24,7 @@ use serde::de::DeserializeOwned;
 pub(crate) use body::{FILE, read_fields, read_query, read_upload};
 pub(crate) use budget::{BodyBudget, Share};
 pub use fields::Fields;
+pub(crate) use spool::read_spooled;
 pub(crate) use urlencoded::decode_segment;
 
 use crate::deps::Dependencies;
@@ -87,6 +90,8 @@ pub struct Input<T> {
     pub paging: Option<Paging>,
     /// The file of an upload. Routes that take one only.
     pub file: Option<Bytes>,
+    /// The file of an upload that was received on disk, from its beginning.
+    pub spooled: Option<File>,
     /// Facts about the request.
     pub meta: Meta,
 }
@@ -136,6 +141,7 @@ impl RawInput {
         }
         Ok(Input {
             file: self.fields.take_file(),
+            spooled: self.fields.take_spooled(),
             params: self.fields.parse()?,
             wait,
             if_generation,

@@ -74,7 +74,7 @@ pub(super) fn of(route: &Route) -> Failures {
     });
     all.extend_from_slice(match route.body {
         BodyKind::None => &[],
-        BodyKind::Fields | BodyKind::Upload => {
+        BodyKind::Fields | BodyKind::Upload | BodyKind::SpooledUpload => {
             &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, Failure::BUSY]
         }
     });

@@ -107,7 +107,7 @@ fn body(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> Value {
         "properties": properties,
         "required": shape.fields.get("required").cloned().unwrap_or(json!([])),
     });
-    if route.body == BodyKind::Upload {
+    if matches!(route.body, BodyKind::Upload | BodyKind::SpooledUpload) {
         schema["properties"][FILE] = json!({
             "type": "string",
             "contentMediaType": "application/octet-stream",
@@ -127,7 +127,7 @@ fn body(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> Value {
         schema["properties"]["if_generation"] = shared("IfGenerationField");
     }
     let types: &[&str] = match route.body {
-        BodyKind::Upload => &["multipart/form-data"],
+        BodyKind::Upload | BodyKind::SpooledUpload => &["multipart/form-data"],
         BodyKind::None | BodyKind::Fields => &FIELD_TYPES,
     };
     let content = types.iter().map(|&content_type| {

@@ -12,6 +12,8 @@ pub(crate) enum Area {
     Superadmins,
     Containers,
     Images,
+    Groups,
+    Skills,
     Adapter,
     Operators,
 }
@@ -29,6 +31,8 @@ impl Area {
             Self::Superadmins => "Accounts that administer the service",
             Self::Containers => "Agent containers of users",
             Self::Images => "Images on the engine and in registries, and rollouts",
+            Self::Groups => "Groups of users",
+            Self::Skills => "Skills, who gets them, and the repositories they come from",
             Self::Adapter => "The package that defines how agents are run and configured",
             Self::Operators => "Reconciliation, events, tasks and audit",
         }

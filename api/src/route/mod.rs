@@ -50,6 +50,8 @@ pub(crate) enum BodyKind {
     Fields,
     /// Multipart with one file, and named fields beside it.
     Upload,
+    /// The same with a file that may be large: it is received on disk.
+    SpooledUpload,
 }
 
 /// What an answer may be held back for.
@@ -167,6 +169,15 @@ impl Route {
     pub(crate) fn upload(self, bytes: u64) -> Self {
         Self {
             body: BodyKind::Upload,
+            body_limit: bytes + AROUND_A_FILE,
+            ..self
+        }
+    }
+
+    /// It takes a file of at most so many bytes, which is received on disk.
+    pub(crate) fn spooled_upload(self, bytes: u64) -> Self {
+        Self {
+            body: BodyKind::SpooledUpload,
             body_limit: bytes + AROUND_A_FILE,
             ..self
         }

@@ -219,7 +219,8 @@ async fn finish(
         at: deps.clock.now(),
     };
     let (key, changed) = (&deps.master_key, &draft.changes);
-    let generation = config::query::save(&mut tx, key, changed, None, by).await?;
+    let saved = config::query::save(&mut tx, key, changed, None, by).await;
+    let generation = saved.map_err(unknown_skills)?.generation;
     let mut singles = Vec::new();
     for (kind, uid, name) in config::query::singles_touched(changed) {
         if let Some(object) = object::get(&mut tx, kind, &uid).await? {
@@ -371,6 +372,21 @@ async fn check_global(tx: &mut Tx, deps: &Dependencies, after: &Config) -> Resul
         code: ProblemCode::InvalidValue,
         message,
     }]))
+}
+
+/// What names no skill is refused as any other value of the key.
+fn unknown_skills(error: DbError) -> ApiError {
+    match &error {
+        DbError::UnknownSkills(_) => {
+            let key = keys::skills::DEFAULTS.row.key;
+            refused(vec![Problem {
+                key: key.to_owned(),
+                code: ProblemCode::InvalidValue,
+                message: format!("{key}: {error}"),
+            }])
+        }
+        _ => error.into(),
+    }
 }
 
 fn refused(problems: Vec<Problem>) -> ApiError {

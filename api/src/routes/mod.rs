@@ -5,6 +5,7 @@ mod audit;
 mod basic;
 mod config;
 mod containers;
+mod groups;
 mod health;
 mod images;
 mod live;
@@ -16,6 +17,7 @@ mod own_container;
 mod page;
 mod params;
 mod reconcile;
+mod skills;
 mod superadmins;
 mod tasks;
 #[cfg(test)]
@@ -45,6 +47,8 @@ pub fn all() -> Vec<Route> {
         superadmins::routes(),
         containers::routes(),
         images::routes(),
+        groups::routes(),
+        skills::routes(),
         adapter::routes(),
         reconcile::routes(),
         watch::routes(),
@@ -102,7 +106,7 @@ mod tests {
                     Token::Missing | Token::InQuery => String::new(),
                 };
                 request = match case.route.body {
-                    BodyKind::Upload => request
+                    BodyKind::Upload | BodyKind::SpooledUpload => request
                         .header("content-type", "multipart/form-data; boundary=X")
                         .body(format!(
                             "--X\r\nContent-Disposition: form-data; name=\"csrf_token\"\r\n\r\n{token}\r\n--X--\r\n"

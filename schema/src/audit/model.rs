@@ -101,6 +101,18 @@ impl About {
     }
 }
 
+impl About {
+    /// The same with something more to the detail.
+    #[must_use]
+    pub fn more(mut self, detail: &str) -> Self {
+        if !self.detail.is_empty() {
+            self.detail.push_str("; ");
+        }
+        self.detail.push_str(detail);
+        self
+    }
+}
+
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, FromRow, utoipa::ToSchema)]
 #[schema(as = AuditEntryFields)]

@@ -163,6 +163,9 @@ pub fn kinds_touched(changes: &Changes) -> Vec<Kind> {
     if changes.have(containers) || changes.have(files) {
         kinds.push(Kind::Container);
     }
+    if changes.has(&DEFAULTS) {
+        kinds.push(Kind::SkillSet);
+    }
     kinds
 }
 

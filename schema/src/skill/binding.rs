@@ -95,13 +95,14 @@ pub(crate) async fn forget_user(tx: &mut Tx, user: &Uid) -> Result<(), DbError> 
     Ok(())
 }
 
-/// Ends all bindings of a skill: to groups, to users and to everybody.
-pub async fn unbind_everywhere(tx: &mut Tx, skill: &Uid) -> Result<Impact, DbError> {
+/// Ends all bindings of a skill: to groups, to users and to everybody. Returns how many they were.
+pub async fn unbind_everywhere(tx: &mut Tx, skill: &Uid) -> Result<(u64, Impact), DbError> {
     let before = impact::before(tx, Scope::Skills(vec![skill.clone()])).await?;
+    let mut ended = 0;
     for statement in [UNBIND_ALL, UNBIND_ALL_GROUPS, UNBIND_ALL_USERS] {
-        execute!(tx, statement, skill)?;
+        ended += execute!(tx, statement, skill)?;
     }
-    before.settle(tx).await
+    Ok((ended, before.settle(tx).await?))
 }
 
 /// The skills that everybody gets.

@@ -82,6 +82,27 @@ impl Checkouts {
         }
     }
 
+    /// The directory of a skill in the files of a commit; `None` when it is not there. An empty path is the top.
+    ///
+    /// # Errors
+    /// [`HomeError::Io`].
+    pub fn open_skill(
+        &self,
+        uid: &Uid,
+        commit: &str,
+        path: &str,
+    ) -> Result<Option<OwnedFd>, HomeError> {
+        let Some(top) = self.get(uid, commit)?.filter(|_| !path.is_empty()) else {
+            return self.get(uid, commit);
+        };
+        match beneath::open_dir(&top, Path::new(path)) {
+            Err(Errno::NOENT) => Ok(None),
+            opened => opened
+                .map(Some)
+                .map_err(HomeError::io("opening", self.path.join(uid.as_str()).join(path))),
+        }
+    }
+
     /// A new place for a commit of a repository. What earlier attempts have left is removed.
     ///
     /// # Errors

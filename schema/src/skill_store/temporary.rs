@@ -1,9 +1,10 @@
 //! Directories of the store that are not skills: what is being taken in, and what is being removed.
 
+use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FlockOperation, Mode};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{SkillStore, SkillStoreError};
@@ -97,6 +98,27 @@ pub(super) fn is_at(dir: &OwnedFd, parent: impl AsFd, name: &Path) -> rustix::io
 }
 
 impl SkillStore {
+    /// A new file on the storage of the store, which nobody else can open and nothing is left of once it is closed.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn spool(&self) -> std::io::Result<File> {
+        let mode = Mode::RUSR | Mode::WUSR;
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        match rustix::fs::openat(&self.root, ".", flags, mode) {
+            Ok(file) => return Ok(File::from(file)),
+            // A file system without files that have no name.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let name = random_name(IMPORT);
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.root, name.as_str(), flags, mode)?;
+        rustix::fs::unlinkat(&self.root, name.as_str(), AtFlags::empty())?;
+        Ok(File::from(file))
+    }
+
     /// Removes what a process that was ended has left, and leaves alone what somebody works on.
     ///
     /// # Errors

@@ -1,0 +1,260 @@
+//! Uploads of skills, and what any new version of a skill goes through.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use schema::audit::About;
+use schema::ids::{Kind, SkillName};
+use schema::skill::{self, NewVersion, Origin, TreeDigest};
+use schema::skill_store::{ImportError, Imported};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::effect::{self, Effect, Settle};
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::{Actor, Superadmin};
+use crate::error::{ApiError, Result};
+use crate::input::{FILE, Input};
+use crate::route::{Area, Failure, Route};
+
+/// The largest package that is taken, in bytes.
+pub(super) const LIMIT: u64 = 128 * 1024 * 1024;
+
+/// What any package may be refused for.
+pub(super) const INVALID: Failure = Failure(
+    422,
+    "invalid_skill",
+    "the package breaks a rule, which the error names",
+);
+/// A skill of this name is being removed.
+pub(super) const REMOVED: Failure = Failure(
+    409,
+    "name_being_removed",
+    "the previous skill of this name is still being removed",
+);
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("skills_upload", "/api/admin/skills/upload", upload)
+            .title(Area::Skills, "Upload a skill")
+            .about(
+                "A zip of at most 128 MiB (512 MiB and 10,000 files unpacked), with `SKILL.md` at \
+                 its top; one common top directory is removed. The skill's name is `name`, else \
+                 what `SKILL.md` says, else that directory's. A skill of this name gets another \
+                 version, and everybody who has it is updated.",
+            )
+            .spooled_upload(LIMIT)
+            .waits_for_task()
+            .guarded()
+            .fails(&[INVALID, REMOVED]),
+    ]
+}
+
+/// A package.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = SkillUpload)]
+pub struct Form {
+    /// The skill's name.
+    #[schema(value_type = Option<SkillName>)]
+    name: Option<String>,
+    /// Report who would be affected, without changing anything.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// A version of a skill that was added.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SkillAdded)]
+pub struct Added {
+    /// The skill.
+    name: SkillName,
+    /// Its files.
+    digest: TreeDigest,
+    /// The number of the version in effect.
+    #[schema(example = 1)]
+    number: i64,
+    /// Whether it is another version than before.
+    changed: bool,
+    /// How many files it has.
+    #[schema(example = 1)]
+    file_count: u64,
+    /// Bytes of all files.
+    #[schema(example = 120)]
+    size: u64,
+    /// What is worth knowing, a sentence each.
+    warnings: Vec<String>,
+    #[serde(flatten)]
+    effect: Effect,
+}
+
+/// `POST /api/admin/skills/upload`.
+///
+/// # Errors
+/// 400 without a file, 413 for a longer one, 422 `invalid_skill` with the rule that the package breaks.
+async fn upload(
+    Superadmin(actor): Superadmin,
+    input: Input<Form>,
+    deps: Deps,
+) -> Result<Answer<Added>> {
+    let name = match input.params.name.as_deref().filter(|name| !name.is_empty()) {
+        Some(name) => Some(
+            name.parse::<SkillName>()
+                .map_err(|rule| ApiError::invalid("name", rule.to_string()))?,
+        ),
+        None => None,
+    };
+    let New {
+        params,
+        if_generation,
+        wait,
+        meta,
+        spooled,
+    } = New::of(input);
+    let file = spooled.ok_or_else(|| {
+        ApiError::invalid(FILE, "file is required: the zip, as multipart/form-data")
+    })?;
+    let imported = import(&deps, move |store| store.import_zip(file, name.as_ref())).await?;
+    let adding = Adding {
+        actor: &actor,
+        imported,
+        origin: Origin::default(),
+        dry_run: params.dry_run,
+    };
+    add(&deps, &meta, adding, if_generation, wait).await
+}
+
+/// The parts of an input.
+struct New {
+    params: Form,
+    if_generation: Option<schema::ids::Generation>,
+    wait: Option<std::time::Duration>,
+    meta: crate::input::Meta,
+    spooled: Option<File>,
+}
+
+impl New {
+    fn of(input: Input<Form>) -> Self {
+        Self {
+            params: input.params,
+            if_generation: input.if_generation,
+            wait: input.wait,
+            meta: input.meta,
+            spooled: input.spooled,
+        }
+    }
+}
+
+/// Takes a package into the store: one at a time, since that keeps a disk busy.
+pub(super) async fn import<E: Into<ImportError> + Send + 'static>(
+    deps: &Deps,
+    work: impl FnOnce(&schema::skill_store::SkillStore) -> Result<Imported, E> + Send + 'static,
+) -> Result<Imported> {
+    let turn = Arc::clone(&deps.skill_import).acquire_owned().await;
+    let turn = turn.map_err(ApiError::internal)?;
+    let store = Arc::clone(&deps.skills);
+    let imported = tokio::task::spawn_blocking(move || {
+        // Kept to the end also when the client is gone.
+        let _turn = turn;
+        work(&store).map_err(Into::into)
+    });
+    imported.await.map_err(ApiError::internal)?.map_err(refused)
+}
+
+fn refused(error: ImportError) -> ApiError {
+    match error {
+        ImportError::Refused(refusal) => {
+            ApiError::unprocessable("invalid_skill", refusal.to_string())
+        }
+        ImportError::Store(error) if error.is_storage_full() => ApiError::StorageFull(error.into()),
+        ImportError::Store(error) => ApiError::internal(error),
+    }
+}
+
+/// A version that is in the store, and is to come into effect.
+pub(super) struct Adding<'a> {
+    pub(super) actor: &'a Actor,
+    pub(super) imported: Imported,
+    pub(super) origin: Origin,
+    pub(super) dry_run: bool,
+}
+
+/// Records a version, and waits for whom it concerns.
+pub(super) async fn add(
+    deps: &Deps,
+    meta: &crate::input::Meta,
+    adding: Adding<'_>,
+    if_generation: Option<schema::ids::Generation>,
+    wait: Option<std::time::Duration>,
+) -> Result<Answer<Added>> {
+    let Adding {
+        actor,
+        imported,
+        origin,
+        dry_run,
+    } = adding;
+    let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let manifest = imported.manifest.clone().unwrap_or_default();
+    let new = NewVersion {
+        digest: imported.digest.clone(),
+        description: manifest.description.unwrap_or_default(),
+        version: manifest.version.unwrap_or_default(),
+        license: manifest.license.unwrap_or_default(),
+        has_manifest: imported.manifest.is_some(),
+        file_count: count(imported.files),
+        size: count(imported.bytes),
+        origin,
+    };
+    let name = imported.name.clone();
+    let mut tx = meta.begin(deps).await?;
+    let now = deps.clock.now();
+    let saved = skill::save_version(&mut tx, &name, &new, if_generation, now).await;
+    let (saved, impact) = saved.map_err(being_removed)?;
+    let digest = new.digest.as_str().get(..12).unwrap_or_default().to_owned();
+    let detail = format!(
+        "version {} ({digest}) from {}",
+        saved.number,
+        new.origin.source()
+    );
+    let message = match saved.changed {
+        true => format!("skill {name} has version {}", saved.number),
+        false => format!("skill {name} is unchanged"),
+    };
+    let settle = Settle {
+        actor,
+        about: About::object(Kind::Skill, &name).detail(detail),
+        dry_run,
+        wait,
+        message,
+    };
+    let answer = effect::settle(deps, tx, impact, settle).await?;
+    let mut warnings = Vec::new();
+    if !new.has_manifest {
+        warnings.push("the package has no SKILL.md; agents may not find the skill".to_owned());
+    }
+    if imported.skipped_links > 0 {
+        let links = imported.skipped_links;
+        warnings.push(format!("symbolic links were left out: {links}"));
+    }
+    Ok(answer.map(|effect| Added {
+        name: imported.name,
+        digest: imported.digest,
+        number: saved.number,
+        changed: saved.changed,
+        file_count: imported.files,
+        size: imported.bytes,
+        warnings,
+        effect,
+    }))
+}
+
+fn being_removed(error: schema::error::DbError) -> ApiError {
+    match error {
+        schema::error::DbError::NameBeingRemoved => ApiError::conflict(
+            "name_being_removed",
+            "the previous skill of this name is still being removed; try again soon",
+        ),
+        error => error.into(),
+    }
+}
