@@ -488,6 +488,33 @@ async fn l27_bombs_end_within_their_limits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn l27_what_is_small_on_the_way_and_large_in_the_end_takes_neither_disk_nor_memory() {
+    let stage = Stage::with(Limits {
+        fetched: 1_000_000,
+        unpacked: 20_000_000,
+        memory: 512 * 1024 * 1024,
+        ..Limits::default()
+    });
+    let repository = Repository::new(&stage.repositories(), "r");
+    let blob = repository.blob(&vec![0; 200_000_000]);
+    let tree = repository.tree(&[("100644", b"zeros", &blob)]);
+    repository.commit(MAIN, &tree);
+    let server = Server::new(&stage.repositories(), None, None);
+    let remote = branch(&server.url("r"), "main");
+    let seen = stage.export(&remote).await.unwrap_err();
+    let expected = matches!(
+        seen,
+        GitError::TooMuch {
+            most: 20_000_000,
+            ..
+        }
+    );
+    assert!(expected, "{seen:?}");
+    stage.assert_nothing_is_left().await;
+    assert!(stage.written().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn l25_l28_hostile_trees_are_refused_and_nothing_of_them_is_run_or_written() {
     let stage = Stage::new();
     let repository = Repository::new(&stage.repositories(), "hostile");
@@ -524,7 +551,7 @@ async fn l25_l28_hostile_trees_are_refused_and_nothing_of_them_is_run_or_written
             repository.tree(&[("100644", b"new\nline", &blob)]),
         ),
         ("backslash", repository.tree(&[("100644", b"a\\b", &blob)])),
-        ("latin", repository.tree(&[("100644", b"caf\xe9", &blob)])),
+        ("latin", repository.tree(&[("100644", b"latin\xe9", &blob)])),
         (
             "long",
             repository.tree(&[("100644", long.as_bytes(), &blob)]),
