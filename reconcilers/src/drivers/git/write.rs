@@ -1,7 +1,7 @@
 //! Writing the files of a commit, as `git cat-file --batch` gives them one after the other (git-cat-file(1)).
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -42,13 +42,7 @@ pub(super) fn write(
         }
         begin(&mut objects, blob)?;
         let mut file = way.create(blob)?;
-        let copied = io::copy(&mut (&mut objects).take(blob.size), &mut file);
-        let copied = copied.map_err(GitError::Storage)?;
-        let mut end = [0; 1];
-        let ended = objects.read_exact(&mut end);
-        if copied != blob.size || ended.is_err() || end != *b"\n" {
-            return Err(incomplete(blob));
-        }
+        copy(&mut objects, &mut file, blob)?;
         shared.written.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
@@ -60,6 +54,29 @@ fn begin(objects: &mut impl BufRead, blob: &Blob) -> Result<(), GitError> {
     let read = objects.take(HEAD).read_line(&mut line);
     let expected = format!("{} blob {}\n", blob.id, blob.size);
     match read.is_ok() && line == expected {
+        true => Ok(()),
+        false => Err(incomplete(blob)),
+    }
+}
+
+/// Copies the content of an object and reads the line end behind it. Without the standard library's `copy`, which asks the
+/// system several times how to do it best, for each of many small files.
+fn copy(objects: &mut impl BufRead, file: &mut File, blob: &Blob) -> Result<(), GitError> {
+    let mut left = blob.size;
+    while left > 0 {
+        let there = objects.fill_buf().map_err(GitError::Storage)?;
+        let most = usize::try_from(left).unwrap_or(usize::MAX);
+        let piece = there.get(..most).unwrap_or(there);
+        if piece.is_empty() {
+            return Err(incomplete(blob));
+        }
+        file.write_all(piece).map_err(GitError::Storage)?;
+        let taken = piece.len();
+        objects.consume(taken);
+        left = left.saturating_sub(u64::try_from(taken).unwrap_or(u64::MAX));
+    }
+    let mut end = [0; 1];
+    match objects.read_exact(&mut end).is_ok() && end == *b"\n" {
         true => Ok(()),
         false => Err(incomplete(blob)),
     }
