@@ -15,6 +15,8 @@ use schema::db::{Backend, Db};
 use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 use schema::secrets::MasterKey;
+use schema::skill_repository::Checkouts;
+use schema::skill_store::SkillStore;
 use secrecy::SecretSlice;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -212,6 +214,9 @@ pub(crate) async fn world() -> World {
         writer: Writer::new(db.clone(), &master_key, clock.clone()),
         audit_check: Semaphore::new(1),
         adapter_check: Arc::new(Semaphore::new(1)),
+        skills: Arc::new(SkillStore::open(dir.path()).unwrap()),
+        checkouts: Arc::new(Checkouts::open(dir.path()).unwrap()),
+        skill_import: Arc::new(Semaphore::new(1)),
         db: db.reader(),
         master_key,
         adapter: ActiveAdapter::new(db.reader()),

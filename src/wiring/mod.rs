@@ -114,11 +114,19 @@ pub async fn build(
         Arc::clone(&prepared.master_key),
         Arc::clone(&clock),
     ));
+    let skills = Arc::new(SkillStore::open(&settings.data_dir)?);
+    let checkouts = Arc::new(Checkouts::open(&settings.data_dir)?);
     let world = World {
         data_dir: Arc::new(LocalDataDir::open(
             &settings.data_dir,
             &prepared.instance_id,
+            Arc::clone(&skills),
+            Arc::clone(&checkouts),
         )?),
+        git: Arc::new(GitProgram::new(
+            &settings.data_dir.join(GIT_SCRATCH),
+            git::Limits::default(),
+        )),
         engine,
         firewall: Arc::new(Iptables::new(&prepared.instance_id)),
         packages: Arc::new(HttpSource::new(adapter_source::Limits::default())?),
@@ -179,6 +187,9 @@ pub async fn build(
         ),
         audit_check: Semaphore::new(1),
         adapter_check: Arc::new(Semaphore::new(1)),
+        skills,
+        checkouts,
+        skill_import: Arc::new(Semaphore::new(1)),
         master_key: Arc::clone(&prepared.master_key),
         adapter: ActiveAdapter::new(prepared.db.reader()),
         status_ticks: tick.subscribe(),

@@ -13,6 +13,7 @@ use schema::config::history::SavedBy;
 use schema::config::{self, Changes, Config, Patch, Problem, ProblemCode, keys, parse_patch};
 use schema::container;
 use schema::db::Tx;
+use schema::error::DbError;
 use schema::ids::Generation;
 use schema::object;
 use secrecy::{ExposeSecret, SecretString};
@@ -28,6 +29,7 @@ use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Failure, Route};
+use crate::routes::skills::effect::{UserChange, affected};
 use crate::settings::{self, WebSettings};
 use crate::wait::{self, Change, Settled, State};
 
@@ -170,6 +172,10 @@ pub struct Saved {
     /// The configuration's generation.
     #[schema(example = 3)]
     generation: i64,
+    /// What it means for the skills of users, when `skills.defaults` changes; the first 1,000 users.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    skill_changes: Vec<UserChange>,
     /// Changes that have no effect for now, and why, a sentence each; `message` repeats them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false, example = json!([]))]
@@ -200,9 +206,39 @@ async fn save(
     let draft = draft(&mut tx, &deps, patch, if_generation).await?;
     let about = about(&draft.changes);
     if params.dry_run {
-        return Ok(draft.unsaved(&deps));
+        return unsaved(&deps, &actor, tx, draft).await;
     }
     finish(&deps, &actor, tx, draft, about, wait).await
+}
+
+/// Says what a draft would change, and leaves everything as it is.
+async fn unsaved(
+    deps: &Deps,
+    actor: &Actor,
+    mut tx: Audited,
+    mut draft: Draft,
+) -> Result<Answer<Saved>> {
+    if draft.changes.has(&keys::skills::DEFAULTS) {
+        // Never committed.
+        draft.skills = affected(&record(deps, actor, &mut tx, &draft).await?.skills);
+    }
+    Ok(draft.unsaved(deps))
+}
+
+/// Writes a draft.
+async fn record(
+    deps: &Deps,
+    actor: &Actor,
+    tx: &mut Audited,
+    draft: &Draft,
+) -> Result<config::query::Saved> {
+    let by = SavedBy {
+        actor: &actor.to_string(),
+        at: deps.clock.now(),
+    };
+    let (key, changed) = (&deps.master_key, &draft.changes);
+    let saved = config::query::save(tx, key, changed, None, by).await;
+    saved.map_err(unknown_skills)
 }
 
 /// Saves a draft, and waits for what follows from it.
@@ -210,17 +246,13 @@ async fn finish(
     deps: &Deps,
     actor: &Actor,
     mut tx: Audited,
-    draft: Draft,
+    mut draft: Draft,
     about: About,
     wait: Option<Duration>,
 ) -> Result<Answer<Saved>> {
-    let by = SavedBy {
-        actor: &actor.to_string(),
-        at: deps.clock.now(),
-    };
-    let (key, changed) = (&deps.master_key, &draft.changes);
-    let saved = config::query::save(&mut tx, key, changed, None, by).await;
-    let generation = saved.map_err(unknown_skills)?.generation;
+    let saved = record(deps, actor, &mut tx, &draft).await?;
+    draft.skills = affected(&saved.skills);
+    let (generation, changed) = (saved.generation, &draft.changes);
     let mut singles = Vec::new();
     for (kind, uid, name) in config::query::singles_touched(changed) {
         if let Some(object) = object::get(&mut tx, kind, &uid).await? {
@@ -277,16 +309,24 @@ struct Draft {
     generation: i64,
     /// How many containers would be recreated.
     restarts: i64,
+    /// What it means for the skills of users.
+    skills: Vec<UserChange>,
 }
 
 impl Draft {
-    fn answered(&self, deps: &Dependencies, generation: i64, state: Option<State>) -> Saved {
+    fn answered(
+        &self,
+        deps: &Dependencies,
+        generation: i64,
+        state: Option<State>,
+    ) -> Saved {
         Saved {
             changed: self.changes.0.keys().copied().collect(),
             restarts: self.restarts,
             object: "config",
             state,
             generation,
+            skill_changes: self.skills.clone(),
             warnings: self.warnings(deps),
         }
     }
@@ -350,6 +390,7 @@ async fn draft(
         after,
         changes,
         generation,
+        skills: Vec::new(),
     })
 }
 

@@ -6,7 +6,8 @@ use schema::config::{Config, keys, query as config_query};
 use schema::container::{Desired, StatusWord, status_word};
 use schema::db::Tx;
 use schema::error::DbError;
-use schema::ids::{Generation, Kind, Timestamp, Uid, UserName};
+use schema::group;
+use schema::ids::{Generation, Kind, PlainName, Timestamp, Uid, UserName};
 use schema::image::ImageReference;
 use schema::object;
 use schema::user::{self, NewUser, Role, Source, User, UserListing};
@@ -116,7 +117,7 @@ pub struct Item {
     #[schema(example = "10.88.0.2")]
     ip: Option<String>,
     /// Groups of the user.
-    groups: Vec<String>,
+    groups: Vec<PlainName>,
     /// The desired state.
     desired: Desired,
     /// How often the container's desired state was changed.
@@ -131,8 +132,8 @@ pub struct Item {
     last_login_at: Option<Timestamp>,
 }
 
-impl From<UserListing> for Item {
-    fn from(user: UserListing) -> Self {
+impl Item {
+    fn new(user: UserListing, groups: Vec<PlainName>) -> Self {
         let desired = user.desired.unwrap_or(Desired::Stopped);
         let desired_running = desired == Desired::Running && !user.disabled;
         let deleted = user.deleted_at.is_some();
@@ -146,7 +147,7 @@ impl From<UserListing> for Item {
             image: user.image_ref,
             image_ready: user.image_id.is_some(),
             ip: user.ip,
-            groups: Vec::new(),
+            groups,
             desired,
             generation: user.generation,
             observed_generation: user.status.observed_generation,
@@ -194,10 +195,17 @@ async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer
     if object::is_kind_paused(&mut connection, Kind::Container).await? {
         users.iter_mut().for_each(|user| user.status.pause());
     }
+    let mut groups = group::names_of_users(&mut connection).await?;
     drop(connection);
     let mode = deps.settings().auth_mode;
     let listing = Listing {
-        users: users.into_iter().map(Item::from).collect(),
+        users: users
+            .into_iter()
+            .map(|user| {
+                let groups = groups.remove(&user.uid).unwrap_or_default();
+                Item::new(user, groups)
+            })
+            .collect(),
         watch_id,
         auth_mode: mode,
         unified_auth: mode != AuthMode::Local,

@@ -1,8 +1,10 @@
 //! Bringing the configuration to the agents' files once more.
 
 use http::StatusCode;
-use schema::audit::About;
-use schema::ids::{Kind, UserName};
+use schema::audit::{About, Audited};
+use schema::group;
+use schema::ids::{Generation, Kind, PlainName, Uid, UserName};
+use schema::meta;
 use schema::object;
 use schema::operation::{self, Progress};
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,7 @@ use crate::dispatch::{Actor, Superadmin};
 use crate::error::{ApiError, Result};
 use crate::input::Input;
 use crate::route::{Area, Failure, Route};
+use crate::routes::groups;
 use crate::routes::params::{given, present_user};
 use crate::wait::{self, Change, Changed, Converging, State};
 
@@ -26,10 +29,10 @@ pub(super) fn routes() -> Vec<Route> {
                 "Apply the configuration to agents' files",
             )
             .about(
-                "Updates the files of one user, or of all users, to the current configuration; an \
-                 agent whose files change is restarted. For one user the answer waits 10 s unless \
-                 `wait` says otherwise. For all users it is a task of type `config_apply`, which \
-                 is not waited for by default; each call creates another task. Changes of single \
+                "Updates the files of one user, of the members of a group and of the groups in it, or of \
+                 all users, to the current configuration; an agent whose files change is restarted. \
+                 For one user the answer waits 10 s unless `wait` says otherwise. For several it is \
+                 a task of type `config_apply`, which is not waited for by default; each call creates another task. Changes of single \
                  users are processed first. `if_generation` requires `username`.",
             )
             .waits()
@@ -37,7 +40,7 @@ pub(super) fn routes() -> Vec<Route> {
             .fails(&[
                 Failure::NO_USER,
                 Failure::REMOVED,
-                Failure(422, "not_available_yet", "groups are not supported yet"),
+                Failure(404, "not_found", "no such group"),
             ]),
     ]
 }
@@ -49,10 +52,11 @@ pub const OPERATION: &str = "config_apply";
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ConfigApplyForm)]
 pub struct ApplyForm {
-    /// One user; without it, all users.
+    /// One user; without user and group, all users.
     #[schema(example = "alice")]
     username: Option<String>,
-    /// Not supported yet.
+    /// A group, with the groups in it.
+    #[schema(value_type = Option<PlainName>)]
     group: Option<String>,
 }
 
@@ -95,24 +99,29 @@ impl From<Converging> for Applied {
 ///
 /// # Errors
 /// 404 without such a user, 409 while it is being removed, 412 for a stale `if_generation` (of one user's config
-/// object), what the files fail with; 422 `not_available_yet` for groups.
+/// object), what the files fail with; 404 without such a group.
 async fn apply(
     Superadmin(actor): Superadmin,
     input: Input<ApplyForm>,
     deps: Deps,
 ) -> Result<Answer<Applied>> {
-    if given(&input.params.group).is_some() {
-        let rule = "there are no groups yet; name a user, or nobody for everybody";
-        return Err(ApiError::unprocessable("not_available_yet", rule));
-    }
-    match given(&input.params.username) {
-        Some(name) => {
-            let name: UserName = name
-                .parse()
-                .map_err(|rule| ApiError::invalid("username", format!("{rule}")))?;
+    let invalid = |field, rule: String| ApiError::invalid(field, rule);
+    match (given(&input.params.username), given(&input.params.group)) {
+        (Some(_), Some(_)) => {
+            let rule = "give username or group, or neither for all users";
+            Err(invalid("group", rule.to_owned()))
+        }
+        (Some(name), None) => {
+            let name = name.parse();
+            let name: UserName = name.map_err(|rule| invalid("username", format!("{rule}")))?;
             one(&deps, &input, &name).await
         }
-        None => all(&deps, &actor, &input).await,
+        (None, Some(name)) => {
+            let name = name.parse();
+            let name: PlainName = name.map_err(|rule| invalid("group", format!("{rule}")))?;
+            several(&deps, &actor, &input, Some(&name)).await
+        }
+        (None, None) => several(&deps, &actor, &input, None).await,
     }
 }
 
@@ -128,21 +137,41 @@ async fn one(deps: &Deps, input: &Input<ApplyForm>, name: &UserName) -> Result<A
     Ok(answer.map(Applied::from))
 }
 
-async fn all(deps: &Deps, actor: &Actor, input: &Input<ApplyForm>) -> Result<Answer<Applied>> {
+async fn several(
+    deps: &Deps,
+    actor: &Actor,
+    input: &Input<ApplyForm>,
+    group: Option<&PlainName>,
+) -> Result<Answer<Applied>> {
     if input.if_generation.is_some() {
         let rule =
-            "if_generation requires username: the files of all users have no common generation";
+            "if_generation requires username: the files of several users have no common generation";
         return Err(ApiError::invalid("if_generation", rule));
     }
     let now = deps.clock.now();
     let mut tx = input.meta.begin(deps).await?;
-    if object::bump_all(&mut tx, Kind::AgentConfig).await? == 0 {
-        return Ok(nobody());
-    }
     let by = actor.to_string();
-    let created = operation::create_for_all(&mut tx, OPERATION, &by, Kind::AgentConfig, now).await;
-    let (task, total) = created?;
-    let about = About::whole("config").detail(format!("task {task}: {}", answer::users(total)));
+    let (task, total, whose) = match group {
+        None => {
+            if object::bump_all(&mut tx, Kind::AgentConfig).await? == 0 {
+                return Ok(nobody());
+            }
+            let kind = Kind::AgentConfig;
+            let created = operation::create_for_all(&mut tx, OPERATION, &by, kind, now).await;
+            let (task, total) = created?;
+            (task, total, String::new())
+        }
+        Some(name) => {
+            let objects = members(&mut tx, name).await?;
+            if objects.is_empty() {
+                return Ok(nobody());
+            }
+            let task = operation::create(&mut tx, OPERATION, &by, &objects, now).await?;
+            (task, objects.len() as u64, format!(" of group {name}"))
+        }
+    };
+    let detail = format!("task {task}: {}{whose}", answer::users(total));
+    let about = About::whole("config").detail(detail);
     tx.commit(about).await?;
     let progress = wait::settle_operation(deps, &task, input.wait).await;
     let (state, status) = wait::state_of(progress);
@@ -155,6 +184,28 @@ async fn all(deps: &Deps, actor: &Actor, input: &Input<ApplyForm>) -> Result<Ans
     };
     let message = format!("configuration apply requested for {}", answer::users(total));
     Ok(Answer::ok(message, applied).status(status))
+}
+
+/// Raises the files of the members of a group, and of those below it.
+async fn members(
+    tx: &mut Audited,
+    name: &PlainName,
+) -> Result<Vec<(Kind, Uid, String, Generation)>> {
+    let group = groups::find(tx, name).await?;
+    // As for all of a kind: two of these would wait for each other.
+    meta::take_guard(tx, "bulk").await?;
+    let mut objects = Vec::new();
+    for uid in group::with_descendants(tx, &group.uid).await? {
+        let kind = Kind::AgentConfig;
+        let Some(row) = object::get(tx, kind, &uid).await? else {
+            continue;
+        };
+        if row.deleted_at.is_none() {
+            let generation = object::bump_in_bulk(tx, kind, &uid).await?;
+            objects.push((kind, uid, row.name, generation));
+        }
+    }
+    Ok(objects)
 }
 
 fn nobody() -> Answer<Applied> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{Saved, described, draft, finish, refused};
+use super::{Saved, described, draft, finish, refused, unsaved};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
@@ -134,7 +134,7 @@ async fn rollback(
     let detail = format!("to revision {revision}; {}", described(&draft.changes));
     let about = About::whole("config").detail(detail);
     if dry_run {
-        return Ok(draft.unsaved(&deps));
+        return unsaved(&deps, &actor, tx, draft).await;
     }
     finish(&deps, &actor, tx, draft, about, input.wait).await
 }

@@ -96,7 +96,7 @@ impl Item {
 }
 
 /// Bytes as people say them, in thousands as the engine does.
-pub(super) fn size_text(bytes: u64) -> String {
+pub(in crate::routes) fn size_text(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
     if bytes < 1000 {
         return format!("{bytes} B");

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::header::ACCEPT;
 use schema::audit::{About, Audited};
+use schema::group;
 use schema::ids::{Kind, Uid, UserName};
 use schema::operation::Progress;
 use schema::rollout::{self, NewRollout, RolloutKind};
@@ -21,6 +22,7 @@ use crate::error::{ApiError, Result};
 use crate::follows::Following;
 use crate::input::{Input, Meta};
 use crate::route::{Area, Failure, Route};
+use crate::routes::groups;
 use crate::routes::params::names;
 use crate::wait::{self, State};
 
@@ -41,7 +43,7 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Images, "Pull an image and move users to it")
             .about(
                 "Starts a rollout of the users named, in this order, or of all users, ordered by \
-                 name: one of `users`, `groups`, `all`. The image is pulled first. With `Accept: \
+                 name: `users`, `groups` or both, or `all`. The image is pulled first. With `Accept: \
                  text/event-stream` there is one JSON object per change: `status` (the phase), \
                  `task_id`, `total`, `done`, `failed`, `running`, `pending`, `message`; the last \
                  one is `{\"status\":\"done\",\"task_id\",\"total\"}` or, if the rollout failed or \
@@ -52,7 +54,7 @@ pub(super) fn routes() -> Vec<Route> {
             .fails(&[
                 IN_ROLLOUT,
                 NO_USERS,
-                Failure(422, "not_available_yet", "groups are not supported yet"),
+                Failure(404, "not_found", "no such group"),
                 Failure::STREAMS,
             ]),
     ]
@@ -97,7 +99,7 @@ pub struct Upgrade {
     #[serde(default)]
     #[schema(example = json!(["alice", "bob"]))]
     users: Vec<String>,
-    /// Members of these groups.
+    /// Members of these groups, and of the groups in them, ordered by name.
     #[serde(default)]
     groups: Vec<String>,
     /// All users, ordered by name.
@@ -190,7 +192,7 @@ async fn migrate(
 /// `Accept: text/event-stream` the answer reports its progress until it ends or pauses.
 ///
 /// # Errors
-/// As [`migrate`]; 422 `not_available_yet` for groups.
+/// As [`migrate`]; 404 without such a group.
 async fn upgrade(
     Superadmin(actor): Superadmin,
     input: Input<Upgrade>,
@@ -203,7 +205,14 @@ async fn upgrade(
     let managed = managed(&mut tx, &deps).await?;
     let target = reference("tag", &asked.tag, &managed)?.to_string();
     let everybody = user::list(&mut tx, "", i64::MAX, 0).await?.0;
-    let wanted = chosen(everybody, &whom, |_| true)?;
+    let members = members(&mut tx, &names(&asked.groups)).await?;
+    let mut wanted = match whom.is_empty() && !asked.all {
+        true => Vec::new(),
+        false => chosen(everybody.clone(), &whom, |_| true)?,
+    };
+    let by_group = chosen(everybody, &[], |user| members.contains(&user.uid))?;
+    let named: HashSet<Uid> = wanted.iter().cloned().collect();
+    wanted.extend(by_group.into_iter().filter(|uid| !named.contains(uid)));
     let new = new_rollout(RolloutKind::Upgrade, target, None, &care);
     let id = create(tx, &deps, &actor, &new, &wanted).await?;
     match viewing {
@@ -239,16 +248,12 @@ impl Upgrade {
         Care::read(self.max_unavailable, self.pause_on_failure, timeout)
     }
 
-    /// The users named; empty for everybody.
+    /// The users named.
     fn whom(&self) -> Result<Vec<&str>> {
-        if !names(&self.groups).is_empty() {
-            let rule = "there are no groups yet; name the users";
-            return Err(ApiError::unprocessable("not_available_yet", rule));
-        }
         let users = names(&self.users);
-        if users.is_empty() != self.all {
-            let rule =
-                "users names who gets the image, or all=true means everybody; give one of them";
+        let nobody = users.is_empty() && names(&self.groups).is_empty();
+        if nobody != self.all {
+            let rule = "users and groups name who gets the image, or all=true means everybody; give one of them";
             return Err(ApiError::invalid("users", rule));
         }
         Ok(users)
@@ -264,6 +269,19 @@ fn viewing(deps: &Deps, meta: &Meta, actor: &Actor) -> Result<Option<Following>>
     }
     let account = actor.session().map(|session| &session.account.uid);
     deps.viewers.begin(account).map(Some)
+}
+
+/// The users who are in one of these groups, or in one below.
+async fn members(tx: &mut Audited, names: &[&str]) -> Result<HashSet<Uid>> {
+    let mut members = HashSet::new();
+    for name in names {
+        let name = name
+            .parse()
+            .map_err(|rule| ApiError::invalid("groups", format!("groups: {rule}")))?;
+        let group = groups::find(tx, &name).await?;
+        members.extend(group::with_descendants(tx, &group.uid).await?);
+    }
+    Ok(members)
 }
 
 /// The users of these names, in this order, each once; without names everybody who fits, by name. A refusal

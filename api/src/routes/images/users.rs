@@ -1,6 +1,10 @@
 //! Users by their images: who has one, and who could be moved to one.
 
+use std::collections::BTreeMap;
+
 use schema::container::{Desired, StatusWord, status_word};
+use schema::group;
+use schema::ids::{PlainName, Uid};
 use schema::image;
 use schema::user::{self, UserListing};
 use serde::{Deserialize, Serialize};
@@ -54,8 +58,8 @@ pub struct Item {
     groups: String,
 }
 
-impl From<UserListing> for Item {
-    fn from(user: UserListing) -> Self {
+impl Item {
+    fn new(user: UserListing, groups: &[PlainName]) -> Self {
         let desired_running = user.desired == Some(Desired::Running) && !user.disabled;
         let deleted = user.deleted_at.is_some();
         Self {
@@ -63,7 +67,11 @@ impl From<UserListing> for Item {
             username: user.name,
             image: user.image_ref,
             image_id: user.image_id,
-            groups: String::new(),
+            groups: groups
+                .iter()
+                .map(PlainName::as_str)
+                .collect::<Vec<_>>()
+                .join(", "),
         }
     }
 }
@@ -111,18 +119,36 @@ async fn candidates(_: Superadmin, input: Input<Target>, deps: Deps) -> Result<A
     let pulled = image::find(&mut connection, &target).await?;
     let pulled = pulled.and_then(|image| image.facts.image_id);
     let (mut users, _) = user::list(&mut connection, "", i64::MAX, 0).await?;
+    let names = group::names_of_users(&mut connection).await?;
     drop(connection);
     users.retain(|user| user.deleted_at.is_none() && differs(user, &target, pulled.as_deref()));
+    let groups = counted(&users, &names);
     let paging = input.paging.as_ref();
-    let (users, page) = page(users, paging);
+    let (users, page) = page(users, &names, paging);
     let candidates = Candidates {
         target,
         users,
-        groups: Vec::new(),
+        groups,
         page,
     };
     Ok(Answer::ok("upgrade candidates", candidates))
 }
+
+/// How many of these users are in which group themselves, by name.
+fn counted(users: &[UserListing], names: &Names) -> Vec<Group> {
+    let mut counts: BTreeMap<&PlainName, usize> = BTreeMap::new();
+    for name in users.iter().flat_map(|user| names.get(&user.uid)).flatten() {
+        *counts.entry(name).or_default() += 1;
+    }
+    let groups = counts.into_iter().map(|(name, count)| Group {
+        name: name.to_string(),
+        count,
+    });
+    groups.collect()
+}
+
+/// The groups that users are in themselves.
+type Names = BTreeMap<Uid, Vec<PlainName>>;
 
 /// Whether a user has something else than the target, as far as is known.
 fn differs(user: &UserListing, target: &str, pulled: Option<&str>) -> bool {
@@ -156,10 +182,11 @@ async fn of_image(_: Superadmin, input: Input<Whose>, deps: Deps) -> Result<Answ
     let managed = managed(&mut connection, &deps).await?;
     let named = Named::read("image", &input.params.image, &managed)?;
     let (mut users, _) = user::list(&mut connection, "", i64::MAX, 0).await?;
+    let names = group::names_of_users(&mut connection).await?;
     drop(connection);
     users.retain(|user| has(user, &named));
     let paging = input.paging.as_ref();
-    let (users, page) = page(users, paging);
+    let (users, page) = page(users, &names, paging);
     Ok(Answer::ok("users of the image", Users { users, page }))
 }
 
@@ -170,8 +197,12 @@ pub(super) fn has(user: &UserListing, named: &Named) -> bool {
     by_id || by_reference.is_some_and(|meant| meant == full(&user.image_ref))
 }
 
-fn page(users: Vec<UserListing>, paging: Option<&Paging>) -> (Vec<Item>, Page) {
-    let items = users.into_iter().map(Item::from).collect();
+fn page(users: Vec<UserListing>, names: &Names, paging: Option<&Paging>) -> (Vec<Item>, Page) {
+    let item = |user: UserListing| {
+        let groups = names.get(&user.uid).map(Vec::as_slice);
+        Item::new(user, groups.unwrap_or_default())
+    };
+    let items = users.into_iter().map(item).collect();
     cut(items, paging, |item: &Item, text| {
         item.username.to_lowercase().contains(text)
     })

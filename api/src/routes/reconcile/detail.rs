@@ -6,6 +6,9 @@ mod container;
 mod engine;
 mod image;
 mod rollout;
+mod skill;
+mod skill_repository;
+mod skill_set;
 mod user;
 
 use std::future::ready;
@@ -170,6 +173,9 @@ kinds! {
     Engine => engine,
     Image => image,
     Rollout => rollout,
+    Skill => skill,
+    SkillRepository => skill_repository,
+    SkillSet => skill_set,
     User => user,
 }
 

@@ -18,7 +18,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::effect::{self, Effect, Settle};
-use super::{NO_SKILL, present};
+use super::present;
 use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::{Actor, Superadmin};

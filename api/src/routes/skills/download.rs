@@ -4,13 +4,11 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::StreamExt;
 use http::HeaderValue;
 use schema::ids::SkillName;
 use schema::skill_store::SkillStoreError;
 use serde::Deserialize;
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use utoipa::ToSchema;
 
 use super::{NO_SKILL, present};
@@ -87,7 +85,10 @@ async fn download(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Down
             let _ = sender.blocking_send(Err(io::Error::other(error)));
         }
     });
-    let pieces = ReceiverStream::new(receiver).boxed();
+    let pieces = futures::stream::unfold(receiver, |mut receiver| async move {
+        let piece = receiver.recv().await?;
+        Some((piece, receiver))
+    });
     let kind = HeaderValue::from_static("application/zip");
     Ok(Download::new(kind, &format!("{}.zip", row.name), pieces))
 }

@@ -21,7 +21,7 @@ pub const OPERATION: &str = "skills";
 const LISTED: usize = 1000;
 
 /// What a change means for one user.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = SkillChange)]
 pub struct UserChange {
     /// The user.
