@@ -98,14 +98,15 @@ fn l02_killed_at_any_point_nothing_is_half_there_and_the_next_time_it_works() {
             let status = run_child(data.path(), &fault, None);
             assert_eq!(status.signal(), Some(SIGKILL), "{fault}: {status}");
             let store = SkillStore::open(data.path()).unwrap();
+            store.clear_leftovers().unwrap();
             for name in store.names().unwrap() {
+                assert!(!store.digests(&name).unwrap().is_empty(), "{fault}");
                 for (digest, _) in store.digests(&name).unwrap() {
                     let dir = store.open_tree(&name, &digest).unwrap().unwrap();
                     let tree = digest_tree(dir, TreeLimits::LARGEST).unwrap().unwrap();
                     assert_eq!(tree.digest, digest, "{fault}: complete if it is there");
                 }
             }
-            store.clear_leftovers().unwrap();
             let imported = import(data.path());
             assert_eq!(
                 entries(data.path()),

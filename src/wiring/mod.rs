@@ -25,6 +25,7 @@ use api::watch::WatchHub;
 use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
 use reconcilers::drivers::firewall::Iptables;
+use reconcilers::drivers::git::{self, GitProgram};
 use reconcilers::drivers::registry::{self, OciRegistry};
 use reconcilers::register::register;
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
@@ -38,6 +39,8 @@ use schema::adapter::store::ActiveAdapter;
 use schema::audit::Writer;
 use schema::clock::{SharedClock, SystemClock};
 use schema::db::Backend;
+use schema::skill_repository::Checkouts;
+use schema::skill_store::SkillStore;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -79,6 +82,8 @@ pub struct Held {
 const READINESS_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often each container is compared in full.
 const VERIFY_EVERY: Duration = Duration::from_secs(600);
+/// Where git keeps what it fetches, inside the data directory.
+const GIT_SCRATCH: &str = "skill-repositories/.git";
 
 /// Builds everything and starts it.
 ///
@@ -124,7 +129,7 @@ pub async fn build(
             Arc::clone(&checkouts),
         )?),
         git: Arc::new(GitProgram::new(
-            &settings.data_dir.join(GIT_SCRATCH),
+            settings.data_dir.join(GIT_SCRATCH),
             git::Limits::default(),
         )),
         engine,

@@ -95,10 +95,7 @@ impl SkillStore {
             }
         };
         fault::point("skill_store.remove.renamed");
-        match rustix::fs::unlinkat(self.root(), name.as_str(), AtFlags::REMOVEDIR) {
-            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => {}
-            Err(errno) => return Err(io()(errno)),
-        }
+        self.forget_if_empty(name)?;
         // Not held while files are removed, which may take long.
         drop(parent);
         fault::point("skill_store.remove.unlocked");

@@ -91,7 +91,10 @@ impl SkillStore {
             let kind = found.kind();
             if kind == FileType::Symlink {
                 links += 1;
-                return Ok(false);
+                return match links > TreeLimits::LARGEST.files {
+                    true => Err(Refusal::TooManyEntries.into()),
+                    false => Ok(false),
+                };
             }
             let path = names::checked(found.path)?;
             names::fits(path)?;

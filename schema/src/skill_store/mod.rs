@@ -130,7 +130,7 @@ impl SkillStore {
                 Err(Errno::NOENT) => return Ok(None),
                 Err(errno) => return Err(errno),
             };
-            rustix::fs::flock(&dir, FlockOperation::LockExclusive)?;
+            rustix::io::retry_on_intr(|| rustix::fs::flock(&dir, FlockOperation::LockExclusive))?;
             // Whoever held it may have removed it.
             if temporary::is_at(&dir, &self.root, path)? {
                 return Ok(Some(dir));

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use super::{SkillStore, SkillStoreError};
 use crate::home::remove::remove_tree;
 use crate::home::{beneath, walk};
+use crate::ids::SkillName;
 
 pub(super) const IMPORT: &str = ".import-";
 pub(super) const REMOVING: &str = ".removing-";
@@ -119,7 +120,8 @@ impl SkillStore {
         Ok(File::from(file))
     }
 
-    /// Removes what a process that was ended has left, and leaves alone what somebody works on.
+    /// Removes what a process that was ended has left, names without any content too, and leaves alone what somebody works
+    /// on.
     ///
     /// # Errors
     /// [`SkillStoreError::Io`], [`SkillStoreError::Removal`]; the rest was tried all the same.
@@ -138,7 +140,23 @@ impl SkillStore {
                 outcome = Err(error);
             }
         }
+        for name in self.names()? {
+            if let Some(_locked) = self.lock(&name, false)? {
+                self.forget_if_empty(&name)?;
+            }
+        }
         outcome
+    }
+
+    /// Removes the directory of a name, which is locked, unless something is in it.
+    pub(super) fn forget_if_empty(&self, name: &SkillName) -> Result<(), SkillStoreError> {
+        match rustix::fs::unlinkat(&self.root, name.as_str(), AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+            Err(errno) => {
+                let io = SkillStoreError::io("removing", self.path.join(name.as_str()));
+                Err(io(errno))
+            }
+        }
     }
 
     fn clear_leftover(&self, name: &Path) -> Result<(), SkillStoreError> {

@@ -14,6 +14,7 @@ use schema::home::{
 };
 use schema::ids::{SkillName, Timestamp, Uid, UserName};
 use schema::skill::{TreeDigest, TreeStamp};
+use schema::skill_repository::{NewCheckout, OfferedSkill};
 use schema::skill_store::{SkillStoreError, TreeLimits};
 
 use crate::engine::HostEntry;
@@ -530,6 +531,28 @@ impl DataDir for MemoryDataDir {
     ) -> Result<(), SkillStoreError> {
         self.store_call(|disk| disk.remove_version(skill, digest, not_newer_than))
             .await
+    }
+
+    /// There are no repositories in memory: what fetches them writes real files.
+    async fn has_checkout(&self, _: &Uid, _: &str) -> Result<bool, HomeError> {
+        Ok(false)
+    }
+
+    async fn begin_checkout(&self, _: &Uid) -> Result<NewCheckout, HomeError> {
+        Err(full("fetching a repository to"))
+    }
+
+    async fn publish_checkout(
+        &self,
+        _: &Uid,
+        _: NewCheckout,
+        _: &str,
+    ) -> Result<Vec<OfferedSkill>, HomeError> {
+        Err(full("fetching a repository to"))
+    }
+
+    async fn remove_checkouts(&self, _: &Uid) -> Result<(), HomeError> {
+        Ok(())
     }
 
     async fn write_probe(&self, content: &str) -> io::Result<()> {

@@ -73,7 +73,7 @@ fn where_it_begins_and_ends() {
         parse(b"---\nname: x\nb: \xff\n---\n"),
         Err(InvalidFrontMatter::NotUtf8 { line: 3 })
     );
-    assert_eq!(parse(b"# caf\xe9"), none());
+    assert_eq!(parse(b"# a\xe9"), none());
     let long = |length: usize| format!("---\n#{}\n---\n", "x".repeat(length - 2)).into_bytes();
     assert!(parse(&long(LONGEST)).is_ok());
     assert!(read(&*long(LONGEST)).unwrap().is_ok());

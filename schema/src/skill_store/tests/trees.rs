@@ -13,6 +13,12 @@ const LIMITS: TreeLimits = TreeLimits {
     bytes: 1 << 20,
 };
 
+/// What is done, how, and whether the content is another then.
+type Edit = (&'static str, fn(&Path), bool);
+
+/// What is planted, and how; `false` when that is not possible here.
+type Hostile = (&'static str, Box<dyn Fn(&Path) -> bool>);
+
 fn tree() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for path in ["a/b/c", "d"] {
@@ -32,7 +38,7 @@ fn both(dir: &Path) -> (Option<Tree>, Option<TreeStamp>) {
 
 #[test]
 fn a_stamp_changes_with_every_edit_and_else_stays() {
-    let edits: [(&str, fn(&Path), bool); 10] = [
+    let edits: [Edit; 10] = [
         (
             "content of the same length",
             |top| fs::write(top.join("d/file"), "e").unwrap(),
@@ -122,7 +128,7 @@ fn l25_hostile_trees_are_no_trees_at_once() {
             true
         }
     };
-    let cases: Vec<(&str, Box<dyn Fn(&Path) -> bool>)> = vec![
+    let cases: Vec<Hostile> = vec![
         (
             "a link",
             Box::new(|top| symlink("file", top.join("a/link")).is_ok()),

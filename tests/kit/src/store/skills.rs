@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use reconcilers::skill::{SkillState, SkillStore};
+use reconcilers::skill_repository::RepositoryStore;
 use reconcilers::skill_set::SkillSetStore;
 use reconcilers::stores::Rows;
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, SkillName, Timestamp, Uid};
 use schema::skill::{Origin, SkillRow, SkillVersion, TreeDigest, VERSIONS_KEPT};
+use schema::skill_repository::{Credential, RepositoryFacts, RepositoryRow};
 use schema::skill_set::{Deployment, DesiredSkill, SkillSetRow};
 
 use super::MemoryStore;
@@ -428,5 +430,32 @@ impl SkillStore for MemoryStore {
             Ok(())
         })
         .await
+    }
+}
+
+/// The simulation has no repositories: what they need of the world is a program and a network.
+#[async_trait]
+impl Rows<RepositoryRow> for MemoryStore {
+    async fn rows(&self) -> Result<Vec<(Uid, RepositoryRow)>, DbError> {
+        self.transaction(|_| Ok(Vec::new())).await
+    }
+
+    async fn row(&self, _: &Uid) -> Result<Option<RepositoryRow>, DbError> {
+        self.transaction(|_| Ok(None)).await
+    }
+}
+
+#[async_trait]
+impl RepositoryStore for MemoryStore {
+    async fn credentials(&self, _: &Uid) -> Result<Vec<Credential>, DbError> {
+        self.transaction(|_| Ok(Vec::new())).await
+    }
+
+    async fn save_repository_facts(&self, _: &Uid, _: &RepositoryFacts) -> Result<(), DbError> {
+        self.transaction(|_| Ok(())).await
+    }
+
+    async fn purge_repository(&self, _: &Uid) -> Result<(), DbError> {
+        self.transaction(|_| Ok(())).await
     }
 }

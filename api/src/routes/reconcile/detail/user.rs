@@ -6,6 +6,7 @@ use schema::user::{self, Role, Source};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::skill_set::{self, Given};
 use super::{Reading, Sections};
 use crate::error::{ApiError, Result};
 
@@ -21,6 +22,8 @@ pub struct Desired {
     disabled: bool,
     /// Below the data directory.
     directory: String,
+    /// Skills, once for each binding that gives one.
+    skills: Vec<Given>,
 }
 
 /// What was observed of a user.
@@ -35,6 +38,7 @@ pub struct Observed {
 pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
     let name: UserName = at.row.name.parse().map_err(ApiError::internal)?;
     let account = user::find(at.connection, &name).await?;
+    let skills = skill_set::given(at).await?;
     let directory = format!("users/{name}");
     let ready = condition::find(&at.row.status.conditions, ConditionType::Ready);
     let there = ready.is_some_and(|ready| ready.status == ConditionStatus::True);
@@ -46,6 +50,7 @@ pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Obser
         source: account.source,
         disabled: account.disabled,
         directory,
+        skills,
     });
     Ok(Sections::known(desired, Some(observed)))
 }
