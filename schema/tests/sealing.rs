@@ -36,7 +36,7 @@ async fn save(yard: &Yard, changes: &[(&'static str, Option<Value>)]) -> i64 {
     let mut tx = yard.db.begin().await.unwrap();
     let generation = config::save(&mut tx, &yard.key, &changes, None, BY).await;
     tx.commit().await.unwrap();
-    generation.unwrap()
+    generation.unwrap().generation
 }
 
 /// Everything that is at rest: each column of both tables, and the database's files.

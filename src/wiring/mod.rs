@@ -119,14 +119,10 @@ pub async fn build(
         Arc::clone(&prepared.master_key),
         Arc::clone(&clock),
     ));
-    let skills = Arc::new(SkillStore::open(&settings.data_dir)?);
-    let checkouts = Arc::new(Checkouts::open(&settings.data_dir)?);
     let world = World {
         data_dir: Arc::new(LocalDataDir::open(
             &settings.data_dir,
             &prepared.instance_id,
-            Arc::clone(&skills),
-            Arc::clone(&checkouts),
         )?),
         git: Arc::new(GitProgram::new(
             settings.data_dir.join(GIT_SCRATCH),
@@ -181,6 +177,11 @@ pub async fn build(
         health: Arc::clone(&health),
         handles: handles.clone(),
     });
+    let skills = SkillStore::open(&settings.data_dir)?;
+    if let Err(error) = skills.clear_leftovers() {
+        let error = schema::error::chain(&error);
+        tracing::warn!(error, "cannot remove what an interrupted import has left");
+    }
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let deps = Arc::new(Dependencies {
         clock: Arc::clone(&clock),
@@ -192,8 +193,8 @@ pub async fn build(
         ),
         audit_check: Semaphore::new(1),
         adapter_check: Arc::new(Semaphore::new(1)),
-        skills,
-        checkouts,
+        skills: Arc::new(skills),
+        checkouts: Arc::new(Checkouts::open(&settings.data_dir)?),
         skill_import: Arc::new(Semaphore::new(1)),
         master_key: Arc::clone(&prepared.master_key),
         adapter: ActiveAdapter::new(prepared.db.reader()),

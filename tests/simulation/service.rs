@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kit::{FakeEngine, FakeSource, MemoryDataDir, MemoryStore};
+use kit::{FakeEngine, FakeGit, FakeSource, MemoryDataDir, MemoryStore};
 use reconcilers::register::register;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::StatusTick;
@@ -56,6 +56,7 @@ impl Process {
             engine: Arc::new(fake),
 
             packages: Arc::new(ground.packages.clone()),
+            git: Arc::new(FakeGit::default()),
             clock: Arc::clone(&clock),
             waits: waits.clone(),
             tasks: TaskTracker::new(),

@@ -24,8 +24,8 @@ use crate::auth::{client_address, cors, csrf, origin};
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::input::{
-    BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_query, read_spooled,
-    read_upload,
+    BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_query,
+    read_spooled, read_upload,
 };
 use crate::reply::{Reply, Response};
 use crate::route::{Access, BodyKind, Modes, Route};

@@ -204,8 +204,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_stops_is_not_waited_for() {
         let begin = Bytes::from(body(&[7; 5000])[..3000].to_vec());
-        let pieces = futures::stream::iter([Ok::<_, Infallible>(begin)])
-            .chain(futures::stream::pending());
+        let pieces =
+            futures::stream::iter([Ok::<_, Infallible>(begin)]).chain(futures::stream::pending());
         let read = read_spooled(&headers(), pieces, 10_000, tempfile::tempfile).await;
         let error = read.err().unwrap();
         assert_eq!(error.status(), StatusCode::REQUEST_TIMEOUT);

@@ -314,12 +314,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn answered(
-        &self,
-        deps: &Dependencies,
-        generation: i64,
-        state: Option<State>,
-    ) -> Saved {
+    fn answered(&self, deps: &Dependencies, generation: i64, state: Option<State>) -> Saved {
         Saved {
             changed: self.changes.0.keys().copied().collect(),
             restarts: self.restarts,

@@ -42,7 +42,10 @@ pub(super) fn routes() -> Vec<Route> {
                  also get the skills of that one, and of those above it.",
             )
             .local_only()
-            .fails(&[Failure::TAKEN, Failure(404, "not_found", "no such parent group")]),
+            .fails(&[
+                Failure::TAKEN,
+                Failure(404, "not_found", "no such parent group"),
+            ]),
         Route::post("groups_delete", "/api/admin/groups/delete", delete)
             .title(Area::Groups, "Delete a group")
             .about(
@@ -391,7 +394,11 @@ async fn add(
     let users = users(&mut tx, &names).await?;
     let total = users.len();
     let (added, impact) = group::add_members(&mut tx, &group.uid, users).await?;
-    let detail = format!("{added} of {} added: {}", answer::users(total), shown(&names));
+    let detail = format!(
+        "{added} of {} added: {}",
+        answer::users(total),
+        shown(&names)
+    );
     let settle = effect::Settle {
         actor: &actor,
         about: about(&group.name).detail(detail),
@@ -436,7 +443,10 @@ async fn remove(
         about: about(&group.name).detail(format!("{} removed", user.name)),
         dry_run: form.dry_run,
         wait: input.wait,
-        message: format!("{} is no member of group {} any more", user.name, group.name),
+        message: format!(
+            "{} is no member of group {} any more",
+            user.name, group.name
+        ),
     };
     effect::settle(&deps, tx, impact, settle).await
 }

@@ -328,7 +328,8 @@ impl Clones {
                 }
             };
         }
-        self.waits.changed(Kind::SkillRepository, &awaited(&uid), true);
+        self.waits
+            .changed(Kind::SkillRepository, &awaited(&uid), true);
     }
 }
 

@@ -9,9 +9,9 @@
 //! - a deleted skill's versions go at once: workspaces hold copies.
 
 mod plan;
-mod store;
 #[cfg(test)]
 mod plan_tests;
+mod store;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -98,7 +98,10 @@ impl RepositoryReconciler {
             true => vec![remote(None)],
             false => {
                 let credentials = self.store.credentials(uid).await?;
-                credentials.into_iter().map(|it| remote(Some(sent(it)))).collect()
+                credentials
+                    .into_iter()
+                    .map(|it| remote(Some(sent(it))))
+                    .collect()
             }
         };
         let here = match &row.facts.commit_id {

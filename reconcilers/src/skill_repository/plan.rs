@@ -71,7 +71,11 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     let facts = &row.facts;
     if row.deleted_at.is_some() {
         let actions = vec![Action::RemoveFiles, Action::Purge];
-        return act(actions, Reason::Terminating, "the repository is being removed");
+        return act(
+            actions,
+            Reason::Terminating,
+            "the repository is being removed",
+        );
     }
     let answered = facts.pull_token.as_ref() == Some(&row.pull_token);
     let failed = facts.failed_token.as_ref() == Some(&row.pull_token);
@@ -123,9 +127,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
                 return act(remember, *reason, message.clone());
             }
             match now.left_of(*at, retry_delay(*failures)) {
-                Some(left) => {
-                    Plan::say(Condition::not_ready(*reason, message.clone())).after(left)
-                }
+                Some(left) => Plan::say(Condition::not_ready(*reason, message.clone())).after(left),
                 None => start(),
             }
         }
@@ -138,7 +140,10 @@ fn remembered(row: &RepositoryRow, fetched: &Fetched) -> RepositoryFacts {
         pull_token: Some(row.pull_token.clone()),
         commit_id: Some(fetched.commit.clone()),
         pulled_at: Some(fetched.at),
-        skills: fetched.skills.clone().unwrap_or_else(|| row.facts.skills.clone()),
+        skills: fetched
+            .skills
+            .clone()
+            .unwrap_or_else(|| row.facts.skills.clone()),
         known_hosts: fetched.known_hosts.clone(),
         host_key_token: row.host_key_token.clone(),
         failed_token: None,

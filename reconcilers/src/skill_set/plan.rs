@@ -104,8 +104,9 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
             false => Condition::ready(Reason::Converged, said.as_ref()),
             true => Condition::not_ready(Reason::NameConflict, said.as_ref()),
         }),
-        World::NoHome(HomeState::Conflict(why)) => wait(Reason::HomeConflict, why)
-            .waiting_for(Kind::User, &row.uid, row.name.as_str()),
+        World::NoHome(HomeState::Conflict(why)) => {
+            wait(Reason::HomeConflict, why).waiting_for(Kind::User, &row.uid, row.name.as_str())
+        }
         World::NoHome(HomeState::Missing | HomeState::Ready) => wait(
             Reason::HomeMissing,
             "the user's directory does not exist yet",

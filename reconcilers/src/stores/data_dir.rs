@@ -200,17 +200,28 @@ impl LocalDataDir {
     ///
     /// # Errors
     /// As [`Homes::open`].
-    pub fn open(
-        path: &Path,
-        instance_id: &str,
-        skills: Arc<SkillStore>,
-        checkouts: Arc<Checkouts>,
-    ) -> Result<Self, HomeError> {
+    pub fn open(path: &Path, instance_id: &str) -> Result<Self, HomeError> {
+        let homes = Homes::open(path, instance_id)?;
+        let skills = SkillStore::open(path).map_err(|error| match error {
+            SkillStoreError::RefusedRoot { path, reason } => {
+                HomeError::RefusedRoot { path, reason }
+            }
+            SkillStoreError::Io {
+                action,
+                path,
+                source,
+            } => HomeError::Io {
+                action,
+                path,
+                source,
+            },
+            SkillStoreError::Removal(error) => error,
+        })?;
         Ok(Self {
             path: path.to_owned(),
-            homes: Arc::new(Homes::open(path, instance_id)?),
-            skills,
-            checkouts,
+            homes: Arc::new(homes),
+            skills: Arc::new(skills),
+            checkouts: Arc::new(Checkouts::open(path)?),
         })
     }
 
@@ -407,11 +418,13 @@ impl DataDir for LocalDataDir {
         let (skill, digest) = (skill.clone(), digest.clone());
         let store = Arc::clone(&self.skills);
         self.with_homes(move |homes| {
-            let tree = store.open_tree(&skill, &digest).map_err(|error| HomeError::Io {
-                action: "reading the store of skills in",
-                path: homes.path_of(&name),
-                source: io::Error::other(error),
-            })?;
+            let tree = store
+                .open_tree(&skill, &digest)
+                .map_err(|error| HomeError::Io {
+                    action: "reading the store of skills in",
+                    path: homes.path_of(&name),
+                    source: io::Error::other(error),
+                })?;
             let tree = tree.ok_or_else(|| HomeError::NoSkill {
                 skill: skill.to_string(),
                 digest: digest.to_string(),

@@ -88,7 +88,9 @@ impl<L: Clone + PartialEq> Verified<L> {
     /// The files of everybody have to.
     pub fn expire_all(&self) {
         let now = Instant::now();
-        self.lock().values_mut().for_each(|reading| reading.due = now);
+        self.lock()
+            .values_mut()
+            .for_each(|reading| reading.due = now);
     }
 
     /// What was read is not to be trusted any more.

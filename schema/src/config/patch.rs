@@ -135,7 +135,9 @@ impl Changes {
     pub fn get<T>(&self, setting: &Setting<T>) -> Option<T> {
         let change = self.0.get(setting.row.key)?;
         let value = change.clone();
-        Some((setting.read)(value.unwrap_or_else(|| setting.row.default_value())))
+        Some((setting.read)(
+            value.unwrap_or_else(|| setting.row.default_value()),
+        ))
     }
 
     /// Whether something follows from one of the changed keys.

@@ -135,11 +135,7 @@ pub async fn delete(tx: &mut Tx, uid: &Uid) -> Result<Impact, DbError> {
 ///
 /// # Errors
 /// [`DbError::GroupCycle`] when that one is in it.
-pub async fn set_parent(
-    tx: &mut Tx,
-    uid: &Uid,
-    parent: Option<&Uid>,
-) -> Result<Impact, DbError> {
+pub async fn set_parent(tx: &mut Tx, uid: &Uid, parent: Option<&Uid>) -> Result<Impact, DbError> {
     // Orders changes of the tree, so that two of them together make no circle either (L14).
     meta::take_guard(tx, "groups").await?;
     let mut skills = skills_above(tx, uid).await?;

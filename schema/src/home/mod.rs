@@ -47,9 +47,7 @@ pub use files::{FoundFile, NewFile, Stamp};
 pub use look::{HomeId, HomeLook};
 pub use removal::Archive;
 pub use seed::{SeedLimits, Seeded};
-pub use skills::{
-    AskedSkill, FoundSkill, PreviousSkill, SeenSkills, SkillLook, SkillsLook,
-};
+pub use skills::{AskedSkill, FoundSkill, PreviousSkill, SeenSkills, SkillLook, SkillsLook};
 pub use user_home::UserHome;
 
 /// The directory of the agent's own files, inside the user's directory.

@@ -166,7 +166,9 @@ impl Homes {
     fn has_leftovers(&self, home: &UserHome, uid: &Uid) -> Result<bool, HomeError> {
         let staging = Path::new(STAGING).join(uid.as_str());
         let staged = match beneath::open_dir(&self.users.fd, &staging) {
-            Ok(staging) => !walk::entries(&staging).map_err(self.staging_failed())?.is_empty(),
+            Ok(staging) => !walk::entries(&staging)
+                .map_err(self.staging_failed())?
+                .is_empty(),
             Err(Errno::NOENT) => false,
             Err(errno) => return Err(self.staging_failed()(errno)),
         };
@@ -230,7 +232,12 @@ impl Homes {
             .map_err(failed())?;
         fault::point("home.skill.staging");
         let target = rustix::io::fcntl_dupfd_cloexec(&made, 0).map_err(failed())?;
-        walk([tree, target], &mut Staging { owner }, "preparing a skill in", &self.users.path)?;
+        walk(
+            [tree, target],
+            &mut Staging { owner },
+            "preparing a skill in",
+            &self.users.path,
+        )?;
         fault::point("home.skill.staged");
         let stamp = stamp_tree(&made, TreeLimits::LARGEST).map_err(self.staging_failed())?;
         stamp.ok_or_else(gone)
@@ -416,8 +423,9 @@ impl UserHome {
     ) -> Result<(), HomeError> {
         let opened = beneath::open_dir(at, Path::new(name));
         let looks = match opened {
-            Ok(tree) => stamp_tree(&tree, TreeLimits::LARGEST)
-                .map_err(self.failed("inspecting", skill))?,
+            Ok(tree) => {
+                stamp_tree(&tree, TreeLimits::LARGEST).map_err(self.failed("inspecting", skill))?
+            }
             Err(_) => None,
         };
         match looks.as_ref() == Some(stamp) {
@@ -587,12 +595,7 @@ fn is_moving(name: &Path) -> bool {
     name.to_str().is_some_and(|name| name.starts_with(MOVING))
 }
 
-fn remove_entry(
-    dir: &OwnedFd,
-    name: &Path,
-    kind: FileType,
-    shown: &Path,
-) -> Result<(), HomeError> {
+fn remove_entry(dir: &OwnedFd, name: &Path, kind: FileType, shown: &Path) -> Result<(), HomeError> {
     if kind == FileType::Directory {
         return remove_tree(dir, name, shown);
     }

@@ -126,7 +126,11 @@ pub(crate) async fn set_defaults(tx: &mut Tx, names: &[SkillName]) -> Result<Imp
     if !unknown.is_empty() {
         return Err(DbError::UnknownSkills(unknown));
     }
-    let now: BTreeSet<Uid> = defaults(tx).await?.into_iter().map(|(uid, _)| uid).collect();
+    let now: BTreeSet<Uid> = defaults(tx)
+        .await?
+        .into_iter()
+        .map(|(uid, _)| uid)
+        .collect();
     let concerned = now.symmetric_difference(&skills).cloned().collect();
     let before = impact::before(tx, Scope::Skills(concerned)).await?;
     for skill in now.difference(&skills) {

@@ -132,7 +132,9 @@ impl Before {
                 change,
             });
         }
-        impact.0.sort_by(|one, other| one.name.key().cmp(&other.name.key()));
+        impact
+            .0
+            .sort_by(|one, other| one.name.key().cmp(&other.name.key()));
         Ok(impact)
     }
 }
@@ -155,7 +157,9 @@ async fn sets(tx: &mut Tx, scope: &Scope) -> Result<Sets, DbError> {
                 let name: Option<(UserName,)> = fetch_optional!(tx, NAME, uid)?;
                 let Some((name,)) = name else { continue };
                 let bound = bindings(tx, uid).await?.into_iter();
-                let set = bound.map(|binding| (binding.skill, binding.digest)).collect();
+                let set = bound
+                    .map(|binding| (binding.skill, binding.digest))
+                    .collect();
                 sets.insert(uid.clone(), (name, set));
             }
         }

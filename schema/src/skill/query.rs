@@ -147,9 +147,7 @@ pub async fn versions(
 }
 
 /// The digests of all versions that are kept, by skill: one scan.
-pub async fn kept_digests(
-    connection: &mut Connection,
-) -> Result<Vec<(Uid, TreeDigest)>, DbError> {
+pub async fn kept_digests(connection: &mut Connection) -> Result<Vec<(Uid, TreeDigest)>, DbError> {
     fetch_all!(connection, KEPT_DIGESTS)
 }
 

@@ -97,9 +97,10 @@ impl Checkouts {
         };
         match beneath::open_dir(&top, Path::new(path)) {
             Err(Errno::NOENT) => Ok(None),
-            opened => opened
-                .map(Some)
-                .map_err(HomeError::io("opening", self.path.join(uid.as_str()).join(path))),
+            opened => opened.map(Some).map_err(HomeError::io(
+                "opening",
+                self.path.join(uid.as_str()).join(path),
+            )),
         }
     }
 

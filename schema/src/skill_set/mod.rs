@@ -7,7 +7,7 @@ pub(crate) mod query;
 
 use crate::kind::Descriptor;
 
-pub use model::{DesiredSkill, Deployment, SkillSetRow};
+pub use model::{Deployment, DesiredSkill, SkillSetRow};
 pub use query::{all, deployments, desired, get, save_deployments};
 pub(crate) use query::{create, delete, purge};
 

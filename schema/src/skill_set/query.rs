@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{DesiredSkill, Deployment, SkillSetRow};
+use super::model::{Deployment, DesiredSkill, SkillSetRow};
 use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
@@ -67,10 +67,7 @@ pub async fn all(connection: &mut Connection) -> Result<Vec<SkillSetRow>, DbErro
 }
 
 /// What a user gets, ordered by name.
-pub async fn desired(
-    connection: &mut Connection,
-    uid: &Uid,
-) -> Result<Vec<DesiredSkill>, DbError> {
+pub async fn desired(connection: &mut Connection, uid: &Uid) -> Result<Vec<DesiredSkill>, DbError> {
     let bound = skill::bindings(connection, uid).await?.into_iter();
     let by_name: BTreeMap<_, _> = bound
         .map(|binding| {

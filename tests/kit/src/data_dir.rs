@@ -493,8 +493,10 @@ impl DataDir for MemoryDataDir {
         skill: &SkillName,
         previous: &PreviousSkill,
     ) -> Result<(), HomeError> {
-        self.call("writing", |disk| disk.swap_skill(name, uid, skill, previous))
-            .await
+        self.call("writing", |disk| {
+            disk.swap_skill(name, uid, skill, previous)
+        })
+        .await
     }
 
     async fn remove_skill(
@@ -504,8 +506,10 @@ impl DataDir for MemoryDataDir {
         skill: &SkillName,
         previous: &PreviousSkill,
     ) -> Result<(), HomeError> {
-        self.call("removing", |disk| disk.remove_skill(name, uid, skill, previous))
-            .await
+        self.call("removing", |disk| {
+            disk.remove_skill(name, uid, skill, previous)
+        })
+        .await
     }
 
     async fn clear_skill_leftovers(&self, _: &UserName, uid: &Uid) -> Result<(), HomeError> {

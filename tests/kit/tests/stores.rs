@@ -459,7 +459,7 @@ impl Both {
         };
         let stored = Config::from_stored(self.memory.config().await.unwrap().0);
         let changes = parse_patch(&document).unwrap().resolve(&stored).unwrap();
-        let real = write!(self, |tx| config::save(
+        let saved = write!(self, |tx| config::save(
             &mut tx,
             &self.key,
             &changes,
@@ -469,6 +469,7 @@ impl Both {
                 at: NOW
             }
         ));
+        let real = saved.map(|saved| saved.generation);
         same("configure", &self.memory.configure(&changes), &real);
     }
 

@@ -408,6 +408,7 @@ async fn signing_out_clears_the_cookie_even_without_a_database() {
     yard.world.db.close().await;
     let input = Input {
         file: None,
+        spooled: None,
         params: Nothing {},
         wait: None,
         if_generation: None,

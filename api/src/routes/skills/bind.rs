@@ -341,11 +341,7 @@ async fn default(
 }
 
 /// Compares what users have with the store, and repairs it.
-async fn check(
-    actor: &Actor,
-    input: Input<Deployment>,
-    deps: Deps,
-) -> Result<Answer<Effect>> {
+async fn check(actor: &Actor, input: Input<Deployment>, deps: Deps) -> Result<Answer<Effect>> {
     let form = &input.params;
     let mut named: BTreeSet<&str> = names(&form.usernames).into_iter().collect();
     named.extend(given(&form.username));

@@ -135,8 +135,7 @@ async fn roll_back(
         let message = format!("version {number} of skill {name}");
         return Err(ApiError::not_found(message));
     }
-    let (_, impact) =
-        skill::roll_back(&mut tx, &skill.uid, number, input.if_generation).await?;
+    let (_, impact) = skill::roll_back(&mut tx, &skill.uid, number, input.if_generation).await?;
     let settle = Settle {
         actor: &actor,
         about: About::object(Kind::Skill, name).detail(format!("version {active} to {number}")),

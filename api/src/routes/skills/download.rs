@@ -57,7 +57,9 @@ async fn download(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Down
     let versions = schema::skill::versions(&mut snapshot, &row.uid).await?;
     drop(snapshot);
     let number = number.unwrap_or(row.version.number);
-    let version = versions.into_iter().find(|version| version.number == number);
+    let version = versions
+        .into_iter()
+        .find(|version| version.number == number);
     let missing = || ApiError::not_found(format!("version {number} of skill {name}"));
     let digest = version.ok_or_else(missing)?.digest;
     let store = Arc::clone(&deps.skills);
@@ -65,7 +67,10 @@ async fn download(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Down
         let (store, name, digest) = (Arc::clone(&store), row.name.clone(), digest.clone());
         tokio::task::spawn_blocking(move || store.contains(&name, &digest)).await
     };
-    if !there.map_err(ApiError::internal)?.map_err(ApiError::internal)? {
+    if !there
+        .map_err(ApiError::internal)?
+        .map_err(ApiError::internal)?
+    {
         return Err(missing());
     }
     let (sender, receiver) = mpsc::channel(2);

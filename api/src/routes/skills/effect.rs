@@ -114,7 +114,10 @@ pub(in crate::routes) async fn settle(
     } = settle;
     let mut effect = Effect::new(&impact);
     if dry_run {
-        let message = format!("nothing was changed; {} affected", answer::users(impact.0.len()));
+        let message = format!(
+            "nothing was changed; {} affected",
+            answer::users(impact.0.len())
+        );
         return Ok(Answer::ok(message, effect));
     }
     let targets: Vec<(&Affected, Generation)> = impact

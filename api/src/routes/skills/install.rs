@@ -34,7 +34,11 @@ pub(super) fn routes() -> Vec<Route> {
                 INVALID,
                 REMOVED,
                 Failure(409, "not_pulled", "the repository was not pulled yet"),
-                Failure(422, "ambiguous_skill", "the repository has several skills; name one"),
+                Failure(
+                    422,
+                    "ambiguous_skill",
+                    "the repository has several skills; name one",
+                ),
             ]),
     ]
 }

@@ -113,7 +113,6 @@ impl Item {
     }
 }
 
-
 fn to_minute(at: Timestamp) -> String {
     let text = at.to_rfc3339();
     text.get(..16).unwrap_or_default().replace('T', " ")

@@ -75,19 +75,27 @@ pub(super) fn routes() -> Vec<Route> {
             .waits()
             .guarded()
             .fails(&[NO_REPOSITORY]),
-        Route::post("skills_repos_cancel", "/api/admin/skills/repos/cancel", cancel)
-            .title(Area::Skills, "Cancel a pull of a repository")
-            .about("What was pulled before stays.")
-            .guarded()
-            .fails(&[
-                NO_REPOSITORY,
-                Failure(409, "wrong_state", "no pull is under way"),
-            ]),
-        Route::post("skills_repos_remove", "/api/admin/skills/repos/remove", remove)
-            .title(Area::Skills, "Remove a repository")
-            .about("Installed skills stay.")
-            .waits()
-            .fails(&[NO_REPOSITORY]),
+        Route::post(
+            "skills_repos_cancel",
+            "/api/admin/skills/repos/cancel",
+            cancel,
+        )
+        .title(Area::Skills, "Cancel a pull of a repository")
+        .about("What was pulled before stays.")
+        .guarded()
+        .fails(&[
+            NO_REPOSITORY,
+            Failure(409, "wrong_state", "no pull is under way"),
+        ]),
+        Route::post(
+            "skills_repos_remove",
+            "/api/admin/skills/repos/remove",
+            remove,
+        )
+        .title(Area::Skills, "Remove a repository")
+        .about("Installed skills stay.")
+        .waits()
+        .fails(&[NO_REPOSITORY]),
     ]
 }
 
@@ -142,8 +150,7 @@ pub(super) async fn shown(
     listing: RepositoryListing,
 ) -> Result<Repository> {
     let RepositoryListing { row, status } = listing;
-    let credentials =
-        skill_repository::credentials(connection, &deps.master_key, &row.uid).await?;
+    let credentials = skill_repository::credentials(connection, &deps.master_key, &row.uid).await?;
     let credentials = credentials.into_iter().map(|credential| ShownCredential {
         secret_set: !credential.secret.expose_secret().is_empty(),
         name: credential.name,
@@ -399,11 +406,17 @@ impl Fields {
         }
         let credential = |form: &CredentialForm| {
             let texts = [&form.name, &form.username];
-            if texts.iter().any(|text| text.len() > 256 || text.chars().any(char::is_control)) {
+            if texts
+                .iter()
+                .any(|text| text.len() > 256 || text.chars().any(char::is_control))
+            {
                 let rule = "name and username of credentials have at most 256 bytes and no control characters";
                 return Err(ApiError::invalid("credentials", rule));
             }
-            let secret = form.secret.clone().filter(|it| !it.expose_secret().is_empty());
+            let secret = form
+                .secret
+                .clone()
+                .filter(|it| !it.expose_secret().is_empty());
             let secret = match secret {
                 Some(secret) => secret,
                 None => {
@@ -463,12 +476,18 @@ async fn add(_: Superadmin, input: Input<Fields>, deps: Deps) -> Result<Answer<C
         return Err(ApiError::AlreadyExists { what });
     }
     let (key, now) = (&deps.master_key, deps.clock.now());
-    let saved =
-        skill_repository::save(&mut tx, key, &new, &credentials, &token(), None, now).await;
+    let saved = skill_repository::save(&mut tx, key, &new, &credentials, &token(), None, now).await;
     let (uid, generation) = saved.map_err(being_removed)?;
     let change = change(uid, &name, generation);
-    tx.commit(change.about().detail(new.url.to_string())).await?;
-    wait::answer(&deps, &change, input.wait, format!("repository {name} added and cloned")).await
+    tx.commit(change.about().detail(new.url.to_string()))
+        .await?;
+    wait::answer(
+        &deps,
+        &change,
+        input.wait,
+        format!("repository {name} added and cloned"),
+    )
+    .await
 }
 
 fn change(uid: Uid, name: &PlainName, generation: Generation) -> Change {
@@ -496,21 +515,25 @@ async fn save(_: Superadmin, input: Input<Fields>, deps: Deps) -> Result<Answer<
     let before = present(&mut tx, &name).await?;
     let new = fields.repository(name.clone(), Some(&before))?;
     let stored = skill_repository::credentials(&mut tx, &deps.master_key, &before.uid).await?;
-    let host = |url: &RepositoryUrl| {
-        (url.scheme(), url.host().to_owned(), url.port_or_default())
-    };
+    let host = |url: &RepositoryUrl| (url.scheme(), url.host().to_owned(), url.port_or_default());
     let credentials = fields.credentials(stored, host(&before.url) == host(&new.url))?;
     let (key, now, token) = (&deps.master_key, deps.clock.now(), token());
     let guard = input.if_generation;
-    let saved =
-        skill_repository::save(&mut tx, key, &new, &credentials, &token, guard, now).await;
+    let saved = skill_repository::save(&mut tx, key, &new, &credentials, &token, guard, now).await;
     let (uid, generation) = saved.map_err(being_removed)?;
     if fields.forget_host_key {
         skill_repository::forget_host_key(&mut tx, &uid, &token).await?;
     }
     let change = change(uid, &name, generation);
-    tx.commit(change.about().detail(new.url.to_string())).await?;
-    wait::answer(&deps, &change, input.wait, format!("repository {name} saved and pulled")).await
+    tx.commit(change.about().detail(new.url.to_string()))
+        .await?;
+    wait::answer(
+        &deps,
+        &change,
+        input.wait,
+        format!("repository {name} saved and pulled"),
+    )
+    .await
 }
 
 /// Which repository.
@@ -595,7 +618,9 @@ async fn cancel(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer
     let generation = skill_repository::cancel_pull(&mut tx, &row.uid, guard).await?;
     let change = change(row.uid, name, generation);
     tx.commit(change.about()).await?;
-    Ok(Answer::plain(format!("the pull of repository {name} is cancelled")))
+    Ok(Answer::plain(format!(
+        "the pull of repository {name} is cancelled"
+    )))
 }
 
 /// `POST /api/admin/skills/repos/remove`.

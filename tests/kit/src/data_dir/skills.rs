@@ -58,7 +58,10 @@ impl MemoryDataDir {
     pub fn stored(&self, name: &SkillName) -> Vec<TreeDigest> {
         let disk = self.disk();
         let versions = disk.skills.store.get(name);
-        versions.into_iter().flat_map(|versions| versions.keys().cloned()).collect()
+        versions
+            .into_iter()
+            .flat_map(|versions| versions.keys().cloned())
+            .collect()
     }
 
     /// The user puts this in the place of a skill in the own workspace; false when there is no such home.
@@ -77,7 +80,8 @@ impl MemoryDataDir {
         match digest {
             Some(digest) => {
                 let digest = Some(digest.clone());
-                home.skills.insert(skill.clone(), MemorySkill { digest, number });
+                home.skills
+                    .insert(skill.clone(), MemorySkill { digest, number });
             }
             None => {
                 home.skills.remove(skill);
@@ -91,7 +95,9 @@ impl MemoryDataDir {
         let disk = self.disk();
         let home = disk.users.get(name.as_str());
         let skills = home.into_iter().flat_map(|home| &home.skills);
-        skills.map(|(name, skill)| (name.clone(), skill.digest.clone())).collect()
+        skills
+            .map(|(name, skill)| (name.clone(), skill.digest.clone()))
+            .collect()
     }
 
     /// What of a user's was kept.
@@ -99,7 +105,8 @@ impl MemoryDataDir {
         let disk = self.disk();
         let home = disk.users.get(name.as_str());
         let kept = home.into_iter().flat_map(|home| &home.kept);
-        kept.map(|(name, skill)| (name.clone(), skill.digest.clone())).collect()
+        kept.map(|(name, skill)| (name.clone(), skill.digest.clone()))
+            .collect()
     }
 }
 
@@ -132,20 +139,22 @@ impl Disk {
         let Some(home) = self.skills_home(name, uid)? else {
             return Ok(None);
         };
-        let skills = asked.iter().map(|asked| match home.skills.get(&asked.name) {
-            None => FoundSkill::Nothing,
-            Some(skill) => match &skill.digest {
-                None => FoundSkill::Other,
-                Some(digest) => {
-                    let stamp = skill.stamp();
-                    let known = asked.known.iter().find(|(known, _)| *known == stamp);
-                    FoundSkill::Tree {
-                        digest: known.map_or(digest, |(_, known)| known).clone(),
-                        stamp,
+        let skills = asked
+            .iter()
+            .map(|asked| match home.skills.get(&asked.name) {
+                None => FoundSkill::Nothing,
+                Some(skill) => match &skill.digest {
+                    None => FoundSkill::Other,
+                    Some(digest) => {
+                        let stamp = skill.stamp();
+                        let known = asked.known.iter().find(|(known, _)| *known == stamp);
+                        FoundSkill::Tree {
+                            digest: known.map_or(digest, |(_, known)| known).clone(),
+                            stamp,
+                        }
                     }
-                }
-            },
-        });
+                },
+            });
         let staged = self.skills.staging.get(uid);
         Ok(Some(SeenSkills {
             skills: skills.collect(),
@@ -196,7 +205,9 @@ impl Disk {
             return Err(changed());
         }
         let staged = self.skills.staging.get_mut(uid);
-        let made = staged.and_then(|staged| staged.remove(skill)).ok_or_else(changed)?;
+        let made = staged
+            .and_then(|staged| staged.remove(skill))
+            .ok_or_else(changed)?;
         self.writes += 1;
         put_aside(home, skill, previous);
         home.skills.insert(skill.clone(), made);

@@ -47,7 +47,12 @@ type Sets = BTreeMap<Uid, BTreeMap<SkillName, TreeDigest>>;
 impl Skills {
     fn effective(&self, uid: &Uid) -> BTreeSet<&Skill> {
         let mut found: BTreeSet<&Uid> = self.of_everybody.iter().collect();
-        found.extend(self.of_users.iter().filter(|(user, _)| user == uid).map(|(_, skill)| skill));
+        found.extend(
+            self.of_users
+                .iter()
+                .filter(|(user, _)| user == uid)
+                .map(|(_, skill)| skill),
+        );
         for (name, group) in &self.groups {
             if !group.members.contains(uid) {
                 continue;
@@ -59,7 +64,10 @@ impl Skills {
                 at = group.and_then(|group| group.parent.as_ref());
             }
         }
-        found.into_iter().filter_map(|uid| self.skills.get(uid)).collect()
+        found
+            .into_iter()
+            .filter_map(|uid| self.skills.get(uid))
+            .collect()
     }
 
     /// The user is gone or going: nobody inherits anything.
@@ -77,7 +85,9 @@ impl Skills {
 
 impl Skill {
     fn version(&self) -> Option<&SkillVersion> {
-        self.versions.iter().find(|version| version.number == self.number)
+        self.versions
+            .iter()
+            .find(|version| version.number == self.number)
     }
 }
 
@@ -104,9 +114,8 @@ impl Ord for Skill {
 impl Tables {
     fn skill_sets(&self) -> Sets {
         let objects = self.objects.iter();
-        let alive = objects.filter(|((kind, _), object)| {
-            *kind == Kind::SkillSet && object.deleted_at.is_none()
-        });
+        let alive = objects
+            .filter(|((kind, _), object)| *kind == Kind::SkillSet && object.deleted_at.is_none());
         alive
             .map(|((_, uid), _)| {
                 let skills = self.skills.effective(uid).into_iter();
@@ -132,8 +141,11 @@ impl Tables {
     fn skill_state(&self, uid: &Uid) -> Option<SkillState> {
         let object = self.object(Kind::Skill, uid)?;
         let skill = self.skills.skills.get(uid)?;
-        let mut kept: Vec<TreeDigest> =
-            skill.versions.iter().map(|version| version.digest.clone()).collect();
+        let mut kept: Vec<TreeDigest> = skill
+            .versions
+            .iter()
+            .map(|version| version.digest.clone())
+            .collect();
         kept.sort();
         kept.dedup();
         Some(SkillState {
@@ -159,7 +171,9 @@ impl MemoryStore {
             let before = tables.skill_sets();
             let result = change(tables)?;
             let after = tables.skill_sets();
-            let changed = after.into_iter().filter(|(uid, set)| before.get(uid) != Some(set));
+            let changed = after
+                .into_iter()
+                .filter(|(uid, set)| before.get(uid) != Some(set));
             let changed: Vec<Uid> = changed.map(|(uid, _)| uid).collect();
             for uid in changed {
                 tables.raise(&(Kind::SkillSet, uid))?;
@@ -198,7 +212,10 @@ impl MemoryStore {
                 number: 0,
                 versions: Vec::new(),
             });
-            if skill.version().is_some_and(|version| version.digest == *digest) {
+            if skill
+                .version()
+                .is_some_and(|version| version.digest == *digest)
+            {
                 return Ok(generation);
             }
             let newest = skill.versions.iter().map(|version| version.number).max();
@@ -270,7 +287,9 @@ impl MemoryStore {
     /// When there is no such group or user.
     pub fn set_member(&self, group: &str, user: &Uid, member: bool) -> Result<(), DbError> {
         self.settle(|tables| {
-            let going = tables.object(Kind::SkillSet, user).is_none_or(|it| it.deleted_at.is_some());
+            let going = tables
+                .object(Kind::SkillSet, user)
+                .is_none_or(|it| it.deleted_at.is_some());
             let group = tables.skills.groups.get_mut(group);
             let group = group.ok_or(DbError::NotFound("group"))?;
             match member {
@@ -294,14 +313,19 @@ impl MemoryStore {
         bound: bool,
     ) -> Result<(), DbError> {
         self.settle(|tables| {
-            let going = tables.object(Kind::Skill, skill).is_none_or(|it| it.deleted_at.is_some());
+            let going = tables
+                .object(Kind::Skill, skill)
+                .is_none_or(|it| it.deleted_at.is_some());
             if going && bound {
                 return Err(DbError::NotFound("skill"));
             }
             let skills = &mut tables.skills;
             match (group, user) {
                 (Some(group), _) => {
-                    let group = skills.groups.get_mut(group).ok_or(DbError::NotFound("group"))?;
+                    let group = skills
+                        .groups
+                        .get_mut(group)
+                        .ok_or(DbError::NotFound("group"))?;
                     match bound {
                         true => group.skills.insert(skill.clone()),
                         false => group.skills.remove(skill),
@@ -344,7 +368,8 @@ impl Rows<SkillSetRow> for MemoryStore {
     }
 
     async fn row(&self, uid: &Uid) -> Result<Option<SkillSetRow>, DbError> {
-        self.transaction(|tables| Ok(tables.skill_set_row(uid))).await
+        self.transaction(|tables| Ok(tables.skill_set_row(uid)))
+            .await
     }
 }
 
@@ -363,7 +388,9 @@ impl SkillSetStore for MemoryStore {
                 })
             });
             let deployments = tables.skills.deployments.get(uid);
-            let deployments = deployments.into_iter().flat_map(|all| all.values().cloned());
+            let deployments = deployments
+                .into_iter()
+                .flat_map(|all| all.values().cloned());
             Ok((desired.collect(), deployments.collect()))
         })
         .await
@@ -408,7 +435,11 @@ impl Rows<SkillState> for MemoryStore {
 impl SkillStore for MemoryStore {
     async fn deployed(&self, name: &SkillName) -> Result<Vec<TreeDigest>, DbError> {
         self.transaction(|tables| {
-            let all = tables.skills.deployments.values().flat_map(BTreeMap::values);
+            let all = tables
+                .skills
+                .deployments
+                .values()
+                .flat_map(BTreeMap::values);
             let of_name = all.filter(|deployment| deployment.name == *name);
             let digests = of_name.flat_map(|it| it.digest.iter().chain(&it.next).cloned());
             Ok(digests.collect::<BTreeSet<_>>().into_iter().collect())

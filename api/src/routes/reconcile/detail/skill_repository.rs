@@ -45,7 +45,12 @@ pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Obser
     };
     let observed = Observed {
         host_keys_known: row.trusted_hosts().is_some(),
-        skills: row.facts.skills.into_iter().filter_map(|skill| skill.name).collect(),
+        skills: row
+            .facts
+            .skills
+            .into_iter()
+            .filter_map(|skill| skill.name)
+            .collect(),
         commit: row.facts.commit_id,
         pulled_at: row.facts.pulled_at,
     };
