@@ -175,7 +175,7 @@ impl Reconcilers for Nowhere {
 /// Dependencies and what tests turn on them.
 pub(crate) struct World {
     /// Holds the database for as long as the test runs.
-    pub(crate) _dir: tempfile::TempDir,
+    pub(crate) dir: tempfile::TempDir,
     /// For what tests do behind the handlers' backs.
     pub(crate) db: Db,
     pub(crate) status_ticks: watch::Sender<u64>,
@@ -250,7 +250,7 @@ pub(crate) async fn world() -> World {
     deps.tasks
         .spawn(watching.run(deps.db.clone(), deps.shutdown.clone()));
     World {
-        _dir: dir,
+        dir,
         db,
         status_ticks,
         deps,
@@ -260,6 +260,11 @@ pub(crate) async fn world() -> World {
 }
 
 impl World {
+    /// Where its files are.
+    pub(crate) fn data_dir(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
     /// The same world, but sessions are those of its database.
     pub(crate) fn with_database_sessions(mut self) -> Self {
         let deps = Arc::get_mut(&mut self.deps).unwrap();

@@ -95,6 +95,7 @@ async fn each_write_that_watchers_are_told_of_is_one_change(yard: Yard) {
         ("container/alice", 1, "starting"),
         ("user/alice", 1, "starting"),
         ("agent-config/alice", 1, "unknown"),
+        ("skill-set/alice", 1, "unknown"),
     ];
     expect("created", &created).await;
     let mut bell = yard.db.changes();
@@ -156,6 +157,7 @@ async fn each_write_that_watchers_are_told_of_is_one_change(yard: Yard) {
             ("container/alice", 6, "deleting"),
             ("user/alice", 2, "deleting"),
             ("agent-config/alice", 2, "unknown"),
+            ("skill-set/alice", 2, "unknown"),
         ],
     )
     .await;
@@ -170,6 +172,7 @@ async fn each_write_that_watchers_are_told_of_is_one_change(yard: Yard) {
     let purged = [
         ("user/alice", 2, "deleted"),
         ("agent-config/alice", 2, "deleted"),
+        ("skill-set/alice", 2, "deleted"),
     ];
     expect("user purged", &purged).await;
 }
@@ -250,6 +253,7 @@ async fn a_change_is_the_present_state_of_its_object(yard: Yard) {
                 ("agent-config/alice", 1, "unknown"),
                 ("container/alice", 1, word),
                 ("engine/local", 1, engine),
+                ("skill-set/alice", 1, "unknown"),
                 ("user/alice", 1, word)
             ]
         );
@@ -321,6 +325,7 @@ async fn one_statement_changes_all_of_a_kind(yard: Yard) {
             ("container/alice", 3, "stopping"),
             ("container/bob", 2, "starting"),
             ("container/carol", 2, "deleting"),
+            ("skill-set/carol", 2, "unknown"),
             ("user/alice", 1, "stopping"),
             ("user/bob", 1, "starting"),
             ("user/carol", 2, "deleting"),
@@ -352,7 +357,7 @@ async fn changes_come_in_pages_and_by_object(yard: Yard) {
             break;
         }
     }
-    assert_eq!((seen.len(), pages), (9, 3));
+    assert_eq!((seen.len(), pages), (12, 4));
     assert_eq!(at, position(&yard).await);
     for (filter, expected) in [
         (
@@ -411,7 +416,7 @@ async fn purged_objects_are_told_until_they_are_forgotten(yard: Yard) {
         purge(&yard, &uid, NOW.plus(Duration::from_secs(day * 86_400))).await;
     }
     let all = changes(&yard, &begin).await;
-    assert_eq!(all.len(), 9);
+    assert_eq!(all.len(), 12);
     assert!(all.iter().all(|change| change.status == "deleted"));
     assert_eq!(
         (all[0].ready.as_str(), all[0].reason.as_str()),
@@ -419,13 +424,13 @@ async fn purged_objects_are_told_until_they_are_forgotten(yard: Yard) {
     );
     support::user(&yard, "dave").await;
     assert_eq!(
-        prune(&yard, 9, NOW).await,
+        prune(&yard, 12, NOW).await,
         0,
         "neither too many nor too old"
     );
-    assert_eq!(changes(&yard, &begin).await.len(), 12);
+    assert_eq!(changes(&yard, &begin).await.len(), 16);
 
-    assert_eq!(prune(&yard, 8, NOW).await, 1, "one too many");
+    assert_eq!(prune(&yard, 11, NOW).await, 1, "one too many");
     let present = position(&yard).await;
     assert_eq!(
         news(&yard, &begin, &Filter::default(), LIMIT).await,
@@ -434,23 +439,23 @@ async fn purged_objects_are_told_until_they_are_forgotten(yard: Yard) {
     let seen = begin.at(all[0].version);
     assert_eq!(
         changes(&yard, &seen).await.len(),
-        11,
+        15,
         "who has seen it goes on"
     );
 
     let oldest = NOW.plus(Duration::from_secs(2 * 86_400));
-    assert_eq!(prune(&yard, 100, oldest).await, 5, "too old");
+    assert_eq!(prune(&yard, 100, oldest).await, 7, "too old");
     assert_eq!(
         news(&yard, &seen, &Filter::default(), LIMIT).await,
         News::Resync(present)
     );
-    let seen = begin.at(all[5].version);
-    assert_eq!(changes(&yard, &seen).await.len(), 6);
+    let seen = begin.at(all[7].version);
+    assert_eq!(changes(&yard, &seen).await.len(), 8);
     // Objects that are there are never forgotten.
-    assert_eq!(prune(&yard, 0, oldest).await, 3);
+    assert_eq!(prune(&yard, 0, oldest).await, 4);
     assert_eq!(prune(&yard, 0, oldest).await, 0);
-    let seen = begin.at(all[8].version);
-    assert_eq!(changes(&yard, &seen).await.len(), 3);
+    let seen = begin.at(all[11].version);
+    assert_eq!(changes(&yard, &seen).await.len(), 4);
 }
 
 async fn a_position_of_elsewhere_or_of_the_future_has_no_history(yard: Yard) {

@@ -513,7 +513,7 @@ async fn dirty_lists_what_no_pass_has_seen(yard: Yard) {
     assert_eq!((page.len(), total), (1, 1));
     assert_eq!(page[0].name, "alice");
     let counts = object::ready_counts(&mut tx).await.unwrap();
-    assert_eq!(counts.iter().map(|c| c.n).sum::<i64>(), 6);
+    assert_eq!(counts.iter().map(|c| c.n).sum::<i64>(), 8);
 }
 
 fn changes(list: &[(&'static str, serde_json::Value)]) -> Changes {

@@ -128,6 +128,14 @@ impl Yard {
         user::find(&mut connection, &name).await.unwrap()
     }
 
+    /// An answer as it is.
+    pub(in crate::routes) async fn raw(
+        &self,
+        request: warp::test::RequestBuilder,
+    ) -> http::Response<Bytes> {
+        request.reply(&self.filter).await
+    }
+
     pub(in crate::routes) fn get(&self, path: &str) -> Ask<'_> {
         Ask {
             yard: self,

@@ -154,6 +154,7 @@ fn every_failure_has_a_status_and_a_code() {
             | Reason::InvalidSettings
             | Reason::NoMigrationPath
             | Reason::InvalidGlobalConfig
+            | Reason::SkillMissing
             | Reason::AdapterInvalid => 422,
             Reason::NameConflict
             | Reason::HomeConflict
@@ -167,6 +168,8 @@ fn every_failure_has_a_status_and_a_code() {
             | Reason::AdapterSourceFailed
             | Reason::CrashLoop
             | Reason::ReplacementFailed
+            | Reason::CloneFailed
+            | Reason::HostKeyChanged
             | Reason::RolloutFailed => 502,
             Reason::EngineTooOld
             | Reason::DataDirMismatch

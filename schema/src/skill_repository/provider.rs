@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[schema(as = RepositoryProvider)]
 pub enum Provider {
     /// GitHub, also on premises.
     Github,

@@ -155,8 +155,12 @@ async fn l21_a_secret_is_sealed_in_the_database() {
         .save(&json!({"image.registry_password": "hunter2"}))
         .await;
     admin.yard.world.db.close().await;
-    for entry in std::fs::read_dir(admin.yard.world._dir.path()).unwrap() {
-        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+    for entry in std::fs::read_dir(admin.yard.world.dir.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
+        let bytes = std::fs::read(path).unwrap();
         assert!(!bytes.windows(7).any(|window| window == b"hunter2"));
     }
 }

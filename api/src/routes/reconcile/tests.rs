@@ -155,6 +155,8 @@ async fn l60_objects_are_filtered_and_paged() {
             "agent-config/bob",
             "container/alice",
             "container/bob",
+            "skill-set/alice",
+            "skill-set/bob",
             "user/alice",
             "user/bob"
         ]
@@ -165,12 +167,17 @@ async fn l60_objects_are_filtered_and_paged() {
     assert_eq!(condition["remedy"], Reason::ImageMissing.remedy());
     assert_eq!(
         objects_of(&list("ready=unknown&search=BO").await.is(200)),
-        ["agent-config/bob", "container/bob", "user/bob"]
+        [
+            "agent-config/bob",
+            "container/bob",
+            "skill-set/bob",
+            "user/bob"
+        ]
     );
     let last = list("page=9&page_size=3").await.is(200);
     assert_eq!(
         (objects_of(&last), &last["page"]),
-        (vec!["container/bob", "user/alice", "user/bob"], &json!(2))
+        (vec!["user/alice", "user/bob"], &json!(3))
     );
     list("ready=maybe").await.fails(400, "invalid_parameter");
     list("reconciler=pods")

@@ -65,8 +65,13 @@ async fn remove(
     let mut tx = input.meta.begin(&deps).await?;
     let skill = present(&mut tx, &form.name).await?;
     let name = &skill.name;
-    super::bind::no_default(&mut tx, &deps, &actor, name).await?;
-    let (bindings, impact) = skill::unbind_everywhere(&mut tx, &skill.uid).await?;
+    let default = super::bind::no_default(&mut tx, &deps, &actor, name).await?;
+    let (others, mut impact) = skill::unbind_everywhere(&mut tx, &skill.uid).await?;
+    let bindings = others + u64::from(default.is_some());
+    // Nobody loses it twice.
+    impact
+        .0
+        .extend(default.into_iter().flat_map(|impact| impact.0));
     if bindings > 0 && !form.force && !form.dry_run {
         let message = format!(
             "skill {name} is bound ({bindings} bindings); unbind it, or use force to unbind it everywhere"

@@ -8,7 +8,7 @@ mod install;
 mod list;
 mod repos;
 #[cfg(test)]
-mod tests;
+pub(in crate::routes) mod tests;
 mod upload;
 
 use schema::ids::SkillName;

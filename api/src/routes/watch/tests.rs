@@ -190,7 +190,7 @@ async fn l57_whoever_comes_back_is_told_the_last_state_of_all_that_it_missed() {
         "it has seen nothing new yet"
     );
     let mut last = BTreeMap::new();
-    for _ in 0..20 {
+    for _ in 0..26 {
         let seen = client.event("").await;
         let word = seen.data["status"].as_str().unwrap().to_owned();
         let object = seen.data["object"].as_str().unwrap().to_owned();
@@ -202,7 +202,7 @@ async fn l57_whoever_comes_back_is_told_the_last_state_of_all_that_it_missed() {
         ("deleted", "deleted")
     );
     let others = last.values().filter(|word| *word == "running").count();
-    assert_eq!((last.len(), others), (20, 10));
+    assert_eq!((last.len(), others), (26, 10));
     // And it goes on live.
     running(&yard, &alice, 2).await;
     client.until("container/alice", "stopped").await;
@@ -250,7 +250,7 @@ async fn whoever_has_no_history_must_list_again() {
     let forgotten = change::prune(&mut tx, 0, crate::testing::NOW)
         .await
         .unwrap();
-    assert_eq!(forgotten, 3);
+    assert_eq!(forgotten, 4);
     tx.commit().await.unwrap();
     let alice = yard.user("alice").await;
     let (instance, _) = begin.rsplit_once('-').unwrap();

@@ -89,7 +89,8 @@ async fn whom_it_cannot_be_applied_to_is_told() {
         (("username", "nobody"), (404, "not_found")),
         (("username", "root"), (404, "not_found")),
         (("username", "a b"), (400, "invalid_parameter")),
-        (("group", "staff"), (422, "not_available_yet")),
+        (("group", "staff"), (404, "not_found")),
+        (("group", "a/b"), (400, "invalid_parameter")),
         (("if_generation", "1"), (400, "invalid_parameter")),
     ] {
         let answer = admin.post(APPLY, &[field]).await;

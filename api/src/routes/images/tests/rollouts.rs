@@ -137,7 +137,7 @@ async fn whom_nobody_can_move_is_told() {
     let said = unknown["error"].as_str().unwrap();
     assert!(said.contains("eve, (no user name), mallory"), "{said}");
     let groups = yard.post(UPGRADE, "tag=v2&groups=staff").await;
-    groups.fails(422, "not_available_yet");
+    groups.fails(404, "not_found");
     yard.post("/api/admin/users/delete", "username=alice&wait=0")
         .await
         .is(202);

@@ -29,7 +29,7 @@ pub struct Desired {
 #[schema(as = ObservedSkill, title = "skill")]
 pub struct Observed {
     /// Digests that lie in workspaces, or are about to.
-    deployed: Vec<TreeDigest>,
+    deployed_digests: Vec<TreeDigest>,
 }
 
 pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
@@ -37,12 +37,15 @@ pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Obser
         return Ok(Sections::none());
     };
     let versions = skill::versions(at.connection, &row.uid).await?;
-    let deployed = skill::deployed(at.connection, &row.name).await?;
+    let deployed_digests = skill::deployed(at.connection, &row.name).await?;
     let desired = Desired {
         number: row.version.number,
         source: row.version.origin.source().to_owned(),
         digest: row.version.digest,
         versions: versions.iter().map(|version| version.number).collect(),
     };
-    Ok(Sections::known(Some(desired), Some(Observed { deployed })))
+    Ok(Sections::known(
+        Some(desired),
+        Some(Observed { deployed_digests }),
+    ))
 }

@@ -53,7 +53,7 @@ impl From<Binding> for Given {
 #[schema(as = DesiredSkillSet, title = "skill-set")]
 pub struct Desired {
     /// By skill, once for each binding that gives it.
-    skills: Vec<Given>,
+    bindings: Vec<Given>,
 }
 
 /// A skill in a workspace.
@@ -85,7 +85,7 @@ pub(super) async fn given(at: &mut Reading<'_>) -> Result<Vec<Given>> {
 }
 
 pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
-    let skills = given(at).await?;
+    let bindings = given(at).await?;
     let deployments = skill_set::deployments(at.connection, &at.row.uid).await?;
     let deployed = deployments.into_iter().map(|deployment| {
         let Deployment {
@@ -100,5 +100,5 @@ pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Obser
     let observed = Observed {
         deployed: deployed.collect(),
     };
-    Ok(Sections::known(Some(Desired { skills }), Some(observed)))
+    Ok(Sections::known(Some(Desired { bindings }), Some(observed)))
 }
