@@ -192,6 +192,7 @@ mod tests {
         );
         let mut paused = repository(2, "Unknown", "PausedByOperator");
         paused["paused"] = json!(true);
+        paused["force"] = json!({"request": "POST /api/admin/reconcile/resume"});
         assert!(view.judge(Some(&paused), Until::Ready(3)).unwrap().is_err());
         let there = repository(3, "True", "Converged");
         assert!(view.judge(Some(&there), Until::Gone).is_none());

@@ -30,11 +30,11 @@ macro_rules! version_columns {
 macro_rules! select_skill {
     ($more:expr, $rest:expr) => {
         concat!(
-            "SELECT s.uid, s.name, o.generation, o.deleted_at, ",
+            "SELECT k.uid, k.name, o.generation, o.deleted_at, ",
             version_columns!(),
             $more,
-            " FROM skills s JOIN objects o ON o.kind = 'skill' AND o.uid = s.uid \
-             JOIN skill_versions v ON v.skill_uid = s.uid AND v.number = s.number ",
+            " FROM skills k JOIN objects o ON o.kind = 'skill' AND o.uid = k.uid \
+             JOIN skill_versions v ON v.skill_uid = k.uid AND v.number = k.number ",
             $rest
         )
     };
@@ -42,11 +42,11 @@ macro_rules! select_skill {
 
 statements! {
     /// Reads one.
-    GET = select_skill!("", "WHERE s.uid = $1");
+    GET = select_skill!("", "WHERE k.uid = $1");
     /// Finds one by the key of its name.
-    FIND = select_skill!("", "WHERE s.name_key = $1");
+    FIND = select_skill!("", "WHERE k.name_key = $1");
     /// Reads all, in one scan.
-    ALL = select_skill!("", "ORDER BY s.uid");
+    ALL = select_skill!("", "ORDER BY k.uid");
     /// One page, with how many users get each; `$1` is a LIKE pattern on the key of the name.
     LIST = concat!(
         "WITH RECURSIVE up (group_uid, uid) AS (SELECT uid, uid FROM user_groups \
@@ -57,8 +57,8 @@ statements! {
          held (skill_uid, n) AS (SELECT skill_uid, count(*) FROM given GROUP BY skill_uid) ",
         select_skill!(
             concat!(", coalesce(h.n, 0) AS user_count, ", status_columns!()),
-            "LEFT JOIN held h ON h.skill_uid = s.uid LEFT JOIN object_status x ON x.kind = 'skill' AND x.uid = s.uid \
-             WHERE s.name_key LIKE $1 ESCAPE '!' ORDER BY s.name_key LIMIT $2 OFFSET $3"
+            "LEFT JOIN held h ON h.skill_uid = k.uid LEFT JOIN object_status s ON s.kind = 'skill' AND s.uid = k.uid \
+             WHERE k.name_key LIKE $1 ESCAPE '!' ORDER BY k.name_key LIMIT $2 OFFSET $3"
         )
     );
     /// How many `LIST` would give without paging.
