@@ -92,9 +92,8 @@ fn preview(answer: &Value) -> Result {
     let mut printer = Printer::new(&SKILL_CHANGES, Format::Table.into(), Amount::List);
     printer.print(&affected)?;
     let listed = affected.len() as u64;
-    match number(answer, "user_count").checked_sub(listed) {
-        Some(more @ 1..) => screen::print(&format!("and {} more\n", counted(more, "user")))?,
-        _ => {}
+    if let Some(more @ 1..) = number(answer, "user_count").checked_sub(listed) {
+        screen::print(&format!("and {} more\n", counted(more, "user")))?;
     }
     screen::print(&format!("{}\n", cleaned(answer, "message")))
 }

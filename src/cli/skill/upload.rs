@@ -15,6 +15,7 @@ use tokio_util::io::ReaderStream;
 use super::{PATH, change};
 use crate::cli::effect::How;
 use crate::cli::output::cell::counted;
+use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
 use crate::cli::server::Server;
 use crate::cli::{Failure, Result, failed};
@@ -43,7 +44,14 @@ pub struct UploadArgs {
 /// When it cannot be read, no server answers, it refuses, or a user's skills need manual action.
 pub async fn upload(server: &Server, args: UploadArgs) -> Result {
     let path = args.package;
+    let packing = screen::bar(0, "packing {msg}").filter(|_| path.is_dir());
+    if let Some(bar) = &packing {
+        bar.set_message(clean(&path.display().to_string()));
+    }
     let opened = tokio::task::spawn_blocking(move || open(&path)).await;
+    if let Some(bar) = packing {
+        bar.finish_and_clear();
+    }
     let Package {
         file,
         length,
