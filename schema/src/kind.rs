@@ -146,6 +146,8 @@ pub struct Column {
 pub enum Show {
     /// As it is.
     Text,
+    /// A digest or a commit: its first 12 characters.
+    Digest,
     /// A moment, as the time since then or until then.
     Age,
     /// A word of status, in the colour of its meaning.
@@ -168,6 +170,11 @@ impl Column {
     /// A column that shows the time since a moment, or until it.
     pub const fn age(title: &'static str, field: &'static str) -> Self {
         Self::text(title, field).show(Show::Age)
+    }
+
+    /// A column that shows the first 12 characters of a digest.
+    pub const fn digest(title: &'static str, field: &'static str) -> Self {
+        Self::text(title, field).show(Show::Digest)
     }
 
     /// A column that shows a word of status.

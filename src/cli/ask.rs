@@ -4,8 +4,8 @@ use clap::Subcommand;
 
 use super::server::Server;
 use super::{
-    Result, adapter, audit, config, describe, diff, events, get, image, kinds, rollout, status,
-    switches, wait,
+    Result, adapter, audit, config, describe, diff, events, get, group, image, kinds, rollout,
+    skill, status, switches, wait,
 };
 
 /// What to request from the server.
@@ -71,6 +71,12 @@ pub enum Ask {
     /// Show, upload, refresh and roll back the adapter package
     #[command(subcommand)]
     Adapter(adapter::AdapterCommand),
+    /// Upload, install, bind, roll back and remove skills
+    #[command(subcommand)]
+    Skill(skill::SkillCommand),
+    /// Create, change and delete groups of users
+    #[command(subcommand)]
+    Group(group::GroupCommand),
     /// Read and verify the audit trail
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -106,6 +112,8 @@ impl Ask {
             Self::Image(command) => image::image(server, command).await,
             Self::Rollout(command) => rollout::rollout(server, command).await,
             Self::Adapter(command) => adapter::adapter(server, command).await,
+            Self::Skill(command) => skill::skill(server, command).await,
+            Self::Group(command) => group::group(server, command).await,
             Self::Audit(command) => audit::audit(server, command).await,
         }
     }

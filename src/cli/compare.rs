@@ -62,6 +62,12 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// Things that have fields themselves are shown in a table of their own.
+fn is_table(value: &Value) -> bool {
+    let items = value.as_array();
+    items.is_some_and(|items| items.iter().any(Value::is_object))
+}
+
 /// The desired fields of an object beside the observed ones, the comparable first.
 pub fn pairs(object: &Value) -> Vec<Pair> {
     let mut pairs = vec![Pair::new(
@@ -81,6 +87,9 @@ pub fn pairs(object: &Value) -> Vec<Pair> {
     let observed = at(object, "observed");
     let stopped = at(object, "desired.running") == false;
     for (key, value) in at(object, "desired").as_object().into_iter().flatten() {
+        if is_table(value) {
+            continue;
+        }
         let found = match key.as_str() {
             // A stopped container has no image; what is remembered is that of the last one.
             "image" if stopped => &Value::Null,
@@ -103,6 +112,7 @@ pub fn pairs(object: &Value) -> Vec<Pair> {
 pub fn facts(object: &Value) -> Vec<(String, String)> {
     let facts = at(object, "observed").as_object().into_iter().flatten();
     facts
+        .filter(|(_, value)| !is_table(value))
         .map(|(key, value)| (key.clone(), plain(value)))
         .filter(|(_, value)| !value.is_empty())
         .collect()

@@ -8,8 +8,11 @@ mod compare;
 mod config;
 mod describe;
 mod diff;
+mod effect;
 mod events;
+mod follow;
 mod get;
+mod group;
 mod image;
 mod init;
 mod kinds;
@@ -20,6 +23,7 @@ mod reset_password;
 mod rollout;
 mod serve;
 mod server;
+mod skill;
 mod sse;
 mod status;
 mod suggest;
@@ -132,6 +136,9 @@ pub enum Failure {
     /// What failed was reported already: 1.
     #[error("something failed")]
     Reported,
+    /// Stopped by Ctrl-C, where something had to be put in order first: 130.
+    #[error("interrupted")]
+    Interrupted,
     /// Whoever read the output has closed it: 0, without a word.
     #[error("nobody reads the output")]
     PipeClosed,
@@ -149,11 +156,15 @@ impl Failure {
             Self::Unavailable(_) => 69,
             Self::Refused(_) => 78,
             Self::TimedOut(_) => 124,
+            Self::Interrupted => 130,
         }
     }
 
     fn is_silent(&self) -> bool {
-        matches!(self, Self::PipeClosed | Self::Different | Self::Reported)
+        matches!(
+            self,
+            Self::PipeClosed | Self::Different | Self::Reported | Self::Interrupted
+        )
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Pages<'a> {
     server: &'a Server,
     kind: &'static KindInfo,
     search: String,
-    parameter: Option<&'static str>,
+    parameter: Option<String>,
     next: Option<u64>,
     /// Where a watch continues from this list, as of its first page.
     pub watch_id: Option<String>,
@@ -56,8 +56,8 @@ impl<'a> Pages<'a> {
     }
 
     /// Asks with one more parameter, `name=value`.
-    pub fn with(mut self, parameter: &'static str) -> Self {
-        self.parameter = Some(parameter);
+    pub fn with(mut self, parameter: impl Into<String>) -> Self {
+        self.parameter = Some(parameter.into());
         self
     }
 
@@ -80,8 +80,8 @@ impl<'a> Pages<'a> {
             path.push(if path.contains('?') { '&' } else { '?' });
             path.push_str(&text);
         };
-        if let Some(parameter) = self.parameter {
-            add(parameter.to_owned());
+        if let Some(parameter) = &self.parameter {
+            add(parameter.clone());
         }
         if self.kind.paging != Paging::Whole {
             add(format!("page={page}&page_size={PAGE_SIZE}"));

@@ -98,6 +98,8 @@ pub struct Item {
     name: PlainName,
     /// The group that it is in.
     parent_id: Option<String>,
+    /// The name of that group.
+    parent: Option<PlainName>,
     /// Where it comes from.
     #[schema(value_type = Source)]
     source: String,
@@ -120,6 +122,7 @@ impl From<GroupListing> for Item {
             id: group.uid.to_string(),
             name: group.name,
             parent_id: group.parent_uid.map(|uid| uid.to_string()),
+            parent: listing.parent,
             source: group.source.to_string(),
             description: group.description,
             member_count: listing.member_count,

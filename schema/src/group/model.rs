@@ -41,6 +41,8 @@ pub struct GroupListing {
     /// The group itself.
     #[sqlx(flatten)]
     pub group: Group,
+    /// The name of the group that it is in.
+    pub parent: Option<PlainName>,
     /// How many users are its own members.
     pub member_count: i64,
     /// How many skills are bound to it itself.

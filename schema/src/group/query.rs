@@ -39,7 +39,8 @@ statements! {
     /// Finds a group by the key of its name.
     FIND = select_group!("", "WHERE g.name_key = $1");
     /// One page of groups; `$1` is a LIKE pattern on the key of the name.
-    LIST = select_group!(", (SELECT count(*) FROM group_members m WHERE m.group_uid = g.uid) AS member_count, \
+    LIST = select_group!(", (SELECT p.name FROM user_groups p WHERE p.uid = g.parent_uid) AS parent, \
+                        (SELECT count(*) FROM group_members m WHERE m.group_uid = g.uid) AS member_count, \
                         (SELECT count(*) FROM group_skills b WHERE b.group_uid = g.uid) AS skill_count",
                          "WHERE g.name_key LIKE $1 ESCAPE '!' ORDER BY g.name_key LIMIT $2 OFFSET $3");
     /// How many groups `LIST` would give without paging.

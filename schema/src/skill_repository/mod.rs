@@ -37,7 +37,7 @@ pub(crate) const KIND: Descriptor = Descriptor {
         kind::REASON,
         Column::text("URL", "url"),
         Column::text("REF", "ref"),
-        Column::text("COMMIT", "commit"),
+        Column::digest("COMMIT", "commit"),
         Column::text("SKILLS", "skill_count"),
         Column::age("PULLED", "last_pull"),
         kind::MESSAGE,

@@ -1,4 +1,4 @@
-//! A skill as a zip file.
+//! A skill, or a folder that is to become one, as a zip file.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -7,13 +7,14 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use super::tree::{Trouble, each_block, is_executable, scan};
+use super::names;
+use super::tree::{TreeLimits, Trouble, each_block, is_executable, scan};
 use super::zip_file::MAX_RATIO;
-use super::{SkillStore, SkillStoreError, TreeDigest};
+use super::{ImportError, Refusal, ShownPath, SkillStore, SkillStoreError, TreeDigest};
 use crate::home::beneath;
 use crate::ids::SkillName;
 
@@ -34,14 +35,63 @@ impl SkillStore {
         let Some(dir) = self.open_tree(name, digest)? else {
             return Ok(false);
         };
-        pack(name, &dir, out)
-            .map_err(SkillStoreError::io("packing", self.path_of(name, digest)))?;
+        let packed = list(&dir).and_then(|paths| pack(name.as_str(), &dir, &paths, out));
+        packed.map_err(SkillStoreError::io("packing", self.path_of(name, digest)))?;
         Ok(true)
     }
 }
 
-fn pack(name: &SkillName, dir: &OwnedFd, out: impl Write) -> io::Result<()> {
-    let mut paths: Vec<Box<[u8]>> = Vec::new();
+/// Writes a folder as a zip file with everything in one directory of the folder's name. Links are left out, and whatever is
+/// no part of a skill. Gives how many links there were.
+///
+/// # Errors
+/// [`ImportError::Refused`] for what the store would refuse, before anything is written; [`ImportError::Store`] for what
+/// cannot be read, and for what `out` says.
+pub fn zip_folder(folder: &Path, out: impl Write) -> Result<u64, ImportError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let io = |action| SkillStoreError::io::<io::Error>(action, folder);
+    let real = folder.canonicalize().map_err(io("opening"))?;
+    let dir = rustix::fs::openat(CWD, &real, flags, Mode::empty());
+    let dir = dir.map_err(|errno| io("opening")(errno.into()))?;
+    let (mut paths, mut links, mut bytes) = (Vec::new(), 0, 0_u64);
+    scan(&dir, |found| {
+        let last = found.path.rsplit(|&byte| byte == b'/').next();
+        let last = last.and_then(|name| std::str::from_utf8(name).ok());
+        if last.is_some_and(names::is_left_out) {
+            return Ok(false);
+        }
+        let kind = found.kind();
+        if kind == FileType::Symlink {
+            links += 1;
+            return Ok(false);
+        }
+        let path = names::checked(found.path)?;
+        names::fits(path)?;
+        match kind {
+            FileType::Directory => return Ok(true),
+            FileType::RegularFile => {}
+            _ => return Err(Refusal::NotRegular(ShownPath::of(path)).into()),
+        }
+        bytes = bytes.saturating_add(u64::try_from(found.stat.st_size).unwrap_or_default());
+        if bytes > TreeLimits::LARGEST.bytes {
+            return Err(Refusal::Unpacked.into());
+        }
+        paths.push(found.path.into());
+        match paths.len() as u64 > TreeLimits::LARGEST.files {
+            true => Err(Refusal::TooManyEntries.into()),
+            false => Ok::<_, ImportError>(false),
+        }
+    })?;
+    paths.sort_unstable();
+    let name = real.file_name().and_then(|name| name.to_str());
+    let name = name.filter(|name| names::checked(name.as_bytes()).is_ok());
+    pack(name.unwrap_or("skill"), &dir, &paths, out).map_err(io("packing"))?;
+    Ok(links)
+}
+
+/// The files of a tree, in order.
+fn list(dir: &OwnedFd) -> io::Result<Vec<Box<[u8]>>> {
+    let mut paths = Vec::new();
     scan(dir, |found| {
         if found.kind() == FileType::RegularFile {
             paths.push(found.path.into());
@@ -50,9 +100,13 @@ fn pack(name: &SkillName, dir: &OwnedFd, out: impl Write) -> io::Result<()> {
     })
     .map_err(|trouble| trouble.errno)?;
     paths.sort_unstable();
+    Ok(paths)
+}
+
+fn pack(top: &str, dir: &OwnedFd, paths: &[Box<[u8]>], out: impl Write) -> io::Result<()> {
     let mut zip = ZipWriter::new_stream(out);
     let mut buffer = vec![0; BLOCK];
-    for path in &paths {
+    for path in paths {
         let path = std::str::from_utf8(path).map_err(io::Error::other)?;
         let file = beneath::open(dir, Path::new(path), OFlags::RDONLY, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
@@ -69,7 +123,7 @@ fn pack(name: &SkillName, dir: &OwnedFd, out: impl Write) -> io::Result<()> {
             .compression_method(method)
             .last_modified_time(DateTime::default())
             .unix_permissions(mode);
-        zip.start_file(format!("{name}/{path}"), options)?;
+        zip.start_file(format!("{top}/{path}"), options)?;
         let mut file = File::from(file);
         file.rewind()?;
         each_block(file, &mut buffer, |block| zip.write_all(block))?;

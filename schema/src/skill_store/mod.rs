@@ -37,11 +37,13 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 pub use digest::{InvalidDigest, TreeDigest, TreeStamp};
+pub use download::zip_folder;
 pub use error::{ImportError, Refusal, ShownPath, SkillStoreError};
 pub use found::{FoundSkill, FoundSkills, list_skills};
 pub use front_matter::{FrontMatter, InvalidFrontMatter};
 pub use import::Imported;
 pub use tree::{Tree, TreeLimits, digest_tree, stamp_tree};
+pub use zip_file::MAX_PACKED;
 
 use crate::home::{beneath, root};
 use crate::ids::SkillName;

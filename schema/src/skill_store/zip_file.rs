@@ -16,7 +16,7 @@ use super::names::{self, LONGEST_COMPONENT, LONGEST_PATH, MAX_DEPTH, Names, Plac
 use super::tree::TreeLimits;
 
 /// Most bytes of a zip file.
-pub(super) const MAX_PACKED: u64 = 128 << 20;
+pub const MAX_PACKED: u64 = 128 << 20;
 /// How many times its own length a zip file may unpack to.
 pub(super) const MAX_RATIO: u64 = 200;
 

@@ -1,19 +1,14 @@
 //! `agentyard config apply`.
 
-use std::time::Duration;
-
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::admin::escaped;
-use crate::cli::output::cell::{at, cleaned, counted, number, text};
+use crate::cli::Result;
+use crate::cli::follow;
+use crate::cli::output::cell::{cleaned, counted, number, text};
 use crate::cli::output::clean::clean;
 use crate::cli::output::screen;
 use crate::cli::server::Server;
-use crate::cli::{Failure, Result};
-
-/// Time between two reads of a task's progress.
-const POLL: Duration = Duration::from_millis(500);
 
 /// Whose files.
 #[derive(Debug, Args)]
@@ -52,31 +47,5 @@ pub async fn apply(server: &Server, args: &ApplyArgs) -> Result {
         ));
         return Ok(());
     }
-    follow(server, &task).await
-}
-
-/// Shows a task's progress until it has ended.
-async fn follow(server: &Server, task: &str) -> Result {
-    let path = format!("/api/admin/task/status?task_id={}", escaped(task));
-    let mut shown = String::new();
-    loop {
-        let status = server.get(&path).await?;
-        let message = cleaned(&status, "message");
-        let ended = !at(&status, "finished_at").is_null();
-        if ended && number(&status, "failed") > 0 {
-            return Err(Failure::Failed(format!(
-                "{message}\n`{} get task {} -o yaml` shows which users failed",
-                server.command,
-                clean(task)
-            )));
-        }
-        if message != shown {
-            screen::print(&format!("{message}\n"))?;
-            shown = message;
-        }
-        if ended {
-            return Ok(());
-        }
-        tokio::time::sleep(POLL).await;
-    }
+    follow::task(server, &task).await
 }

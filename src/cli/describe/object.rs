@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::trouble::{self, Outlook, Trouble};
 use crate::cli::compare::{self, NextPass};
 use crate::cli::kinds::EVENTS;
-use crate::cli::output::cell::{Cell, at, cleaned, plain};
+use crate::cli::output::cell::{Cell, at, cleaned, plain, short as short_digest, text};
 use crate::cli::output::clean::clean;
 use crate::cli::output::table::Table;
 use crate::cli::output::time::{moment, relative, short};
@@ -19,6 +19,7 @@ pub fn render(object: &Value, overview: &Value, command: &str, now: Timestamp) -
         troubles(object, overview, command, now),
         conditions(object, now),
         comparison(object),
+        skills(object),
         plan(object, now),
         attempts(object, now),
         events(object, now),
@@ -142,6 +143,40 @@ fn comparison(object: &Value) -> String {
     text
 }
 
+/// What gives a user each skill, and for a skill set what is deployed of it.
+fn skills(object: &Value) -> String {
+    let list = |path| at(object, path).as_array().into_iter().flatten();
+    let name = |item: &Value| text(item, "skill");
+    let has_deployed = at(object, "observed.deployed").is_array();
+    let row = |skill: &str, given: Option<&Value>| {
+        let deployed = list("observed.deployed").find(|item| name(item) == skill);
+        let given = given.unwrap_or(&Value::Null);
+        let digest = |item: &Value| Cell::new(short_digest(&text(item, "digest")));
+        let mut row = vec![
+            Cell::new(skill),
+            digest(given),
+            Cell::field(given, "by"),
+            Cell::field(given, "via"),
+        ];
+        if has_deployed {
+            row.push(digest(deployed.unwrap_or(&Value::Null)));
+        }
+        row
+    };
+    let given = list("desired.skills").filter(|item| item.is_object());
+    let mut rows: Vec<Vec<Cell>> = given.map(|item| row(&name(item), Some(item))).collect();
+    for item in list("observed.deployed").filter(|item| item.is_object()) {
+        if !list("desired.skills").any(|given| name(given) == name(item)) {
+            rows.push(row(&name(item), None));
+        }
+    }
+    let mut titles = vec!["SKILL", "DIGEST", "GIVEN BY", "VIA"];
+    if has_deployed {
+        titles.push("DEPLOYED");
+    }
+    section("Skills", titles, &rows)
+}
+
 fn plan(object: &Value, now: Timestamp) -> String {
     match NextPass::of(object) {
         NextPass::Unknown(why) => format!("Next reconciliation: unknown: {}\n", clean(&why)),
@@ -212,6 +247,33 @@ mod tests {
     #[test]
     fn a_running_container_says_that_nothing_is_wrong() {
         insta::assert_snapshot!(plain_text(&recorded::running(), &recorded::overview()));
+    }
+
+    #[test]
+    fn skills_are_shown_with_what_gives_them_and_what_is_deployed() {
+        let mut user = recorded::running();
+        let (new, old) = ("b".repeat(64), "a".repeat(64));
+        user["desired"]["skills"] = serde_json::json!([
+            {"skill": "odt", "digest": new, "by": "skills.defaults"},
+            {"skill": "pdf", "digest": new, "by": "group all", "via": "eng"},
+        ]);
+        let text = plain_text(&user, &recorded::overview());
+        let table = "Skills:\n  SKILL  DIGEST        GIVEN BY         VIA\n  \
+                     odt    bbbbbbbbbbbb  skills.defaults  -\n  \
+                     pdf    bbbbbbbbbbbb  group all        eng\n";
+        assert!(text.contains(table), "{text}");
+        assert!(!text.contains('{'), "{text}");
+        user["observed"]["deployed"] = serde_json::json!([
+            {"skill": "pdf", "digest": old}, {"skill": "old", "digest": old},
+        ]);
+        let text = plain_text(&user, &recorded::overview());
+        for line in [
+            "odt    bbbbbbbbbbbb  skills.defaults  -    -\n",
+            "pdf    bbbbbbbbbbbb  group all        eng  aaaaaaaaaaaa\n",
+            "old    -             -                -    aaaaaaaaaaaa\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
     }
 
     #[test]

@@ -12,7 +12,10 @@ use serde_json::Value;
 use strum::VariantArray;
 
 use self::table::OTHERS;
-pub use self::table::{AUDIT, CONFIG_HISTORY, EVENTS, LOCAL_IMAGES, RECONCILERS, ROLLOUT_USERS};
+pub use self::table::{
+    AUDIT, CONFIG_HISTORY, EVENTS, GROUP_MEMBERS, GROUPS, LOCAL_IMAGES, OFFERED_SKILLS,
+    RECONCILERS, ROLLOUT_USERS, SKILL_CHANGES, SKILL_VERSIONS,
+};
 use super::output::cell::text;
 use super::suggest;
 
@@ -187,7 +190,7 @@ pub fn help() -> String {
     let mut text = "Kinds:\n".to_owned();
     for kind in all() {
         let names = [&[kind.singular], kind.short].concat().join(", ");
-        text += &format!("  {:<14} {names}\n", kind.typed());
+        text += &format!("  {:<18} {names}\n", kind.typed());
     }
     text
 }

@@ -28,7 +28,27 @@ const fn listed(
 }
 
 /// Kinds of things that are not reconciled.
-pub(super) static OTHERS: [&KindInfo; 5] = [&SUPERADMINS, &RECONCILERS, &TASKS, &EVENTS, &AUDIT];
+pub(super) static OTHERS: [&KindInfo; 6] =
+    [&GROUPS, &SUPERADMINS, &RECONCILERS, &TASKS, &EVENTS, &AUDIT];
+
+/// Groups of users.
+pub static GROUPS: KindInfo = listed(
+    "group",
+    "groups",
+    &["g"],
+    ("/api/admin/groups", Paging::Searched),
+    ("groups", "name"),
+    &[
+        NAME,
+        Column::text("PARENT", "parent"),
+        Column::text("MEMBERS", "member_count"),
+        Column::text("SKILLS", "skill_count"),
+        Column::text("SOURCE", "source"),
+        AGE,
+        Column::text("DESCRIPTION", "description").wide(),
+        Column::text("ID", "id").wide(),
+    ],
+);
 
 /// Superadmins: no objects, containers or directories.
 static SUPERADMINS: KindInfo = listed(
@@ -168,5 +188,66 @@ pub static ROLLOUT_USERS: KindInfo = listed(
         Column::age("SINCE", "since"),
         Column::text("MESSAGE", "message"),
         Column::text("PREVIOUS", "previous_image").wide(),
+    ],
+);
+
+/// Members of a group, own and inherited.
+pub static GROUP_MEMBERS: KindInfo = listed(
+    "user",
+    "members",
+    &[],
+    ("", Paging::Whole),
+    ("members", "username"),
+    &[Column::text("USER", "username"), Column::text("VIA", "via")],
+);
+
+/// What a change of skills or groups means for users.
+pub static SKILL_CHANGES: KindInfo = listed(
+    "user",
+    "affected users",
+    &[],
+    ("", Paging::Whole),
+    ("affected", "username"),
+    &[
+        Column::text("USER", "username"),
+        Column::text("GAINS", "gains"),
+        Column::text("LOSES", "loses"),
+        Column::text("CHANGES", "changes"),
+    ],
+);
+
+/// The versions of a skill.
+pub static SKILL_VERSIONS: KindInfo = listed(
+    "version",
+    "versions",
+    &[],
+    ("", Paging::Whole),
+    ("versions", "number"),
+    &[
+        Column::text("NUMBER", "number"),
+        Column::digest("DIGEST", "digest"),
+        Column::text("VERSION", "version"),
+        Column::text("SOURCE", "source"),
+        Column::digest("COMMIT", "commit"),
+        Column::text("FILES", "file_count"),
+        Column::age("AGE", "created_at"),
+        Column::text("ACTIVE", "active"),
+    ],
+);
+
+/// The skills in a repository, installed or not.
+pub static OFFERED_SKILLS: KindInfo = listed(
+    "skill",
+    "skills in the repository",
+    &[],
+    ("/api/admin/skills/repos/list", Paging::Searched),
+    ("skills", "name"),
+    &[
+        NAME,
+        Column::text("DIRECTORY", "path"),
+        Column::text("INSTALLED", "installed"),
+        Column::text("UPDATE", "update_available"),
+        Column::text("PROBLEM", "problem"),
+        Column::text("DESCRIPTION", "description").wide(),
     ],
 );

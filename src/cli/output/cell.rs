@@ -56,6 +56,7 @@ impl Cell {
         let shown = text(item, column.field);
         match column.show {
             Show::Text => Self::new(&shown),
+            Show::Digest => Self::new(short(&shown)),
             Show::Age => Self::new(&age(item, column.field, now)),
             Show::Status if shown.is_empty() => Self::status("Unknown"),
             Show::Status => Self::status(&shown),
@@ -134,6 +135,11 @@ pub fn plain(value: &Value) -> String {
         }
         Value::Object(_) => value.to_string(),
     }
+}
+
+/// A digest or a commit, as it is shown where it need not be whole.
+pub fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
 }
 
 /// A number with its noun: `1 user`, `2 users`.

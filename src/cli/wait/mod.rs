@@ -1,7 +1,7 @@
 //! `agentyard wait`.
 
 mod goal;
-mod stuck;
+pub mod stuck;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -11,7 +11,8 @@ use crate::cli::output::clean::clean;
 pub struct Stuck {
     /// Its state, in a line.
     pub state: String,
-    remedy: String,
+    /// What to do about it.
+    pub remedy: String,
     /// It goes on only after somebody has acted.
     pub needs_action: bool,
 }

@@ -5,6 +5,7 @@ mod engine;
 mod following;
 mod manners;
 mod scripted;
+mod skills;
 
 use crate::support::service::Finished;
 use crate::support::{Client, Service, Stage, seconds, until};

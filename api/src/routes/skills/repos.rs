@@ -70,7 +70,7 @@ pub(super) fn routes() -> Vec<Route> {
             .title(Area::Skills, "Pull a repository")
             .about(
                 "`updated` says whether the commit is another one than before. Installed skills \
-                 do not change; `affected` names those for which an update is available.",
+                 do not change; `update_available` names those for which an update is available.",
             )
             .waits()
             .guarded()

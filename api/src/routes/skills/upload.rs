@@ -19,7 +19,7 @@ use crate::input::{FILE, Input};
 use crate::route::{Area, Failure, Route};
 
 /// The largest package that is taken, in bytes.
-pub(super) const LIMIT: u64 = 128 * 1024 * 1024;
+pub(super) const LIMIT: u64 = schema::skill_store::MAX_PACKED;
 
 /// What any package may be refused for.
 pub(super) const INVALID: Failure = Failure(
