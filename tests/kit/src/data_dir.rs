@@ -520,6 +520,10 @@ impl DataDir for MemoryDataDir {
         self.call("removing", clear).await
     }
 
+    async fn stored_names(&self) -> Result<Vec<SkillName>, SkillStoreError> {
+        self.store_call(|disk| disk.stored_names()).await
+    }
+
     async fn stored_versions(
         &self,
         skill: &SkillName,

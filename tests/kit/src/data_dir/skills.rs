@@ -233,6 +233,12 @@ impl Disk {
         self.skills.staging.remove(uid);
     }
 
+    pub(super) fn stored_names(&self) -> Vec<SkillName> {
+        let store = self.skills.store.iter();
+        let held = store.filter(|(_, versions)| !versions.is_empty());
+        held.map(|(name, _)| name.clone()).collect()
+    }
+
     pub(super) fn stored_versions(&self, skill: &SkillName) -> Vec<(TreeDigest, Timestamp)> {
         let versions = self.skills.store.get(skill);
         let versions = versions.into_iter().flatten();
@@ -273,6 +279,31 @@ fn put_aside(home: &mut Home, skill: &SkillName, previous: &PreviousSkill) {
     if let Some(old) = home.skills.remove(skill)
         && unchanged != Some(&old.stamp())
     {
-        home.kept.insert(kept_as.clone(), old);
+        keep(home, skill, kept_as, old);
+    }
+}
+
+/// Versions of one skill that are kept.
+const KEPT: usize = 10;
+
+fn keep(home: &mut Home, skill: &SkillName, kept_as: &str, old: MemorySkill) {
+    let numbered = (2..=KEPT).map(|n| format!("{kept_as}-{n}"));
+    let mut names = std::iter::once(kept_as.to_owned()).chain(numbered);
+    let free = names.find(|name| !home.kept.contains_key(name));
+    home.kept.insert(free.expect("a name is free"), old);
+    // The time has a fixed length: what is longer is another skill's, or has a number.
+    let of_skill = |name: &str| {
+        let rest = name.strip_prefix(&format!("{skill}-"))?.to_owned();
+        let (time, number) = rest.split_once('-').unwrap_or((&rest, ""));
+        (time.len() == 16 && time.ends_with('Z') && number.len() <= 2).then_some(())
+    };
+    let ours: Vec<String> = home
+        .kept
+        .keys()
+        .filter(|name| of_skill(name).is_some())
+        .cloned()
+        .collect();
+    for name in ours.iter().take(ours.len().saturating_sub(KEPT)) {
+        home.kept.remove(name);
     }
 }
