@@ -284,8 +284,7 @@ pub(super) fn is_missing(skill: &Skill) -> bool {
 
 fn settled(seen: &Seen) -> Condition {
     let missing = seen.skills.iter().find(|skill| is_missing(skill));
-    if let Some((skill, desired)) =
-        missing.and_then(|skill| Some((skill, skill.desired.as_ref()?)))
+    if let Some((skill, desired)) = missing.and_then(|skill| Some((skill, skill.desired.as_ref()?)))
     {
         let message = format!(
             "the store does not have version {} of skill {}",

@@ -333,6 +333,7 @@ impl DataDir for MemoryDataDir {
                 .users
                 .get(name.as_str())
                 .is_some_and(|home| home.uid == *uid);
+            disk.skills.forget_staged(uid);
             let Some(home) = ours.then(|| disk.users.remove(name.as_str())).flatten() else {
                 return Ok(());
             };

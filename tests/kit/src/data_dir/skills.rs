@@ -45,6 +45,12 @@ pub(super) struct Skills {
     staging: BTreeMap<Uid, BTreeMap<SkillName, MemorySkill>>,
 }
 
+impl Skills {
+    pub(super) fn forget_staged(&mut self, uid: &Uid) {
+        self.staging.remove(uid);
+    }
+}
+
 impl MemoryDataDir {
     /// A version of a skill is imported.
     pub fn import_skill(&self, name: &SkillName, digest: &TreeDigest, at: Timestamp) {

@@ -201,6 +201,15 @@ impl MemoryStore {
                 Some(object) if object.deleted_at.is_some() => {
                     return Err(DbError::NameBeingRemoved);
                 }
+                Some(_)
+                    if tables
+                        .skills
+                        .skills
+                        .get(&uid)
+                        .is_some_and(|it| it.name != *name) =>
+                {
+                    return Err(DbError::NameTaken);
+                }
                 Some(_) => tables.raise(&(Kind::Skill, uid.clone()))?,
                 None => {
                     tables.create(Kind::Skill, &uid);
