@@ -96,6 +96,20 @@ impl MemoryDataDir {
         true
     }
 
+    /// The user puts something in the place of a skill that is no tree; false when there is no such home.
+    pub fn hand_other(&self, name: &UserName, skill: &SkillName) -> bool {
+        let mut disk = self.disk();
+        disk.written += 1;
+        let number = disk.written;
+        let home = disk.users.get_mut(name.as_str());
+        let other = MemorySkill {
+            digest: None,
+            number,
+        };
+        home.map(|home| home.skills.insert(skill.clone(), other))
+            .is_some()
+    }
+
     /// What lies in a user's workspace.
     pub fn peek_skills(&self, name: &UserName) -> BTreeMap<SkillName, Option<TreeDigest>> {
         let disk = self.disk();
