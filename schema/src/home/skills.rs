@@ -271,6 +271,12 @@ impl Homes {
         match previous {
             PreviousSkill::Nothing => place(&staging, skill.as_str())?,
             PreviousSkill::Keep(kept_as) => {
+                // Nothing is moved aside for what is not there.
+                let made = rustix::fs::statat(&staging, skill.as_str(), AtFlags::SYMLINK_NOFOLLOW);
+                match made {
+                    Err(Errno::NOENT) => return Err(changed(skill)),
+                    made => made.map(drop).map_err(failed())?,
+                }
                 home.keep(&skills, skill.as_str(), &skills, skill, kept_as)?;
                 fault::point("home.skill.kept");
                 place(&staging, skill.as_str())?;

@@ -189,7 +189,6 @@ impl Disk {
         skill: &SkillName,
         digest: &TreeDigest,
     ) -> Result<TreeStamp, HomeError> {
-        self.skills_home(name, uid)?.ok_or_else(home_gone)?;
         let stored = self.skills.store.get(skill);
         if stored.is_none_or(|stored| !stored.contains_key(digest)) {
             return Err(HomeError::NoSkill {
@@ -197,6 +196,7 @@ impl Disk {
                 digest: digest.to_string(),
             });
         }
+        self.skills_home(name, uid)?.ok_or_else(home_gone)?;
         self.written += 1;
         self.writes += 1;
         let made = MemorySkill {
@@ -248,9 +248,14 @@ impl Disk {
         Ok(())
     }
 
-    pub(super) fn clear_skill_leftovers(&mut self, uid: &Uid) {
+    pub(super) fn clear_skill_leftovers(
+        &mut self,
+        name: &UserName,
+        uid: &Uid,
+    ) -> Result<(), HomeError> {
         self.writes += 1;
         self.skills.staging.remove(uid);
+        self.skills_home(name, uid).map(drop)
     }
 
     pub(super) fn stored_names(&self) -> Vec<SkillName> {
