@@ -17,8 +17,10 @@ pub(super) const GRACE: Duration = Duration::from_secs(3600);
 /// Desired and observed state of one skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// What is desired.
-    pub state: Arc<SkillState>,
+    /// Name of the skill.
+    pub name: SkillName,
+    /// What is desired; `None`: there is no skill of this name.
+    pub state: Option<Arc<SkillState>>,
     /// The versions in the store, with the time at which each was last imported.
     pub stored: Vec<(TreeDigest, Timestamp)>,
     /// Those in workspaces; asked only when one is to go.
@@ -28,7 +30,8 @@ pub struct Snapshot {
 impl Snapshot {
     /// Whether the skill is to be removed.
     pub fn is_going(&self) -> bool {
-        self.state.row.deleted_at.is_some()
+        let state = self.state.as_ref();
+        state.is_some_and(|state| state.row.deleted_at.is_some())
     }
 }
 
@@ -66,40 +69,51 @@ pub(super) fn unused(snapshot: &Snapshot, now: Timestamp) -> impl Iterator<Item 
         state,
         stored,
         deployed,
+        ..
     } = snapshot;
     let old = now.minus(GRACE);
+    let is_kept = |digest| {
+        let state = state.as_ref();
+        state.is_some_and(|state| state.kept.contains(digest))
+    };
     let unused = stored.iter().filter(move |(digest, imported)| {
-        *imported <= old && !state.kept.contains(digest) && !deployed.contains(digest)
+        *imported <= old && !is_kept(digest) && !deployed.contains(digest)
     });
     unused.map(|(digest, _)| digest)
 }
 
 /// The plan for one skill.
 pub(super) fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
-    let row = &snapshot.state.row;
     let remove = |digest: &TreeDigest, not_newer_than| Action::RemoveVersion {
-        skill: row.name.clone(),
+        skill: snapshot.name.clone(),
         digest: digest.clone(),
         not_newer_than,
     };
     if snapshot.is_going() {
         let stored = snapshot.stored.iter();
-        let mut actions: Vec<Action> = stored.map(|(digest, _)| remove(digest, now)).collect();
+        // Whatever the clock says: one that was imported in its future has to go, too.
+        let mut actions: Vec<Action> = stored
+            .map(|(digest, imported)| remove(digest, *imported))
+            .collect();
         if actions.is_empty() {
             actions.push(Action::Purge);
         }
         let going = Condition::not_ready(Reason::Terminating, "the skill is being removed");
         return Plan::act(actions, going);
     }
+    let old = now.minus(GRACE);
+    let unused = || unused(snapshot, now).map(|digest| remove(digest, old));
+    let Some(state) = &snapshot.state else {
+        let tidying = Condition::not_ready(Reason::Terminating, "no skill has this name");
+        return Plan::act(unused().collect(), tidying);
+    };
+    let row = &state.row;
     let digest = &row.version.digest;
     if !snapshot.stored.iter().any(|(stored, _)| stored == digest) {
         let message = format!("the store does not have version {digest}");
         return Plan::say(Condition::not_ready(Reason::SkillMissing, message));
     }
-    let old = now.minus(GRACE);
-    let actions: Vec<Action> = unused(snapshot, now)
-        .map(|digest| remove(digest, old))
-        .collect();
+    let actions: Vec<Action> = unused().collect();
     if !actions.is_empty() {
         let tidying = Condition::not_ready(Reason::Progressing, "old versions are being removed");
         return Plan::act(actions, tidying);

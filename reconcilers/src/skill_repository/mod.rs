@@ -41,12 +41,7 @@ pub fn register(
     shared: &Arc<Shared>,
     controllers: &mut Controllers<'_>,
 ) {
-    let rows: Arc<dyn Rows<RepositoryRow>> = store.clone();
-    controllers.add(RepositoryReconciler {
-        store,
-        shared: Arc::clone(shared),
-        desired: Desired::new(rows),
-    });
+    controllers.add(RepositoryReconciler::new(store, Arc::clone(shared)));
 }
 
 /// Reconciles the files of repositories.
@@ -84,6 +79,16 @@ impl Classify for RepositoryError {
 }
 
 impl RepositoryReconciler {
+    /// A reconciler that has read nothing yet.
+    pub fn new(store: Arc<dyn RepositoryStore>, shared: Arc<Shared>) -> Self {
+        let rows: Arc<dyn Rows<RepositoryRow>> = store.clone();
+        Self {
+            store,
+            shared,
+            desired: Desired::new(rows),
+        }
+    }
+
     async fn start(&self, uid: &Uid, row: &RepositoryRow) -> Result<(), RepositoryError> {
         let config = self.shared.config.newest().await?;
         let remote = |credentials| Remote {

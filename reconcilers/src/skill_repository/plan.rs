@@ -87,6 +87,18 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         let message = facts.failure.clone().unwrap_or_default();
         return Plan::say(Condition::not_ready(reason, message));
     }
+    // Its files are in their place already: too late to take that back.
+    if let CloneReport::Done { token, fetched } = report
+        && *token == row.pull_token
+        && (!answered || facts.commit_id.as_ref() != Some(&fetched.commit))
+    {
+        let facts = remembered(row, fetched);
+        return act(
+            vec![Action::SaveFacts(Box::new(facts))],
+            Reason::Progressing,
+            "the repository was fetched",
+        );
+    }
     if row.cancelled && !answered {
         let facts = refused(row, Reason::CloneFailed, CANCELLED.to_owned());
         let actions = vec![Action::Cancel, Action::SaveFacts(Box::new(facts))];
@@ -104,14 +116,6 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
             let awaited = awaited(&row.uid);
             plan.waits_for.push((Kind::SkillRepository, awaited));
             plan
-        }
-        CloneReport::Done { token, fetched } if *token == row.pull_token && !answered => {
-            let facts = remembered(row, fetched);
-            act(
-                vec![Action::SaveFacts(Box::new(facts))],
-                Reason::Progressing,
-                "the repository was fetched",
-            )
         }
         CloneReport::Failed {
             token,

@@ -4,6 +4,7 @@ use schema::condition::Reason;
 use schema::error::{DbError, chain};
 use schema::home::HomeError;
 use schema::ids::Uid;
+use schema::skill_store::SkillStoreError;
 
 use super::{Action, SkillSetReconciler};
 use crate::runtime::{Classify, ErrorClass};
@@ -17,6 +18,9 @@ pub enum SkillSetError {
     /// The files could not be read or written.
     #[error("{}", chain(.0))]
     Home(#[from] HomeError),
+    /// The store of skills could not be read.
+    #[error("{}", chain(.0))]
+    Store(#[from] SkillStoreError),
 }
 
 impl Classify for SkillSetError {
@@ -28,6 +32,7 @@ impl Classify for SkillSetError {
                 (ErrorClass::Conflict, Reason::NameConflict)
             }
             Self::Home(error) => error.classify(),
+            Self::Store(error) => error.classify(),
         }
     }
 }

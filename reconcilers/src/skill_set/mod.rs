@@ -145,6 +145,10 @@ impl Reconciler for SkillSetReconciler {
         let ready = condition::find(conditions, ConditionType::Ready);
         match (&snapshot.world, ready) {
             (World::Unchanged { .. }, _) => {}
+            // Whether the store has it by now is asked in each pass.
+            (World::Seen(seen), _) if seen.skills.iter().any(plan::is_missing) => {
+                self.verified.forget(key);
+            }
             (World::Seen(seen), Some(ready)) => {
                 self.staged().remove(key);
                 self.verified

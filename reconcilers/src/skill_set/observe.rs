@@ -72,6 +72,8 @@ pub struct Skill {
     pub recorded: Option<Deployment>,
     /// What lies there.
     pub found: FoundSkill,
+    /// What the user gets is to be put there, and the store does not have it.
+    pub missing: bool,
 }
 
 impl Skill {
@@ -196,12 +198,26 @@ impl SkillSetReconciler {
         };
         for (skill, found) in skills.iter_mut().zip(seen.skills) {
             skill.found = found;
+            skill.missing = self.is_missing(skill).await?;
         }
         Ok(World::Seen(Box::new(Seen {
             skills,
             leftovers: seen.leftovers,
             look,
         })))
+    }
+
+    /// Whether the store lacks what is to be put there. What lies there already needs no store.
+    async fn is_missing(&self, skill: &Skill) -> Result<bool, SkillSetError> {
+        let Some(desired) = &skill.desired else {
+            return Ok(false);
+        };
+        if matches!(&skill.found, FoundSkill::Tree { digest, .. } if *digest == desired.digest) {
+            return Ok(false);
+        }
+        let data_dir = &self.shared.data_dir;
+        let stored = data_dir.stored_versions(&skill.name).await?;
+        Ok(!stored.iter().any(|(digest, _)| *digest == desired.digest))
     }
 
     fn asked(&self, uid: &Uid, skill: &Skill, trusts: bool) -> AskedSkill {
@@ -240,6 +256,7 @@ fn merge(desired: Vec<DesiredSkill>, recorded: Vec<Deployment>) -> Vec<Skill> {
             desired: Some(desired),
             recorded: None,
             found: FoundSkill::Nothing,
+            missing: false,
         });
     }
     for deployment in recorded {
@@ -250,6 +267,7 @@ fn merge(desired: Vec<DesiredSkill>, recorded: Vec<Deployment>) -> Vec<Skill> {
                 desired: None,
                 recorded: Some(deployment),
                 found: FoundSkill::Nothing,
+                missing: false,
             }),
         }
     }

@@ -201,13 +201,15 @@ fn converge(name: &UserName, seen: &Seen, now: Timestamp) -> Plan<Action> {
                     records.push(placed);
                 }
             }
-            (Some(desired), _) => {
+            // The others do not wait for it, and what lies there stays.
+            (Some(_), _) if skill.missing => {}
+            (Some(desired), lies) => {
                 stages.push(Action::Stage {
                     name: name.clone(),
                     skill: skill.name.clone(),
                     digest: desired.digest.clone(),
                 });
-                records.extend(expected(skill.recorded.as_ref(), desired));
+                records.extend(expected(skill.recorded.as_ref(), &lies, desired));
                 swaps.push(Action::Swap {
                     name: name.clone(),
                     skill: skill.name.clone(),
@@ -238,8 +240,13 @@ fn converge(name: &UserName, seen: &Seen, now: Timestamp) -> Plan<Action> {
     Plan::say(settled(seen))
 }
 
-/// What is recorded before a version is put into its place; `None` when it is already.
-fn expected(recorded: Option<&Deployment>, desired: &DesiredSkill) -> Option<Deployment> {
+/// What is recorded before a version is put into its place; `None` when it is already. What lies there now is recorded as
+/// well, or what an interrupted update has put there would be taken for a change of the user's.
+fn expected(
+    recorded: Option<&Deployment>,
+    lies: &Lies<'_>,
+    desired: &DesiredSkill,
+) -> Option<Deployment> {
     let before = recorded.cloned();
     let mut record = before.clone().unwrap_or_else(|| Deployment {
         name: desired.name.clone(),
@@ -249,6 +256,12 @@ fn expected(recorded: Option<&Deployment>, desired: &DesiredSkill) -> Option<Dep
         file_count: 0,
         size: 0,
     });
+    if let Lies::Ours { digest, stamp } = lies
+        && record.digest.as_ref() != Some(*digest)
+    {
+        record.digest = Some((*digest).clone());
+        record.stamp = Some((*stamp).clone());
+    }
     record.next = Some(desired.digest.clone());
     record.file_count = record.file_count.max(desired.file_count);
     record.size = record.size.max(desired.size);
@@ -264,7 +277,21 @@ fn forgotten(deployment: &Deployment) -> Deployment {
     }
 }
 
+/// Whether the user gets the skill, and nobody has it.
+pub(super) fn is_missing(skill: &Skill) -> bool {
+    skill.missing && !is_foreign(skill)
+}
+
 fn settled(seen: &Seen) -> Condition {
+    let missing = seen.skills.iter().find(|skill| is_missing(skill));
+    if let Some((skill, desired)) = missing.and_then(|skill| Some((skill, skill.desired.as_ref()?)))
+    {
+        let message = format!(
+            "the store does not have version {} of skill {}",
+            desired.digest, skill.name
+        );
+        return Condition::not_ready(Reason::SkillMissing, message);
+    }
     let foreign: Vec<&str> = seen
         .skills
         .iter()

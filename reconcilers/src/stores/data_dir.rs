@@ -148,6 +148,8 @@ pub trait DataDir: Send + Sync + 'static {
     ) -> Result<(), HomeError>;
     /// Removes what interrupted deployments have left.
     async fn clear_skill_leftovers(&self, name: &UserName, uid: &Uid) -> Result<(), HomeError>;
+    /// The names of skills of which something is in the store, sorted.
+    async fn stored_names(&self) -> Result<Vec<SkillName>, SkillStoreError>;
     /// The versions of a skill in the store, with the time at which each was last imported.
     async fn stored_versions(
         &self,
@@ -466,6 +468,11 @@ impl DataDir for LocalDataDir {
             .await
     }
 
+    async fn stored_names(&self) -> Result<Vec<SkillName>, SkillStoreError> {
+        let store = Arc::clone(&self.skills);
+        blocking(move || store.names()).await
+    }
+
     async fn stored_versions(
         &self,
         skill: &SkillName,
@@ -574,6 +581,15 @@ impl Classify for HomeError {
                 (ErrorClass::Transient, Reason::StorageFull)
             }
             Self::Io { .. } => (ErrorClass::Transient, Reason::Retrying),
+        }
+    }
+}
+
+impl Classify for SkillStoreError {
+    fn classify(&self) -> (ErrorClass, Reason) {
+        match self.is_storage_full() {
+            true => (ErrorClass::Transient, Reason::StorageFull),
+            false => (ErrorClass::Transient, Reason::Retrying),
         }
     }
 }

@@ -13,4 +13,8 @@ mod image;
 mod pulls;
 mod registry;
 mod rollout;
+mod skill;
+mod skill_repository;
+mod skill_set;
+mod skill_yard;
 mod user;

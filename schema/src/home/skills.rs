@@ -271,6 +271,12 @@ impl Homes {
         match previous {
             PreviousSkill::Nothing => place(&staging, skill.as_str())?,
             PreviousSkill::Keep(kept_as) => {
+                // Nothing is moved aside for what is not there.
+                let made = rustix::fs::statat(&staging, skill.as_str(), AtFlags::SYMLINK_NOFOLLOW);
+                match made {
+                    Err(Errno::NOENT) => return Err(changed(skill)),
+                    made => made.map(drop).map_err(failed())?,
+                }
                 home.keep(&skills, skill.as_str(), &skills, skill, kept_as)?;
                 fault::point("home.skill.kept");
                 place(&staging, skill.as_str())?;
@@ -466,8 +472,7 @@ impl UserHome {
         let mut kept = Vec::new();
         walk::for_each(replaced, |name, kind| {
             let rest = name.to_str().and_then(|name| name.strip_prefix(&prefix));
-            // A time follows, and not the rest of another skill's name.
-            if rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
+            if rest.is_some_and(is_time) {
                 kept.push((name.to_owned(), kind));
             }
         })
@@ -585,6 +590,18 @@ fn exchange(one: &OwnedFd, moving: &str, other: &OwnedFd, name: &str) -> rustix:
         }
         outcome => outcome,
     }
+}
+
+/// Whether this is how the name of a version that is kept goes on, and not the rest of another skill's name.
+fn is_time(rest: &str) -> bool {
+    let (time, number) = match rest.split_once('-') {
+        Some((time, number)) => (time, Some(number)),
+        None => (rest, None),
+    };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = number.is_none_or(|number| number.len() <= 2 && digits(number));
+    let time = time.strip_suffix('Z').and_then(|time| time.split_once('T'));
+    is_number && time.is_some_and(|(date, time)| digits(date) && digits(time))
 }
 
 fn moving_name() -> String {

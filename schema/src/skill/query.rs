@@ -163,7 +163,8 @@ pub async fn deployed(
 /// effect already.
 ///
 /// # Errors
-/// [`DbError::NameBeingRemoved`] while a skill of this name is being removed; with `expected`,
+/// [`DbError::NameBeingRemoved`] while a skill of this name is being removed; [`DbError::NameTaken`] when there is one that
+/// differs in case, since the files are stored under the name as it is written; with `expected`,
 /// [`DbError::StaleGeneration`].
 pub async fn save_version(
     tx: &mut Tx,
@@ -194,6 +195,9 @@ pub async fn save_version(
     };
     if row.deleted_at.is_some() {
         return Err(DbError::NameBeingRemoved);
+    }
+    if row.name != *name {
+        return Err(DbError::NameTaken);
     }
     let uid = row.uid;
     let kept = versions(tx, &uid).await?;

@@ -333,6 +333,7 @@ impl DataDir for MemoryDataDir {
                 .users
                 .get(name.as_str())
                 .is_some_and(|home| home.uid == *uid);
+            disk.skills.forget_staged(uid);
             let Some(home) = ours.then(|| disk.users.remove(name.as_str())).flatten() else {
                 return Ok(());
             };
@@ -512,12 +513,13 @@ impl DataDir for MemoryDataDir {
         .await
     }
 
-    async fn clear_skill_leftovers(&self, _: &UserName, uid: &Uid) -> Result<(), HomeError> {
-        let clear = |disk: &mut Disk| {
-            disk.clear_skill_leftovers(uid);
-            Ok(())
-        };
-        self.call("removing", clear).await
+    async fn clear_skill_leftovers(&self, name: &UserName, uid: &Uid) -> Result<(), HomeError> {
+        self.call("removing", |disk| disk.clear_skill_leftovers(name, uid))
+            .await
+    }
+
+    async fn stored_names(&self) -> Result<Vec<SkillName>, SkillStoreError> {
+        self.store_call(|disk| disk.stored_names()).await
     }
 
     async fn stored_versions(

@@ -57,7 +57,7 @@ struct Both {
     real: Database,
     db: Db,
     key: Arc<MasterKey>,
-    statuses: [(Kind, Statuses, Statuses); 6],
+    statuses: [(Kind, Statuses, Statuses); 8],
     rollouts: std::sync::Mutex<Vec<Uid>>,
     /// What was found when both were last observed.
     reads: std::sync::Mutex<BTreeMap<Kind, Reads>>,
@@ -121,6 +121,8 @@ impl Both {
             (Kind::Image, "image"),
             (Kind::Rollout, "rollout"),
             (Kind::AgentConfig, "agent-config"),
+            (Kind::Skill, "skill"),
+            (Kind::SkillSet, "skill-set"),
         ]
         .map(|(kind, name)| {
             let of = |store: &dyn Objects| store.statuses(kind, name);
@@ -892,3 +894,5 @@ fn listing(dir: &std::path::Path) -> Vec<String> {
     names.sort();
     names
 }
+
+mod skills;

@@ -255,6 +255,10 @@ fn being_removed(error: schema::error::DbError) -> ApiError {
             "name_being_removed",
             "the previous skill of this name is still being removed; try again soon",
         ),
+        schema::error::DbError::NameTaken => ApiError::unprocessable(
+            "invalid_skill",
+            "there is a skill whose name differs in case only; use its name, or another one",
+        ),
         error => error.into(),
     }
 }

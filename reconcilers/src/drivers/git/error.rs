@@ -165,11 +165,12 @@ impl Classify for GitError {
             | Self::NotFound(_)
             | Self::NoReference(_)
             | Self::NoCommit(_)
-            | Self::HostKeyChanged { .. }
-            | Self::HostKeyUnknown(_)
             | Self::NoRepository
             | Self::TooMuch { .. }
             | Self::Hostile(_) => (ErrorClass::Terminal, Reason::Failed),
+            Self::HostKeyChanged { .. } | Self::HostKeyUnknown(_) => {
+                (ErrorClass::Terminal, Reason::HostKeyChanged)
+            }
         }
     }
 }

@@ -45,6 +45,12 @@ pub(super) struct Skills {
     staging: BTreeMap<Uid, BTreeMap<SkillName, MemorySkill>>,
 }
 
+impl Skills {
+    pub(super) fn forget_staged(&mut self, uid: &Uid) {
+        self.staging.remove(uid);
+    }
+}
+
 impl MemoryDataDir {
     /// A version of a skill is imported.
     pub fn import_skill(&self, name: &SkillName, digest: &TreeDigest, at: Timestamp) {
@@ -88,6 +94,20 @@ impl MemoryDataDir {
             }
         }
         true
+    }
+
+    /// The user puts something in the place of a skill that is no tree; false when there is no such home.
+    pub fn hand_other(&self, name: &UserName, skill: &SkillName) -> bool {
+        let mut disk = self.disk();
+        disk.written += 1;
+        let number = disk.written;
+        let home = disk.users.get_mut(name.as_str());
+        let other = MemorySkill {
+            digest: None,
+            number,
+        };
+        home.map(|home| home.skills.insert(skill.clone(), other))
+            .is_some()
     }
 
     /// What lies in a user's workspace.
@@ -169,7 +189,6 @@ impl Disk {
         skill: &SkillName,
         digest: &TreeDigest,
     ) -> Result<TreeStamp, HomeError> {
-        self.skills_home(name, uid)?.ok_or_else(home_gone)?;
         let stored = self.skills.store.get(skill);
         if stored.is_none_or(|stored| !stored.contains_key(digest)) {
             return Err(HomeError::NoSkill {
@@ -177,6 +196,7 @@ impl Disk {
                 digest: digest.to_string(),
             });
         }
+        self.skills_home(name, uid)?.ok_or_else(home_gone)?;
         self.written += 1;
         self.writes += 1;
         let made = MemorySkill {
@@ -228,9 +248,20 @@ impl Disk {
         Ok(())
     }
 
-    pub(super) fn clear_skill_leftovers(&mut self, uid: &Uid) {
+    pub(super) fn clear_skill_leftovers(
+        &mut self,
+        name: &UserName,
+        uid: &Uid,
+    ) -> Result<(), HomeError> {
         self.writes += 1;
         self.skills.staging.remove(uid);
+        self.skills_home(name, uid).map(drop)
+    }
+
+    pub(super) fn stored_names(&self) -> Vec<SkillName> {
+        let store = self.skills.store.iter();
+        let held = store.filter(|(_, versions)| !versions.is_empty());
+        held.map(|(name, _)| name.clone()).collect()
     }
 
     pub(super) fn stored_versions(&self, skill: &SkillName) -> Vec<(TreeDigest, Timestamp)> {
@@ -273,6 +304,31 @@ fn put_aside(home: &mut Home, skill: &SkillName, previous: &PreviousSkill) {
     if let Some(old) = home.skills.remove(skill)
         && unchanged != Some(&old.stamp())
     {
-        home.kept.insert(kept_as.clone(), old);
+        keep(home, skill, kept_as, old);
+    }
+}
+
+/// Versions of one skill that are kept.
+const KEPT: usize = 10;
+
+fn keep(home: &mut Home, skill: &SkillName, kept_as: &str, old: MemorySkill) {
+    let numbered = (2..=KEPT).map(|n| format!("{kept_as}-{n}"));
+    let mut names = std::iter::once(kept_as.to_owned()).chain(numbered);
+    let free = names.find(|name| !home.kept.contains_key(name));
+    home.kept.insert(free.expect("a name is free"), old);
+    // The time has a fixed length: what is longer is another skill's, or has a number.
+    let of_skill = |name: &str| {
+        let rest = name.strip_prefix(&format!("{skill}-"))?.to_owned();
+        let (time, number) = rest.split_once('-').unwrap_or((&rest, ""));
+        (time.len() == 16 && time.ends_with('Z') && number.len() <= 2).then_some(())
+    };
+    let ours: Vec<String> = home
+        .kept
+        .keys()
+        .filter(|name| of_skill(name).is_some())
+        .cloned()
+        .collect();
+    for name in ours.iter().take(ours.len().saturating_sub(KEPT)) {
+        home.kept.remove(name);
     }
 }

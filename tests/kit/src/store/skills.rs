@@ -201,6 +201,15 @@ impl MemoryStore {
                 Some(object) if object.deleted_at.is_some() => {
                     return Err(DbError::NameBeingRemoved);
                 }
+                Some(_)
+                    if tables
+                        .skills
+                        .skills
+                        .get(&uid)
+                        .is_some_and(|it| it.name != *name) =>
+                {
+                    return Err(DbError::NameTaken);
+                }
                 Some(_) => tables.raise(&(Kind::Skill, uid.clone()))?,
                 None => {
                     tables.create(Kind::Skill, &uid);
@@ -234,7 +243,39 @@ impl MemoryStore {
             });
             let old = skill.number - VERSIONS_KEPT;
             skill.versions.retain(|version| version.number > old);
+            debug_assert!(skill.version().is_some());
             Ok(generation)
+        })
+    }
+
+    /// Brings a version that is kept into effect again.
+    ///
+    /// # Errors
+    /// When there is none, or the skill is going.
+    pub fn roll_back_skill(&self, uid: &Uid, number: i64) -> Result<Generation, DbError> {
+        self.settle(|tables| {
+            let skill = tables.skills.skills.get_mut(uid);
+            let skill = skill.filter(|it| it.versions.iter().any(|it| it.number == number));
+            skill.ok_or(DbError::NotFound("version"))?.number = number;
+            tables.raise(&(Kind::Skill, uid.clone()))
+        })
+    }
+
+    /// Binds exactly these skills to everybody.
+    ///
+    /// # Errors
+    /// When one of them is gone or going.
+    pub fn set_default_skills(&self, skills: &[Uid]) -> Result<(), DbError> {
+        self.settle(|tables| {
+            let is_there = |uid: &Uid| {
+                let object = tables.object(Kind::Skill, uid);
+                object.is_some_and(|object| object.deleted_at.is_none())
+            };
+            if !skills.iter().all(is_there) {
+                return Err(DbError::NotFound("skill"));
+            }
+            tables.skills.of_everybody = skills.iter().cloned().collect();
+            Ok(())
         })
     }
 
