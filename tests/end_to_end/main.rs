@@ -47,6 +47,7 @@ mod rollouts;
 mod scale;
 mod secrets;
 mod shutdown;
+mod skills;
 mod storage;
 mod tls;
 mod unprivileged;
