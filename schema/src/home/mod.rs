@@ -32,6 +32,7 @@ mod removal;
 pub(crate) mod remove;
 pub(crate) mod root;
 mod seed;
+mod skill_moves;
 mod skills;
 #[cfg(test)]
 mod tests;
