@@ -149,6 +149,11 @@ impl UserHome {
         skill: &SkillName,
         kept_as: &str,
     ) -> Result<(), HomeError> {
+        match rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {
+            // It was removed meanwhile.
+            Err(Errno::NOENT) => return Ok(()),
+            there => there.map_err(self.failed("keeping", skill))?,
+        };
         let relative = format!("{WORKSPACE_DIR}/{SKILLS}/{REPLACED}");
         let replaced = self.ensure_in(skills, REPLACED, &relative)?;
         let taken = |kept: &str| rename_noreplace(at, name, &replaced, kept);
@@ -159,17 +164,7 @@ impl UserHome {
             kept = format!("{kept_as}-{}", other.get(..8).unwrap_or_default());
             moved = taken(&kept);
         }
-        match moved {
-            Ok(()) => {}
-            Err(Errno::NOENT) => {
-                return match rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    // It was removed meanwhile.
-                    Err(Errno::NOENT) => Ok(()),
-                    _ => Err(self.failed("keeping", skill)(Errno::NOENT)),
-                };
-            }
-            Err(errno) => return Err(self.failed("keeping", skill)(errno)),
-        }
+        moved.map_err(self.failed("keeping", skill))?;
         fault::point("home.skill.moved_aside");
         self.forget_old(&replaced, skill, &kept)
     }
