@@ -20,7 +20,7 @@ use schema::home::{FoundSkill, HomeError};
 use schema::skill_store::digest_tree;
 use skills::{Deployer, LIMITS};
 
-fn swaps_wanted() -> u64 {
+fn tries_wanted() -> u64 {
     match std::env::var_os("AGENTYARD_TEST_LONG") {
         Some(_) => 1_000_000,
         None => 10_000,
@@ -93,23 +93,14 @@ fn outside(top: &Path) {
     }
 }
 
-/// Swaps what is at `path` in the home for a link, looks away for a moment, and puts it back; whether it did. Links that
+/// Swaps what is at `path` in the home for a link, looks away for a moment, and puts it back. Links that
 /// are still there from before lead only the agent's own thread outside, so it follows none.
-fn swap(home: &OwnedFd, path: &Path, target: &Path, linger: bool) -> bool {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return false;
-    };
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    let parent = match parent.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => parent,
-    };
-    let Ok(parent) = rustix::fs::openat2(home, parent, flags, Mode::empty(), resolve) else {
-        return false;
+fn swap(home: &OwnedFd, path: &Path, target: &Path, linger: bool) {
+    let Some((parent, name)) = open_parent(home, path) else {
+        return;
     };
     if rustix::fs::renameat(&parent, name, home, "aside").is_err() {
-        return false;
+        return;
     }
     let _ = rustix::fs::symlinkat(target, &parent, name);
     match linger {
@@ -124,7 +115,19 @@ fn swap(home: &OwnedFd, path: &Path, target: &Path, linger: bool) -> bool {
         let _ = rustix::fs::unlinkat(home, "aside", AtFlags::empty());
         remove_all(home, "aside".as_ref());
     }
-    true
+}
+
+/// The directory of an entry of the home, if no link is on the way, and the entry's name.
+fn open_parent<'a>(home: &OwnedFd, path: &'a Path) -> Option<(OwnedFd, &'a OsStr)> {
+    let (parent, name) = (path.parent()?, path.file_name()?);
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let parent = match parent.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => parent,
+    };
+    let parent = rustix::fs::openat2(home, parent, flags, Mode::empty(), resolve);
+    Some((parent.ok()?, name))
 }
 
 fn remove_all(at: &OwnedFd, name: &OsStr) {
@@ -152,7 +155,7 @@ fn l25_swapping_directories_for_links_leads_no_skill_outside() {
         })
         .map(|tree| tree.digest.to_string())
         .collect();
-    let (stop, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (stop, tries) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     std::thread::scope(|scope| {
         let agent = || {
@@ -183,13 +186,17 @@ fn l25_swapping_directories_for_links_leads_no_skill_outside() {
                     true => link,
                     false => outside_dir.path().to_owned(),
                 };
-                if swap(&handle, Path::new(target), &link, round % 5 == 0) {
-                    swaps.fetch_add(1, Ordering::Relaxed);
-                }
+                swap(&handle, Path::new(target), &link, round % 5 == 0);
+                tries.fetch_add(1, Ordering::Relaxed);
                 round += 1;
                 if round % 64 == 0 {
                     // So that a whole deployment gets through now and then.
-                    std::thread::sleep(std::time::Duration::from_millis(2));
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    // What is taken for the user's own would stay so.
+                    if let Some((skills, name)) = open_parent(&handle, Path::new(targets[0])) {
+                        let _ = rustix::fs::unlinkat(&skills, name, AtFlags::empty());
+                        remove_all(&skills, name);
+                    }
                 }
                 match round % 400 {
                     // What is on its way, too.
@@ -210,7 +217,7 @@ fn l25_swapping_directories_for_links_leads_no_skill_outside() {
         let _stopping = StopOnDrop(&stop);
         let wanted = [Some("one"), Some("two"), None];
         let mut round = 0_usize;
-        while swaps.load(Ordering::Relaxed) < swaps_wanted()
+        while tries.load(Ordering::Relaxed) < tries_wanted()
             || ["done", "acted", "changed"]
                 .iter()
                 .any(|kind| seen.get(kind).copied().unwrap_or(0) < 200)
@@ -272,7 +279,7 @@ fn l25_swapping_directories_for_links_leads_no_skill_outside() {
             .filter(|(path, look)| before.get(*path) != Some(*look))
             .collect::<Vec<_>>()
     );
-    println!("{seen:?}, {} swaps", swaps.load(Ordering::Relaxed));
+    println!("{seen:?}, {} tries", tries.load(Ordering::Relaxed));
     // Left alone, it ends well.
     deployer.ensure_home_anew();
     fs::create_dir_all(deployer.workspace()).unwrap();
