@@ -278,7 +278,7 @@ const EDITS: [Edit; 8] = [
         file.set_len(1 << 40).unwrap();
     }),
     ("unreadable", |skill| {
-        fs::set_permissions(skill.join("a"), fs::Permissions::from_mode(0)).unwrap()
+        fs::set_permissions(skill.join("a"), fs::Permissions::from_mode(0o000)).unwrap()
     }),
     ("a file in its place", |skill| {
         fs::remove_dir_all(skill).unwrap();
@@ -630,7 +630,7 @@ fn trees_of_any_shape_are_deployed() {
             }
         );
         let exact = TreeLimits {
-            files: u64::from(!tree.path().read_dir().unwrap().next().is_none()) * 100,
+            files: u64::from(tree.path().read_dir().unwrap().next().is_some()) * 100,
             bytes: 4,
         };
         let asked = [(workspace.skill.clone(), exact)];
@@ -664,6 +664,9 @@ fn with_the_limits_of_one_file_in_many_directories_it_is_a_tree() {
     }
 }
 
+/// What is done to a skill that looks like this.
+type Work<'a> = &'a dyn Fn(&Workspace, &TreeStamp);
+
 #[test]
 fn leftovers_of_every_kind_are_found_and_cleared() {
     // What each step leaves when it is ended there: an update of what nobody, or somebody, has changed.
@@ -682,7 +685,7 @@ fn leftovers_of_every_kind_are_found_and_cleared() {
     let remove = |workspace: &Workspace, stamp: &TreeStamp| {
         workspace.remove(&unchanged(stamp.clone())).unwrap();
     };
-    let works: [&dyn Fn(&Workspace, &TreeStamp); 2] = [&update, &remove];
+    let works: [Work<'_>; 2] = [&update, &remove];
     for (work, edited) in [(0, false), (0, true), (1, false), (1, true)] {
         let (whole, stamp) = prepare(edited);
         let (_, points) = in_process::record(|| works[work](&whole, &stamp));
