@@ -19,6 +19,7 @@ mod http;
 mod in_process;
 mod no_op;
 mod rollout;
+mod skills;
 
 fn main() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -40,6 +41,9 @@ fn main() {
     }
     if chosen("rollout") {
         runtime.block_on(rollout::run());
+    }
+    if chosen("skills") {
+        skills::run();
     }
 }
 

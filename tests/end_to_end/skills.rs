@@ -448,7 +448,9 @@ async fn killed(name: &str, point: &str, versions: &[TreeDigest; 2]) {
     until(&what, LIMIT, async || is_done(&yard, name, versions)).await;
     yard.settled().await;
     let home = yard.stage.data().join("users");
-    let staging = std::fs::read_dir(home.join(".staging")).into_iter().flatten();
+    let staging = std::fs::read_dir(home.join(".staging"))
+        .into_iter()
+        .flatten();
     for user in staging {
         let made = std::fs::read_dir(user.unwrap().path()).unwrap();
         assert_eq!(made.count(), 0, "{what}");

@@ -3,8 +3,9 @@
 //! ```text
 //! <data>/users/.agentyard          whose root this is (instance)
 //! <data>/users/.owners/<name>      whose directory users/<name> is (uid), and whether the image's home was copied
-//! <data>/users/.staging/<uid>/     skills that are being made for a user
+//! <data>/users/.staging/<uid>/     skills that are being made for a user, records of those on their way out
 //! <data>/users/<name>/             mounted as the home of the user's container
+//! <data>/users/<name>/.agent/.agentyard-skill-<random>/  a skill on its way
 //! <data>/users/<name>/.agent/workspace/
 //! <data>/users/<name>/.agent/workspace/skills/<skill>/
 //! <data>/users/<name>/.agent/workspace/skills/.replaced/<skill>-<UTC time>/
@@ -32,6 +33,7 @@ mod removal;
 pub(crate) mod remove;
 pub(crate) mod root;
 mod seed;
+mod skill_moves;
 mod skills;
 #[cfg(test)]
 mod tests;

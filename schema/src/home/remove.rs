@@ -19,8 +19,22 @@ const STUBBORN: u32 = 100;
 ///
 /// `shown` is the path of `parent`, for messages.
 pub(crate) fn remove_tree(parent: &OwnedFd, name: &Path, shown: &Path) -> Result<(), HomeError> {
+    remove_tree_of(parent, name, shown, u64::MAX)
+}
+
+/// The same for what an agent can reach, and may fill as fast as it is emptied: after `most` entries it fails.
+pub(super) fn remove_tree_of(
+    parent: &OwnedFd,
+    name: &Path,
+    shown: &Path,
+    most: u64,
+) -> Result<(), HomeError> {
     let path = shown.join(name);
-    let mut removal = Removal::default();
+    let mut removal = Removal {
+        left: most,
+        removed: false,
+        in_vain: 0,
+    };
     loop {
         // Entries of a read-only directory cannot be removed.
         match beneath::open_dir_unlocked(parent, name, Mode::RWXU) {
@@ -37,8 +51,9 @@ pub(crate) fn remove_tree(parent: &OwnedFd, name: &Path, shown: &Path) -> Result
     }
 }
 
-#[derive(Default)]
 struct Removal {
+    /// Entries that may still be removed.
+    left: u64,
     /// Something was removed since a directory was left.
     removed: bool,
     /// Directories that were left without that, since one was left with it.
@@ -60,6 +75,8 @@ impl Visit<1> for Removal {
         };
         match rustix::fs::unlinkat(at, entry.name, flags) {
             Ok(()) | Err(Errno::NOENT) => {
+                let left = self.left.checked_sub(1);
+                self.left = left.ok_or_else(|| io::Error::other("too much is in it"))?;
                 self.removed = true;
                 Ok(None)
             }

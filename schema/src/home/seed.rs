@@ -21,6 +21,7 @@ use super::archive::Skipped;
 use super::error::HomeError;
 use super::look::HomeId;
 use super::marker::{self, Marker};
+use super::skill_moves::is_moving;
 use super::skills::SKILLS;
 use super::user_home::{UserHome, is_temporary};
 use super::{AGENT_DIR, Homes, WORKSPACE_DIR, beneath, walk};
@@ -158,7 +159,9 @@ fn is_untouched(home: &UserHome, own: &[String]) -> rustix::io::Result<bool> {
     let first = |path: &str| Path::new(path).iter().next().map(OsStr::to_owned);
     let is_own = |name: &OsStr| own.iter().any(|own| first(own).as_deref() == Some(name));
     Ok(only("", &|name| name == AGENT_DIR)?
-        && only(AGENT_DIR, &|name| Some(name) == workspace || is_own(name))?
+        && only(AGENT_DIR, &|name| {
+            Some(name) == workspace || is_own(name) || is_moving(Path::new(name))
+        })?
         && only(WORKSPACE_DIR, &|name| name == SKILLS)?)
 }
 

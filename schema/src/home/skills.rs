@@ -1,21 +1,26 @@
 //! Skills in a user's workspace.
 //!
 //! A skill is made in `users/.staging/<uid>/`, where no agent can reach it, and gets its name complete. What it replaces is
-//! moved within the user's directory: something that an agent has open never leaves what the agent may see.
+//! moved within the user's directory: something that an agent has open never leaves what the agent may see. Until that is
+//! removed or kept, a record beside what is made says so (`skill_moves`): work that was cut short at any point is ended by
+//! [`Homes::clear_skill_leftovers`], and what a user has changed is not lost by it.
+//!
+//! Nothing is written through to the disk. After a loss of power a skill may have files with nothing in them; their sizes
+//! tell, and it is repaired as if somebody had changed it.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Uid as UnixUid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid as UnixUid};
 use rustix::io::Errno;
 
 use super::archive::rename_noreplace;
 use super::error::HomeError;
 use super::look::HomeId;
 use super::remove::remove_tree;
-use super::root::ensure_dir;
+use super::skill_moves::{Move, exchange};
 use super::user_home::UserHome;
 use super::walk::{self, Entry, Visit, walk};
 use super::{AGENT_DIR, Homes, Owner, WORKSPACE_DIR, beneath};
@@ -25,14 +30,8 @@ use crate::skill_store::{TreeDigest, TreeLimits, TreeStamp, digest_tree, stamp_t
 
 /// The directory of the skills, in the workspace.
 pub(super) const SKILLS: &str = "skills";
-/// What users have changed, in the directory of the skills.
-const REPLACED: &str = ".replaced";
-/// Versions of one skill that are kept there.
-const KEPT: usize = 10;
 /// Where skills are made, beside users' directories: no user has such a name.
 const STAGING: &str = ".staging";
-/// What is on its way from or to the workspace, in the agent's directory.
-const MOVING: &str = ".agentyard-skill-";
 
 /// What lies under a skill's name, without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,10 +98,10 @@ pub enum PreviousSkill {
     Unchanged {
         /// How it looked.
         stamp: TreeStamp,
-        /// The name.
+        /// The name: the skill's, `-`, and the time in its basic format.
         kept_as: String,
     },
-    /// What somebody has changed: it is kept under this name.
+    /// What somebody has changed: it is kept under this name, made as above. Something is added if that is taken.
     Keep(String),
 }
 
@@ -159,46 +158,42 @@ impl Homes {
                 }
             });
         }
-        let leftovers = self.has_leftovers(&home, uid)?;
+        let leftovers = self.has_leftovers(uid)?;
         Ok(Some(SeenSkills { skills, leftovers }))
     }
 
-    fn has_leftovers(&self, home: &UserHome, uid: &Uid) -> Result<bool, HomeError> {
-        let staging = Path::new(STAGING).join(uid.as_str());
-        let staged = match beneath::open_dir(&self.users.fd, &staging) {
-            Ok(staging) => !walk::entries(&staging)
+    fn has_leftovers(&self, uid: &Uid) -> Result<bool, HomeError> {
+        Ok(match self.existing_staging(uid)? {
+            Some(staging) => !walk::entries(&staging)
                 .map_err(self.staging_failed())?
                 .is_empty(),
-            Err(Errno::NOENT) => false,
-            Err(errno) => return Err(self.staging_failed()(errno)),
-        };
-        let mut moving = false;
-        walk::for_each(&home.agent_dir()?, |name, _| moving |= is_moving(name))
-            .map_err(HomeError::io("listing", home.path()))?;
-        Ok(staged || moving)
+            None => false,
+        })
     }
 
-    /// Removes what work that was cut short has left, for this user.
+    /// Ends work that was cut short, for this user: what was made is removed, and so is what a skill has taken the place
+    /// of, unless somebody has changed it; then it is kept.
     ///
     /// # Errors
-    /// [`HomeError::Io`].
+    /// [`HomeError::Conflict`] when the directory of what is kept cannot be used; [`HomeError::Io`].
     pub fn clear_skill_leftovers(&self, name: &UserName, uid: &Uid) -> Result<(), HomeError> {
-        self.clear_staging(uid)?;
-        let Some(home) = self.open_existing(name, uid)? else {
+        let Some(staging) = self.existing_staging(uid)? else {
             return Ok(());
         };
-        let agent = home.agent_dir()?;
-        let mut moving = Vec::new();
-        walk::for_each(&agent, |name, kind| {
-            if is_moving(name) {
-                moving.push((name.to_owned(), kind));
+        // A directory of somebody else has nothing of this user.
+        let home = match self.open_existing(name, uid) {
+            Ok(home) => home,
+            Err(HomeError::Conflict(_)) => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(home) = home {
+            for (name, _) in walk::entries(&staging).map_err(self.staging_failed())? {
+                if let Some(moved) = Move::read(&staging, &name).map_err(self.staging_failed())? {
+                    self.settle(&home, &staging, &moved)?;
+                }
             }
-        })
-        .map_err(HomeError::io("listing", home.path()))?;
-        for (name, kind) in moving {
-            remove_entry(&agent, &name, kind, home.path())?;
         }
-        Ok(())
+        self.clear_staging(uid)
     }
 
     /// Removes what was made for a user and never got its place.
@@ -206,6 +201,16 @@ impl Homes {
         match beneath::open_dir(&self.users.fd, Path::new(STAGING)) {
             Ok(staging) => remove_tree(&staging, Path::new(uid.as_str()), &self.users.path),
             Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(self.staging_failed()(errno)),
+        }
+    }
+
+    /// Ends a move: what lies where it was put on its way is removed or kept, then the move is forgotten.
+    fn settle(&self, home: &UserHome, staging: &OwnedFd, moved: &Move) -> Result<(), HomeError> {
+        home.dispose(moved)?;
+        fault::point("home.skill.disposed");
+        match rustix::fs::unlinkat(staging, moved.at.as_str(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(self.staging_failed()(errno)),
         }
     }
@@ -256,7 +261,8 @@ impl Homes {
         previous: &PreviousSkill,
     ) -> Result<(), HomeError> {
         let home = self.open_existing(name, uid)?.ok_or_else(gone)?;
-        let staging = self.staging(uid).map_err(self.staging_failed())?;
+        let staging = self.existing_staging(uid)?;
+        let staging = staging.ok_or_else(|| changed(skill))?;
         let skills = home.ensure_skills()?;
         let failed = || home.failed("deploying", skill);
         let place = |from: &OwnedFd, name: &str| match rename_noreplace(
@@ -268,44 +274,43 @@ impl Homes {
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOENT) => Err(changed(skill)),
             outcome => outcome.map_err(failed()),
         };
+        // Before anything is moved for it.
+        let made = rustix::fs::statat(&staging, skill.as_str(), AtFlags::SYMLINK_NOFOLLOW);
+        let made = match made {
+            Err(Errno::NOENT) => return Err(changed(skill)),
+            made => made.map_err(self.staging_failed())?,
+        };
         match previous {
             PreviousSkill::Nothing => place(&staging, skill.as_str())?,
             PreviousSkill::Keep(kept_as) => {
-                // Nothing is moved aside for what is not there.
-                let made = rustix::fs::statat(&staging, skill.as_str(), AtFlags::SYMLINK_NOFOLLOW);
-                match made {
-                    Err(Errno::NOENT) => return Err(changed(skill)),
-                    made => made.map(drop).map_err(failed())?,
-                }
                 home.keep(&skills, skill.as_str(), &skills, skill, kept_as)?;
                 fault::point("home.skill.kept");
                 place(&staging, skill.as_str())?;
             }
             PreviousSkill::Unchanged { stamp, kept_as } => {
                 let agent = home.agent_dir()?;
-                let moving = moving_name();
-                match rustix::fs::renameat(&staging, skill.as_str(), &agent, &moving) {
-                    Err(Errno::NOENT) => return Err(changed(skill)),
-                    outcome => outcome.map_err(failed())?,
-                }
+                let moved = Move::new(skill, stamp, kept_as, Some(made.st_ino));
+                moved.write(&staging).map_err(self.staging_failed())?;
+                fault::point("home.skill.recorded");
+                rustix::fs::renameat(&staging, skill.as_str(), &agent, moved.at.as_str())
+                    .map_err(failed())?;
                 fault::point("home.skill.moving");
-                match exchange(&agent, &moving, &skills, skill.as_str()) {
+                match exchange(&agent, &moved.at, &skills, skill.as_str()) {
+                    Ok(()) => fault::point("home.skill.exchanged"),
                     // It was removed meanwhile.
-                    Err(Errno::NOENT) => place(&agent, &moving)?,
-                    Ok(()) => {
-                        fault::point("home.skill.exchanged");
-                        home.dispose(&agent, &moving, &skills, skill, stamp, kept_as)?;
+                    Err(Errno::NOENT) => place(&agent, &moved.at)?,
+                    // A file system without RENAME_EXCHANGE: for a moment nothing has the name.
+                    Err(Errno::INVAL | Errno::NOSYS) => {
+                        self.take_out(&home, &staging, &skills, skill, stamp, kept_as)?;
+                        place(&agent, &moved.at)?;
                     }
                     Err(errno) => return Err(failed()(errno)),
                 }
+                self.settle(&home, &staging, &moved)?;
             }
         }
         fault::point("home.skill.placed");
-        let parent = beneath::open_dir(&self.users.fd, Path::new(STAGING));
-        if let Ok(parent) = parent {
-            // Empty once all skills of the user have their places.
-            let _ = rustix::fs::unlinkat(&parent, uid.as_str(), AtFlags::REMOVEDIR);
-        }
+        self.leave_staging(uid);
         Ok(())
     }
 
@@ -330,21 +335,56 @@ impl Homes {
                 home.keep(&skills, skill.as_str(), &skills, skill, kept_as)
             }
             PreviousSkill::Unchanged { stamp, kept_as } => {
-                let agent = home.agent_dir()?;
-                let moving = moving_name();
-                match rustix::fs::renameat(&skills, skill.as_str(), &agent, &moving) {
-                    Err(Errno::NOENT) => return Ok(()),
-                    outcome => outcome.map_err(home.failed("removing", skill))?,
-                }
-                fault::point("home.skill.removing");
-                home.dispose(&agent, &moving, &skills, skill, stamp, kept_as)
+                let staging = self.staging(uid).map_err(self.staging_failed())?;
+                self.take_out(&home, &staging, &skills, skill, stamp, kept_as)?;
+                self.leave_staging(uid);
+                Ok(())
             }
         }
     }
 
+    /// Nothing has the name then; what had it is removed, or kept if it does not look as it did.
+    fn take_out(
+        &self,
+        home: &UserHome,
+        staging: &OwnedFd,
+        skills: &OwnedFd,
+        skill: &SkillName,
+        stamp: &TreeStamp,
+        kept_as: &str,
+    ) -> Result<(), HomeError> {
+        let agent = home.agent_dir()?;
+        let moved = Move::new(skill, stamp, kept_as, None);
+        moved.write(staging).map_err(self.staging_failed())?;
+        fault::point("home.skill.removal_recorded");
+        match rustix::fs::renameat(skills, skill.as_str(), &agent, moved.at.as_str()) {
+            // It was removed meanwhile.
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(home.failed("removing", skill)(errno)),
+        }
+        fault::point("home.skill.removing");
+        self.settle(home, staging, &moved)
+    }
+
+    /// Where skills are made for a user. Nothing in it has to survive a loss of power.
     fn staging(&self, uid: &Uid) -> rustix::io::Result<OwnedFd> {
-        let staging = ensure_dir(&self.users.fd, STAGING)?;
-        ensure_dir(&staging, uid.as_str())
+        let all = made_dir(&self.users.fd, STAGING)?;
+        made_dir(&all, uid.as_str())
+    }
+
+    /// The same, if it is there.
+    fn existing_staging(&self, uid: &Uid) -> Result<Option<OwnedFd>, HomeError> {
+        match beneath::open_dir(&self.users.fd, &Path::new(STAGING).join(uid.as_str())) {
+            Ok(staging) => Ok(Some(staging)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(self.staging_failed()(errno)),
+        }
+    }
+
+    /// Once everything that was made for a user has its place, nothing of it is left.
+    fn leave_staging(&self, uid: &Uid) {
+        let path = Path::new(STAGING).join(uid.as_str());
+        let _ = rustix::fs::unlinkat(&self.users.fd, &path, AtFlags::REMOVEDIR);
     }
 
     fn staging_failed<E: Into<io::Error>>(&self) -> impl FnOnce(E) -> HomeError {
@@ -353,7 +393,7 @@ impl Homes {
 }
 
 impl UserHome {
-    fn failed<E: Into<io::Error>>(
+    pub(super) fn failed<E: Into<io::Error>>(
         &self,
         action: &'static str,
         skill: &SkillName,
@@ -362,12 +402,12 @@ impl UserHome {
         HomeError::io(action, path.join(skill.as_str()))
     }
 
-    fn agent_dir(&self) -> Result<OwnedFd, HomeError> {
+    pub(super) fn agent_dir(&self) -> Result<OwnedFd, HomeError> {
         self.own_dir(AGENT_DIR)?.ok_or_else(gone)
     }
 
     /// The directory of the skills; `None` when there is none.
-    fn skills(&self) -> Result<Option<OwnedFd>, HomeError> {
+    pub(super) fn skills(&self) -> Result<Option<OwnedFd>, HomeError> {
         self.own_dir(&format!("{WORKSPACE_DIR}/{SKILLS}"))
     }
 
@@ -381,16 +421,21 @@ impl UserHome {
         }
     }
 
-    fn ensure_skills(&self) -> Result<OwnedFd, HomeError> {
+    pub(super) fn ensure_skills(&self) -> Result<OwnedFd, HomeError> {
         if let Some(skills) = self.skills()? {
             return Ok(skills);
         }
         let workspace = self.own_dir(WORKSPACE_DIR)?.ok_or_else(gone)?;
-        self.ensure_in(&workspace, SKILLS)
+        self.ensure_in(&workspace, SKILLS, &format!("{WORKSPACE_DIR}/{SKILLS}"))
     }
 
-    /// A directory of ours in one of the agent's.
-    fn ensure_in(&self, parent: &OwnedFd, name: &str) -> Result<OwnedFd, HomeError> {
+    /// A directory of ours in one of the agent's; `relative` is where it is, for messages.
+    pub(super) fn ensure_in(
+        &self,
+        parent: &OwnedFd,
+        name: &str,
+        relative: &str,
+    ) -> Result<OwnedFd, HomeError> {
         let owner = self.workspace_owner()?;
         let open = || beneath::open_dir_unlocked(parent, Path::new(name), Mode::RWXU);
         let made = match open() {
@@ -404,8 +449,8 @@ impl UserHome {
             opened => opened,
         };
         match made {
-            Err(Errno::LOOP | Errno::NOTDIR) => Err(not_a_directory(name)),
-            made => made.map_err(HomeError::io("making", self.path().join(name))),
+            Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => Err(not_a_directory(relative)),
+            made => made.map_err(HomeError::io("making", self.path().join(relative))),
         }
     }
 
@@ -415,74 +460,6 @@ impl UserHome {
         let stat = rustix::fs::fstat(&workspace)
             .map_err(HomeError::io("inspecting", self.path().join(WORKSPACE_DIR)))?;
         Ok((stat.st_uid, stat.st_gid))
-    }
-
-    /// Removes what was a skill, or keeps it if it does not look as it did.
-    fn dispose(
-        &self,
-        at: &OwnedFd,
-        name: &str,
-        skills: &OwnedFd,
-        skill: &SkillName,
-        stamp: &TreeStamp,
-        kept_as: &str,
-    ) -> Result<(), HomeError> {
-        let opened = beneath::open_dir(at, Path::new(name));
-        let looks = match opened {
-            Ok(tree) => {
-                stamp_tree(&tree, TreeLimits::LARGEST).map_err(self.failed("inspecting", skill))?
-            }
-            Err(_) => None,
-        };
-        match looks.as_ref() == Some(stamp) {
-            true => remove_tree(at, Path::new(name), self.path()),
-            false => self.keep(at, name, skills, skill, kept_as),
-        }
-    }
-
-    /// Moves what lies at `name` to `skills/.replaced/<kept_as>`. The newest few of a skill are kept.
-    fn keep(
-        &self,
-        at: &OwnedFd,
-        name: &str,
-        skills: &OwnedFd,
-        skill: &SkillName,
-        kept_as: &str,
-    ) -> Result<(), HomeError> {
-        let replaced = self.ensure_in(skills, REPLACED)?;
-        let taken = |kept: &str| rename_noreplace(at, name, &replaced, kept);
-        let mut moved = taken(kept_as);
-        for n in 2..=KEPT {
-            if !matches!(moved, Err(Errno::EXIST | Errno::NOTEMPTY)) {
-                break;
-            }
-            moved = taken(&format!("{kept_as}-{n}"));
-        }
-        match moved {
-            Ok(()) => {}
-            // It was removed meanwhile.
-            Err(Errno::NOENT) => return Ok(()),
-            Err(errno) => return Err(self.failed("keeping", skill)(errno)),
-        }
-        self.forget_old(&replaced, skill)
-    }
-
-    fn forget_old(&self, replaced: &OwnedFd, skill: &SkillName) -> Result<(), HomeError> {
-        let prefix = format!("{skill}-");
-        let mut kept = Vec::new();
-        walk::for_each(replaced, |name, kind| {
-            let rest = name.to_str().and_then(|name| name.strip_prefix(&prefix));
-            if rest.is_some_and(is_time) {
-                kept.push((name.to_owned(), kind));
-            }
-        })
-        .map_err(self.failed("keeping", skill))?;
-        kept.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let old = kept.len().saturating_sub(KEPT);
-        for (name, kind) in kept.into_iter().take(old) {
-            remove_entry(replaced, &name, kind, self.path())?;
-        }
-        Ok(())
     }
 }
 
@@ -555,7 +532,9 @@ fn open_skill(
     match beneath::open_dir_unlocked(dir, Path::new(skill.as_str()), Mode::RWXU) {
         Ok(tree) => Ok(Opened::Directory(tree)),
         Err(Errno::NOENT) => Ok(Opened::Nothing),
-        Err(Errno::LOOP | Errno::NOTDIR | Errno::ACCESS | Errno::XDEV) => Ok(Opened::Other),
+        Err(Errno::LOOP | Errno::NOTDIR | Errno::ACCESS | Errno::PERM | Errno::XDEV) => {
+            Ok(Opened::Other)
+        }
         Err(errno) => Err(home.failed("opening", skill)(errno)),
     }
 }
@@ -578,47 +557,15 @@ fn read_skill(tree: &OwnedFd, asked: &AskedSkill) -> io::Result<FoundSkill> {
     })
 }
 
-/// Two names change places.
-fn exchange(one: &OwnedFd, moving: &str, other: &OwnedFd, name: &str) -> rustix::io::Result<()> {
-    match rustix::fs::renameat_with(one, moving, other, name, RenameFlags::EXCHANGE) {
-        // A file system without RENAME_EXCHANGE: for a moment nothing has the name.
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            let aside = moving_name();
-            rustix::fs::renameat(other, name, one, &aside)?;
-            rustix::fs::renameat(one, moving, other, name)?;
-            rustix::fs::renameat(one, &aside, one, moving)
-        }
-        outcome => outcome,
+/// A directory of ours, made if it is missing.
+fn made_dir(parent: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
+    match beneath::open_dir(parent, Path::new(name)) {
+        Err(Errno::NOENT) => {}
+        opened => return opened,
     }
-}
-
-/// Whether this is how the name of a version that is kept goes on, and not the rest of another skill's name.
-fn is_time(rest: &str) -> bool {
-    let (time, number) = match rest.split_once('-') {
-        Some((time, number)) => (time, Some(number)),
-        None => (rest, None),
-    };
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_number = number.is_none_or(|number| number.len() <= 2 && digits(number));
-    let time = time.strip_suffix('Z').and_then(|time| time.split_once('T'));
-    is_number && time.is_some_and(|(date, time)| digits(date) && digits(time))
-}
-
-fn moving_name() -> String {
-    format!("{MOVING}{}", uuid::Uuid::new_v4().simple())
-}
-
-fn is_moving(name: &Path) -> bool {
-    name.to_str().is_some_and(|name| name.starts_with(MOVING))
-}
-
-fn remove_entry(dir: &OwnedFd, name: &Path, kind: FileType, shown: &Path) -> Result<(), HomeError> {
-    if kind == FileType::Directory {
-        return remove_tree(dir, name, shown);
-    }
-    match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(HomeError::io("removing", shown.join(name))(errno)),
+    match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => beneath::open_dir(parent, Path::new(name)),
+        Err(errno) => Err(errno),
     }
 }
 

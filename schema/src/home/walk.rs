@@ -6,6 +6,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -200,14 +201,27 @@ pub(crate) fn for_each(
     dir: &OwnedFd,
     mut see: impl FnMut(&Path, FileType),
 ) -> rustix::io::Result<()> {
+    for_each_until(dir, |name, kind| {
+        see(name, kind);
+        ControlFlow::Continue(())
+    })
+}
+
+/// The same, until `see` has seen enough.
+pub(super) fn for_each_until(
+    dir: &OwnedFd,
+    mut see: impl FnMut(&Path, FileType) -> ControlFlow<()>,
+) -> rustix::io::Result<()> {
     for entry in Dir::read_from(dir)? {
         let entry = entry?;
         let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
         if name == Path::new(".") || name == Path::new("..") {
             continue;
         }
-        if let Some(kind) = kind_of(dir, &entry)? {
-            see(name, kind);
+        if let Some(kind) = kind_of(dir, &entry)?
+            && see(name, kind).is_break()
+        {
+            break;
         }
     }
     Ok(())

@@ -90,7 +90,8 @@ pub fn digest_tree(dir: impl AsFd, limits: TreeLimits) -> io::Result<Option<Tree
 }
 
 /// What the same tree looks like, with no content read: it covers, of every file and directory below the top, path, type,
-/// inode, size, time of modification and mode, and the inode of the top itself. Copies have other stamps.
+/// inode, size, time of change and mode, and the inode of the top itself. Copies have other stamps. The time of change is
+/// the one that whoever owns a file cannot set back.
 ///
 /// `None` as for [`digest_tree`], as far as that shows from outside.
 ///
@@ -99,22 +100,22 @@ pub fn digest_tree(dir: impl AsFd, limits: TreeLimits) -> io::Result<Option<Tree
 pub fn stamp_tree(dir: impl AsFd, limits: TreeLimits) -> io::Result<Option<TreeStamp>> {
     let top = rustix::fs::fstat(dir.as_fd())?;
     let mut count = Count::new(limits);
-    let mut looks: Vec<(Box<[u8]>, [u8; 40])> = Vec::new();
+    // Of fixed length: hundreds of thousands of directories may have very long paths.
+    let mut looks: Vec<[u8; 32]> = Vec::new();
     let scanned = scan(dir, |found| {
         let enter = count.add(found)?;
         let stat = &found.stat;
-        let mut look = [0; 40];
         let facts = [
             stat.st_ino.to_be_bytes(),
             stat.st_size.to_be_bytes(),
-            stat.st_mtime.to_be_bytes(),
-            stat.st_mtime_nsec.to_be_bytes(),
+            stat.st_ctime.to_be_bytes(),
+            stat.st_ctime_nsec.to_be_bytes(),
             u64::from(stat.st_mode).to_be_bytes(),
         ];
-        for (place, byte) in look.iter_mut().zip(facts.as_flattened()) {
-            *place = *byte;
-        }
-        looks.push((found.path.into(), look));
+        let look = Sha256::new()
+            .chain_update(facts.as_flattened())
+            .chain_update(found.path);
+        looks.push(look.finalize().into());
         Ok(enter)
     });
     if !end(scanned)? {
@@ -123,11 +124,7 @@ pub fn stamp_tree(dir: impl AsFd, limits: TreeLimits) -> io::Result<Option<TreeS
     looks.sort_unstable();
     let mut hash = Sha256::new();
     hash.update(top.st_ino.to_be_bytes());
-    for (path, look) in &looks {
-        hash.update((path.len() as u64).to_be_bytes());
-        hash.update(path);
-        hash.update(look);
-    }
+    hash.update(looks.as_flattened());
     Ok(Some(TreeStamp::of(hash)))
 }
 
@@ -250,6 +247,8 @@ impl Trouble {
             Errno::NXIO,
             Errno::NODEV,
             Errno::STALE,
+            // Whoever owns a file may hold a lease on it: opening it would wait for that.
+            Errno::AGAIN,
         ];
         changed.contains(&self.errno)
     }

@@ -23,7 +23,7 @@ fn memory(field: &str) -> u64 {
 }
 
 /// How much more memory was in use at any moment of `work` than before.
-fn growth(work: impl FnOnce()) -> u64 {
+pub(super) fn growth(work: impl FnOnce()) -> u64 {
     // Forgets the most that was ever used.
     fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = memory("VmRSS");

@@ -6,6 +6,7 @@ mod look;
 mod removal;
 mod root;
 mod seed;
+mod skills;
 mod user_home;
 
 use std::collections::BTreeMap;
