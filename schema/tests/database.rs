@@ -535,7 +535,7 @@ async fn secrets_are_sealed_and_come_back(yard: Yard) {
     let after = config::save(&mut tx, &yard.key, &both, Some(before), BY)
         .await
         .unwrap();
-    assert_eq!(after, before + 1);
+    assert_eq!(after.generation, before + 1);
     let stale = config::save(&mut tx, &yard.key, &both, Some(before), BY).await;
     assert!(matches!(stale, Err(DbError::StaleGeneration { .. })));
     let secret = meta::ensure_session_secret(&mut tx, &yard.key)
@@ -575,7 +575,7 @@ async fn configuration_bumps_what_it_is_part_of(yard: Yard) {
     let generation = save(&mut tx, "container.memory_limit_mb").await;
     let row = container::get(&mut tx, &uid).await.unwrap().unwrap();
     assert_eq!(row.generation, Generation(2));
-    assert_eq!(row.config_generation, generation);
+    assert_eq!(row.config_generation, generation.generation);
 }
 
 async fn two_writers_of_configuration_lose_nothing(yard: Yard) {

@@ -296,7 +296,7 @@ impl Homes {
                         fault::point("home.skill.exchanged");
                         home.dispose(&agent, &moving, &skills, skill, stamp, kept_as)?;
                     }
-                    Err(errno) => return Err(failed()(errno.into())),
+                    Err(errno) => return Err(failed()(errno)),
                 }
             }
         }

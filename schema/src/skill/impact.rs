@@ -132,9 +132,7 @@ impl Before {
                 change,
             });
         }
-        impact
-            .0
-            .sort_by(|one, other| one.name.key().cmp(&other.name.key()));
+        impact.0.sort_by_key(|affected| affected.name.key());
         Ok(impact)
     }
 }
