@@ -31,7 +31,7 @@ async fn save(yard: &Yard, list: &[(&'static str, Option<Value>)]) -> i64 {
     let mut tx = yard.db.begin().await.unwrap();
     let generation = config::save(&mut tx, &yard.key, &changes, None, by).await;
     tx.commit().await.unwrap();
-    generation.unwrap()
+    generation.unwrap().generation
 }
 
 async fn at(yard: &Yard, revision: i64) -> Past {
