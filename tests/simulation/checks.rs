@@ -378,6 +378,16 @@ impl Monitor {
         if ready.reason == Reason::CrashLoop {
             self.trace.count("crash loop");
         }
+        if kind == Kind::SkillSet {
+            let is_ready = ready.status == ConditionStatus::True;
+            let now = self.now;
+            self.model.skills.said(uid, seen, is_ready, now);
+            match ready.reason {
+                Reason::NameConflict => self.trace.count("skill conflict"),
+                Reason::Converged => self.trace.count("skills ready"),
+                _ => {}
+            }
+        }
         if kind == Kind::Container && ready.status == ConditionStatus::True {
             self.claim(uid, seen, ready.reason);
         }

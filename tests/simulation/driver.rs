@@ -218,6 +218,8 @@ impl World {
             "rollout",
             "adapter",
             "archive",
+            "skill",
+            "skill-set",
         ]) else {
             return;
         };

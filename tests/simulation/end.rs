@@ -52,7 +52,12 @@ impl World {
     }
 
     fn check_gone(&self, uid: &Uid, account: &Account) -> Result<(), String> {
-        for kind in [Kind::User, Kind::Container, Kind::AgentConfig] {
+        for kind in [
+            Kind::User,
+            Kind::Container,
+            Kind::AgentConfig,
+            Kind::SkillSet,
+        ] {
             if self.ground.store.peek(kind, uid).is_some() {
                 return Err(format!("I4: deleted, but {kind} is still there"));
             }
@@ -122,6 +127,7 @@ impl World {
             ));
         }
         self.check_files(uid, account)?;
+        self.check_skills_of(uid, account)?;
         self.check_container(uid, account, wanted)
     }
 
@@ -242,6 +248,7 @@ impl World {
             return Err(format!("I4: the engine is not ready: {ready:?}"));
         }
         self.check_images()?;
+        self.check_store_of_skills()?;
         self.check_rollouts()?;
         self.check_adapter()
     }

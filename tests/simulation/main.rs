@@ -22,6 +22,7 @@ mod model;
 mod report;
 mod run;
 mod service;
+mod skills;
 mod world;
 
 use std::collections::BTreeMap;
@@ -40,6 +41,17 @@ const ENOUGH: usize = 3;
 /// What the seeds together must have done; a simulation that does nothing finds nothing.
 const EXERCISED: &[&str] = &[
     "adapter installed",
+    "binding",
+    "delete skill",
+    "group",
+    "hand on skill",
+    "member",
+    "own directory",
+    "skill being removed",
+    "skill conflict",
+    "skills ready",
+    "upload",
+    "upload tried",
     "cancel pull",
     "cancel rollout",
     "moved",

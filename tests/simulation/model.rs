@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::skills::SkillsModel;
 use schema::ids::{Generation, Kind, Timestamp, Uid, UserName};
 
 /// The memory limit of everybody who has none of their own, until somebody configures another one.
@@ -105,6 +106,7 @@ pub struct Model {
     /// The version of the adapter in effect, and of the newest that the source has had.
     pub adapter: u32,
     pub published: u32,
+    pub skills: SkillsModel,
 }
 
 impl Model {

@@ -104,12 +104,16 @@ async fn chaos(world: &mut World) {
         } else {
             world.write();
         }
+        for _ in 0..world.skills.below(3) {
+            world.about_skills();
+        }
         let pause = match world.chance.below(10) {
             0..=3 => world.chance.some_time(50),
             4..=7 => world.chance.some_time(8_000),
             _ => world.chance.some_time(90_000),
         };
         world.wait(pause).await;
+        world.check_skills();
     }
 }
 
@@ -134,6 +138,7 @@ async fn peace(world: &mut World) {
         world.resume_rollouts(!foreign_stay || waited < PATIENCE);
         world.fake.reset_calls();
         world.wait(LOOK).await;
+        world.check_skills();
         if world.is_broken() {
             return;
         }

@@ -76,6 +76,8 @@ pub struct World {
     pub fake: FakeEngine,
     pub chaos: Chaos,
     pub chance: Chance,
+    /// Another stream, for what is done about skills.
+    pub skills: Chance,
     monitor: Arc<Mutex<Monitor>>,
     leader: Option<Leader>,
     /// A former leader that still runs.
@@ -103,6 +105,7 @@ impl World {
             fake,
             chaos,
             chance,
+            skills: Chance::new(seed, "skills"),
             monitor,
             leader: None,
             former: None,

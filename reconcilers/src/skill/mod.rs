@@ -6,7 +6,8 @@
 //! Invariants:
 //! - a version that is kept or lies in a workspace is never removed, and none that was imported within the last hour: its
 //!   row may not be there yet;
-//! - a deleted skill's versions go at once: workspaces hold copies;
+//! - a deleted skill's versions go at once (workspaces hold copies), but none that came with or after the request: it may be
+//!   of the next skill of that name;
 //! - what no skill is recorded for (an upload that was only tried, or was cut short before its row) goes after that hour.
 
 mod plan;
@@ -203,7 +204,11 @@ impl Reconciler for SkillReconciler {
                 .data_dir
                 .remove_version(skill, digest, *not_newer_than)
                 .await?),
-            Action::Purge => Ok(self.store.purge_skill(key).await?),
+            Action::Purge => {
+                let purged = self.store.purge_skill(key).await;
+                self.desired.mark(key);
+                Ok(purged?)
+            }
         }
     }
 }

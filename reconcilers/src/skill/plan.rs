@@ -14,6 +14,10 @@ use crate::runtime::Plan;
 /// How long a version stays that nobody needs: the row of a new one is written after its files.
 pub(super) const GRACE: Duration = Duration::from_secs(3600);
 
+/// How long an upload takes at most from its files to its row. What was imported later than that before a removal may be
+/// of the next skill of that name.
+pub(super) const UPLOAD: Duration = Duration::from_secs(60);
+
 /// Desired and observed state of one skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
@@ -89,12 +93,12 @@ pub(super) fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         digest: digest.clone(),
         not_newer_than,
     };
-    if snapshot.is_going() {
-        let stored = snapshot.stored.iter();
-        // Whatever the clock says: one that was imported in its future has to go, too.
-        let mut actions: Vec<Action> = stored
-            .map(|(digest, imported)| remove(digest, *imported))
-            .collect();
+    let deleted_at = snapshot.state.as_ref().and_then(|it| it.row.deleted_at);
+    if let Some(deleted_at) = deleted_at {
+        // Later ones go after their hour, when no skill has the name.
+        let last = deleted_at.minus(UPLOAD);
+        let ours = snapshot.stored.iter().filter(|(_, at)| *at <= last);
+        let mut actions: Vec<Action> = ours.map(|(digest, _)| remove(digest, last)).collect();
         if actions.is_empty() {
             actions.push(Action::Purge);
         }

@@ -70,6 +70,11 @@ impl MemoryDataDir {
             .collect()
     }
 
+    /// Versions of a skill in the store, with the time at which each was last imported.
+    pub fn peek_stored(&self, name: &SkillName) -> Vec<(TreeDigest, Timestamp)> {
+        self.disk().stored_versions(name)
+    }
+
     /// The user puts this in the place of a skill in the own workspace; false when there is no such home.
     pub fn hand_skill(
         &self,

@@ -390,6 +390,22 @@ impl MemoryStore {
         })
     }
 
+    /// What was put into a user's workspace.
+    pub fn peek_deployments(&self, uid: &Uid) -> Vec<Deployment> {
+        let tables = self.tables();
+        let deployments = tables.skills.deployments.get(uid);
+        let deployments = deployments.into_iter().flat_map(BTreeMap::values);
+        deployments.cloned().collect()
+    }
+
+    /// The versions of a skill that are kept.
+    pub fn peek_versions(&self, uid: &Uid) -> BTreeSet<TreeDigest> {
+        let tables = self.tables();
+        let skill = tables.skills.skills.get(uid);
+        let versions = skill.into_iter().flat_map(|skill| &skill.versions);
+        versions.map(|version| version.digest.clone()).collect()
+    }
+
     /// What a user gets now.
     pub fn peek_skills(&self, uid: &Uid) -> BTreeMap<SkillName, TreeDigest> {
         let mut sets = self.tables().skill_sets();
