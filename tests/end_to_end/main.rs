@@ -8,12 +8,21 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stderr)]
 
+#[path = "../../reconcilers/tests/git/repository.rs"]
+#[allow(dead_code)] // The tests of the driver use the rest of these three.
+mod git_repository;
+#[path = "../../reconcilers/tests/git/server.rs"]
+#[allow(dead_code)]
+mod git_server;
 #[path = "../support/in_process.rs"]
 #[allow(dead_code)] // The benchmarks use the rest.
 mod in_process;
 #[path = "../../reconcilers/tests/registry/mod.rs"]
 #[allow(dead_code)] // The tests of pulls beside the reconcilers use the rest.
 mod registry;
+#[path = "../../reconcilers/tests/git/sshd.rs"]
+#[allow(dead_code)]
+mod sshd;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -43,6 +52,7 @@ mod network;
 mod operator;
 mod outage;
 mod replicas;
+mod repositories;
 mod rollouts;
 mod scale;
 mod secrets;

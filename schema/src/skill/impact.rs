@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::binding::bindings;
 use super::model::TreeDigest;
+use crate::connection::Connection;
 use crate::db::Tx;
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, SkillName, Uid, UserName};
@@ -137,13 +138,33 @@ impl Before {
     }
 }
 
-async fn sets(tx: &mut Tx, scope: &Scope) -> Result<Sets, DbError> {
+/// Who would get another version if these skills had one: nothing is changed.
+pub async fn of_update(
+    connection: &mut Connection,
+    skills: Vec<Uid>,
+) -> Result<Impact, DbError> {
+    let sets = sets(connection, &Scope::Skills(skills)).await?;
+    let affected = sets.into_iter().map(|(uid, (name, set))| Affected {
+        uid,
+        name,
+        change: Change {
+            changes: set.into_keys().collect(),
+            ..Change::default()
+        },
+        generation: None,
+    });
+    let mut impact = Impact(affected.collect());
+    impact.0.sort_by_key(|affected| affected.name.key());
+    Ok(impact)
+}
+
+async fn sets(connection: &mut Connection, scope: &Scope) -> Result<Sets, DbError> {
     let mut sets = Sets::new();
     match scope {
         Scope::Skills(skills) => {
             for skill in BTreeSet::from_iter(skills) {
                 let rows: Vec<(Uid, UserName, SkillName, TreeDigest)> =
-                    fetch_all!(tx, HOLDERS, skill)?;
+                    fetch_all!(connection, HOLDERS, skill)?;
                 for (uid, name, skill, digest) in rows {
                     let entry = sets.entry(uid).or_insert_with(|| (name, Set::new()));
                     entry.1.insert(skill, digest);
@@ -152,9 +173,9 @@ async fn sets(tx: &mut Tx, scope: &Scope) -> Result<Sets, DbError> {
         }
         Scope::Users(users) => {
             for uid in BTreeSet::from_iter(users) {
-                let name: Option<(UserName,)> = fetch_optional!(tx, NAME, uid)?;
+                let name: Option<(UserName,)> = fetch_optional!(connection, NAME, uid)?;
                 let Some((name,)) = name else { continue };
-                let bound = bindings(tx, uid).await?.into_iter();
+                let bound = bindings(connection, uid).await?.into_iter();
                 let set = bound
                     .map(|binding| (binding.skill, binding.digest))
                     .collect();

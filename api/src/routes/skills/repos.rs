@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schema::ids::{Generation, Kind, PlainName, SkillName, Timestamp, Uid};
 use schema::reader::Connection;
-use schema::skill;
+use schema::skill::{self, impact};
 use schema::skill_repository::{
     self, Credential, GitRef, NewRepository, Provider, RefType, RepositoryListing, RepositoryRow,
     RepositoryUrl,
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::effect::{UserChange, affected};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
@@ -544,6 +545,17 @@ pub struct Which {
     name: PlainName,
 }
 
+/// A repository to pull.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = RepositoryPull)]
+pub struct PullForm {
+    /// Its name.
+    name: PlainName,
+    /// Report what updates there are by the last pull, without pulling.
+    #[serde(default)]
+    dry_run: bool,
+}
+
 /// What was pulled.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RepositoryPulled)]
@@ -556,18 +568,32 @@ pub struct Pulled {
     commit: Option<String>,
     /// Installed skills for which an update is available.
     update_available: Vec<SkillName>,
+    /// Who gets another version when those updates are installed; the first 1,000 users.
+    affected: Vec<UserChange>,
     #[serde(flatten)]
-    converging: Converging,
+    converging: Option<Converging>,
 }
 
 /// `POST /api/admin/skills/repos/pull`.
 ///
 /// # Errors
 /// 404 without such a repository, 412 for a stale `if_generation`; what the pull fails with.
-async fn pull(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Pulled>> {
+async fn pull(_: Superadmin, input: Input<PullForm>, deps: Deps) -> Result<Answer<Pulled>> {
     let name = &input.params.name;
     let mut tx = input.meta.begin(&deps).await?;
     let before = present(&mut tx, name).await?;
+    if input.params.dry_run {
+        let commit = before.facts.commit_id.clone();
+        let (update_available, affected) = updates(&mut tx, &before, commit.as_ref()).await?;
+        let pulled = Pulled {
+            updated: None,
+            commit,
+            update_available,
+            affected,
+            converging: None,
+        };
+        return Ok(Answer::ok("nothing was pulled", pulled));
+    }
     let guard = input.if_generation;
     let generation = skill_repository::request_pull(&mut tx, &before.uid, &token(), guard).await?;
     let change = change(before.uid.clone(), name, generation);
@@ -578,14 +604,7 @@ async fn pull(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<P
     let after = skill_repository::get(&mut snapshot, &before.uid).await?;
     let commit = after.as_ref().and_then(|row| row.facts.commit_id.clone());
     let updated = done.then(|| commit != before.facts.commit_id);
-    let mut update_available = Vec::new();
-    for skill in skill::all(&mut snapshot).await? {
-        let origin = skill.version.origin;
-        if origin.repository.as_deref() == Some(before.name.as_str()) && origin.commit_id != commit
-        {
-            update_available.push(skill.name);
-        }
-    }
+    let (update_available, affected) = updates(&mut snapshot, &before, commit.as_ref()).await?;
     drop(snapshot);
     let message = match updated {
         Some(true) => format!("repository {name} has a new commit"),
@@ -597,8 +616,29 @@ async fn pull(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<P
         updated,
         commit,
         update_available,
-        converging,
+        affected,
+        converging: Some(converging),
     }))
+}
+
+/// Skills that were installed from another commit of a repository, and who has them.
+async fn updates(
+    connection: &mut Connection,
+    repository: &RepositoryRow,
+    commit: Option<&String>,
+) -> Result<(Vec<SkillName>, Vec<UserChange>)> {
+    let (mut names, mut uids) = (Vec::new(), Vec::new());
+    for skill in skill::all(connection).await? {
+        let origin = &skill.version.origin;
+        let from_here = origin.repository.as_deref() == Some(repository.name.as_str());
+        if from_here && skill.deleted_at.is_none() && origin.commit_id.as_ref() != commit {
+            names.push(skill.name);
+            uids.push(skill.uid);
+        }
+    }
+    names.sort();
+    let impact = impact::of_update(connection, uids).await?;
+    Ok((names, affected(&impact)))
 }
 
 /// `POST /api/admin/skills/repos/cancel`.
