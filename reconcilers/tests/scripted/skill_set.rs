@@ -228,21 +228,21 @@ async fn l25_no_link_is_followed_and_whoever_removes_it_gets_the_skills() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_looks_as_it_was_is_not_read_before_it_is_time() {
+async fn a_change_that_hides_its_time_and_size_is_found_by_the_next_pass() {
     let mut yard = SkillYard::new().await;
     let alice = yard.user("alice").await;
     let pdf = yard.upload("pdf", "one").await;
     yard.bind(&pdf, &alice, true).await;
     yard.settled(&alice).await;
+    for _ in 0..2 {
+        assert_eq!(yard.set_pass(&alice).await.acted, 0);
+    }
     let path = yard.place("alice").join("pdf/SKILL.md");
     let before = fs::metadata(&path).unwrap().modified().unwrap();
     let file = fs::File::options().write(true).open(&path).unwrap();
     std::io::Write::write_all(&mut &file, b"0ne").unwrap();
     file.set_modified(before).unwrap();
-    for _ in 0..2 {
-        assert_eq!(yard.set_pass(&alice).await.acted, 0);
-    }
-    yard.service.set.refresh(&alice);
+    assert_ne!(yard.set_pass(&alice).await.acted, 0);
     yard.settled(&alice).await;
     assert_eq!(yard.lying("alice"), map([("pdf", "one")]));
     assert_eq!(yard.kept("alice"), ["0ne"]);

@@ -513,9 +513,12 @@ impl DataDir for MemoryDataDir {
         .await
     }
 
-    async fn clear_skill_leftovers(&self, name: &UserName, uid: &Uid) -> Result<(), HomeError> {
-        self.call("removing", |disk| disk.clear_skill_leftovers(name, uid))
-            .await
+    async fn clear_skill_leftovers(&self, _: &UserName, uid: &Uid) -> Result<(), HomeError> {
+        let clear = |disk: &mut Disk| {
+            disk.clear_skill_leftovers(uid);
+            Ok(())
+        };
+        self.call("removing", clear).await
     }
 
     async fn stored_names(&self) -> Result<Vec<SkillName>, SkillStoreError> {

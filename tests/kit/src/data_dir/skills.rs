@@ -253,14 +253,10 @@ impl Disk {
         Ok(())
     }
 
-    pub(super) fn clear_skill_leftovers(
-        &mut self,
-        name: &UserName,
-        uid: &Uid,
-    ) -> Result<(), HomeError> {
+    /// Also where the directory is somebody else's by now, which has nothing of this user.
+    pub(super) fn clear_skill_leftovers(&mut self, uid: &Uid) {
         self.writes += 1;
         self.skills.staging.remove(uid);
-        self.skills_home(name, uid).map(drop)
     }
 
     pub(super) fn stored_names(&self) -> Vec<SkillName> {
