@@ -185,7 +185,7 @@ async fn every_workspace_has_exactly_what_the_bindings_say() {
         .await;
     yard.done("skills/deploy", &[("skill_name", "base")]).await;
     let low = |n: usize| n % 3 == 2 || n == 0;
-    let below = |n: usize| n % 3 != 0 || n == 0;
+    let below = |n: usize| !n.is_multiple_of(3) || n == 0;
     expect("bound to the middle, and to everybody", &|n| {
         let mut skills = vec![("pdf", pdf.clone()), ("base", base.clone())];
         if below(n) {
@@ -218,7 +218,7 @@ async fn every_workspace_has_exactly_what_the_bindings_say() {
     yard.done("groups/delete", &[("name", "middle")]).await;
     expect("the middle is deleted, and the lowest at the top", &|n| {
         let mut skills = vec![("base", base.clone())];
-        if n % 3 == 0 {
+        if n.is_multiple_of(3) {
             skills.push(("pdf", pdf.clone()));
         }
         if low(n) && n != 2 {

@@ -139,10 +139,7 @@ impl Before {
 }
 
 /// Who would get another version if these skills had one: nothing is changed.
-pub async fn of_update(
-    connection: &mut Connection,
-    skills: Vec<Uid>,
-) -> Result<Impact, DbError> {
+pub async fn of_update(connection: &mut Connection, skills: Vec<Uid>) -> Result<Impact, DbError> {
     let sets = sets(connection, &Scope::Skills(skills)).await?;
     let affected = sets.into_iter().map(|(uid, (name, set))| Affected {
         uid,

@@ -495,10 +495,20 @@ async fn a_skill_of_a_repository_is_installed_and_says_when_it_is_old() {
     tx.commit().await.unwrap();
     let offered = admin.get("skills/repos/list?name=pulled").await;
     assert_eq!(state(&offered), (json!(true), json!(true)));
-    admin.done("skills/deploy", &[("skill_name", "plan"), ("username", "bob")]).await;
-    let dry = admin.done("skills/repos/pull", &[("name", "pulled"), ("dry_run", "1")]).await;
+    admin
+        .done(
+            "skills/deploy",
+            &[("skill_name", "plan"), ("username", "bob")],
+        )
+        .await;
+    let dry = admin
+        .done("skills/repos/pull", &[("name", "pulled"), ("dry_run", "1")])
+        .await;
     assert_eq!(dry["update_available"], json!(["plan"]));
-    assert_eq!(affected(&dry), [("bob".to_owned(), json!([]), json!([]), json!(["plan"]))]);
+    assert_eq!(
+        affected(&dry),
+        [("bob".to_owned(), json!([]), json!([]), json!(["plan"]))]
+    );
     assert_eq!(dry["state"], Value::Null);
     let missing = [("repo", "pulled"), ("skill", "nothing")];
     let missing = admin.post("skills/install", &missing).await;
