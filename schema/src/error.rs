@@ -122,6 +122,8 @@ fn trouble(said: &dyn DatabaseError) -> Option<Trouble> {
         "58030" | "XX001" | "XX002" => Some(Trouble::Failed("the server cannot read or write it")),
         // Somebody else holds a lock for too long.
         "55P03" => Some(Trouble::Away),
+        // Two that wait for each other: the database has chosen this one, and it can try again.
+        "40P01" | "40001" => Some(Trouble::Away),
         // Shutting down, starting, too many connections, cut off, a standby, a database that is gone or
         // closed to us.
         "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "57014" | "53300" | "25006" | "3D000"

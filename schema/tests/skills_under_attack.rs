@@ -186,10 +186,10 @@ fn l25_swapping_directories_for_links_leads_no_skill_outside() {
                     true => link,
                     false => outside_dir.path().to_owned(),
                 };
-                swap(&handle, Path::new(target), &link, round % 5 == 0);
+                swap(&handle, Path::new(target), &link, round.is_multiple_of(5));
                 tries.fetch_add(1, Ordering::Relaxed);
                 round += 1;
-                if round % 64 == 0 {
+                if round.is_multiple_of(64) {
                     // So that a whole deployment gets through now and then.
                     std::thread::sleep(std::time::Duration::from_millis(1));
                     // What is taken for the user's own would stay so.
@@ -198,18 +198,15 @@ fn l25_swapping_directories_for_links_leads_no_skill_outside() {
                         remove_all(&skills, name);
                     }
                 }
-                match round % 400 {
+                if round % 400 < 40 {
                     // What is on its way, too.
-                    0..40 => {
-                        let moving = fs::read_dir(home.join(".agent"));
-                        for entry in moving.into_iter().flatten().flatten() {
-                            if entry.file_name() != "workspace" {
-                                let path = Path::new(".agent").join(entry.file_name());
-                                swap(&handle, &path, &link, false);
-                            }
+                    let moving = fs::read_dir(home.join(".agent"));
+                    for entry in moving.into_iter().flatten().flatten() {
+                        if entry.file_name() != "workspace" {
+                            let path = Path::new(".agent").join(entry.file_name());
+                            swap(&handle, &path, &link, false);
                         }
                     }
-                    _ => {}
                 }
             }
         };

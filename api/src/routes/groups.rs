@@ -198,6 +198,7 @@ async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Ans
         return Err(ApiError::invalid("description", rule));
     }
     let mut tx = input.meta.begin(&deps).await?;
+    group::lock(&mut tx).await?;
     let parent_uid = match given(&parent_id) {
         Some(parent) => Some(by_id_or_name(&mut tx, parent).await?.uid),
         None => None,
@@ -242,6 +243,7 @@ async fn delete(
 ) -> Result<Answer<Effect>> {
     let Deletion { name, dry_run } = input.params;
     let mut tx = input.meta.begin(&deps).await?;
+    group::lock(&mut tx).await?;
     let group = own(find(&mut tx, &name).await?)?;
     let impact = group::delete(&mut tx, &group.uid).await?;
     let settle = effect::Settle {
@@ -278,6 +280,7 @@ async fn relocate(
 ) -> Result<Answer<Effect>> {
     let form = input.params;
     let mut tx = input.meta.begin(&deps).await?;
+    group::lock(&mut tx).await?;
     let group = own(find(&mut tx, &form.group_name).await?)?;
     let parent = match given(&form.parent_id) {
         Some(parent) => Some(by_id_or_name(&mut tx, parent).await?),
@@ -393,6 +396,7 @@ async fn add(
         return Err(ApiError::invalid("usernames", rule));
     }
     let mut tx = input.meta.begin(&deps).await?;
+    group::lock(&mut tx).await?;
     let group = own(find(&mut tx, &form.group_name).await?)?;
     let users = users(&mut tx, &names).await?;
     let total = users.len();
@@ -436,6 +440,7 @@ async fn remove(
 ) -> Result<Answer<Effect>> {
     let form = input.params;
     let mut tx = input.meta.begin(&deps).await?;
+    group::lock(&mut tx).await?;
     let group = own(find(&mut tx, &form.group_name).await?)?;
     let user = present_user(&mut tx, &form.username).await?;
     let impact = group::remove_member(&mut tx, &group.uid, &user.uid).await?;

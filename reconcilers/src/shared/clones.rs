@@ -226,6 +226,13 @@ impl Clones {
         }
     }
 
+    /// Ends everything that is under way, and forgets what became of the rest: another process may have led since.
+    pub fn forget_all(&self) {
+        for (_, entry) in self.lock().entries.drain() {
+            entry.cancel.cancel();
+        }
+    }
+
     async fn fetch(&self, fetch: &Fetch, number: u64) -> Result<Fetched, Failure> {
         let _turn = self.at_once.acquire().await;
         tracing::info!(repository = %fetch.uid, "fetching a repository");
@@ -233,7 +240,11 @@ impl Clones {
         for remote in &fetch.remotes {
             match self.fetch_by(fetch, number, remote).await {
                 // Another credential may be let in.
-                Err(Attempt::Git(error @ (GitError::Unauthorized(_) | GitError::NotFound(_)))) => {
+                Err(Attempt::Git(
+                    error @ (GitError::Unauthorized(_)
+                    | GitError::NotFound(_)
+                    | GitError::Credentials(_)),
+                )) => {
                     refused = Some(error.into());
                 }
                 Err(Attempt::Git(error)) => return Err(error.into()),
@@ -264,7 +275,10 @@ impl Clones {
                 at: at(),
             });
         }
-        let checkout = self.data_dir.begin_checkout(&fetch.uid).await?;
+        let checkout = self
+            .data_dir
+            .begin_checkout(&fetch.uid, fetch.here.as_deref())
+            .await?;
         let remote = Remote {
             known_hosts: resolved.known_hosts,
             ..remote.clone()

@@ -163,6 +163,7 @@ impl Reconciler for RepositoryReconciler {
     }
 
     fn leads(&self) {
+        self.shared.clones.forget_all();
         self.desired.distrust();
     }
 

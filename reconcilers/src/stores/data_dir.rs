@@ -165,7 +165,11 @@ pub trait DataDir: Send + Sync + 'static {
     /// Whether the files of a commit of a repository are there.
     async fn has_checkout(&self, repository: &Uid, commit: &str) -> Result<bool, HomeError>;
     /// A new place for the files of a commit.
-    async fn begin_checkout(&self, repository: &Uid) -> Result<NewCheckout, HomeError>;
+    async fn begin_checkout(
+        &self,
+        repository: &Uid,
+        kept: Option<&str>,
+    ) -> Result<NewCheckout, HomeError>;
     /// The files of a commit are complete; the skills in them are returned.
     async fn publish_checkout(
         &self,
@@ -499,9 +503,14 @@ impl DataDir for LocalDataDir {
         blocking(move || Ok(checkouts.get(&uid, &commit)?.is_some())).await
     }
 
-    async fn begin_checkout(&self, repository: &Uid) -> Result<NewCheckout, HomeError> {
+    async fn begin_checkout(
+        &self,
+        repository: &Uid,
+        kept: Option<&str>,
+    ) -> Result<NewCheckout, HomeError> {
         let (checkouts, uid) = (Arc::clone(&self.checkouts), repository.clone());
-        blocking(move || checkouts.begin(&uid)).await
+        let kept = kept.map(str::to_owned);
+        blocking(move || checkouts.begin(&uid, kept.as_deref())).await
     }
 
     async fn publish_checkout(

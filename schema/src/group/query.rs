@@ -123,12 +123,22 @@ pub async fn create(tx: &mut Tx, new: &NewGroup, now: Timestamp) -> Result<Uid, 
     Ok(uid)
 }
 
+/// Takes groups, bindings and what follows from them for the rest of the transaction: before anything is read that a change
+/// of them follows from, and before any row is written. Where the configuration or the guard of skills is taken, too, they come first.
+pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
+    meta::take_guard(tx, "groups").await?;
+    Ok(())
+}
+
 /// Removes a group, its memberships and its bindings; those in it become top-level groups.
 pub async fn delete(tx: &mut Tx, uid: &Uid) -> Result<Impact, DbError> {
+    lock(tx).await?;
     let skills = skills_above(tx, uid).await?;
     let before = impact::before(tx, Scope::Skills(skills)).await?;
     execute!(tx, RELEASE_CHILDREN, uid)?;
-    execute!(tx, DELETE, uid)?;
+    if execute!(tx, DELETE, uid)? == 0 {
+        return Err(DbError::NotFound("group"));
+    }
     before.settle(tx).await
 }
 

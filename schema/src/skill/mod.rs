@@ -20,7 +20,7 @@ pub use model::{
     Binding, NewVersion, Origin, Saved, SkillListing, SkillRow, SkillVersion, TreeDigest, TreeStamp,
 };
 pub use query::{
-    all, bound_groups, delete, deployed, find, get, kept_digests, list, purge, roll_back,
+    all, bound_groups, delete, deployed, find, get, kept_digests, list, lock, purge, roll_back,
     save_version, skills_of_group, versions,
 };
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::VERSIONS_KEPT;
 use super::impact::{self, Impact, Scope};
-use super::model::{NewVersion, Saved, SkillListing, SkillRow, SkillVersion, TreeDigest};
+use super::model::{NewVersion, Origin, Saved, SkillListing, SkillRow, SkillVersion, TreeDigest};
 use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
@@ -74,6 +74,8 @@ statements! {
     /// Records a version.
     INSERT_VERSION = "INSERT INTO skill_versions (skill_uid, number, digest, description, version, license, has_manifest, file_count, size, repository, path, commit_id, created_at) \
                       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+    /// Where the files of a version come from.
+    SET_ORIGIN = "UPDATE skill_versions SET repository = $3, path = $4, commit_id = $5 WHERE skill_uid = $1 AND number = $2";
     /// Brings a version into effect.
     SET_NUMBER = "UPDATE skills SET number = $2 WHERE uid = $1";
     /// Forgets old versions, but never the one in effect.
@@ -85,6 +87,13 @@ statements! {
                 UNION SELECT next FROM skill_deployments WHERE name = $1 AND next IS NOT NULL";
     /// Removes the row, and with it versions and bindings.
     DELETE = "DELETE FROM skills WHERE uid = $1";
+}
+
+/// Takes skills, and with them groups and bindings, for the rest of the transaction.
+pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
+    meta::take_guard(tx, "skills").await?;
+    meta::take_guard(tx, "groups").await?;
+    Ok(())
 }
 
 /// Reads one.
@@ -174,7 +183,7 @@ pub async fn save_version(
     now: Timestamp,
 ) -> Result<(Saved, Impact), DbError> {
     // Orders two that add the same.
-    meta::take_guard(tx, "skills").await?;
+    lock(tx).await?;
     let Some(row) = find(tx, name).await? else {
         if expected.is_some() {
             return Err(DbError::StaleGeneration { actual: 0 });
@@ -201,9 +210,17 @@ pub async fn save_version(
     }
     let uid = row.uid;
     let kept = versions(tx, &uid).await?;
-    let same = row.version.digest == new.digest && row.version.origin == new.origin;
+    let same = row.version.digest == new.digest;
     let generation = object::bump(tx, Kind::Skill, &uid, expected).await?;
     if same {
+        // The same files may come from elsewhere by now.
+        let (at, origin) = (row.version.number, &new.origin);
+        let Origin {
+            repository,
+            path,
+            commit_id,
+        } = origin;
+        execute!(tx, SET_ORIGIN, &uid, at, repository, path, commit_id)?;
         let saved = Saved {
             uid,
             generation,
@@ -265,7 +282,7 @@ pub async fn roll_back(
     number: i64,
     expected: Option<Generation>,
 ) -> Result<(Generation, Impact), DbError> {
-    meta::take_guard(tx, "skills").await?;
+    lock(tx).await?;
     let kept = versions(tx, skill).await?;
     if !kept.iter().any(|version| version.number == number) {
         return Err(DbError::NotFound("version of the skill"));

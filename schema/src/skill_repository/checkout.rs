@@ -104,21 +104,22 @@ impl Checkouts {
         }
     }
 
-    /// A new place for a commit of a repository. What earlier attempts have left is removed.
+    /// A new place for a commit of a repository. What earlier attempts have left is removed, and so are all commits but
+    /// `kept`: the one that is installed from until the next is recorded.
     ///
     /// # Errors
     /// [`HomeError::Io`].
-    pub fn begin(&self, uid: &Uid) -> Result<NewCheckout, HomeError> {
+    pub fn begin(&self, uid: &Uid, kept: Option<&str>) -> Result<NewCheckout, HomeError> {
         let failed = || HomeError::io("creating", self.path.join(uid.as_str()));
         let dir = root::ensure_dir(&self.root, uid.as_str()).map_err(failed())?;
-        self.remove_but(&dir, uid, |name| !name.starts_with(NEW))?;
+        self.remove_but(&dir, uid, |name| Some(name) == kept)?;
         let name = format!("{NEW}{}", uuid::Uuid::new_v4().simple());
         rustix::fs::mkdirat(&dir, name.as_str(), Mode::RWXU).map_err(failed())?;
         let path = self.path.join(uid.as_str()).join(&name);
         Ok(NewCheckout { name, path })
     }
 
-    /// The files of a commit are complete: they take the place of the repository's others. The skills in them are returned.
+    /// The files of a commit are complete. The skills in them are returned.
     ///
     /// # Errors
     /// [`HomeError::Io`].
@@ -138,7 +139,6 @@ impl Checkouts {
         rustix::fs::renameat(&dir, new.name.as_str(), &dir, commit).map_err(failed())?;
         rustix::fs::fsync(&dir).map_err(failed())?;
         fault::point("skill_repository.after_publish");
-        self.remove_but(&dir, uid, |name| name == commit)?;
         Ok(offered(found))
     }
 

@@ -18,8 +18,8 @@ pub use model::{
 };
 pub use provider::Provider;
 pub use query::{
-    all, cancel_pull, credentials, delete, find, forget_host_key, get, list, purge, request_pull,
-    save, save_facts,
+    all, cancel_pull, credentials, delete, find, forget_host_key, get, list, lock, purge,
+    request_pull, save, save_facts,
 };
 pub use reference::{GIT_REF_RULE, GitRef, InvalidGitRef, RefType};
 pub use url::{InvalidRepositoryUrl, RepositoryUrl, Scheme};

@@ -138,6 +138,12 @@ pub async fn credentials(
     Ok(sealed.into_iter().map(Credential::from).collect())
 }
 
+/// Orders those that save the same name: taken before it is asked whether there is one.
+pub async fn lock(tx: &mut Tx) -> Result<(), DbError> {
+    meta::take_guard(tx, "skill_repositories").await?;
+    Ok(())
+}
+
 /// Adds a repository, or changes the one of this name, and asks for a pull. With `expected`, only if that is still the
 /// generation.
 ///
@@ -152,8 +158,7 @@ pub async fn save(
     expected: Option<Generation>,
     now: Timestamp,
 ) -> Result<(Uid, Generation), DbError> {
-    // Orders two that save the same name.
-    meta::take_guard(tx, "skill_repositories").await?;
+    lock(tx).await?;
     let public = i64::from(new.public);
     match find(tx, &new.name).await? {
         None if expected.is_some() => Err(DbError::StaleGeneration { actual: 0 }),

@@ -66,7 +66,9 @@ pub enum InvalidRepositoryUrl {
     #[error("the address has a space, a control character, a backslash or a quotation mark in it")]
     Character,
     /// A password before the host.
-    #[error("the address has a password in it; put it into the credentials of the repository")]
+    #[error(
+        "the address has a password or a token in it; put it into the credentials of the repository"
+    )]
     Password,
     /// Behind `?` or `#`.
     #[error("the address of a repository has no ? or #; leave out what stands behind it")]
@@ -128,7 +130,8 @@ impl RepositoryUrl {
             "http" => Scheme::Http,
             _ => return Err(Form),
         };
-        if url.password().is_some() {
+        // With HTTP a user name alone is often a token.
+        if url.password().is_some() || (scheme != Scheme::Ssh && !url.username().is_empty()) {
             return Err(Password);
         }
         if url[Position::AfterPath..].contains(['?', '#']) {
@@ -343,14 +346,6 @@ mod tests {
         None,
         "git.example",
         Some(8443),
-        "/s"
-    )]
-    #[case::user(
-        "https://alice@git.example/s",
-        Scheme::Https,
-        Some("alice"),
-        "git.example",
-        None,
         "/s"
     )]
     #[case::http("http://10.0.0.1/s", Scheme::Http, None, "10.0.0.1", None, "/s")]

@@ -184,6 +184,8 @@ pub async fn list_superadmins(connection: &mut Connection) -> Result<Vec<User>, 
 /// Asks for the removal of an ordinary user and everything that is theirs. Sessions end at once;
 /// container and directory go when their reconcilers have cleaned up. Returns the user's generation.
 pub async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<Generation, DbError> {
+    // Memberships and bindings end: before any row is taken, as wherever they change.
+    group::lock(tx).await?;
     let generation = object::delete(tx, Kind::User, uid, now).await?;
     unless_gone(object::delete(tx, Kind::Container, uid, now).await)?;
     agent_config::delete(tx, uid, now).await?;

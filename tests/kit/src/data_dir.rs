@@ -547,7 +547,7 @@ impl DataDir for MemoryDataDir {
         Ok(false)
     }
 
-    async fn begin_checkout(&self, _: &Uid) -> Result<NewCheckout, HomeError> {
+    async fn begin_checkout(&self, _: &Uid, _: Option<&str>) -> Result<NewCheckout, HomeError> {
         Err(full("fetching a repository to"))
     }
 

@@ -124,6 +124,7 @@ async fn of_group(
 ) -> Result<Answer<GroupEffect>> {
     let form = &input.params;
     let mut tx = input.meta.begin(&deps).await?;
+    group::lock(&mut tx).await?;
     let group = groups::find(&mut tx, &form.group_name).await?;
     let members = group::with_descendants(&mut tx, &group.uid).await?;
     let whom = Whom::Group(&form.group_name);
@@ -240,6 +241,11 @@ async fn change(
     whom: Whom<'_>,
     bound: bool,
 ) -> Result<(Impact, Change)> {
+    if matches!(whom, Whom::Everyone { .. }) {
+        // Comes first, as where it is saved.
+        config_query::lock(tx).await?;
+    }
+    group::lock(tx).await?;
     let skill = present(tx, name).await?;
     let (done, to) = match whom {
         Whom::Group(group) => {
@@ -351,6 +357,7 @@ async fn check(actor: &Actor, input: Input<Deployment>, deps: Deps) -> Result<An
     }
     let named: Vec<&str> = named.into_iter().collect();
     let mut tx = input.meta.begin(&deps).await?;
+    group::lock(&mut tx).await?;
     let users = groups::users(&mut tx, &named).await?;
     let mut objects = Vec::with_capacity(users.len());
     for uid in users {

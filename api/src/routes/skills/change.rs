@@ -1,6 +1,7 @@
 //! Removing a skill, and going back to an earlier version.
 
 use schema::audit::About;
+use schema::config::query as config_query;
 use schema::ids::{Kind, SkillName};
 use schema::skill;
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,8 @@ async fn remove(
 ) -> Result<Answer<Effect>> {
     let form = &input.params;
     let mut tx = input.meta.begin(&deps).await?;
+    config_query::lock(&mut tx).await?;
+    skill::lock(&mut tx).await?;
     let skill = present(&mut tx, &form.name).await?;
     let name = &skill.name;
     let default = super::bind::no_default(&mut tx, &deps, &actor, name).await?;

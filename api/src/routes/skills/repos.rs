@@ -1,6 +1,6 @@
 //! Repositories that skills are installed from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schema::ids::{Generation, Kind, PlainName, SkillName, Timestamp, Uid};
 use schema::reader::Connection;
@@ -405,6 +405,11 @@ impl Fields {
             let rule = "a repository has at most 10 credentials";
             return Err(ApiError::invalid("credentials", rule));
         }
+        let names: BTreeSet<&str> = sent.iter().map(|form| form.name.as_str()).collect();
+        if names.len() < sent.len() {
+            let rule = "credentials of one repository have different names";
+            return Err(ApiError::invalid("credentials", rule));
+        }
         let credential = |form: &CredentialForm| {
             let texts = [&form.name, &form.username];
             if texts
@@ -443,6 +448,15 @@ impl Fields {
     }
 }
 
+/// Somebody can read it.
+fn readable(repository: &NewRepository, credentials: &[Credential]) -> Result<()> {
+    if repository.public || !credentials.is_empty() {
+        return Ok(());
+    }
+    let rule = "a repository that is not public needs credentials";
+    Err(ApiError::invalid("credentials", rule))
+}
+
 fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(field: &str, text: &str) -> Result<T> {
     text.parse()
         .map_err(|rule| ApiError::invalid(field, format!("{field}: {rule}")))
@@ -469,7 +483,9 @@ async fn add(_: Superadmin, input: Input<Fields>, deps: Deps) -> Result<Answer<C
     let name = fields.name()?;
     let new = fields.repository(name.clone(), None)?;
     let credentials = fields.credentials(Vec::new(), true)?;
+    readable(&new, &credentials)?;
     let mut tx = input.meta.begin(&deps).await?;
+    skill_repository::lock(&mut tx).await?;
     if let Some(row) = skill_repository::find(&mut tx, &name).await?
         && row.deleted_at.is_none()
     {
@@ -513,11 +529,13 @@ async fn save(_: Superadmin, input: Input<Fields>, deps: Deps) -> Result<Answer<
     let fields = input.params.flat()?;
     let name = fields.name()?;
     let mut tx = input.meta.begin(&deps).await?;
+    skill_repository::lock(&mut tx).await?;
     let before = present(&mut tx, &name).await?;
     let new = fields.repository(name.clone(), Some(&before))?;
     let stored = skill_repository::credentials(&mut tx, &deps.master_key, &before.uid).await?;
     let host = |url: &RepositoryUrl| (url.scheme(), url.host().to_owned(), url.port_or_default());
     let credentials = fields.credentials(stored, host(&before.url) == host(&new.url))?;
+    readable(&new, &credentials)?;
     let (key, now, token) = (&deps.master_key, deps.clock.now(), token());
     let guard = input.if_generation;
     let saved = skill_repository::save(&mut tx, key, &new, &credentials, &token, guard, now).await;

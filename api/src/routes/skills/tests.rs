@@ -43,7 +43,7 @@ pub(in crate::routes) async fn pulled_repository(world: &World, tx: &mut Tx) {
     let key = &world.deps.master_key;
     let saved = skill_repository::save(tx, key, &new, &[], "1", None, NOW).await;
     let uid = saved.unwrap().0;
-    let checkout = world.deps.checkouts.begin(&uid).unwrap();
+    let checkout = world.deps.checkouts.begin(&uid, None).unwrap();
     let manifest = "---\nname: plan\ndescription: Plans\n---\n";
     std::fs::write(checkout.path.join("SKILL.md"), manifest).unwrap();
     let skills = world.deps.checkouts.publish(&uid, &checkout, "c0ffee");
