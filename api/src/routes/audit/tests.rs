@@ -305,7 +305,7 @@ fn case(id: &str) -> Case {
         ),
         "skills_upload" => (&[], "skill/tool", "version 1 ("),
         "skills_install" => (&[("repo", "pulled")], "skill/plan", "version 1 ("),
-        "skills_remove" => (&[("name", "notes")], "skill/notes", "0 bindings ended; "),
+        "skills_remove" => (&[("name", "notes")], "skill/notes", "bindings ended: 0; "),
         "skills_rollback" => (
             &[("name", "tool"), ("number", "1")],
             "skill/tool",

@@ -77,14 +77,14 @@ async fn remove(
         .extend(default.into_iter().flat_map(|impact| impact.0));
     if bindings > 0 && !form.force && !form.dry_run {
         let message = format!(
-            "skill {name} is bound ({bindings} bindings); unbind it, or use force to unbind it everywhere"
+            "skill {name} is bound (bindings: {bindings}); unbind it, or use force to unbind it everywhere"
         );
         return Err(ApiError::conflict("skill_bound", message));
     }
     skill::delete(&mut tx, &skill.uid, deps.clock.now()).await?;
     let settle = Settle {
         actor: &actor,
-        about: About::object(Kind::Skill, name).detail(format!("{bindings} bindings ended")),
+        about: About::object(Kind::Skill, name).detail(format!("bindings ended: {bindings}")),
         dry_run: form.dry_run,
         wait: input.wait,
         message: format!("skill {name} removed"),
