@@ -107,9 +107,11 @@ impl SkillYard {
         let Ok(entries) = fs::read_dir(place.join(uid.as_str())) else {
             return Vec::new();
         };
-        entries
+        let mut names: Vec<String> = entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect()
+            .collect();
+        names.sort();
+        names
     }
 }
 
@@ -135,8 +137,20 @@ async fn a_pull_fetches_what_is_new_and_asks_only_for_what_is_not() {
     let second = yard.push(URL, "two");
     yard.pull(&uid, "t3").await;
     assert_eq!(yard.fetched(&uid).await, Reason::Converged);
-    assert_eq!(yard.checkouts(&uid), [second.as_str()]);
-    assert_eq!(yard.repository(&uid).await.facts.commit_id, Some(second));
+    // The one before is there until the next fetch: it was installed from until this one was recorded.
+    let mut both = [first, second.clone()];
+    both.sort();
+    assert_eq!(yard.checkouts(&uid), both);
+    assert_eq!(
+        yard.repository(&uid).await.facts.commit_id.as_ref(),
+        Some(&second)
+    );
+    let third = yard.push(URL, "three");
+    yard.pull(&uid, "t4").await;
+    assert_eq!(yard.fetched(&uid).await, Reason::Converged);
+    let mut both = [second, third];
+    both.sort();
+    assert_eq!(yard.checkouts(&uid), both);
 }
 
 #[tokio::test]

@@ -124,36 +124,28 @@ impl RepositoryUrl {
 
     fn http(text: &str) -> Result<Self, InvalidRepositoryUrl> {
         use InvalidRepositoryUrl::{Form, Host, Password, Path, Suffix};
-        let mut url = Url::parse(text).map_err(|_| Host)?;
+        let url = Url::parse(text).map_err(|_| Host)?;
         let scheme = match url.scheme() {
             "https" => Scheme::Https,
             "http" => Scheme::Http,
             _ => return Err(Form),
         };
         // With HTTP a user name alone is often a token.
-        if url.password().is_some() || (scheme != Scheme::Ssh && !url.username().is_empty()) {
+        if url.password().is_some() || !url.username().is_empty() {
             return Err(Password);
         }
         if url[Position::AfterPath..].contains(['?', '#']) {
             return Err(Suffix);
         }
-        let user = match url.username() {
-            "" => None,
-            user => Some(checked_user(user)?),
-        };
         let host = checked_host(url.host_str().unwrap_or_default())?;
         // What these stand for must not get into anything that `git` reads by lines.
         let path = url.path().to_owned();
         if path.trim_matches('/').is_empty() || !is_path(&path) || has_escaped_control(&path) {
             return Err(Path);
         }
-        // A user without a name leaves an `@`.
-        if user.is_none() {
-            let _ = url.set_username("");
-        }
         Ok(Self(Parts {
             scheme,
-            user,
+            user: None,
             host,
             port: url.port(),
             path,
@@ -518,8 +510,8 @@ mod tests {
             ("https://.a.example/p", Host),
             ("https://u:pw@a.example/p", Password),
             ("https://:pw@a.example/p", Password),
-            ("https://u%0a@a.example/p", User),
-            ("https://-u@a.example/p", User),
+            ("https://u%0a@a.example/p", Password),
+            ("https://-u@a.example/p", Password),
             ("https://a.example/p#f", Suffix),
             ("https://a.example/p?token=x", Suffix),
             ("https://a.example/p%0aq", Path),
