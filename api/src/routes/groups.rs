@@ -33,7 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("groups_list", "/api/admin/groups", list)
             .title(Area::Groups, "List groups")
-            .about("All groups, or one page, with the number of their own members and skills.")
+            .about("All groups, or one page, with the number of their direct members and skills.")
             .paged(),
         Route::post("groups_create", "/api/admin/groups/create", create)
             .title(Area::Groups, "Create a group")
@@ -62,7 +62,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("groups_members", "/api/admin/groups/members", members)
             .title(Area::Groups, "Get the members and skills of a group")
             .about(
-                "`members` are the group's own, paged; `inherited_members` are those of the \
+                "`members` are the direct members, paged; `inherited_members` are those of the \
                  groups in it, each with the group that the user is in.",
             )
             .paged()
@@ -324,7 +324,7 @@ pub struct Inherited {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = GroupMembers)]
 pub struct Members {
-    /// Its own members, by name.
+    /// Its direct members, by name.
     members: Vec<UserName>,
     /// Members of the groups in it.
     inherited_members: Vec<Inherited>,

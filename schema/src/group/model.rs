@@ -43,7 +43,7 @@ pub struct GroupListing {
     pub group: Group,
     /// The name of the group that it is in.
     pub parent: Option<PlainName>,
-    /// How many users are its own members.
+    /// How many users are its direct members.
     pub member_count: i64,
     /// How many skills are bound to it itself.
     pub skill_count: i64,

@@ -1,4 +1,4 @@
-//! Repositories of skills: where one is, what of it is wanted, and what was fetched.
+//! Repositories of skills: where one is, what is desired of it, and what was fetched.
 //!
 //! What the types of addresses and references accept can be given to `git` and `ssh` without being taken for an option, another
 //! program or a local file (L28), and holds no secret: those belong into the credentials of the repository, which are sealed.
@@ -18,8 +18,8 @@ pub use model::{
 };
 pub use provider::Provider;
 pub use query::{
-    all, cancel_pull, credentials, delete, find, forget_host_key, get, list, lock, purge,
-    request_pull, save, save_facts,
+    all, cancel_pull, credentials, delete, find, forget_host_key, get, list, listed_credentials,
+    lock, purge, request_pull, save, save_facts,
 };
 pub use reference::{GIT_REF_RULE, GitRef, InvalidGitRef, RefType};
 pub use url::{InvalidRepositoryUrl, RepositoryUrl, Scheme};

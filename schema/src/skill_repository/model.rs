@@ -99,6 +99,8 @@ pub struct RepositoryListing {
     /// What is known of it.
     #[sqlx(flatten)]
     pub status: StatusRow,
+    /// Its credentials, sealed.
+    pub(super) sealed: Option<Vec<u8>>,
 }
 
 /// A repository to add or to change.

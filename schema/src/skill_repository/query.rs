@@ -43,7 +43,7 @@ statements! {
     ALL = select_repository!("", "ORDER BY r.uid");
     /// One page; `$1` is a LIKE pattern on the key of the name.
     LIST = select_repository!(
-        concat!(", ", status_columns!()),
+        concat!(", r.credentials AS sealed, ", status_columns!()),
         "LEFT JOIN object_status s ON s.kind = 'skill-repository' AND s.uid = r.uid WHERE r.name_key LIKE $1 ESCAPE '!' ORDER BY r.name_key LIMIT $2 OFFSET $3"
     );
     /// How many `LIST` would give without paging.
@@ -128,11 +128,26 @@ pub async fn credentials(
     uid: &Uid,
 ) -> Result<Vec<Credential>, DbError> {
     let sealed: Option<Option<Vec<u8>>> = scalar_optional!(connection, CREDENTIALS, uid)?;
-    let Some(sealed) = sealed.flatten() else {
+    open(key, uid, sealed.flatten().as_deref())
+}
+
+/// The credentials of a repository in a list, opened; no query.
+///
+/// # Errors
+/// [`DbError::Sealed`] when they were sealed with another key.
+pub fn listed_credentials(
+    key: &MasterKey,
+    listing: &RepositoryListing,
+) -> Result<Vec<Credential>, DbError> {
+    open(key, &listing.row.uid, listing.sealed.as_deref())
+}
+
+fn open(key: &MasterKey, uid: &Uid, sealed: Option<&[u8]>) -> Result<Vec<Credential>, DbError> {
+    let Some(sealed) = sealed else {
         return Ok(Vec::new());
     };
     let text = key
-        .open(&context(uid), &sealed)
+        .open(&context(uid), sealed)
         .map_err(|e| DbError::Sealed(format!("{}: {e}", context(uid))))?;
     let sealed: Vec<SealedCredential> = serde_json::from_slice(&text)?;
     Ok(sealed.into_iter().map(Credential::from).collect())

@@ -191,7 +191,7 @@ pub static ROLLOUT_USERS: KindInfo = listed(
     ],
 );
 
-/// Members of a group, own and inherited.
+/// Members of a group, direct and inherited.
 pub static GROUP_MEMBERS: KindInfo = listed(
     "user",
     "members",

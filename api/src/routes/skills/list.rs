@@ -144,11 +144,10 @@ async fn list(_: Superadmin, input: Input<Nothing>, deps: Deps) -> Result<Answer
     let mut groups = skill::bound_groups(&mut snapshot).await?;
     let defaults = skill::defaults(&mut snapshot).await?;
     let (repositories, _) = skill_repository::list(&mut snapshot, "", i64::MAX, 0).await?;
-    let mut repos = Vec::with_capacity(repositories.len());
-    for repository in repositories {
-        repos.push(repos::shown(&mut snapshot, &deps, repository).await?);
-    }
     drop(snapshot);
+    let repos = repositories.into_iter();
+    let repos = repos.map(|repository| repos::shown(&deps, repository));
+    let repos = repos.collect::<Result<_>>()?;
     let skills = rows.into_iter().map(|listing| {
         let uid = &listing.row.uid;
         let bound = groups.remove(uid).unwrap_or_default();

@@ -108,7 +108,7 @@ pub struct ShownCredential {
     name: String,
     /// Who runs the server.
     provider: Provider,
-    /// The user name; empty: the provider's own.
+    /// The user name; empty: the provider's default.
     username: String,
     /// It has a secret, which is never shown.
     secret_set: bool,
@@ -145,13 +145,9 @@ pub struct Repository {
 }
 
 /// A repository as it is shown.
-pub(super) async fn shown(
-    connection: &mut Connection,
-    deps: &Deps,
-    listing: RepositoryListing,
-) -> Result<Repository> {
-    let RepositoryListing { row, status } = listing;
-    let credentials = skill_repository::credentials(connection, &deps.master_key, &row.uid).await?;
+pub(super) fn shown(deps: &Deps, listing: RepositoryListing) -> Result<Repository> {
+    let credentials = skill_repository::listed_credentials(&deps.master_key, &listing)?;
+    let RepositoryListing { row, status, .. } = listing;
     let credentials = credentials.into_iter().map(|credential| ShownCredential {
         secret_set: !credential.secret.expose_secret().is_empty(),
         name: credential.name,
@@ -229,12 +225,10 @@ async fn list(_: Superadmin, input: Input<WhichOrAll>, deps: Deps) -> Result<Ans
         let (rows, page) = cut(rows, paging, |listing: &RepositoryListing, text| {
             listing.row.name.key().contains(text)
         });
-        let mut repos = Vec::with_capacity(rows.len());
-        for listing in rows {
-            repos.push(shown(&mut snapshot, &deps, listing).await?);
-        }
+        drop(snapshot);
+        let repos = rows.into_iter().map(|listing| shown(&deps, listing));
         let listing = Listing {
-            repos: Some(repos),
+            repos: Some(repos.collect::<Result<_>>()?),
             skills: None,
             page,
         };
@@ -291,7 +285,7 @@ pub struct CredentialForm {
     name: String,
     /// Who runs the server; default: other.
     provider: Option<Provider>,
-    /// The user name; default: the provider's own.
+    /// The user name; default: the provider's.
     #[serde(default)]
     username: String,
     /// A password or token, with SSH a private key; absent: the stored one of this name.

@@ -1,4 +1,4 @@
-//! A repository: what is wanted of it, and what was pulled.
+//! A repository: what is desired of it, and what was pulled.
 
 use schema::ids::{SkillName, Timestamp};
 use schema::skill_repository::{self, GitRef, RefType, RepositoryUrl};
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{Reading, Sections};
 use crate::error::Result;
 
-/// What is wanted of a repository.
+/// What is desired of a repository.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DesiredSkillRepository, title = "skill-repository")]
 pub struct Desired {
