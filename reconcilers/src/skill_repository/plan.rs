@@ -7,6 +7,7 @@ use std::time::Duration;
 use schema::condition::{Condition, Reason};
 use schema::ids::{Kind, Timestamp};
 use schema::skill_repository::{RepositoryFacts, RepositoryRow};
+use schema::skill_store::MAX_SKILLS;
 
 use crate::drivers::git::Progress;
 use crate::runtime::Plan;
@@ -171,6 +172,7 @@ fn fetched(row: &RepositoryRow) -> String {
     let commit = commit.get(..12).unwrap_or(commit);
     let skills = match row.facts.skills.len() {
         1 => "1 skill".to_owned(),
+        MAX_SKILLS => format!("{MAX_SKILLS} skills, and no more are listed"),
         n => format!("{n} skills"),
     };
     format!("{} {} at {commit}: {skills}", row.ref_type, row.reference)

@@ -7,8 +7,11 @@
 //!
 //! Nobody but the service can reach them. All functions block.
 
+use std::collections::BTreeSet;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -19,7 +22,7 @@ use crate::home::remove::remove_tree;
 use crate::home::{HomeError, beneath, root, walk};
 use crate::ids::Uid;
 use crate::private;
-use crate::skill_store::{FoundSkills, list_skills};
+use crate::skill_store::{FoundSkills, digest_package, list_skills};
 
 const ROOT: &str = "skill-repositories";
 const NEW: &str = ".new-";
@@ -31,6 +34,8 @@ const LONGEST: usize = 500;
 pub struct Checkouts {
     root: OwnedFd,
     path: PathBuf,
+    /// Repositories that were removed, whose identity no other ever has: what is still being fetched for one comes too late.
+    removed: Mutex<BTreeSet<Uid>>,
 }
 
 /// A place for the files of a commit, which nobody takes for them yet.
@@ -64,7 +69,11 @@ impl Checkouts {
         let stat = rustix::fs::fstat(&root).map_err(HomeError::io("reading", &path))?;
         match private::objection(&stat) {
             Some(objection) => Err(refused(objection)),
-            None => Ok(Self { root, path }),
+            None => Ok(Self {
+                root,
+                path,
+                removed: Mutex::default(),
+            }),
         }
     }
 
@@ -108,10 +117,17 @@ impl Checkouts {
     /// `kept`: the one that is installed from until the next is recorded.
     ///
     /// # Errors
-    /// [`HomeError::Io`].
+    /// [`HomeError::Changed`] when the repository was removed; [`HomeError::Io`].
     pub fn begin(&self, uid: &Uid, kept: Option<&str>) -> Result<NewCheckout, HomeError> {
         let failed = || HomeError::io("creating", self.path.join(uid.as_str()));
-        let dir = root::ensure_dir(&self.root, uid.as_str()).map_err(failed())?;
+        let dir = {
+            let removed = self.removed.lock().unwrap_or_else(PoisonError::into_inner);
+            if removed.contains(uid) {
+                let path = self.path.join(uid.as_str()).display().to_string();
+                return Err(HomeError::Changed { path });
+            }
+            root::ensure_dir(&self.root, uid.as_str()).map_err(failed())?
+        };
         self.remove_but(&dir, uid, |name| Some(name) == kept)?;
         let name = format!("{NEW}{}", uuid::Uuid::new_v4().simple());
         rustix::fs::mkdirat(&dir, name.as_str(), Mode::RWXU).map_err(failed())?;
@@ -133,20 +149,24 @@ impl Checkouts {
         let dir = beneath::open_dir(&self.root, Path::new(uid.as_str())).map_err(failed())?;
         let files = beneath::open_dir(&dir, Path::new(&new.name)).map_err(failed())?;
         let found = list_skills(&files).map_err(HomeError::io("reading", &new.path))?;
+        let offered = offered(&files, found).map_err(HomeError::io("reading", &new.path))?;
         rustix::fs::syncfs(&files).map_err(failed())?;
         fault::point("skill_repository.before_publish");
         remove_tree(&dir, Path::new(commit), &self.path)?;
         rustix::fs::renameat(&dir, new.name.as_str(), &dir, commit).map_err(failed())?;
         rustix::fs::fsync(&dir).map_err(failed())?;
         fault::point("skill_repository.after_publish");
-        Ok(offered(found))
+        Ok(offered)
     }
 
-    /// Removes everything of a repository.
+    /// Removes everything of a repository, for good.
     ///
     /// # Errors
     /// [`HomeError::Io`].
     pub fn remove(&self, uid: &Uid) -> Result<(), HomeError> {
+        let mut removed = self.removed.lock().unwrap_or_else(PoisonError::into_inner);
+        removed.insert(uid.clone());
+        drop(removed);
         remove_tree(&self.root, Path::new(uid.as_str()), &self.path)
     }
 
@@ -167,19 +187,26 @@ impl Checkouts {
     }
 }
 
-fn offered(found: FoundSkills) -> Vec<OfferedSkill> {
+fn offered(files: &OwnedFd, found: FoundSkills) -> io::Result<Vec<OfferedSkill>> {
+    let paths: BTreeSet<PathBuf> = found.skills.iter().map(|it| (&it.path).into()).collect();
     let skills = found.skills.into_iter();
-    skills
-        .map(|skill| OfferedSkill {
+    let offered = skills.map(|skill| {
+        let path = Path::new(&skill.path);
+        let next = paths.range(path.to_owned()..).nth(1);
+        let within = next.is_some_and(|next| next.starts_with(path));
+        let digest = match skill.problem.is_some() || within {
+            true => None,
+            false if skill.path.is_empty() => digest_package(files)?,
+            false => digest_package(beneath::open_dir(files, path)?)?,
+        };
+        let description = skill.description.unwrap_or_default();
+        Ok(OfferedSkill {
             path: skill.path,
             name: skill.name,
-            description: skill
-                .description
-                .unwrap_or_default()
-                .chars()
-                .take(LONGEST)
-                .collect(),
+            description: description.chars().take(LONGEST).collect(),
             problem: skill.problem,
+            digest,
         })
-        .collect()
+    });
+    offered.collect()
 }

@@ -4,6 +4,8 @@
 //! program or a local file (L28), and holds no secret: those belong into the credentials of the repository, which are sealed.
 
 mod checkout;
+#[cfg(test)]
+mod checkout_tests;
 mod model;
 mod provider;
 pub(crate) mod query;

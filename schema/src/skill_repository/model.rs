@@ -9,6 +9,7 @@ use crate::column::{Flag, JsonList};
 use crate::condition::Reason;
 use crate::ids::{Generation, PlainName, SkillName, Timestamp, Uid};
 use crate::object::StatusRow;
+use crate::skill::{SkillVersion, TreeDigest};
 
 /// A repository, without its credentials.
 #[derive(Debug, Clone, PartialEq, FromRow)]
@@ -88,6 +89,20 @@ pub struct OfferedSkill {
     pub description: String,
     /// Why it cannot be installed as it is.
     pub problem: Option<String>,
+    /// What it is called by its content. `None` when others are inside it, which keeps each file from being read again for
+    /// every directory that it is in, and when it cannot be installed.
+    #[serde(default)]
+    pub digest: Option<TreeDigest>,
+}
+
+impl OfferedSkill {
+    /// Whether what was installed from here is another than what the repository has at `commit`.
+    pub fn updates(&self, installed: &SkillVersion, commit: Option<&str>) -> bool {
+        match &self.digest {
+            Some(digest) => *digest != installed.digest,
+            None => installed.origin.commit_id.as_deref() != commit,
+        }
+    }
 }
 
 /// A repository in a list.

@@ -13,8 +13,8 @@ use super::names::{self, MAX_DEPTH};
 use super::tree::{Found, Trouble, scan};
 use crate::ids::{SKILL_NAME_RULE, SkillName};
 
-/// Most skills that are listed.
-const MAX_SKILLS: usize = 1000;
+/// Most skills of a repository that are listed.
+pub const MAX_SKILLS: usize = 1000;
 /// Most directories and most files that are looked at.
 const MAX_ENTRIES: usize = 100_000;
 

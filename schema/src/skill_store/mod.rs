@@ -39,10 +39,10 @@ use rustix::io::Errno;
 pub use digest::{InvalidDigest, TreeDigest, TreeStamp};
 pub use download::zip_folder;
 pub use error::{ImportError, Refusal, ShownPath, SkillStoreError};
-pub use found::{FoundSkill, FoundSkills, list_skills};
+pub use found::{FoundSkill, FoundSkills, MAX_SKILLS, list_skills};
 pub use front_matter::{FrontMatter, InvalidFrontMatter};
 pub use import::Imported;
-pub use tree::{Tree, TreeLimits, digest_tree, stamp_tree};
+pub use tree::{Tree, TreeLimits, digest_package, digest_tree, stamp_tree};
 pub use zip_file::MAX_PACKED;
 
 use crate::home::{beneath, root};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schema::ids::{Generation, Kind, PlainName, SkillName, Timestamp, Uid};
 use schema::reader::Connection;
-use schema::skill::{self, impact};
+use schema::skill::{self, SkillRow, SkillVersion, impact};
 use schema::skill_repository::{
     self, Credential, GitRef, NewRepository, Provider, RefType, RepositoryListing, RepositoryRow,
     RepositoryUrl,
@@ -192,7 +192,7 @@ pub struct Offered {
     description: String,
     /// It is installed from here.
     installed: bool,
-    /// What is installed comes from another commit.
+    /// The repository has other files than what is installed.
     update_available: bool,
     /// Why it cannot be installed as it is.
     #[schema(required = true)]
@@ -236,17 +236,24 @@ async fn list(_: Superadmin, input: Input<WhichOrAll>, deps: Deps) -> Result<Ans
     };
     let name = parsed("name", name)?;
     let row = present(&mut snapshot, &name).await?;
-    let installed = installed(&mut snapshot, &row).await?;
+    let skills = installed(&mut snapshot, &row).await?;
     drop(snapshot);
+    let installed: BTreeMap<&str, &SkillVersion> = skills
+        .iter()
+        .map(|skill| {
+            let path = skill.version.origin.path.as_deref();
+            (path.unwrap_or_default(), &skill.version)
+        })
+        .collect();
     let commit = row.facts.commit_id.as_deref();
     let offered = row.facts.skills.iter().map(|skill| {
-        let from = installed.get(&skill.path);
+        let version = installed.get(skill.path.as_str()).copied();
         Offered {
             name: skill.name.clone(),
             path: skill.path.clone(),
             description: skill.description.clone(),
-            installed: from.is_some(),
-            update_available: from.is_some_and(|from| from.as_deref() != commit),
+            installed: version.is_some(),
+            update_available: version.is_some_and(|version| skill.updates(version, commit)),
             problem: skill.problem.clone(),
         }
     });
@@ -262,18 +269,14 @@ async fn list(_: Superadmin, input: Input<WhichOrAll>, deps: Deps) -> Result<Ans
     Ok(Answer::ok("skills in the repository", listing))
 }
 
-/// The commits of what is installed from a repository, by directory.
-async fn installed(
-    connection: &mut Connection,
-    row: &RepositoryRow,
-) -> Result<BTreeMap<String, Option<String>>> {
-    let skills = skill::all(connection).await?.into_iter();
-    let ours = skills.filter_map(|skill| {
-        let origin = skill.version.origin;
-        let from_here = origin.repository.as_deref() == Some(row.name.as_str());
-        from_here.then_some((origin.path.unwrap_or_default(), origin.commit_id))
+/// What is installed from a repository.
+async fn installed(connection: &mut Connection, row: &RepositoryRow) -> Result<Vec<SkillRow>> {
+    let mut skills = skill::all(connection).await?;
+    skills.retain(|skill| {
+        let repository = skill.version.origin.repository.as_deref();
+        skill.deleted_at.is_none() && repository == Some(row.name.as_str())
     });
-    Ok(ours.collect())
+    Ok(skills)
 }
 
 /// A credential to store.
@@ -595,11 +598,10 @@ async fn pull(_: Superadmin, input: Input<PullForm>, deps: Deps) -> Result<Answe
     let mut tx = input.meta.begin(&deps).await?;
     let before = present(&mut tx, name).await?;
     if input.params.dry_run {
-        let commit = before.facts.commit_id.clone();
-        let (update_available, affected) = updates(&mut tx, &before, commit.as_ref()).await?;
+        let (update_available, affected) = updates(&mut tx, &before).await?;
         let pulled = Pulled {
             updated: None,
-            commit,
+            commit: before.facts.commit_id,
             update_available,
             affected,
             converging: None,
@@ -614,10 +616,13 @@ async fn pull(_: Superadmin, input: Input<PullForm>, deps: Deps) -> Result<Answe
     let done = settled == wait::Settled::Converged;
     let mut snapshot = deps.db.snapshot().await?;
     let after = skill_repository::get(&mut snapshot, &before.uid).await?;
-    let commit = after.as_ref().and_then(|row| row.facts.commit_id.clone());
-    let updated = done.then(|| commit != before.facts.commit_id);
-    let (update_available, affected) = updates(&mut snapshot, &before, commit.as_ref()).await?;
+    let (update_available, affected) = match &after {
+        Some(after) => updates(&mut snapshot, after).await?,
+        None => Default::default(),
+    };
     drop(snapshot);
+    let commit = after.and_then(|row| row.facts.commit_id);
+    let updated = done.then(|| commit != before.facts.commit_id);
     let message = match updated {
         Some(true) => format!("repository {name} has a new commit"),
         _ => format!("repository {name} is up to date"),
@@ -633,17 +638,18 @@ async fn pull(_: Superadmin, input: Input<PullForm>, deps: Deps) -> Result<Answe
     }))
 }
 
-/// Skills that were installed from another commit of a repository, and who has them.
+/// Skills that were installed from a repository which has other files for them by now, and who has them.
 async fn updates(
     connection: &mut Connection,
     repository: &RepositoryRow,
-    commit: Option<&String>,
 ) -> Result<(Vec<SkillName>, Vec<UserChange>)> {
+    let facts = &repository.facts;
     let (mut names, mut uids) = (Vec::new(), Vec::new());
-    for skill in skill::all(connection).await? {
-        let origin = &skill.version.origin;
-        let from_here = origin.repository.as_deref() == Some(repository.name.as_str());
-        if from_here && skill.deleted_at.is_none() && origin.commit_id.as_ref() != commit {
+    for skill in installed(connection, repository).await? {
+        let path = skill.version.origin.path.as_deref().unwrap_or_default();
+        let offered = facts.skills.iter().find(|offered| offered.path == path);
+        let commit = facts.commit_id.as_deref();
+        if offered.is_some_and(|offered| offered.updates(&skill.version, commit)) {
             names.push(skill.name);
             uids.push(skill.uid);
         }

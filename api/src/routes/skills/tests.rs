@@ -1,6 +1,7 @@
 use std::io::{Cursor, Read, Write};
 
 use schema::db::Tx;
+use schema::skill::TreeDigest;
 use schema::skill_repository::{self, NewRepository, RefType, RepositoryFacts};
 use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
@@ -450,6 +451,10 @@ async fn repositories_are_kept_without_showing_secrets() {
     assert_eq!(gone.verdict(), (404, "not_found"));
 }
 
+fn other_digest() -> Option<TreeDigest> {
+    Some("0".repeat(64).parse().unwrap())
+}
+
 #[tokio::test]
 async fn a_skill_of_a_repository_is_installed_and_says_when_it_is_old() {
     let admin = Admin::new().await;
@@ -485,16 +490,25 @@ async fn a_skill_of_a_repository_is_installed_and_says_when_it_is_old() {
         .await
         .unwrap()
         .unwrap();
-    let facts = RepositoryFacts {
+    // Another commit with the same files is none, then the files are others.
+    let mut facts = RepositoryFacts {
         commit_id: Some("decade".to_owned()),
         ..row.facts
     };
-    skill_repository::save_facts(&mut tx, &row.uid, &facts)
-        .await
-        .unwrap();
-    tx.commit().await.unwrap();
-    let offered = admin.get("skills/repos/list?name=pulled").await;
-    assert_eq!(state(&offered), (json!(true), json!(true)));
+    for (digest, is_old) in [
+        (facts.skills[0].digest.clone(), false),
+        (other_digest(), true),
+    ] {
+        facts.skills[0].digest = digest;
+        skill_repository::save_facts(&mut tx, &row.uid, &facts)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        let offered = admin.get("skills/repos/list?name=pulled").await;
+        assert_eq!(state(&offered), (json!(true), json!(is_old)));
+        tx = admin.yard.tx().await;
+    }
+    drop(tx);
     admin
         .done(
             "skills/deploy",
