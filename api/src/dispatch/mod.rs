@@ -207,6 +207,7 @@ impl Api {
         add_path_params(&mut fields, &params)?;
         let input = RawInput {
             post: route.post,
+            guarded: route.guarded,
             fields,
             meta: self.meta(head, route, settings, trail),
         };

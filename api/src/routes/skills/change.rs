@@ -3,7 +3,7 @@
 use schema::audit::About;
 use schema::config::query as config_query;
 use schema::ids::{Kind, SkillName};
-use schema::skill;
+use schema::{object, skill};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,6 +26,7 @@ pub(super) fn routes() -> Vec<Route> {
                  and removed from workspaces.",
             )
             .waits_for_task()
+            .guarded()
             .fails(&[
                 NO_SKILL,
                 Failure(409, "skill_bound", "the skill is bound; use force"),
@@ -56,7 +57,7 @@ pub struct Removal {
 /// `POST /api/admin/skills/remove`.
 ///
 /// # Errors
-/// 404 without such a skill, 409 `skill_bound` without force.
+/// 404 without such a skill, 409 `skill_bound` without force, 412 for a stale `if_generation`.
 async fn remove(
     Superadmin(actor): Superadmin,
     input: Input<Removal>,
@@ -67,6 +68,9 @@ async fn remove(
     config_query::lock(&mut tx).await?;
     skill::lock(&mut tx).await?;
     let skill = present(&mut tx, &form.name).await?;
+    if input.if_generation.is_some() {
+        object::bump(&mut tx, Kind::Skill, &skill.uid, input.if_generation).await?;
+    }
     let name = &skill.name;
     let default = super::bind::no_default(&mut tx, &deps, &actor, name).await?;
     let (others, mut impact) = skill::unbind_everywhere(&mut tx, &skill.uid).await?;

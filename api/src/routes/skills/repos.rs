@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use schema::ids::{Generation, Kind, PlainName, SkillName, Timestamp, Uid};
+use schema::object;
 use schema::reader::Connection;
 use schema::skill::{self, SkillRow, SkillVersion, impact};
 use schema::skill_repository::{
@@ -96,6 +97,7 @@ pub(super) fn routes() -> Vec<Route> {
         .title(Area::Skills, "Remove a repository")
         .about("Installed skills stay.")
         .waits()
+        .guarded()
         .fails(&[NO_REPOSITORY]),
     ]
 }
@@ -684,11 +686,20 @@ async fn cancel(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer
 /// `POST /api/admin/skills/repos/remove`.
 ///
 /// # Errors
-/// 404 without such a repository.
+/// 404 without such a repository, 412 for a stale `if_generation`.
 async fn remove(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Answer<Converging>> {
     let name = &input.params.name;
     let mut tx = input.meta.begin(&deps).await?;
     let row = present(&mut tx, name).await?;
+    if input.if_generation.is_some() {
+        object::bump(
+            &mut tx,
+            Kind::SkillRepository,
+            &row.uid,
+            input.if_generation,
+        )
+        .await?;
+    }
     let now = deps.clock.now();
     let generation = skill_repository::delete(&mut tx, &row.uid, now).await?;
     let change = change(row.uid, name, generation);

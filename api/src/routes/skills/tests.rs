@@ -310,6 +310,17 @@ async fn defaults_are_skills_that_there_are() {
     assert_eq!(refused.verdict(), (409, "skill_bound"));
     let dry = [("name", "pdf"), ("dry_run", "1")];
     assert_eq!(admin.done("skills/remove", &dry).await["user_count"], 2);
+    let stale = [("name", "pdf"), ("force", "1"), ("if_generation", "99")];
+    let stale = admin.post("skills/remove", &stale).await;
+    assert_eq!(stale.verdict(), (412, "stale_generation"));
+    // Bindings of a group have no generation of their own.
+    let guarded = [
+        ("group_name", "eng"),
+        ("skill_name", "pdf"),
+        ("if_generation", "1"),
+    ];
+    let guarded = admin.post("groups/skills/bind", &guarded).await;
+    assert_eq!(guarded.status, 400, "{guarded:?}");
     assert_eq!(admin.generations().await, [2, 2]);
     admin
         .done("skills/remove", &[("name", "pdf"), ("force", "1")])
@@ -445,6 +456,9 @@ async fn repositories_are_kept_without_showing_secrets() {
     admin.done("skills/repos/cancel", &[("name", "team")]).await;
     let again = admin.post("skills/repos/cancel", &[("name", "team")]).await;
     assert_eq!(again.verdict(), (409, "wrong_state"));
+    let stale = [("name", "team"), ("if_generation", "99")];
+    let stale = admin.post("skills/repos/remove", &stale).await;
+    assert_eq!(stale.verdict(), (412, "stale_generation"));
     let removed = admin.post("skills/repos/remove", &[("name", "team")]).await;
     assert_eq!(removed.status, 202, "{removed:?}");
     let gone = admin.post("skills/repos/pull", &[("name", "team")]).await;
