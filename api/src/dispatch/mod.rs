@@ -25,7 +25,7 @@ use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::input::{
     BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_query,
-    read_spooled, read_upload,
+    read_spooled, read_upload, take_if_generation,
 };
 use crate::reply::{Reply, Response};
 use crate::route::{Access, BodyKind, Modes, Route};
@@ -204,10 +204,14 @@ impl Api {
                 }
             }
         }
+        // Ignoring it would let a change through that its sender has forbidden.
+        if route.post && !route.guarded && take_if_generation(&mut fields)?.is_some() {
+            let rule = "this request does not take if_generation";
+            return Err(ApiError::invalid("if_generation", rule));
+        }
         add_path_params(&mut fields, &params)?;
         let input = RawInput {
             post: route.post,
-            guarded: route.guarded,
             fields,
             meta: self.meta(head, route, settings, trail),
         };

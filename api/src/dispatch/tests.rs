@@ -275,6 +275,33 @@ async fn accounts_are_not_made_by_hand_outside_local_mode() {
 }
 
 #[tokio::test]
+async fn what_compares_no_generation_refuses_one() {
+    let world = world().await;
+    let filter = reached(&world);
+    let (mut compared, mut refused) = (0, 0);
+    for route in routes::all() {
+        if !route.post || route.body != BodyKind::Fields || route.access == Access::Visitor {
+            continue;
+        }
+        let name = match route.access {
+            Access::OrdinaryUser => "alice",
+            _ => "root",
+        };
+        let body = format!("csrf_token={}&if_generation=1", world.token(name));
+        let path = concrete(route.path);
+        let response = post(&filter, &path, &world.cookie(name), FORM, body).await;
+        let error = json_of(&response)["error"].to_string();
+        let is_refused = error.contains("does not take if_generation");
+        assert_eq!(is_refused, !route.guarded, "{path}: {error}");
+        match is_refused {
+            true => refused += 1,
+            false => compared += 1,
+        }
+    }
+    assert!(compared > 20 && refused > 20, "{compared} {refused}");
+}
+
+#[tokio::test]
 async fn a_token_in_the_header_is_as_good_as_in_the_body() {
     let world = world().await;
     let filter = reached(&world);

@@ -125,7 +125,6 @@ pub struct Nothing {}
 /// What the dispatcher has read, not typed yet.
 pub(crate) struct RawInput {
     pub(crate) post: bool,
-    pub(crate) guarded: bool,
     pub(crate) fields: Fields,
     pub(crate) meta: Meta,
 }
@@ -137,11 +136,6 @@ impl RawInput {
         if self.post {
             wait = take_wait(&mut self.fields)?;
             if_generation = take_if_generation(&mut self.fields)?;
-            // Ignoring it would let a change through that its sender has forbidden.
-            if if_generation.is_some() && !self.guarded {
-                let rule = "if_generation is of no use here: this changes no single object that has a generation";
-                return Err(ApiError::invalid("if_generation", rule));
-            }
         } else {
             paging = take_paging(&mut self.fields)?;
         }
@@ -171,7 +165,7 @@ fn take_wait(fields: &mut Fields) -> Result<Option<Duration>> {
     }
 }
 
-fn take_if_generation(fields: &mut Fields) -> Result<Option<Generation>> {
+pub(crate) fn take_if_generation(fields: &mut Fields) -> Result<Option<Generation>> {
     let Some(text) = fields.take_text("if_generation")? else {
         return Ok(None);
     };

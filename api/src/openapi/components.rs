@@ -25,7 +25,7 @@ contain NUL: 400 `invalid_parameter`.
 
 **Accepted, then converged.** A POST that changes desired state commits it at once and then holds its answer back \
 for at most `wait` seconds: 200 with `state` `converged`, 202 with `pending`, or the failure of the object with \
-`failed`. What is desired stays recorded in all three cases. `if_generation` makes it a compare-and-set; a request that changes no single object refuses it.
+`failed`. What is desired stays recorded in all three cases. `if_generation` makes it a compare-and-set; a request that does not take it is refused.
 
 **The admin socket.** What is for superadmins (`x-admin-socket`) also works over the Unix socket in the data \
 directory, without session and token.";

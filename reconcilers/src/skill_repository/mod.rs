@@ -7,6 +7,7 @@
 //! - each request is answered by one fetch that succeeds, or ended by the first that fails for good; nothing is fetched
 //!   without a request but what was fetched and is gone;
 //! - the files of a commit are there completely or not at all, and those of before stay until then;
+//! - what is there of a repository that has no row, such as what a fetch wrote while it was removed, is removed;
 //! - a host that showed a key is trusted with no other until somebody says so.
 //!
 //! Layout: [`plan`] decides; fetches run in [`clones`](crate::shared::clones).
@@ -16,6 +17,7 @@ pub mod plan;
 mod plan_tests;
 mod store;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +34,7 @@ use crate::shared::Shared;
 use crate::shared::clones::Fetch;
 use crate::stores::{Desired, Rows};
 
-pub use plan::{Action, Snapshot};
+pub use plan::{Action, Repository, Snapshot};
 pub use store::RepositoryStore;
 
 /// Starts the reconciler of repositories.
@@ -147,19 +149,26 @@ impl Reconciler for RepositoryReconciler {
     type Error = RepositoryError;
 
     async fn keys(&self) -> Result<Vec<Uid>, RepositoryError> {
-        Ok(self.desired.keys().await?)
+        // Before the rows: a repository has a row before it has files.
+        let there = self.shared.data_dir.checkouts().await?;
+        let mut keys = BTreeSet::from_iter(self.desired.keys().await?);
+        keys.extend(there);
+        Ok(keys.into_iter().collect())
     }
 
     async fn observe(&self, key: &Uid, _: Purpose) -> Result<Option<Snapshot>, RepositoryError> {
+        let data_dir = &self.shared.data_dir;
         let Some(row) = self.desired.row(key).await? else {
-            return Ok(None);
+            let is_orphan = data_dir.checkouts().await?.contains(key);
+            return Ok(is_orphan.then_some(Snapshot::Orphan));
         };
         let report = self.shared.clones.report(key);
         let here = match &row.facts.commit_id {
-            Some(commit) => self.shared.data_dir.has_checkout(key, commit).await?,
+            Some(commit) => data_dir.has_checkout(key, commit).await?,
             None => false,
         };
-        Ok(Some(Snapshot { row, report, here }))
+        let repository = Repository { row, report, here };
+        Ok(Some(Snapshot::Repository(Box::new(repository))))
     }
 
     fn leads(&self) {
@@ -168,7 +177,10 @@ impl Reconciler for RepositoryReconciler {
     }
 
     fn generation(snapshot: &Snapshot) -> Generation {
-        snapshot.row.generation
+        match snapshot {
+            Snapshot::Orphan => Generation(0),
+            Snapshot::Repository(repository) => repository.row.generation,
+        }
     }
 
     fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {

@@ -19,9 +19,18 @@ const PROGRESS: Duration = Duration::from_secs(1);
 /// What is said of a request that was taken back.
 const CANCELLED: &str = "the pull was cancelled";
 
+/// What a pass has found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Snapshot {
+    /// Files of a repository that has no row.
+    Orphan,
+    /// A repository.
+    Repository(Box<Repository>),
+}
+
 /// Desired and observed state of one repository.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Snapshot {
+pub struct Repository {
     /// What is desired.
     pub row: Arc<RepositoryRow>,
     /// What became of fetching it.
@@ -68,7 +77,13 @@ fn act(actions: Vec<Action>, reason: Reason, message: impl Into<String>) -> Plan
 
 /// The plan for one repository.
 pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
-    let Snapshot { row, report, here } = snapshot;
+    let Repository { row, report, here } = match snapshot {
+        Snapshot::Orphan => {
+            let message = "removing the files of a repository that is gone";
+            return act(vec![Action::RemoveFiles], Reason::Terminating, message);
+        }
+        Snapshot::Repository(repository) => &**repository,
+    };
     let facts = &row.facts;
     if row.deleted_at.is_some() {
         let actions = vec![Action::RemoveFiles, Action::Purge];

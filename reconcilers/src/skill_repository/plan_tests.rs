@@ -4,16 +4,16 @@ use std::time::Duration;
 use proptest::prelude::*;
 use schema::condition::Reason;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
-use schema::skill_repository::{RefType, RepositoryFacts, RepositoryRow};
+use schema::skill_repository::{OfferedSkill, RefType, RepositoryFacts, RepositoryRow};
 
-use super::plan::{Action, Snapshot, plan};
-use crate::runtime::Requeue;
+use super::plan::{self, Action, Repository, Snapshot};
+use crate::runtime::{Plan, Requeue};
 use crate::shared::clones::{CloneReport, Fetched};
 
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-fn snapshot() -> Snapshot {
-    Snapshot {
+fn snapshot() -> Repository {
+    Repository {
         row: Arc::new(RepositoryRow {
             uid: Uid::from("r1".to_owned()),
             name: "tools".parse().unwrap(),
@@ -33,7 +33,7 @@ fn snapshot() -> Snapshot {
     }
 }
 
-impl Snapshot {
+impl Repository {
     fn row(&mut self) -> &mut RepositoryRow {
         Arc::make_mut(&mut self.row)
     }
@@ -106,7 +106,11 @@ fn fetched(commit: &str) -> Fetched {
     }
 }
 
-fn planned(snapshot: &Snapshot) -> (Vec<&'static str>, Reason) {
+fn plan(repository: &Repository, now: Timestamp) -> Plan<Action> {
+    plan::plan(&Snapshot::Repository(Box::new(repository.clone())), now)
+}
+
+fn planned(snapshot: &Repository) -> (Vec<&'static str>, Reason) {
     let plan = plan(snapshot, NOW);
     let actions = plan.actions.iter().map(|action| match action {
         Action::Start { .. } => "start",
@@ -186,6 +190,35 @@ fn each_state_has_its_steps() {
 }
 
 #[test]
+fn files_of_nobody_are_removed() {
+    let plan = plan::plan(&Snapshot::Orphan, NOW);
+    assert_eq!(plan.actions, [Action::RemoveFiles]);
+}
+
+#[test]
+fn a_list_that_may_be_cut_says_so() {
+    let skill = OfferedSkill {
+        path: String::new(),
+        name: None,
+        description: String::new(),
+        problem: None,
+        digest: None,
+    };
+    for (count, says) in [
+        (1, "branch main at c1: 1 skill"),
+        (999, "branch main at c1: 999 skills"),
+        (
+            1000,
+            "branch main at c1: 1000 skills, and no more are listed",
+        ),
+    ] {
+        let mut repository = snapshot().answered("t1").here();
+        repository.row().facts.skills = vec![skill.clone(); count];
+        assert_eq!(plan(&repository, NOW).conditions[0].message, says);
+    }
+}
+
+#[test]
 fn whoever_fetches_is_waited_for_and_failures_by_time() {
     let running = plan(&snapshot().running("t1"), NOW);
     assert_eq!(running.requeue, Requeue::After(Duration::from_secs(1)));
@@ -233,7 +266,7 @@ fn events() -> impl Strategy<Value = Event> {
 }
 
 struct Model {
-    snapshot: Snapshot,
+    snapshot: Repository,
     files: Option<String>,
     now: Timestamp,
     starts: usize,

@@ -162,6 +162,8 @@ pub trait DataDir: Send + Sync + 'static {
         digest: &TreeDigest,
         not_newer_than: Timestamp,
     ) -> Result<(), SkillStoreError>;
+    /// The repositories of which something is there.
+    async fn checkouts(&self) -> Result<Vec<Uid>, HomeError>;
     /// Whether the files of a commit of a repository are there.
     async fn has_checkout(&self, repository: &Uid, commit: &str) -> Result<bool, HomeError>;
     /// A new place for the files of a commit.
@@ -495,6 +497,11 @@ impl DataDir for LocalDataDir {
         blocking(move || store.remove_unused(&skill, &digest, not_newer_than))
             .await
             .map(drop)
+    }
+
+    async fn checkouts(&self) -> Result<Vec<Uid>, HomeError> {
+        let checkouts = Arc::clone(&self.checkouts);
+        blocking(move || checkouts.uids()).await
     }
 
     async fn has_checkout(&self, repository: &Uid, commit: &str) -> Result<bool, HomeError> {

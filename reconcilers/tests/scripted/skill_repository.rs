@@ -327,3 +327,22 @@ async fn killed_before_every_step_it_is_fetched_and_removed_all_the_same() {
         assert_eq!(yard.service.repository.keys().await.unwrap(), []);
     }
 }
+
+#[tokio::test]
+async fn what_a_fetch_left_of_a_repository_that_is_gone_is_removed() {
+    let mut yard = SkillYard::new().await;
+    let kept = yard.push(URL, "one");
+    let uid = yard.save(&new(URL, true), &[], "t1").await;
+    assert_eq!(yard.fetched(&uid).await, Reason::Converged);
+    let gone = Uid::from("f".repeat(32));
+    let left = yard.yard.dir.path().join("skill-repositories");
+    fs::create_dir_all(left.join(gone.as_str()).join(&kept)).unwrap();
+    let keys = yard.service.repository.keys().await.unwrap();
+    assert_eq!(keys.len(), 2);
+    for key in keys {
+        yard.fetch_pass(&key).await.unwrap();
+    }
+    assert!(!left.join(gone.as_str()).exists());
+    assert_eq!(yard.checkouts(&uid), [kept.as_str()]);
+    assert_eq!(yard.service.repository.keys().await.unwrap(), [uid]);
+}

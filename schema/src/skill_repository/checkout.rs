@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -34,8 +33,6 @@ const LONGEST: usize = 500;
 pub struct Checkouts {
     root: OwnedFd,
     path: PathBuf,
-    /// Repositories that were removed, whose identity no other ever has: what is still being fetched for one comes too late.
-    removed: Mutex<BTreeSet<Uid>>,
 }
 
 /// A place for the files of a commit, which nobody takes for them yet.
@@ -69,12 +66,19 @@ impl Checkouts {
         let stat = rustix::fs::fstat(&root).map_err(HomeError::io("reading", &path))?;
         match private::objection(&stat) {
             Some(objection) => Err(refused(objection)),
-            None => Ok(Self {
-                root,
-                path,
-                removed: Mutex::default(),
-            }),
+            None => Ok(Self { root, path }),
         }
+    }
+
+    /// The repositories of which something is there.
+    ///
+    /// # Errors
+    /// [`HomeError::Io`].
+    pub fn uids(&self) -> Result<Vec<Uid>, HomeError> {
+        let entries = walk::entries(&self.root).map_err(HomeError::io("listing", &self.path))?;
+        let names = entries.into_iter();
+        let names = names.filter_map(|(name, _)| name.into_os_string().into_string().ok());
+        Ok(names.map(Uid::from).collect())
     }
 
     /// The files of a commit; `None` when they are not there.
@@ -117,17 +121,10 @@ impl Checkouts {
     /// `kept`: the one that is installed from until the next is recorded.
     ///
     /// # Errors
-    /// [`HomeError::Changed`] when the repository was removed; [`HomeError::Io`].
+    /// [`HomeError::Io`].
     pub fn begin(&self, uid: &Uid, kept: Option<&str>) -> Result<NewCheckout, HomeError> {
         let failed = || HomeError::io("creating", self.path.join(uid.as_str()));
-        let dir = {
-            let removed = self.removed.lock().unwrap_or_else(PoisonError::into_inner);
-            if removed.contains(uid) {
-                let path = self.path.join(uid.as_str()).display().to_string();
-                return Err(HomeError::Changed { path });
-            }
-            root::ensure_dir(&self.root, uid.as_str()).map_err(failed())?
-        };
+        let dir = root::ensure_dir(&self.root, uid.as_str()).map_err(failed())?;
         self.remove_but(&dir, uid, |name| Some(name) == kept)?;
         let name = format!("{NEW}{}", uuid::Uuid::new_v4().simple());
         rustix::fs::mkdirat(&dir, name.as_str(), Mode::RWXU).map_err(failed())?;
@@ -159,14 +156,11 @@ impl Checkouts {
         Ok(offered)
     }
 
-    /// Removes everything of a repository, for good.
+    /// Removes everything of a repository.
     ///
     /// # Errors
     /// [`HomeError::Io`].
     pub fn remove(&self, uid: &Uid) -> Result<(), HomeError> {
-        let mut removed = self.removed.lock().unwrap_or_else(PoisonError::into_inner);
-        removed.insert(uid.clone());
-        drop(removed);
         remove_tree(&self.root, Path::new(uid.as_str()), &self.path)
     }
 

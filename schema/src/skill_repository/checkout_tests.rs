@@ -1,7 +1,6 @@
 use std::fs;
 
 use super::Checkouts;
-use crate::home::HomeError;
 use crate::ids::Uid;
 use crate::skill_store::SkillStore;
 
@@ -45,23 +44,4 @@ fn a_skill_is_called_as_the_store_calls_it_and_one_with_others_in_it_is_not() {
         let imported = store.import_dir(dir.unwrap(), name).unwrap();
         assert_eq!(Some(imported.digest), skill.digest, "{}", skill.path);
     }
-}
-
-#[test]
-fn a_repository_that_was_removed_gets_no_directory_again() {
-    let data = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(data.path()).unwrap();
-    let uid = Uid::from("r1".to_owned());
-    let new = checkouts.begin(&uid, None).unwrap();
-    checkouts.remove(&uid).unwrap();
-    // What is under way ends too late.
-    let published = checkouts.publish(&uid, &new, "c0ffee");
-    assert!(
-        matches!(published, Err(HomeError::Io { .. })),
-        "{published:?}"
-    );
-    let begun = checkouts.begin(&uid, None);
-    assert!(matches!(begun, Err(HomeError::Changed { .. })), "{begun:?}");
-    let left = fs::read_dir(data.path().join("skill-repositories")).unwrap();
-    assert_eq!(left.count(), 0);
 }

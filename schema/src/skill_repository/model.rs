@@ -9,7 +9,7 @@ use crate::column::{Flag, JsonList};
 use crate::condition::Reason;
 use crate::ids::{Generation, PlainName, SkillName, Timestamp, Uid};
 use crate::object::StatusRow;
-use crate::skill::{SkillVersion, TreeDigest};
+use crate::skill::{SkillRow, SkillVersion, TreeDigest};
 
 /// A repository, without its credentials.
 #[derive(Debug, Clone, PartialEq, FromRow)]
@@ -90,15 +90,22 @@ pub struct OfferedSkill {
     /// Why it cannot be installed as it is.
     pub problem: Option<String>,
     /// What it is called by its content. `None` when others are inside it, which keeps each file from being read again for
-    /// every directory that it is in, and when it cannot be installed.
+    /// every directory that it is in, and when it has a problem. There are directories with a digest that cannot be installed.
     #[serde(default)]
     pub digest: Option<TreeDigest>,
 }
 
 impl OfferedSkill {
-    /// Whether what was installed from here is another than what the repository has at `commit`.
+    /// Whether a skill was installed from here.
+    pub fn is_source_of(&self, installed: &SkillRow) -> bool {
+        let path = installed.version.origin.path.as_deref();
+        self.name.as_ref() == Some(&installed.name) && path.unwrap_or_default() == self.path
+    }
+
+    /// Whether it is another than what was installed from here: by its files, or where their digest is not known by the commit.
     pub fn updates(&self, installed: &SkillVersion, commit: Option<&str>) -> bool {
         match &self.digest {
+            _ if self.problem.is_some() => false,
             Some(digest) => *digest != installed.digest,
             None => installed.origin.commit_id.as_deref() != commit,
         }

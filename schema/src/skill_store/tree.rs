@@ -63,7 +63,7 @@ pub fn digest_tree(dir: impl AsFd, limits: TreeLimits) -> io::Result<Option<Tree
     digest_without(dir, limits, |_| false)
 }
 
-/// The digest of what the store would take in of `dir`. `None` as for [`digest_tree`], links aside, which it skips.
+/// The digest that the store gives `dir` if it takes it in. `None` as for [`digest_tree`], links aside, which it skips.
 ///
 /// # Errors
 /// As [`digest_tree`].

@@ -543,6 +543,10 @@ impl DataDir for MemoryDataDir {
     }
 
     /// There are no repositories in memory: what fetches them writes real files.
+    async fn checkouts(&self) -> Result<Vec<Uid>, HomeError> {
+        Ok(Vec::new())
+    }
+
     async fn has_checkout(&self, _: &Uid, _: &str) -> Result<bool, HomeError> {
         Ok(false)
     }

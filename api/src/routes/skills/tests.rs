@@ -313,18 +313,14 @@ async fn defaults_are_skills_that_there_are() {
     let stale = [("name", "pdf"), ("force", "1"), ("if_generation", "99")];
     let stale = admin.post("skills/remove", &stale).await;
     assert_eq!(stale.verdict(), (412, "stale_generation"));
-    // Bindings of a group have no generation of their own.
-    let guarded = [
-        ("group_name", "eng"),
-        ("skill_name", "pdf"),
-        ("if_generation", "1"),
-    ];
-    let guarded = admin.post("groups/skills/bind", &guarded).await;
-    assert_eq!(guarded.status, 400, "{guarded:?}");
     assert_eq!(admin.generations().await, [2, 2]);
-    admin
-        .done("skills/remove", &[("name", "pdf"), ("force", "1")])
-        .await;
+    let generation = admin.skill().await["generation"].to_string();
+    let known = [
+        ("name", "pdf"),
+        ("force", "1"),
+        ("if_generation", &*generation),
+    ];
+    admin.done("skills/remove", &known).await;
     assert_eq!(admin.generations().await, [3, 3]);
     let config = admin
         .yard
@@ -459,7 +455,10 @@ async fn repositories_are_kept_without_showing_secrets() {
     let stale = [("name", "team"), ("if_generation", "99")];
     let stale = admin.post("skills/repos/remove", &stale).await;
     assert_eq!(stale.verdict(), (412, "stale_generation"));
-    let removed = admin.post("skills/repos/remove", &[("name", "team")]).await;
+    let repositories = admin.get("skills/repos/list").await;
+    let generation = repositories["repos"][0]["generation"].to_string();
+    let known = [("name", "team"), ("if_generation", &*generation)];
+    let removed = admin.post("skills/repos/remove", &known).await;
     assert_eq!(removed.status, 202, "{removed:?}");
     let gone = admin.post("skills/repos/pull", &[("name", "team")]).await;
     assert_eq!(gone.verdict(), (404, "not_found"));

@@ -1,10 +1,8 @@
 //! Repositories, and what one offers.
 
-use std::collections::BTreeMap;
-
 use schema::ids::{Generation, PlainName, SkillName, Timestamp};
 use schema::reader::Connection;
-use schema::skill::{self, SkillRow, SkillVersion};
+use schema::skill::{self, SkillRow};
 use schema::skill_repository::{
     self, GitRef, Provider, RefType, RepositoryListing, RepositoryRow, RepositoryUrl,
 };
@@ -117,7 +115,7 @@ pub struct Offered {
     description: String,
     /// It is installed from here.
     installed: bool,
-    /// The repository has other files than what is installed.
+    /// The repository has other files than what is installed; where skills are inside another, another commit.
     update_available: bool,
     /// Why it cannot be installed as it is.
     #[schema(required = true)]
@@ -167,16 +165,10 @@ pub(super) async fn list(
     let row = present(&mut snapshot, &name).await?;
     let skills = installed(&mut snapshot, &row).await?;
     drop(snapshot);
-    let installed: BTreeMap<&str, &SkillVersion> = skills
-        .iter()
-        .map(|skill| {
-            let path = skill.version.origin.path.as_deref();
-            (path.unwrap_or_default(), &skill.version)
-        })
-        .collect();
     let commit = row.facts.commit_id.as_deref();
     let offered = row.facts.skills.iter().map(|skill| {
-        let version = installed.get(skill.path.as_str()).copied();
+        let installed = skills.iter().find(|it| skill.is_source_of(it));
+        let version = installed.map(|it| &it.version);
         Offered {
             name: skill.name.clone(),
             path: skill.path.clone(),

@@ -37,7 +37,7 @@ const SECRET: Failure = Failure(
     "the address has another host, so the credentials have to be sent again",
 );
 
-/// The routes of this file.
+/// The routes of repositories.
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("skills_repos_list", "/api/admin/skills/repos/list", list)
@@ -174,6 +174,8 @@ async fn save(_: Superadmin, input: Input<Fields>, deps: Deps) -> Result<Answer<
     let mut tx = input.meta.begin(&deps).await?;
     skill_repository::lock(&mut tx).await?;
     let before = present(&mut tx, &name).await?;
+    // As it was written when it was added: skills say by it where they come from.
+    let name = before.name.clone();
     let new = fields.repository(name.clone(), Some(&before))?;
     let stored = skill_repository::credentials(&mut tx, &deps.master_key, &before.uid).await?;
     let host = |url: &RepositoryUrl| (url.scheme(), url.host().to_owned(), url.port_or_default());

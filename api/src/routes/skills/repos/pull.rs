@@ -107,8 +107,7 @@ async fn updates(
     let facts = &repository.facts;
     let (mut names, mut uids) = (Vec::new(), Vec::new());
     for skill in installed(connection, repository).await? {
-        let path = skill.version.origin.path.as_deref().unwrap_or_default();
-        let offered = facts.skills.iter().find(|offered| offered.path == path);
+        let offered = facts.skills.iter().find(|it| it.is_source_of(&skill));
         let commit = facts.commit_id.as_deref();
         if offered.is_some_and(|offered| offered.updates(&skill.version, commit)) {
             names.push(skill.name);
