@@ -4,5 +4,6 @@ pub mod adapter_source;
 pub mod docker;
 pub mod firewall;
 pub mod git;
+pub mod ldap;
 pub mod registry;
 pub mod zone;

@@ -1,0 +1,113 @@
+//! Why a directory did not answer, and what to do.
+
+use std::time::Duration;
+
+use ldap3::{LdapError, LdapResult};
+use schema::condition::Reason;
+
+use crate::runtime::{Classify, ErrorClass};
+
+/// Most characters of what a server says.
+const LONGEST: usize = 300;
+
+/// Why a directory did not answer. None of them has a password in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DirectoryError {
+    /// No connection, or one that broke.
+    #[error("the directory can't be reached ({0}); check ldap.host and the network")]
+    Unreachable(String),
+    /// It is there and says nothing.
+    #[error("the directory has not answered within {} s", .0.as_secs_f32())]
+    Timeout(Duration),
+    /// Its certificate is not trusted.
+    #[error(
+        "the certificate of the directory is not trusted ({0}); have it renewed, or set ldap.ca_certificate to the authority that has issued it"
+    )]
+    Certificate(String),
+    /// What is set as certificates of authorities is none.
+    #[error("ldap.ca_certificate has no certificate in PEM: {0}")]
+    Authority(String),
+    /// The server does not encrypt the connection.
+    #[error(
+        "the directory refuses StartTLS ({0}); use ldaps:// in ldap.host, or unset ldap.start_tls"
+    )]
+    StartTls(String),
+    /// The service itself is not let in.
+    #[error("the directory refuses ldap.bind_dn and its password ({0})")]
+    Bind(String),
+    /// The base of a search is not there.
+    #[error("the directory has no {0:?}; check the search base")]
+    NoBase(String),
+    /// The filter cannot be read.
+    #[error("{0:?} is no filter")]
+    Filter(String),
+    /// The answer has not all entries.
+    #[error(
+        "the directory has not sent all entries ({0}); raise its limits for ldap.bind_dn, or set a smaller ldap.page_size"
+    )]
+    Incomplete(String),
+    /// Several have the name.
+    #[error("the directory has several entries for this name; check ldap.filter")]
+    Ambiguous,
+    /// More than is borne.
+    #[error(
+        "the directory has more than {0} entries for this filter, which is more than is accepted"
+    )]
+    TooMany(usize),
+    /// Something else.
+    #[error("the directory refuses the request: result {code} ({text})")]
+    Refused {
+        /// The result code (RFC 4511 §4.1.9).
+        code: u32,
+        /// What it says.
+        text: String,
+    },
+}
+
+impl Classify for DirectoryError {
+    fn classify(&self) -> (ErrorClass, Reason) {
+        let class = match self {
+            Self::Authority(_) | Self::Filter(_) => ErrorClass::Terminal,
+            _ => ErrorClass::Transient,
+        };
+        (class, Reason::Retrying)
+    }
+}
+
+impl DirectoryError {
+    /// Whether another connection may do better.
+    pub(super) fn is_of_connection(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::Timeout(_))
+    }
+
+    /// What the library could not do.
+    pub(super) fn of(error: LdapError, timeout: Duration) -> Self {
+        let text = shown(&error.to_string());
+        match error {
+            LdapError::Timeout { .. } => Self::Timeout(timeout),
+            LdapError::FilterParsing => Self::Filter(String::new()),
+            LdapError::LdapResult { result } => Self::of_result(&result, ""),
+            _ if text.contains("peer certificate") => Self::Certificate(text),
+            _ => Self::Unreachable(text),
+        }
+    }
+
+    /// What a result means that is no success.
+    pub(super) fn of_result(result: &LdapResult, base: &str) -> Self {
+        let text = shown(&result.text);
+        match result.rc {
+            // Time, size, administrative limit; a page that cannot be.
+            3 | 4 | 11 => Self::Incomplete(format!("result {} {text}", result.rc)),
+            32 => Self::NoBase(base.to_owned()),
+            // Busy, unavailable.
+            51 | 52 => Self::Unreachable(format!("result {} {text}", result.rc)),
+            code => Self::Refused { code, text },
+        }
+    }
+}
+
+/// One line without control characters, and no longer than is read.
+pub(super) fn shown(text: &str) -> String {
+    let plain = text.chars().filter(|c| !c.is_control());
+    plain.take(LONGEST).collect::<String>().trim().to_owned()
+}

@@ -1,0 +1,106 @@
+//! A directory of people and groups, as LDAP shows it (RFC 4511).
+//!
+//! What a directory says is not trusted to be all there is: an answer that was cut short is an error, never a shorter list,
+//! since whoever is missing in a list loses an account by it (L1). Whoever signs in does so on a connection of their own; all
+//! else goes over one that is kept, on which requests do not wait for each other.
+
+mod connect;
+mod error;
+mod real;
+mod search;
+mod trust;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use secrecy::{ExposeSecret, SecretString};
+
+pub use error::DirectoryError;
+pub use real::LdapDirectory;
+
+/// Where a directory is, and how it is asked.
+#[derive(Debug, Clone)]
+pub struct DirectorySettings {
+    /// `ldap://host[:port]` or `ldaps://host[:port]`.
+    pub url: url::Url,
+    /// Encrypt a connection of `ldap` before anything is sent over it (RFC 4511 §4.14).
+    pub start_tls: bool,
+    /// Certificates in PEM that are trusted besides those of the system.
+    pub ca_certificate: Option<String>,
+    /// Whom the service binds as; empty: anonymously.
+    pub bind_dn: String,
+    /// The password of that.
+    pub bind_password: SecretString,
+    /// Below which users are searched.
+    pub base_dn: String,
+    /// Finds a user; `{{username}}` stands for the name.
+    pub filter: String,
+    /// The attribute with the name.
+    pub username_attribute: String,
+    /// How a user's groups are found.
+    pub groups: GroupSearch,
+    /// Longest time of one step: a connection, a request, the next part of an answer.
+    pub timeout: Duration,
+    /// How many entries are asked for at once.
+    pub page_size: i32,
+}
+
+impl DirectorySettings {
+    /// Whether a connection of the service that was made for the others is good for these.
+    fn connect_as(&self, other: &Self) -> bool {
+        let key = |it: &Self| {
+            (
+                it.url.clone(),
+                it.start_tls,
+                it.ca_certificate.clone(),
+                it.bind_dn.clone(),
+                it.timeout,
+            )
+        };
+        key(self) == key(other)
+            && self.bind_password.expose_secret() == other.bind_password.expose_secret()
+    }
+}
+
+/// How the groups of users are found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GroupSearch {
+    /// Users name their groups in `memberOf`.
+    MemberOf,
+    /// Groups name their members.
+    Groups {
+        /// Below which groups are searched.
+        base_dn: String,
+        /// Finds a group; `{{groupname}}` stands for the name.
+        filter: String,
+        /// The attribute with the members: their DNs, or their names.
+        member_attribute: String,
+    },
+}
+
+/// Somebody whom the directory knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    /// The distinguished name.
+    pub dn: String,
+    /// The user name, as the directory writes it.
+    pub name: String,
+    /// The DNs of groups, if it is users that name them.
+    pub member_of: Vec<String>,
+}
+
+/// Directories. No answer is an answer only if it is complete.
+#[async_trait]
+pub trait Directory: Send + Sync + 'static {
+    /// Whoever has this name and this password. `None` for every reason for which somebody is not let in: an unknown name, a
+    /// wrong or empty password, a locked account.
+    async fn sign_in(
+        &self,
+        settings: &DirectorySettings,
+        name: &str,
+        password: &SecretString,
+    ) -> Result<Option<Person>, DirectoryError>;
+
+    /// Everybody whom the filter of users finds.
+    async fn people(&self, settings: &DirectorySettings) -> Result<Vec<Person>, DirectoryError>;
+}

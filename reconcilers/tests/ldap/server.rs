@@ -1,0 +1,238 @@
+//! A directory of its own: OpenLDAP's `slapd` on loopback, with people and groups.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use reconcilers::drivers::ldap::{DirectorySettings, GroupSearch};
+use secrecy::SecretString;
+
+const SLAPD: &str = "/usr/sbin/slapd";
+const SLAPADD: &str = "/usr/sbin/slapadd";
+/// Who may read everything.
+pub const SERVICE: &str = "cn=service,dc=example,dc=org";
+
+/// Certificates of a directory.
+pub struct Certificates {
+    /// The authority, in PEM.
+    pub authority: String,
+    certificate: String,
+    key: String,
+}
+
+impl Certificates {
+    /// For this machine; `expired` says that they were good a while ago.
+    pub fn new(expired: bool) -> Self {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut parameters = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        parameters.key_usages = vec![rcgen::KeyUsagePurpose::KeyCertSign];
+        let authority = parameters.self_signed(&key).unwrap().pem();
+        let issuer = rcgen::Issuer::new(parameters, key);
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let mut parameters = rcgen::CertificateParams::new(names).unwrap();
+        if expired {
+            parameters.not_before = rcgen::date_time_ymd(2020, 1, 1);
+            parameters.not_after = rcgen::date_time_ymd(2021, 1, 1);
+        }
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = parameters.signed_by(&key, &issuer).unwrap().pem();
+        Self {
+            authority,
+            certificate,
+            key: key.serialize_pem(),
+        }
+    }
+}
+
+/// A directory; it ends when it is dropped.
+pub struct Slapd {
+    dir: tempfile::TempDir,
+    pub port: u16,
+    pub tls_port: u16,
+    child: Option<Child>,
+}
+
+impl Slapd {
+    /// With these people besides those that all directories have.
+    pub fn new(people: &[&str], certificates: Option<&Certificates>) -> Self {
+        Self::limited(people, certificates, "")
+    }
+
+    /// With `limits` in its configuration, too.
+    pub fn limited(people: &[&str], certificates: Option<&Certificates>, limits: &str) -> Self {
+        assert!(
+            PathBuf::from(SLAPD).exists(),
+            "slapd is not installed; install it with: apt-get install -y slapd"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().display();
+        fs::create_dir(dir.path().join("db")).unwrap();
+        let mut tls = String::new();
+        if let Some(certificates) = certificates {
+            for (name, pem) in [
+                ("authority.pem", &certificates.authority),
+                ("certificate.pem", &certificates.certificate),
+                ("key.pem", &certificates.key),
+            ] {
+                fs::write(dir.path().join(name), pem).unwrap();
+            }
+            tls = format!(
+                "TLSCACertificateFile {path}/authority.pem\nTLSCertificateFile {path}/certificate.pem\n\
+                 TLSCertificateKeyFile {path}/key.pem\n"
+            );
+        }
+        let configuration = format!(
+            "include /etc/ldap/schema/core.schema\n\
+             include /etc/ldap/schema/cosine.schema\n\
+             include /etc/ldap/schema/inetorgperson.schema\n\
+             modulepath /usr/lib/ldap\nmoduleload back_mdb\nmoduleload dynlist\nmoduleload ppolicy\n\
+             {tls}\
+             database mdb\nmaxsize 268435456\nsuffix dc=example,dc=org\nrootdn cn=admin,dc=example,dc=org\n\
+             rootpw admin\ndirectory {path}/db\nindex objectClass,uid,member eq\n{limits}\n\
+             access to attrs=userPassword by anonymous auth by * none\n\
+             access to * by dn.exact=\"{SERVICE}\" read by anonymous auth by * none\n\
+             overlay dynlist\ndynlist-attrset groupOfURLs memberURL member+memberOf@groupOfNames*\n\
+             overlay ppolicy\nppolicy_default cn=policy,dc=example,dc=org\n"
+        );
+        // dynlist needs the schema of dynamic groups.
+        let configuration = configuration.replace(
+            "modulepath",
+            "include /etc/ldap/schema/dyngroup.schema\nmodulepath",
+        );
+        fs::write(dir.path().join("slapd.conf"), configuration).unwrap();
+        let added = Command::new(SLAPADD)
+            .args(["-q", "-f"])
+            .arg(dir.path().join("slapd.conf"))
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut added = added.unwrap();
+        let entries = entries(people);
+        added
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(entries.as_bytes())
+            .unwrap();
+        let added = added.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&added.stderr).into_owned();
+        assert!(added.status.success(), "{said}");
+        let mut slapd = Self {
+            dir,
+            port: free_port(),
+            tls_port: free_port(),
+            child: None,
+        };
+        slapd.start();
+        slapd
+    }
+
+    /// Starts it, and waits until it answers.
+    pub fn start(&mut self) {
+        let (plain, tls) = (self.port, self.tls_port);
+        let child = Command::new(SLAPD)
+            .args(["-d", "0", "-h"])
+            .arg(format!("ldap://127.0.0.1:{plain} ldaps://127.0.0.1:{tls}"))
+            .arg("-f")
+            .arg(self.dir.path().join("slapd.conf"))
+            .stderr(Stdio::null())
+            .spawn();
+        self.child = Some(child.unwrap());
+        let begin = Instant::now();
+        while TcpStream::connect(("127.0.0.1", plain)).is_err() {
+            assert!(
+                begin.elapsed() < Duration::from_secs(10),
+                "slapd does not listen"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends it at once.
+    pub fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Sends it a signal, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// How it is asked.
+    pub fn settings(&self) -> DirectorySettings {
+        DirectorySettings {
+            url: format!("ldap://127.0.0.1:{}", self.port).parse().unwrap(),
+            start_tls: false,
+            ca_certificate: None,
+            bind_dn: SERVICE.to_owned(),
+            bind_password: SecretString::from("service"),
+            base_dn: "ou=people,dc=example,dc=org".to_owned(),
+            filter: "(&(objectClass=inetOrgPerson)(uid={{username}}))".to_owned(),
+            username_attribute: "uid".to_owned(),
+            groups: GroupSearch::MemberOf,
+            timeout: Duration::from_secs(1),
+            page_size: 500,
+        }
+    }
+}
+
+impl Drop for Slapd {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// The password of everybody is their name, backwards.
+pub fn password(name: &str) -> SecretString {
+    SecretString::from(name.chars().rev().collect::<String>())
+}
+
+fn entries(people: &[&str]) -> String {
+    use secrecy::ExposeSecret;
+    let mut text = "dn: dc=example,dc=org\nobjectClass: dcObject\nobjectClass: organization\no: Example\ndc: example\n\n\
+         dn: cn=service,dc=example,dc=org\nobjectClass: organizationalRole\nobjectClass: simpleSecurityObject\n\
+         cn: service\nuserPassword: service\n\n\
+         dn: cn=policy,dc=example,dc=org\nobjectClass: organizationalRole\nobjectClass: pwdPolicy\ncn: policy\n\
+         pwdAttribute: userPassword\npwdLockout: TRUE\n\n\
+         dn: ou=people,dc=example,dc=org\nobjectClass: organizationalUnit\nou: people\n\n\
+         dn: ou=groups,dc=example,dc=org\nobjectClass: organizationalUnit\nou: groups\n\n\
+         dn: cn=eng,ou=groups,dc=example,dc=org\nobjectClass: groupOfNames\ncn: eng\n\
+         member: uid=alice,ou=people,dc=example,dc=org\n\n"
+        .to_owned();
+    let all = ["alice", "bob", "locked"].iter().chain(people);
+    for (number, name) in all.enumerate() {
+        // The name is no part of the DN where it would have to be escaped there.
+        let rdn = match name.chars().all(|c| c.is_ascii_alphanumeric()) {
+            true => format!("uid={name}"),
+            false => format!("cn=odd{number}"),
+        };
+        let password = password(name);
+        let password = password.expose_secret();
+        write!(
+            text,
+            "dn: {rdn},ou=people,dc=example,dc=org\nobjectClass: inetOrgPerson\nuid: {name}\ncn: odd{number}\nsn: x\n\
+             userPassword: {password}\n"
+        )
+        .unwrap();
+        if *name == "locked" {
+            text.push_str("pwdAccountLockedTime: 000001010000Z\n");
+        }
+        text.push('\n');
+    }
+    text
+}
