@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use reconcilers::drivers::ldap::{DirectorySettings, GroupSearch};
@@ -58,13 +60,23 @@ pub struct Slapd {
 }
 
 impl Slapd {
-    /// With these people besides those that all directories have.
+    /// With these people besides those that all directories have. `a|b` is one with two names.
     pub fn new(people: &[&str], certificates: Option<&Certificates>) -> Self {
         Self::limited(people, certificates, "")
     }
 
     /// With `limits` in its configuration, too.
     pub fn limited(people: &[&str], certificates: Option<&Certificates>, limits: &str) -> Self {
+        Self::with(people, certificates, limits, "")
+    }
+
+    /// With `more` entries in LDIF, too.
+    pub fn with(
+        people: &[&str],
+        certificates: Option<&Certificates>,
+        limits: &str,
+        more: &str,
+    ) -> Self {
         assert!(
             PathBuf::from(SLAPD).exists(),
             "slapd is not installed; install it with: apt-get install -y slapd"
@@ -91,7 +103,7 @@ impl Slapd {
              include /etc/ldap/schema/cosine.schema\n\
              include /etc/ldap/schema/inetorgperson.schema\n\
              modulepath /usr/lib/ldap\nmoduleload back_mdb\nmoduleload dynlist\nmoduleload ppolicy\n\
-             {tls}\
+             allow bind_anon_dn\n{tls}\
              database mdb\nmaxsize 268435456\nsuffix dc=example,dc=org\nrootdn cn=admin,dc=example,dc=org\n\
              rootpw admin\ndirectory {path}/db\nindex objectClass,uid,member eq\n{limits}\n\
              access to attrs=userPassword by anonymous auth by * none\n\
@@ -112,7 +124,8 @@ impl Slapd {
             .stderr(Stdio::piped())
             .spawn();
         let mut added = added.unwrap();
-        let entries = entries(people);
+        let mut entries = entries(people);
+        entries.push_str(more);
         added
             .stdin
             .take()
@@ -181,7 +194,7 @@ impl Slapd {
             username_attribute: "uid".to_owned(),
             groups: GroupSearch::MemberOf,
             timeout: Duration::from_secs(1),
-            page_size: 500,
+            page_size: 500.try_into().unwrap(),
         }
     }
 }
@@ -221,18 +234,96 @@ fn entries(people: &[&str]) -> String {
             true => format!("uid={name}"),
             false => format!("cn=odd{number}"),
         };
+        let (name, second) = name.split_once('|').unwrap_or((name, ""));
+        let second = match second {
+            "" => String::new(),
+            second => format!("uid: {second}\n"),
+        };
         let password = password(name);
         let password = password.expose_secret();
         write!(
             text,
-            "dn: {rdn},ou=people,dc=example,dc=org\nobjectClass: inetOrgPerson\nuid: {name}\ncn: odd{number}\nsn: x\n\
+            "dn: {rdn},ou=people,dc=example,dc=org\nobjectClass: inetOrgPerson\nuid: {name}\n{second}cn: odd{number}\nsn: x\n\
              userPassword: {password}\n"
         )
         .unwrap();
-        if *name == "locked" {
+        if name == "locked" {
             text.push_str("pwdAccountLockedTime: 000001010000Z\n");
         }
         text.push('\n');
     }
     text
+}
+
+/// Entries that are elsewhere.
+pub const ELSEWHERE: &str = "dn: ou=elsewhere,ou=people,dc=example,dc=org\nobjectClass: referral\n\
+     objectClass: extensibleObject\nou: elsewhere\nref: ldap://127.0.0.1:1/ou=elsewhere,dc=example,dc=org\n\n";
+
+/// Passes connections on to a directory, counts them, and can let them go silent.
+pub struct Relay {
+    pub port: u16,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    accepted: AtomicUsize,
+    /// Connections up to this number pass nothing on any more.
+    silent: AtomicUsize,
+    /// How often something was sent over those.
+    swallowed: AtomicUsize,
+}
+
+impl Relay {
+    pub fn new(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let shared = Arc::new(Shared::default());
+        let relay = Self {
+            port: listener.local_addr().unwrap().port(),
+            shared: Arc::clone(&shared),
+        };
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let number = shared.accepted.fetch_add(1, Ordering::SeqCst) + 1;
+                let client = client.unwrap();
+                let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let shared = Arc::clone(&shared);
+                    std::thread::spawn(move || pass_on(from, to, number, &shared));
+                }
+            }
+        });
+        relay
+    }
+
+    /// How many connections there were.
+    pub fn accepted(&self) -> usize {
+        self.shared.accepted.load(Ordering::SeqCst)
+    }
+
+    /// How often something was sent over connections that are silent.
+    pub fn swallowed(&self) -> usize {
+        self.shared.swallowed.load(Ordering::SeqCst)
+    }
+
+    /// All connections that there are say nothing any more, and stay open.
+    pub fn silence(&self) {
+        let now = self.accepted();
+        self.shared.silent.store(now, Ordering::SeqCst);
+    }
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream, number: usize, shared: &Shared) {
+    let mut buffer = [0; 4096];
+    while let Ok(length) = from.read(&mut buffer) {
+        if length > 0 && number <= shared.silent.load(Ordering::SeqCst) {
+            shared.swallowed.fetch_add(1, Ordering::SeqCst);
+            continue;
+        }
+        if length == 0 || to.write_all(&buffer[..length]).is_err() {
+            let _ = to.shutdown(std::net::Shutdown::Both);
+            return;
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Connections.
 
-use ldap3::{Ldap, LdapConnAsync, LdapConnSettings};
+use ldap3::{Ldap, LdapConnAsync, LdapConnSettings, StdStream};
 use secrecy::ExposeSecret;
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,7 +26,11 @@ pub(super) async fn connect(
     settings: &DirectorySettings,
 ) -> Result<Ldap, DirectoryError> {
     let timeout = settings.timeout;
-    let mut options = LdapConnSettings::new().set_conn_timeout(timeout);
+    let reached = tokio::time::timeout(timeout, reach(settings)).await;
+    let stream = reached.map_err(|_| DirectoryError::Timeout(timeout))??;
+    let mut options = LdapConnSettings::new()
+        .set_conn_timeout(timeout)
+        .set_std_stream(StdStream::Tcp(stream));
     if settings.start_tls || settings.url.scheme() == "ldaps" {
         // Reads files the first time.
         let pem = settings.ca_certificate.clone();
@@ -56,36 +61,63 @@ pub(super) async fn bound(
     tasks: &Tasks,
     settings: &DirectorySettings,
 ) -> Result<Ldap, DirectoryError> {
+    let password = settings.bind_password.expose_secret();
+    // A name without a password is let in as nobody (RFC 4513 §5.1.2).
+    if !settings.bind_dn.is_empty() && password.is_empty() {
+        let why = "ldap.bind_password is empty".to_owned();
+        return Err(DirectoryError::Bind(why));
+    }
     let mut ldap = connect(tasks, settings).await?;
     if settings.bind_dn.is_empty() {
         return Ok(ldap);
     }
-    let password = settings.bind_password.expose_secret();
-    // A name without a password is let in as nobody (RFC 4513 §5.1.2).
-    if password.is_empty() {
-        return Err(DirectoryError::Bind(
-            "ldap.bind_password is empty".to_owned(),
-        ));
+    match bind(&mut ldap, settings, &settings.bind_dn, password).await? {
+        None => Ok(ldap),
+        Some(why) => Err(DirectoryError::Bind(why)),
     }
-    if bind(&mut ldap, settings, &settings.bind_dn, password).await? {
-        return Ok(ldap);
-    }
-    Err(DirectoryError::Bind("wrong name or password".to_owned()))
 }
 
-/// Binds; whether it was let in.
+/// Binds; why it was not let in.
 pub(super) async fn bind(
     ldap: &mut Ldap,
     settings: &DirectorySettings,
     dn: &str,
     password: &str,
-) -> Result<bool, DirectoryError> {
+) -> Result<Option<String>, DirectoryError> {
     let timeout = settings.timeout;
     let bound = ldap.with_timeout(timeout).simple_bind(dn, password).await;
     let result = bound.map_err(|error| DirectoryError::of(error, timeout))?;
     match result.rc {
-        0 => Ok(true),
-        code if NOT_LET_IN.contains(&code) => Ok(false),
+        0 => Ok(None),
+        code if NOT_LET_IN.contains(&code) => {
+            Ok(Some(format!("result {code} {}", shown(&result.text))))
+        }
         _ => Err(DirectoryError::of_result(&result, dn)),
     }
+}
+
+/// A connection to the first address that answers: one that does not must not use up the time of the others.
+async fn reach(settings: &DirectorySettings) -> Result<std::net::TcpStream, DirectoryError> {
+    let (url, default) = match settings.url.scheme() {
+        "ldap" => (&settings.url, 389),
+        "ldaps" => (&settings.url, 636),
+        other => return Err(DirectoryError::Address(format!("{other}:"))),
+    };
+    let host = url.host_str().filter(|host| !host.is_empty());
+    let host = host.ok_or_else(|| DirectoryError::Address("it has no host".to_owned()))?;
+    // IPv6 addresses stand in brackets in a URL.
+    let host = host.trim_matches(['[', ']']);
+    let unreachable = |error: std::io::Error| DirectoryError::Unreachable(error.to_string());
+    let found = tokio::net::lookup_host((host, url.port().unwrap_or(default)));
+    let addresses: Vec<_> = found.await.map_err(unreachable)?.collect();
+    let each = settings.timeout / u32::try_from(addresses.len().max(1)).unwrap_or(1);
+    let mut last = DirectoryError::Unreachable(format!("{host} has no address"));
+    for address in addresses {
+        match tokio::time::timeout(each, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return stream.into_std().map_err(unreachable),
+            Ok(Err(error)) => last = unreachable(error),
+            Err(_) => last = DirectoryError::Timeout(settings.timeout),
+        }
+    }
+    Err(last)
 }

@@ -49,6 +49,19 @@ pub enum DirectoryError {
     /// Several have the name.
     #[error("the directory has several entries for this name; check ldap.filter")]
     Ambiguous,
+    /// Nobody can say what somebody is called.
+    #[error(
+        "the entry {dn:?} has not exactly one readable {attribute}; check ldap.username_attribute and what ldap.bind_dn may read"
+    )]
+    Unreadable {
+        /// The entry.
+        dn: String,
+        /// The attribute.
+        attribute: String,
+    },
+    /// Nothing can be connected to.
+    #[error("ldap.host is no address of a directory: {0}")]
+    Address(String),
     /// More than is borne.
     #[error(
         "the directory has more than {0} entries for this filter, which is more than is accepted"
@@ -66,20 +79,20 @@ pub enum DirectoryError {
 
 impl Classify for DirectoryError {
     fn classify(&self) -> (ErrorClass, Reason) {
-        let class = match self {
-            Self::Authority(_) | Self::Filter(_) => ErrorClass::Terminal,
-            _ => ErrorClass::Transient,
-        };
-        (class, Reason::Retrying)
+        match self {
+            Self::Authority(_) | Self::Filter(_) | Self::Address(_) => {
+                (ErrorClass::Terminal, Reason::InvalidSettings)
+            }
+            // They may be mended in the directory, too.
+            Self::Bind(_) | Self::NoBase(_) | Self::StartTls(_) | Self::Unreadable { .. } => {
+                (ErrorClass::Transient, Reason::InvalidSettings)
+            }
+            _ => (ErrorClass::Transient, Reason::Retrying),
+        }
     }
 }
 
 impl DirectoryError {
-    /// Whether another connection may do better.
-    pub(super) fn is_of_connection(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::Timeout(_))
-    }
-
     /// What the library could not do.
     pub(super) fn of(error: LdapError, timeout: Duration) -> Self {
         let text = shown(&error.to_string());

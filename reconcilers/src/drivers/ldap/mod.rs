@@ -1,8 +1,9 @@
 //! A directory of people and groups, as LDAP shows it (RFC 4511).
 //!
 //! What a directory says is not trusted to be all there is: an answer that was cut short is an error, never a shorter list,
-//! since whoever is missing in a list loses an account by it (L1). Whoever signs in does so on a connection of their own; all
-//! else goes over one that is kept, on which requests do not wait for each other.
+//! since whoever is missing in a list loses an account by it (L1). Names are looked up over a connection of the service that is
+//! kept, on which requests do not wait for each other. Whoever signs in binds on a connection of their own, and so does a list,
+//! since servers remember one list for each connection.
 
 mod connect;
 mod error;
@@ -10,6 +11,7 @@ mod real;
 mod search;
 mod trust;
 
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -42,7 +44,7 @@ pub struct DirectorySettings {
     /// Longest time of one step: a connection, a request, the next part of an answer.
     pub timeout: Duration,
     /// How many entries are asked for at once.
-    pub page_size: i32,
+    pub page_size: NonZeroU16,
 }
 
 impl DirectorySettings {
@@ -92,8 +94,8 @@ pub struct Person {
 /// Directories. No answer is an answer only if it is complete.
 #[async_trait]
 pub trait Directory: Send + Sync + 'static {
-    /// Whoever has this name and this password. `None` for every reason for which somebody is not let in: an unknown name, a
-    /// wrong or empty password, a locked account.
+    /// Whoever has this name and this password. `None` for every reason for which somebody is not let in: an unknown name, one
+    /// that several have, a wrong or empty password, a locked account. How long that takes may tell which it was.
     async fn sign_in(
         &self,
         settings: &DirectorySettings,

@@ -1,10 +1,14 @@
 //! A directory over the network.
 
-use std::sync::{Mutex, PoisonError};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::FutureExt;
 use ldap3::Ldap;
 use secrecy::{ExposeSecret, SecretString};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -12,15 +16,40 @@ use super::connect::{Tasks, bind, bound, connect};
 use super::error::DirectoryError;
 use super::{Directory, DirectorySettings, Person, search};
 
-/// Directories over the network. The connection of the service is kept while its settings stay the same.
+/// Longest time of a sign-in: whoever waits for it is told within five seconds.
+const SIGN_IN: Duration = Duration::from_secs(4);
+/// Longest time of a look-up on the connection that is kept, which may have died without a word.
+const KEPT: Duration = Duration::from_secs(1);
+/// A connection that nobody has used for so long may have been dropped on the way.
+const IDLE: Duration = Duration::from_secs(60);
+/// A connection is replaced after this time: the library remembers something of each request, and servers what the service
+/// was allowed to when it bound.
+const OLD: Duration = Duration::from_secs(600);
+/// So long nobody binds again as a service that was refused: directories lock who tries too often.
+const REFUSED: Duration = Duration::from_secs(30);
+/// Longest time of a list.
+const LIST: Duration = Duration::from_secs(600);
+
+/// Directories over the network.
 pub struct LdapDirectory {
     tasks: Tasks,
-    kept: Mutex<Option<Kept>>,
+    state: Mutex<State>,
 }
 
+#[derive(Default)]
+struct State {
+    kept: Option<Kept>,
+    numbers: u64,
+    refused: Option<(DirectorySettings, DirectoryError, Instant)>,
+}
+
+/// The connection of the service.
 struct Kept {
     settings: DirectorySettings,
     ldap: Ldap,
+    number: u64,
+    since: Instant,
+    used: Instant,
 }
 
 impl std::fmt::Debug for LdapDirectory {
@@ -29,62 +58,151 @@ impl std::fmt::Debug for LdapDirectory {
     }
 }
 
+/// Forgets a connection unless what was asked over it came to its end, also when whoever asked has left.
+struct InUse<'a> {
+    directory: &'a LdapDirectory,
+    number: u64,
+}
+
+impl InUse<'_> {
+    fn ended_well(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        let kept = &mut self.directory.lock().kept;
+        kept.take_if(|kept| kept.number == self.number);
+    }
+}
+
 impl LdapDirectory {
     /// Nothing is connected. `tracker` and `shutdown` are the process's own, so that nothing outlives it.
     pub fn new(tracker: TaskTracker, shutdown: CancellationToken) -> Self {
         Self {
             tasks: Tasks { tracker, shutdown },
-            kept: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
-    /// Runs a request on the connection of the service, and once more on a new one if that which was kept has ended.
-    async fn with_service<T, F>(
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whoever has a name, over the connection that is kept, or a new one.
+    async fn find(
         &self,
         settings: &DirectorySettings,
-        request: impl Fn(Ldap) -> F,
-    ) -> Result<T, DirectoryError>
-    where
-        F: Future<Output = Result<T, DirectoryError>> + Send,
-    {
-        if let Some(ldap) = self.kept(settings) {
-            match request(ldap).await {
-                Err(error) if error.is_of_connection() => {
-                    self.forget();
-                    // A server that says nothing would say nothing again.
-                    if let DirectoryError::Timeout(_) = error {
-                        return Err(error);
-                    }
-                }
-                outcome => return outcome,
+        name: &str,
+    ) -> Result<Option<Person>, DirectoryError> {
+        if let Some((ldap, in_use)) = self.kept(settings) {
+            let found = timeout(KEPT, search::person(ldap, settings, name)).await;
+            if let Ok(found) = found
+                && is_answer(&found)
+            {
+                in_use.ended_well();
+                return found;
             }
         }
-        let ldap = bound(&self.tasks, settings).await?;
-        let outcome = request(ldap.clone()).await;
-        if !outcome
-            .as_ref()
-            .is_err_and(DirectoryError::is_of_connection)
-        {
-            let settings = settings.clone();
-            *self.lock() = Some(Kept { settings, ldap });
+        let ldap = self.bound(settings).await?;
+        let found = search::person(ldap.clone(), settings, name).await;
+        if is_answer(&found) {
+            let now = Instant::now();
+            let mut state = self.lock();
+            state.numbers += 1;
+            state.kept = Some(Kept {
+                settings: settings.clone(),
+                ldap,
+                number: state.numbers,
+                since: now,
+                used: now,
+            });
         }
-        outcome
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        found
     }
 
     /// A handle of the connection that is kept, if it stands: several use it at once.
-    fn kept(&self, settings: &DirectorySettings) -> Option<Ldap> {
-        let mut kept = self.lock();
-        let usable = |it: &mut Kept| it.settings.connect_as(settings) && !it.ldap.is_closed();
-        *kept = kept.take().and_then(|mut it| usable(&mut it).then_some(it));
-        kept.as_ref().map(|it| it.ldap.clone())
+    fn kept(&self, settings: &DirectorySettings) -> Option<(Ldap, InUse<'_>)> {
+        let mut state = self.lock();
+        let now = Instant::now();
+        state.kept.take_if(|it| {
+            it.ldap.is_closed()
+                || !it.settings.connect_as(settings)
+                || now.duration_since(it.used) > IDLE
+                || now.duration_since(it.since) > OLD
+        });
+        let kept = state.kept.as_mut()?;
+        kept.used = now;
+        let in_use = InUse {
+            directory: self,
+            number: kept.number,
+        };
+        Some((kept.ldap.clone(), in_use))
     }
 
-    fn forget(&self) {
-        *self.lock() = None;
+    /// A new connection of the service, unless it was refused just now.
+    async fn bound(&self, settings: &DirectorySettings) -> Result<Ldap, DirectoryError> {
+        if let Some((refused, error, at)) = &self.lock().refused
+            && refused.connect_as(settings)
+            && at.elapsed() < REFUSED
+        {
+            return Err(error.clone());
+        }
+        let bound = bound(&self.tasks, settings).await;
+        self.lock().refused = match &bound {
+            Err(error @ DirectoryError::Bind(_)) => {
+                Some((settings.clone(), error.clone(), Instant::now()))
+            }
+            _ => None,
+        };
+        bound
+    }
+
+    async fn verify(
+        &self,
+        settings: &DirectorySettings,
+        name: &str,
+        password: &str,
+    ) -> Result<Option<Person>, DirectoryError> {
+        let found = match self.find(settings, name).await {
+            Err(error @ (DirectoryError::Ambiguous | DirectoryError::Unreadable { .. })) => {
+                tracing::warn!(%error, "nobody can sign in by a name");
+                None
+            }
+            found => found?,
+        };
+        // An unknown name takes the same steps (L5).
+        let nobody = format!("cn=nobody,{}", settings.base_dn);
+        let dn = found.as_ref().map_or(&nobody, |person| &person.dn);
+        let mut ldap = connect(&self.tasks, settings).await?;
+        let refused = bind(&mut ldap, settings, dn, password).await?;
+        let _ = ldap.unbind().await;
+        Ok(found.filter(|_| refused.is_none()))
+    }
+}
+
+/// Whether the connection has done what it is for.
+fn is_answer(found: &Result<Option<Person>, DirectoryError>) -> bool {
+    use DirectoryError::{Ambiguous, Filter, Unreadable};
+    matches!(
+        found,
+        Ok(_) | Err(Ambiguous | Filter(_) | Unreadable { .. })
+    )
+}
+
+/// Bounds the time of a request, and takes what makes the library panic for what it is: an answer that is none.
+async fn bounded<T>(
+    most: Duration,
+    request: impl Future<Output = Result<T, DirectoryError>>,
+) -> Result<T, DirectoryError> {
+    match timeout(most, AssertUnwindSafe(request).catch_unwind()).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(_)) => {
+            let why = "its answer can't be read".to_owned();
+            Err(DirectoryError::Unreachable(why))
+        }
+        Err(_) => Err(DirectoryError::Timeout(most)),
     }
 }
 
@@ -96,24 +214,19 @@ impl Directory for LdapDirectory {
         name: &str,
         password: &SecretString,
     ) -> Result<Option<Person>, DirectoryError> {
+        let password = password.expose_secret();
         // Who binds with an empty password is let in as nobody (RFC 4513 §5.1.2): that proves nothing (L17).
-        if password.expose_secret().is_empty() {
+        if password.is_empty() {
             return Ok(None);
         }
-        let found = self
-            .with_service(settings, |ldap| search::person(ldap, settings, name))
-            .await?;
-        // An unknown name takes the same steps, and so the same time (L5).
-        let nobody = format!("cn=nobody,{}", settings.base_dn);
-        let dn = found.as_ref().map_or(&nobody, |person| &person.dn);
-        let mut ldap = connect(&self.tasks, settings).await?;
-        let let_in = bind(&mut ldap, settings, dn, password.expose_secret()).await?;
-        let _ = ldap.unbind().await;
-        Ok(found.filter(|_| let_in))
+        bounded(SIGN_IN, self.verify(settings, name, password)).await
     }
 
     async fn people(&self, settings: &DirectorySettings) -> Result<Vec<Person>, DirectoryError> {
-        self.with_service(settings, |ldap| search::people(ldap, settings))
-            .await
+        bounded(LIST, async {
+            let ldap = self.bound(settings).await?;
+            search::people(ldap, settings).await
+        })
+        .await
     }
 }

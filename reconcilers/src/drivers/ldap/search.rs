@@ -1,9 +1,9 @@
 //! Searches.
 
-use ldap3::adapters::{Adapter, EntriesOnly, PagedResults};
-use ldap3::{Ldap, Scope, SearchEntry, SearchOptions, ldap_escape};
+use ldap3::controls::{ControlType, PagedResults, RawControl};
+use ldap3::{Ldap, Scope, SearchEntry, SearchOptions, SearchResult, ldap_escape};
 
-use super::error::DirectoryError;
+use super::error::{DirectoryError, shown};
 use super::{DirectorySettings, GroupSearch, Person};
 
 const MEMBER_OF: &str = "memberOf";
@@ -36,9 +36,10 @@ pub(super) async fn person(
     let mut entries: Vec<_> = entries.map(SearchEntry::construct).collect();
     match (entries.len(), found.1.rc) {
         (2.., _) | (_, 4) => Err(DirectoryError::Ambiguous),
-        (_, 0) => Ok(entries
+        (_, 0) => entries
             .pop()
-            .and_then(|entry| as_person(entry, &settings.username_attribute))),
+            .map(|entry| as_person(entry, &settings.username_attribute))
+            .transpose(),
         _ => Err(DirectoryError::of_result(&found.1, &settings.base_dn)),
     }
 }
@@ -49,53 +50,68 @@ pub(super) async fn people(
     settings: &DirectorySettings,
 ) -> Result<Vec<Person>, DirectoryError> {
     let filter = settings.filter.replace("{{username}}", "*");
-    let mut people = Vec::new();
-    let see = |entry| {
-        people.extend(as_person(entry, &settings.username_attribute));
-        people.len()
-    };
-    all(
-        ldap,
-        settings,
-        &settings.base_dn,
-        &filter,
-        attributes(settings),
-        see,
-    )
-    .await?;
-    Ok(people)
+    let (base, attribute) = (&settings.base_dn, &settings.username_attribute);
+    let entries = all(ldap, settings, base, &filter, attributes(settings)).await?;
+    let entries = entries.into_iter();
+    entries.map(|entry| as_person(entry, attribute)).collect()
 }
 
-/// Hands over every entry, page by page. An answer that is not complete is an error. `see` says how many are kept.
+/// All entries, page by page. An answer that is not complete is an error.
+///
+/// Not by the library's own paging, which looks at the result of the last page only.
 async fn all(
     mut ldap: Ldap,
     settings: &DirectorySettings,
     base: &str,
     filter: &str,
     attributes: Vec<String>,
-    mut see: impl FnMut(SearchEntry) -> usize,
-) -> Result<(), DirectoryError> {
-    let timeout = settings.timeout;
-    let failed = |error| of_filter(error, settings, filter);
-    let adapters: Vec<Box<dyn Adapter<'_, _, _>>> = vec![
-        Box::new(EntriesOnly::new()),
-        Box::new(PagedResults::new(settings.page_size)),
-    ];
-    let mut stream = ldap
-        .with_timeout(timeout)
-        .streaming_search_with(adapters, base, Scope::Subtree, filter, attributes)
-        .await
-        .map_err(failed)?;
-    while let Some(entry) = stream.next().await.map_err(failed)? {
-        if see(SearchEntry::construct(entry)) > MOST {
+) -> Result<Vec<SearchEntry>, DirectoryError> {
+    let incomplete = |why: &str| Err(DirectoryError::Incomplete(why.to_owned()));
+    let (mut all, mut cookie) = (Vec::new(), Vec::new());
+    loop {
+        let page = PagedResults {
+            size: i32::from(settings.page_size.get()),
+            cookie: cookie.clone(),
+        };
+        let SearchResult(entries, result) = ldap
+            .with_timeout(settings.timeout)
+            .with_controls(RawControl::from(page))
+            .search(base, Scope::Subtree, filter, attributes.clone())
+            .await
+            .map_err(|error| of_filter(error, settings, filter))?;
+        if result.rc != 0 {
+            return Err(DirectoryError::of_result(&result, base));
+        }
+        if let Some(elsewhere) = result.refs.iter().find(|it| !is_partition(it)) {
+            let why = format!("a part of it is at {}", shown(elsewhere));
+            return Err(DirectoryError::Incomplete(why));
+        }
+        let empty = entries.is_empty();
+        all.extend(entries.into_iter().map(SearchEntry::construct));
+        if all.len() > MOST {
             return Err(DirectoryError::TooMany(MOST));
         }
+        let mut controls = result.ctrls.iter();
+        let answered = controls.find(|it| matches!(it.0, Some(ControlType::PagedResults)));
+        match answered.map(|control| control.1.parse::<PagedResults>().cookie) {
+            Some(next) if next.is_empty() => return Ok(all),
+            Some(_) if empty => return incomplete("a page was empty, and not the last one"),
+            Some(next) => cookie = next,
+            // A server that knows no pages sends everything at once.
+            None if cookie.is_empty() => return Ok(all),
+            None => return incomplete("it has forgotten the list in between"),
+        }
     }
-    let result = stream.finish().await;
-    match result.rc {
-        0 => Ok(()),
-        _ => Err(DirectoryError::of_result(&result, base)),
-    }
+}
+
+/// Whether a reference is to what Active Directory keeps beside people: every search from the top names these.
+fn is_partition(reference: &str) -> bool {
+    let beside = [
+        "DC=DomainDnsZones,",
+        "DC=ForestDnsZones,",
+        "CN=Configuration,",
+    ];
+    beside.iter().any(|it| reference.contains(it))
 }
 
 fn of_filter(
@@ -118,23 +134,32 @@ fn attributes(settings: &DirectorySettings) -> Vec<String> {
     attributes
 }
 
-/// `None` for an entry without a name.
-fn as_person(entry: SearchEntry, username_attribute: &str) -> Option<Person> {
-    let SearchEntry { dn, mut attrs, .. } = entry;
-    Some(Person {
-        name: values(&mut attrs, username_attribute).into_iter().next()?,
-        member_of: values(&mut attrs, MEMBER_OF),
-        dn,
+fn as_person(entry: SearchEntry, username_attribute: &str) -> Result<Person, DirectoryError> {
+    let unreadable = |attribute: &str| DirectoryError::Unreadable {
+        dn: shown(&entry.dn),
+        attribute: attribute.to_owned(),
+    };
+    let names = values(&entry, username_attribute).ok_or_else(|| unreadable(username_attribute))?;
+    // Of several, nobody could say whose account it is: values have no order.
+    let [name] = names else {
+        return Err(unreadable(username_attribute));
+    };
+    let member_of = values(&entry, MEMBER_OF).ok_or_else(|| unreadable(MEMBER_OF))?;
+    Ok(Person {
+        name: name.clone(),
+        member_of: member_of.to_vec(),
+        dn: entry.dn.clone(),
     })
 }
 
-/// The values of an attribute, whose name servers write in any case.
-fn values(
-    attributes: &mut std::collections::HashMap<String, Vec<String>>,
-    name: &str,
-) -> Vec<String> {
-    let key = attributes.keys().find(|key| key.eq_ignore_ascii_case(name));
-    let key = key.cloned();
-    key.and_then(|key| attributes.remove(&key))
-        .unwrap_or_default()
+/// The values of an attribute, whose name servers write in any case. `None` when not all of them are there as texts: some are
+/// no UTF-8, or the server sends them in parts.
+fn values<'a>(entry: &'a SearchEntry, name: &str) -> Option<&'a [String]> {
+    let is_it = |key: &str| key.eq_ignore_ascii_case(name);
+    let in_parts = |key: &String| key.split_once(';').is_some_and(|(key, _)| is_it(key));
+    if entry.bin_attrs.keys().any(|key| is_it(key)) || entry.attrs.keys().any(in_parts) {
+        return None;
+    }
+    let found = entry.attrs.iter().find(|(key, _)| is_it(key));
+    Some(found.map_or(&[], |(_, values)| values))
 }
