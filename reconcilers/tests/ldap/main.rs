@@ -417,9 +417,11 @@ async fn l66_a_connection_that_died_without_a_word_is_replaced_within_one_sign_i
             .await
             .is_err()
     );
-    assert_eq!(relay.swallowed(), 1);
+    // The request, and perhaps the farewell of alice's own connection before.
+    let swallowed = relay.swallowed();
+    assert!(swallowed >= 1);
     assert!(let_in(&directory, &settings, "alice").await.is_some());
-    assert_eq!(relay.swallowed(), 1);
+    assert_eq!(relay.swallowed(), swallowed);
     relay.silence();
     assert!(let_in(&directory, &settings, "alice").await.is_some());
 }
