@@ -1,7 +1,8 @@
 //! Searches.
 
+use ldap3::adapters::EntriesOnly;
 use ldap3::controls::{ControlType, PagedResults, RawControl};
-use ldap3::{Ldap, Scope, SearchEntry, SearchOptions, SearchResult, ldap_escape};
+use ldap3::{Ldap, Scope, SearchEntry, SearchOptions, ldap_escape};
 
 use super::error::{DirectoryError, shown};
 use super::{DirectorySettings, GroupSearch, Person};
@@ -73,12 +74,28 @@ async fn all(
             size: i32::from(settings.page_size.get()),
             cookie: cookie.clone(),
         };
-        let SearchResult(entries, result) = ldap
+        let failed = |error| of_filter(error, settings, filter);
+        let mut stream = ldap
             .with_timeout(settings.timeout)
             .with_controls(RawControl::from(page))
-            .search(base, Scope::Subtree, filter, attributes.clone())
+            .streaming_search_with(
+                EntriesOnly::new(),
+                base,
+                Scope::Subtree,
+                filter,
+                attributes.clone(),
+            )
             .await
-            .map_err(|error| of_filter(error, settings, filter))?;
+            .map_err(failed)?;
+        let before = all.len();
+        // Counted one by one: a server may send more than it was asked for.
+        while let Some(entry) = stream.next().await.map_err(failed)? {
+            if all.len() == MOST {
+                return Err(DirectoryError::TooMany(MOST));
+            }
+            all.push(SearchEntry::construct(entry));
+        }
+        let result = stream.finish().await;
         if result.rc != 0 {
             return Err(DirectoryError::of_result(&result, base));
         }
@@ -86,16 +103,13 @@ async fn all(
             let why = format!("a part of it is at {}", shown(elsewhere));
             return Err(DirectoryError::Incomplete(why));
         }
-        let empty = entries.is_empty();
-        all.extend(entries.into_iter().map(SearchEntry::construct));
-        if all.len() > MOST {
-            return Err(DirectoryError::TooMany(MOST));
-        }
         let mut controls = result.ctrls.iter();
         let answered = controls.find(|it| matches!(it.0, Some(ControlType::PagedResults)));
         match answered.map(|control| control.1.parse::<PagedResults>().cookie) {
             Some(next) if next.is_empty() => return Ok(all),
-            Some(_) if empty => return incomplete("a page was empty, and not the last one"),
+            Some(_) if all.len() == before => {
+                return incomplete("a page was empty, and not the last one");
+            }
             Some(next) => cookie = next,
             // A server that knows no pages sends everything at once.
             None if cookie.is_empty() => return Ok(all),
