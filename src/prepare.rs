@@ -7,12 +7,12 @@ use schema::adapter::store as adapters;
 use schema::audit::{self, About, Author, ChainKey, Entry, Outcome};
 use schema::clock::{Clock, SystemClock};
 use schema::config::history::SavedBy;
-use schema::config::{Config, Problem, find, parse_patch, query as config, sealing};
+use schema::config::{Config, Problem, find, keys, parse_patch, query as config, sealing};
 use schema::db::{Db, Tx};
 use schema::error::{DbError, OpenError, chain};
 use schema::ids::{Kind, Timestamp, UserName};
 use schema::secrets::{MasterKey, SecretsError};
-use schema::{meta, object, user};
+use schema::{meta, mode_switch, object, user};
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use serde_json::{Value, json};
 use tracing::warn;
@@ -243,6 +243,21 @@ async fn set_missing(
     let changes = parse_patch(&Value::Object(missing.collect()))
         .and_then(|patch| patch.resolve(&present))
         .map_err(|problems| refused(&problems))?;
+    let mode = &keys::web::AUTH_MODE;
+    let after = present.clone().apply(&changes);
+    let missing = after.missing_for_mode();
+    if !missing.is_empty() {
+        return Err(refused(&missing));
+    }
+    let switches = after.get(mode) != present.get(mode);
+    if switches && mode_switch::purge(tx, 0).await?.users > 0 {
+        return Err(PrepareError::Set {
+            given: mode.row.key.to_owned(),
+            rule:
+                "a change of the mode removes all users; change it with \"agentyard auth switch\""
+                    .to_owned(),
+        });
+    }
     config::save(tx, master_key, &changes, None, by).await?;
     Ok(changes.0.keys().map(|&key| key.to_owned()).collect())
 }
@@ -336,11 +351,43 @@ mod tests {
     #[tokio::test]
     async fn a_set_of_a_key_that_is_not_available_yet_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let error = start(&dir, &["ldap.host=dc1.example.com"]).await;
+        let error = start(&dir, &["oidc.client_id=yard"]).await;
         let error = error.unwrap_err();
         assert!(error.is_refusal());
-        let said = "--set ldap.host: ldap.host is not available yet";
+        let said = "--set oidc.client_id: oidc.client_id is not available yet";
         assert_eq!(error.to_string(), said);
+    }
+
+    #[tokio::test]
+    async fn a_set_changes_the_mode_only_while_nobody_is_removed_by_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let ldap = [
+            "web.auth_mode=ldap",
+            "ldap.host=dc.example",
+            "ldap.base_dn=dc=x",
+        ];
+        let error = start(&dir, &ldap[..2]).await.unwrap_err();
+        let said = "--set ldap.base_dn: ldap.base_dn must be set while web.auth_mode is ldap";
+        assert_eq!(error.to_string(), said);
+        start(&dir, &[]).await.unwrap();
+        let db = Db::open(schema::db::Backend::Sqlite(dir.path().join("agentyard.db")))
+            .await
+            .unwrap();
+        let template = user::Template {
+            image_ref: "echo:1".to_owned(),
+            desired: schema::container::Desired::Running,
+        };
+        let alice = template.new_user(&"alice".parse().unwrap(), user::Source::Local, None);
+        let mut tx = db.begin().await.unwrap();
+        user::create(&mut tx, &alice, SystemClock.now())
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        db.close().await;
+        let error = start(&dir, &ldap).await.unwrap_err();
+        assert!(error.to_string().contains("auth switch"), "{error}");
+        let empty = tempfile::tempdir().unwrap();
+        start(&empty, &ldap).await.unwrap();
     }
 
     #[tokio::test]

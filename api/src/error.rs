@@ -98,6 +98,15 @@ pub enum ApiError {
     /// A superadmin signed in from a browser extension or a desktop client (403 `superadmin_client`).
     #[error("superadmins can sign in to the web console only")]
     SuperadminClient,
+    /// The password is right, and the name is not on the whitelist (403 `not_whitelisted`).
+    #[error("this account is not on the list of those who may sign in; ask an administrator")]
+    NotWhitelisted,
+    /// The password is right, and the name breaks the rule for names (403 `invalid_username`).
+    #[error("this account cannot be used here: {rule}")]
+    InvalidUsername {
+        /// The rule.
+        rule: String,
+    },
     /// A channel that no administrator has allowed (403 `channel_not_allowed`).
     #[error(
         "the channel {channel} is not one of those that an administrator has allowed for your agent"
@@ -133,6 +142,9 @@ pub enum ApiError {
     /// The previous bearer of the name is still being removed (409 `name_being_removed`).
     #[error("the previous account of this name is still being removed; try again soon")]
     NameBeingRemoved,
+    /// Somebody signs in whose name's previous bearer is still being archived (503 `previous_account_archiving`).
+    #[error("the previous account of this name is still being archived; try again soon")]
+    PreviousAccountArchiving,
     /// The last superadmin can't be deleted (409 `last_superadmin`).
     #[error("the last superadmin cannot be deleted; create another one first")]
     LastSuperadmin,
@@ -346,6 +358,11 @@ impl ApiError {
             Self::CsrfInvalid(_) => (S::FORBIDDEN, "csrf_invalid"),
             Self::ModeForbidden(_) => (S::FORBIDDEN, "mode_forbidden"),
             Self::SuperadminClient => (S::FORBIDDEN, "superadmin_client"),
+            Self::NotWhitelisted => (S::FORBIDDEN, "not_whitelisted"),
+            Self::InvalidUsername { .. } => (S::FORBIDDEN, "invalid_username"),
+            Self::PreviousAccountArchiving => {
+                (S::SERVICE_UNAVAILABLE, "previous_account_archiving")
+            }
             Self::ChannelNotAllowed { .. } => (S::FORBIDDEN, "channel_not_allowed"),
             Self::NoSuchRoute | Self::NotFound { .. } => (S::NOT_FOUND, "not_found"),
             Self::MethodNotAllowed { .. } => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
@@ -434,6 +451,7 @@ impl ApiError {
             | Self::TooManyWatchers { retry_after, .. }
             | Self::Busy { retry_after } => Some(*retry_after),
             Self::StorageFailed { .. } | Self::DatabaseUnavailable(_) => Some(STORAGE_RETRY),
+            Self::PreviousAccountArchiving => Some(Duration::from_secs(5)),
             _ => None,
         }
     }

@@ -9,12 +9,16 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use schema::condition::Reason;
+use schema::config::Config;
+use schema::directory::SyncScope;
 use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 pub use schema::live::{
-    ContainerDetails, ContainerState, DryRun, LiveNumbers, LocalImage, LogOptions, Network,
-    NextReconciliation, RegistryCredentials, Trigger, Usage,
+    CheckStep, CheckedGroup, ContainerDetails, ContainerState, DirectoryCheck, DirectoryPerson,
+    DirectoryUser, DryRun, LiveNumbers, LocalImage, LogOptions, Network, NextReconciliation,
+    RegistryCredentials, SyncPlan, Trigger, Usage,
 };
+use secrecy::SecretString;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -190,4 +194,47 @@ pub trait RegistryTags: Send + Sync + 'static {
         credentials: Option<RegistryCredentials>,
         plain_http: bool,
     ) -> Result<Vec<String>, RegistryError>;
+}
+
+/// Why the directory gave no answer: a sentence for administrators that says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DirectoryFailure(pub String);
+
+/// Asks the directory that users come from.
+#[async_trait]
+pub trait Directory: Send + Sync + 'static {
+    /// Whoever has this name and password; `None` for every reason for which somebody is not let in. Answers within five
+    /// seconds.
+    ///
+    /// # Errors
+    /// When the directory can't be asked.
+    async fn sign_in(
+        &self,
+        name: &str,
+        password: &SecretString,
+    ) -> Result<Option<DirectoryPerson>, DirectoryFailure>;
+
+    /// All users, now.
+    ///
+    /// # Errors
+    /// When the directory can't be asked, or the answer is not complete.
+    async fn users(&self) -> Result<Vec<DirectoryUser>, DirectoryFailure>;
+
+    /// Whether the settings of a configuration work; `user` and `group`: look for these only.
+    ///
+    /// # Errors
+    /// When a setting is missing.
+    async fn check(
+        &self,
+        config: &Config,
+        user: Option<String>,
+        group: Option<String>,
+    ) -> Result<DirectoryCheck, DirectoryFailure>;
+
+    /// What a synchronisation would do.
+    ///
+    /// # Errors
+    /// As [`Self::users`].
+    async fn plan(&self, scope: SyncScope) -> Result<SyncPlan, DirectoryFailure>;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cidr::IpCidr;
-use schema::config::{self, Config, keys::log, keys::web};
+use schema::config::{self, Config, keys::ldap, keys::log, keys::oidc, keys::web};
 use schema::error::DbError;
 use schema::reader::Reader;
 use schema::secrets::MasterKey;
@@ -28,6 +28,9 @@ pub struct WebSettings {
     pub generation: i64,
     /// `web.auth_mode`.
     pub auth_mode: AuthMode,
+    /// Only whoever is on the whitelist may sign in: `ldap.whitelist_enabled` or `oidc.whitelist_enabled`, whichever is of
+    /// the mode.
+    pub whitelist_enabled: bool,
     /// The origin of `web.public_url`, when set.
     pub public_origin: Option<Origin>,
     /// `web.allowed_origins`.
@@ -43,9 +46,15 @@ pub struct WebSettings {
 impl WebSettings {
     /// The settings of a configuration at its generation.
     pub fn of(config: &Config, generation: i64) -> Self {
+        let auth_mode = config.get(&web::AUTH_MODE);
         Self {
             generation,
-            auth_mode: config.get(&web::AUTH_MODE),
+            auth_mode,
+            whitelist_enabled: match auth_mode {
+                AuthMode::Local => false,
+                AuthMode::Ldap => config.get(&ldap::WHITELIST_ENABLED),
+                AuthMode::Oidc => config.get(&oidc::WHITELIST_ENABLED),
+            },
             public_origin: config
                 .get(&web::PUBLIC_URL)
                 .as_deref()
@@ -144,8 +153,10 @@ mod tests {
     #[test]
     fn every_key_of_the_web_and_the_log_is_read() {
         let values = [
+            ("ldap.whitelist_enabled", json!(true)),
             ("log.level", json!("debug")),
             ("web.allowed_origins", json!(["https://tools.example"])),
+            ("web.auth_mode", json!("ldap")),
             ("web.desktop_user_agents", json!(["Desk"])),
             ("web.public_url", json!("https://a.example/base/")),
             ("web.trusted_proxies", json!(["10.0.0.7", "10.1.0.0/16"])),
@@ -153,7 +164,8 @@ mod tests {
         let stored = values.map(|(key, value)| (key.to_owned(), value)).into();
         let expected = WebSettings {
             generation: 7,
-            auth_mode: AuthMode::Local,
+            auth_mode: AuthMode::Ldap,
+            whitelist_enabled: true,
             public_origin: Origin::of_url("https://a.example"),
             allowed_origins: vec!["https://tools.example".parse().unwrap()],
             trusted_proxies: ["10.0.0.7", "10.1.0.0/16"]

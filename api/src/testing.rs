@@ -3,21 +3,24 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use schema::adapter::Adapter;
 use schema::adapter::store::{self as adapters, ActiveAdapter, Source};
 use schema::audit::{self, ChainKey, Writer};
 use schema::clock::ManualClock;
+use schema::config::Config;
 use schema::config::history::SavedBy;
 use schema::db::{Backend, Db};
+use schema::directory::SyncScope;
 use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 use schema::secrets::MasterKey;
 use schema::skill_repository::Checkouts;
 use schema::skill_store::SkillStore;
-use secrecy::SecretSlice;
+use secrecy::{SecretSlice, SecretString};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,14 +36,15 @@ use crate::error::{ApiError, Result};
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
-    ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, DryRun, EngineHealth,
-    EngineState, Health, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions,
-    LogStream, Network, NextReconciliation, PartHealth, PortError, Pulls, Reconcilers,
-    RegistryCredentials, RegistryError, RegistryTags, Usage,
+    ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory, DirectoryCheck,
+    DirectoryFailure, DirectoryPerson, DirectoryUser, DryRun, EngineHealth, EngineState, Health,
+    Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions, LogStream, Network,
+    NextReconciliation, PartHealth, PortError, Pulls, Reconcilers, RegistryCredentials,
+    RegistryError, RegistryTags, SyncPlan, Usage,
 };
 use crate::reply::Reply;
-use crate::route::{Access, Handle, Route};
-use crate::settings::WebSettings;
+use crate::route::{Access, Handle, Modes, Route};
+use crate::settings::{AuthMode, WebSettings};
 use crate::tag_cache::TagCache;
 use crate::watch::WatchHub;
 
@@ -125,6 +129,63 @@ impl RegistryTags for Nowhere {
     }
 }
 
+/// A directory that says what it is told to, and counts how often it was asked for a sign-in.
+pub(crate) struct ToldDirectory {
+    pub(crate) person: Mutex<Result<Option<DirectoryPerson>, DirectoryFailure>>,
+    pub(crate) plan: Mutex<Result<SyncPlan, DirectoryFailure>>,
+    pub(crate) asked: AtomicUsize,
+}
+
+impl Default for ToldDirectory {
+    fn default() -> Self {
+        Self {
+            person: Mutex::new(Ok(None)),
+            plan: Mutex::new(Ok(SyncPlan::default())),
+            asked: AtomicUsize::new(0),
+        }
+    }
+}
+
+#[async_trait]
+impl Directory for ToldDirectory {
+    async fn sign_in(
+        &self,
+        _: &str,
+        _: &SecretString,
+    ) -> Result<Option<DirectoryPerson>, DirectoryFailure> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.person.lock().unwrap().clone()
+    }
+
+    async fn users(&self) -> Result<Vec<DirectoryUser>, DirectoryFailure> {
+        let person = self.person.lock().unwrap().clone()?;
+        Ok(person
+            .into_iter()
+            .map(|person| DirectoryUser {
+                username: person.name,
+                dn: Some(person.dn),
+                groups: person.groups.into_iter().flatten().collect(),
+            })
+            .collect())
+    }
+
+    async fn check(
+        &self,
+        config: &Config,
+        _: Option<String>,
+        _: Option<String>,
+    ) -> Result<DirectoryCheck, DirectoryFailure> {
+        match config.ldap_url() {
+            Some(_) => Ok(DirectoryCheck::default()),
+            None => Err(DirectoryFailure("ldap.host is not set".to_owned())),
+        }
+    }
+
+    async fn plan(&self, _: SyncScope) -> Result<SyncPlan, DirectoryFailure> {
+        self.plan.lock().unwrap().clone()
+    }
+}
+
 impl EngineHealth for Nowhere {
     fn engine(&self) -> EngineState {
         EngineState {
@@ -172,6 +233,21 @@ impl Reconcilers for Nowhere {
     fn wake(&self, _: Option<&str>) {}
 }
 
+impl World {
+    /// The mode that a route works in.
+    pub(crate) fn in_mode_of(&self, route: &Route) {
+        let auth_mode = match route.modes {
+            Modes::Any | Modes::LocalOnly => AuthMode::Local,
+            Modes::LdapOnly => AuthMode::Ldap,
+        };
+        let settings = WebSettings {
+            auth_mode,
+            ..WebSettings::default()
+        };
+        self.settings.send_replace(Arc::new(settings));
+    }
+}
+
 /// Dependencies and what tests turn on them.
 pub(crate) struct World {
     /// Holds the database for as long as the test runs.
@@ -182,6 +258,7 @@ pub(crate) struct World {
     pub(crate) deps: Deps,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) settings: watch::Sender<Arc<WebSettings>>,
+    pub(crate) directory: Arc<ToldDirectory>,
 }
 
 /// A world with the ordinary user `alice` and the superadmin `root`.
@@ -209,7 +286,9 @@ pub(crate) async fn world() -> World {
         ("alice".to_owned(), Role::User),
         ("root".to_owned(), Role::Superadmin),
     ];
+    let directory = Arc::new(ToldDirectory::default());
     let deps = Arc::new(Dependencies {
+        directory: directory.clone(),
         clock: clock.clone(),
         writer: Writer::new(db.clone(), &master_key, clock.clone()),
         audit_check: Semaphore::new(1),
@@ -256,6 +335,7 @@ pub(crate) async fn world() -> World {
         deps,
         clock,
         settings: sender,
+        directory,
     }
 }
 

@@ -372,9 +372,11 @@ fn class(reason: Reason) -> FailureClass {
         | Reason::ImageInUse
         | Reason::InvalidUserConfig
         | Reason::RolloutPaused
+        | Reason::MassRemoval
         | Reason::Terminating => FailureClass::Conflict,
         // The registry, or the agent itself, is what failed behind this service.
         Reason::ImagePullFailed
+        | Reason::DirectoryFailed
         | Reason::PullFailed
         | Reason::AdapterSourceFailed
         | Reason::CloneFailed

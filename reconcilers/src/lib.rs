@@ -4,6 +4,7 @@ pub mod adapter;
 pub mod agent_config;
 pub mod archive;
 pub mod container;
+pub mod directory;
 pub mod drivers;
 pub mod engine;
 pub mod fault;

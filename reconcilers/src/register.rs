@@ -34,6 +34,7 @@ macro_rules! reconcilers {
 
 reconcilers! {
     engine: EngineStore,
+    directory: DirectoryStore,
     user: UserStore,
     image: ImageStore,
     rollout: RolloutStore,

@@ -152,6 +152,7 @@ kept_as_text!(
     crate::skill_repository::RefType,
     crate::skill_repository::RepositoryUrl,
     crate::user::Source,
+    crate::directory::SyncScope,
 );
 
-read_from_text!(crate::operation::TargetState);
+read_from_text!(crate::home::ArchiveBatch, crate::operation::TargetState);

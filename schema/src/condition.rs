@@ -179,6 +179,12 @@ reasons! {
     /// The source of adapter packages returned an invalid package.
     AdapterInvalid => MANUAL, "Correct the package as the message says; the active adapter stays in effect.",
         "the source is read again";
+    /// The directory could not be read.
+    DirectoryFailed => MANUAL, "Check the ldap settings and the directory with `auth test`; the directory is asked again.",
+        "the directory is read again";
+    /// A synchronisation would remove more than it may without confirmation.
+    MassRemoval => MANUAL, "Check the directory and the ldap settings; if the removal is right, run `auth sync --confirm` with the digest of the message.",
+        "nothing is removed until it is confirmed, or the directory has the users again";
     /// An object of the same name exists that Agentyard does not own.
     NameConflict => MANUAL, "Rename or remove the foreign object; Agentyard never touches what it does not own.",
         "the name is checked again";

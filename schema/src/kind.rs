@@ -59,6 +59,7 @@ kinds! {
     Skill => skill::KIND, "A skill: its files in the store.";
     SkillRepository => skill_repository::KIND, "A git repository that skills are installed from.";
     SkillSet => skill_set::KIND, "The skills in a user's workspace.";
+    Directory => directory::KIND, "The directory that users and groups come from.";
 }
 
 impl Kind {

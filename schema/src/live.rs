@@ -1,8 +1,9 @@
-//! What is read live, in no table: of the engine and of the reconcilers of this process.
+//! What is read live, in no table: of the engine, of directories and of the reconcilers of this process.
 //!
 //! Drivers and the runtime give these types, the API shows them; neither sees the other.
 
 mod container;
+mod directory;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,10 @@ use utoipa::ToSchema;
 pub use container::{
     Bind, Container, ContainerDetails, ContainerSettings, ContainerState, LABEL_DEBUG,
     LABEL_RESTART_TOKEN, LogLimits,
+};
+
+pub use directory::{
+    CheckStep, CheckedGroup, DirectoryCheck, DirectoryPerson, DirectoryUser, SyncPlan,
 };
 
 use crate::condition::{Condition, ConditionStatus, ConditionType, Reason};

@@ -100,10 +100,12 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::config::query::STATEMENTS,
         crate::config::sealing::STATEMENTS,
         crate::container::query::STATEMENTS,
+        crate::directory::query::STATEMENTS,
         crate::event::STATEMENTS,
         crate::group::query::STATEMENTS,
         crate::image::query::STATEMENTS,
         crate::meta::STATEMENTS,
+        crate::mode_switch::query::STATEMENTS,
         crate::object::query::STATEMENTS,
         crate::operation::query::STATEMENTS,
         crate::rollout::query::STATEMENTS,
@@ -114,6 +116,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::skill_repository::query::STATEMENTS,
         crate::skill_set::query::STATEMENTS,
         crate::user::query::STATEMENTS,
+        crate::whitelist::query::STATEMENTS,
     ]
     .concat()
 }

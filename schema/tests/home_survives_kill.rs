@@ -29,7 +29,7 @@ fn work(data: &Path) -> ArchiveOutcome {
         home.write_atomic("file", b"content", 0o600).unwrap();
         std::fs::write(data.join("made"), b"").unwrap();
     }
-    homes.archive(&name, &uid, deleted_at()).unwrap()
+    homes.archive(&name, &uid, deleted_at(), None).unwrap()
 }
 
 #[test]

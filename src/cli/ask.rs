@@ -4,8 +4,8 @@ use clap::Subcommand;
 
 use super::server::Server;
 use super::{
-    Result, adapter, audit, config, describe, diff, events, get, group, image, kinds, rollout,
-    skill, status, switches, wait,
+    Result, adapter, audit, auth, config, describe, diff, events, get, group, image, kinds,
+    rollout, skill, status, switches, wait,
 };
 
 /// What to request from the server.
@@ -77,6 +77,9 @@ pub enum Ask {
     /// Create, change and delete groups of users
     #[command(subcommand)]
     Group(group::GroupCommand),
+    /// Test and synchronise the directory, edit the whitelist, switch the authentication mode
+    #[command(subcommand)]
+    Auth(auth::AuthCommand),
     /// Read and verify the audit trail
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -114,6 +117,7 @@ impl Ask {
             Self::Adapter(command) => adapter::adapter(server, command).await,
             Self::Skill(command) => skill::skill(server, command).await,
             Self::Group(command) => group::group(server, command).await,
+            Self::Auth(command) => auth::auth(server, command).await,
             Self::Audit(command) => audit::audit(server, command).await,
         }
     }

@@ -4,6 +4,7 @@ mod adapter;
 mod admin;
 mod ask;
 mod audit;
+mod auth;
 mod compare;
 mod config;
 mod describe;

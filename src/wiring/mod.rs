@@ -1,6 +1,7 @@
 //! Builds the service from its parts and hands every task to the supervisor.
 
 mod agent_listener;
+mod directory;
 pub mod health;
 mod listeners;
 mod ports;
@@ -26,6 +27,7 @@ use reconcilers::drivers::adapter_source::{self, HttpSource};
 use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, TlsFiles};
 use reconcilers::drivers::firewall::Iptables;
 use reconcilers::drivers::git::{self, GitProgram};
+use reconcilers::drivers::ldap::LdapDirectory;
 use reconcilers::drivers::registry::{self, OciRegistry};
 use reconcilers::register::register;
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
@@ -128,6 +130,7 @@ pub async fn build(
             settings.data_dir.join(GIT_SCRATCH),
             git::Limits::default(),
         )),
+        directory: Arc::new(LdapDirectory::new(tasks.clone(), shutdown.clone())),
         engine,
         firewall: Arc::new(Iptables::new(&prepared.instance_id)),
         packages: Arc::new(HttpSource::new(adapter_source::Limits::default())?),
@@ -222,6 +225,10 @@ pub async fn build(
             registry::Limits::default(),
         )?)),
         tags: TagCache::default(),
+        directory: Arc::new(directory::Directories {
+            store: database,
+            shared,
+        }),
         engine: ports.clone(),
         leadership: ports.clone(),
         health: health.clone(),

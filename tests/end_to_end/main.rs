@@ -20,6 +20,9 @@ mod in_process;
 #[path = "../../reconcilers/tests/registry/mod.rs"]
 #[allow(dead_code)] // The tests of pulls beside the reconcilers use the rest.
 mod registry;
+#[path = "../../reconcilers/tests/ldap/server.rs"]
+#[allow(dead_code)]
+mod slapd;
 #[path = "../../reconcilers/tests/git/sshd.rs"]
 #[allow(dead_code)]
 mod sshd;
@@ -35,6 +38,7 @@ mod command_line;
 mod crash_loop;
 mod data_dir;
 mod database;
+mod directory;
 mod event_stream;
 mod faults;
 mod fix_point;
@@ -48,6 +52,7 @@ mod logging;
 mod login;
 mod main_job;
 mod memory;
+mod mode_switch;
 mod network;
 mod operator;
 mod outage;

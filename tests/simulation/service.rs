@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kit::{FakeEngine, FakeGit, FakeSource, MemoryDataDir, MemoryStore};
+use kit::{FakeDirectory, FakeEngine, FakeGit, FakeSource, MemoryDataDir, MemoryStore};
 use reconcilers::register::register;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::StatusTick;
@@ -29,6 +29,7 @@ pub struct Ground {
     pub store: MemoryStore,
     pub dir: MemoryDataDir,
     pub packages: FakeSource,
+    pub directory: FakeDirectory,
     pub clock: SharedClock,
     pub workers: usize,
     pub seed: u64,
@@ -56,6 +57,7 @@ impl Process {
             engine: Arc::new(fake),
 
             packages: Arc::new(ground.packages.clone()),
+            directory: Arc::new(ground.directory.clone()),
             git: Arc::new(FakeGit::default()),
             clock: Arc::clone(&clock),
             waits: waits.clone(),

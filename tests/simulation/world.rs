@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kit::engine::Verb;
-use kit::{FakeEngine, FakeSource, MemoryDataDir, MemoryStore};
+use kit::{FakeDirectory, FakeEngine, FakeSource, MemoryDataDir, MemoryStore};
 use reconcilers::runtime::leader::Leadership;
 use schema::adapter::Adapter;
 use schema::clock::{Clock, SharedClock};
@@ -94,6 +94,7 @@ impl World {
             store: MemoryStore::default(),
             dir: MemoryDataDir::default(),
             packages: FakeSource::default(),
+            directory: FakeDirectory::default(),
             clock: Arc::clone(&clock),
             workers: usize::try_from(chance.between(1, 4)).unwrap_or(1),
             seed,

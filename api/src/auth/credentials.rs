@@ -6,6 +6,7 @@ use schema::ids::UserName;
 use schema::user::{self, Role, Source, User};
 use secrecy::{ExposeSecret, SecretString};
 
+use super::login_limit::Charged;
 use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
 use crate::settings::AuthMode;
@@ -43,6 +44,23 @@ pub async fn verify(
     name: &str,
     password: SecretString,
 ) -> Result<Option<User>> {
+    let (account, charged) = try_password(deps, client, name, password).await?;
+    if account.is_some() {
+        charged.succeeded();
+    }
+    Ok(account)
+}
+
+/// The same, for whoever may succeed otherwise: the attempt counts as failed until it is said to have succeeded.
+///
+/// # Errors
+/// As [`verify`].
+pub async fn try_password(
+    deps: &Dependencies,
+    client: Option<IpAddr>,
+    name: &str,
+    password: SecretString,
+) -> Result<(Option<User>, Charged)> {
     let attempt = deps.login_limit.begin(client.unwrap_or(NO_ADDRESS), name)?;
     let account = find(deps, name).await?;
     let stored = account.as_ref().and_then(|account| {
@@ -53,11 +71,10 @@ pub async fn verify(
     let charged = deps.login_limit.charge(attempt)?;
     let fits = slot.verify(password, stored).await?;
     let mode = deps.settings().auth_mode;
-    let account = account.filter(|account| fits && is_usable(account, mode));
-    if account.is_some() {
-        charged.succeeded();
-    }
-    Ok(account)
+    Ok((
+        account.filter(|account| fits && is_usable(account, mode)),
+        charged,
+    ))
 }
 
 /// Verifies the password of an account once more, against what is stored for it now. Counts for no

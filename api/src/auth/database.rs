@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use schema::reader::Reader;
-use schema::session;
+use schema::session::{self, Live};
+use schema::user::Role;
 use tokio::sync::watch;
 
 use super::credentials::belongs_to_mode;
@@ -34,9 +35,13 @@ impl Authenticator for DatabaseAuthenticator {
         let mut connection = self.db.read().await?;
         let issued_at = claims.issued_at.as_secs();
         let live = session::find_live(&mut connection, &claims.username, issued_at).await?;
-        let mode = self.settings.borrow().auth_mode;
+        let (mode, whitelist) = {
+            let settings = self.settings.borrow();
+            (settings.auth_mode, settings.whitelist_enabled)
+        };
+        let listed = |live: &Live| !whitelist || live.whitelisted || live.role == Role::Superadmin;
         Ok(live
-            .filter(|live| belongs_to_mode(live.role, live.source, mode))
+            .filter(|live| belongs_to_mode(live.role, live.source, mode) && listed(live))
             .map(|live| Account {
                 uid: live.uid,
                 name: live.name,

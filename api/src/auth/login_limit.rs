@@ -86,8 +86,9 @@ impl LoginLimit {
                 now,
             )?;
         }
-        // Hashed: the client chooses the name's length.
-        let key = (network, Sha256::digest(name.to_lowercase()).into());
+        // Hashed: the client chooses the name's length. Directories take names for the same that differ in case or in spaces.
+        let plain: String = name.to_lowercase().split_whitespace().collect();
+        let key = (network, Sha256::digest(plain).into());
         let window = self.by_name.get_with(key, Window::default);
         let mut moments = window.lock().unwrap_or_else(PoisonError::into_inner);
         limit(&mut moments, now)?;

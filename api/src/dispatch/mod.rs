@@ -307,7 +307,12 @@ const TOKEN_INVALID: ApiError =
 
 fn check_mode(route: &Route, settings: &WebSettings) -> Result<()> {
     match (route.modes, settings.auth_mode) {
-        (Modes::Any, _) | (Modes::LocalOnly, AuthMode::Local) => Ok(()),
+        (Modes::Any, _)
+        | (Modes::LocalOnly, AuthMode::Local)
+        | (Modes::LdapOnly, AuthMode::Ldap) => Ok(()),
+        (Modes::LdapOnly, AuthMode::Local | AuthMode::Oidc) => Err(ApiError::ModeForbidden(
+            "users do not come from an LDAP directory",
+        )),
         (Modes::LocalOnly, AuthMode::Ldap | AuthMode::Oidc) => Err(ApiError::ModeForbidden(
             "accounts and passwords are managed by a directory or an identity provider",
         )),

@@ -107,6 +107,7 @@ async fn l20_every_route_admits_exactly_whom_the_table_says() {
         if let Some(name) = name {
             request = request.header(COOKIE, world.cookie(name));
         }
+        world.in_mode_of(case.route);
         let response = request.reply(&filter).await;
         let expected = match case.expect {
             Expect::NotSignedIn => (401, "not_signed_in"),
@@ -185,6 +186,7 @@ async fn every_route_has_its_versioned_twin_and_trailing_slash() {
             spellings.push(format!("/api/v1/{rest}"));
             spellings.push(format!("/api/v1/{rest}/"));
         }
+        world.in_mode_of(&route);
         for spelling in spellings {
             let response = get(&filter, &spelling, &world.cookie(name)).await;
             assert_eq!(response.status(), 200, "{spelling}");

@@ -70,7 +70,7 @@ pub(super) fn of(route: &Route) -> Failures {
     });
     all.extend_from_slice(match route.modes {
         Modes::Any => &[],
-        Modes::LocalOnly => &[MODE],
+        Modes::LocalOnly | Modes::LdapOnly => &[MODE],
     });
     all.extend_from_slice(match route.body {
         BodyKind::None => &[],

@@ -39,6 +39,8 @@ pub(crate) enum Modes {
     Any,
     /// In local mode only; `mode_forbidden` elsewhere.
     LocalOnly,
+    /// In ldap mode only; `mode_forbidden` elsewhere.
+    LdapOnly,
 }
 
 /// What a route reads of the request body.
@@ -194,6 +196,13 @@ impl Route {
     pub(crate) fn local_only(self) -> Self {
         Self {
             modes: Modes::LocalOnly,
+            ..self
+        }
+    }
+
+    pub(crate) fn ldap_only(self) -> Self {
+        Self {
+            modes: Modes::LdapOnly,
             ..self
         }
     }

@@ -12,6 +12,7 @@ use crate::dispatch::{Anyone, Session};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
+use crate::routes::auth::{Provider, provider};
 use crate::settings::AuthMode;
 
 /// The routes of this file.
@@ -68,37 +69,6 @@ async fn health(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Resource<Health
 /// None.
 async fn liveness(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Text> {
     Ok(Text("ok\n".to_owned()))
-}
-
-/// What a sign-in page needs to know of an authentication mode.
-#[derive(Serialize, ToSchema)]
-pub struct Provider {
-    /// Its name for programs.
-    name: AuthMode,
-    /// Its name for people.
-    #[schema(example = "Local accounts")]
-    display_name: &'static str,
-    /// Name and password are asked for here.
-    has_password: bool,
-    /// The browser goes to the provider.
-    has_browser: bool,
-    /// Users come from a directory.
-    has_directory: bool,
-}
-
-fn provider(mode: AuthMode) -> Provider {
-    let (display_name, has_password, has_browser, has_directory) = match mode {
-        AuthMode::Local => ("Local accounts", true, false, false),
-        AuthMode::Ldap => ("LDAP directory", true, false, true),
-        AuthMode::Oidc => ("Single sign-on", false, true, false),
-    };
-    Provider {
-        name: mode,
-        display_name,
-        has_password,
-        has_browser,
-        has_directory,
-    }
 }
 
 /// How people sign in.

@@ -10,12 +10,16 @@ use http::{HeaderValue, StatusCode};
 use schema::adapter::RenderError;
 use schema::audit::{About, Audited};
 use schema::config::history::SavedBy;
-use schema::config::{self, Changes, Config, Patch, Problem, ProblemCode, keys, parse_patch};
+use schema::config::{
+    self, AuthMode, Changes, Config, Patch, Problem, ProblemCode, keys, parse_patch,
+};
 use schema::container;
 use schema::db::Tx;
 use schema::error::DbError;
-use schema::ids::Generation;
+use schema::ids::{Generation, UserName};
+use schema::mode_switch;
 use schema::object;
+use schema::reader::Connection;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -176,10 +180,47 @@ pub struct Saved {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     skill_changes: Vec<UserChange>,
+    /// What a change of `web.auth_mode` takes away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    purge: Option<Purging>,
     /// Changes that have no effect for now, and why, a sentence each; `message` repeats them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false, example = json!([]))]
     warnings: Vec<String>,
+}
+
+/// What a change of the authentication mode takes away.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = Purge)]
+pub struct Purging {
+    /// The task that tells how far it is; null with `dry_run`.
+    #[schema(required = true)]
+    operation: Option<String>,
+    /// How many users leave; their directories are archived.
+    users: i64,
+    /// The first 100 of them.
+    names: Vec<UserName>,
+    /// How many containers are removed.
+    containers: i64,
+    /// How many groups are removed.
+    groups: i64,
+}
+
+impl Purging {
+    /// Most users that are named.
+    const NAMED: i64 = 100;
+
+    async fn of(connection: &mut Connection) -> Result<Self, DbError> {
+        let purge = mode_switch::purge(connection, Self::NAMED).await?;
+        Ok(Self {
+            operation: None,
+            users: purge.users,
+            names: purge.names,
+            containers: purge.containers,
+            groups: purge.groups,
+        })
+    }
 }
 
 /// `POST /api/config`: keys that are not sent stay as they are, a masked secret too, `null` returns
@@ -220,25 +261,36 @@ async fn unsaved(
 ) -> Result<Answer<Saved>> {
     if draft.changes.has(&keys::skills::DEFAULTS) {
         // Never committed.
-        draft.skills = affected(&record(deps, actor, &mut tx, &draft).await?.skills);
+        draft.skills = affected(&record(deps, actor, &mut tx, &mut draft).await?.skills);
+        draft
+            .purge
+            .iter_mut()
+            .for_each(|purge| purge.operation = None);
     }
     Ok(draft.unsaved(deps))
 }
 
-/// Writes a draft.
+/// Writes a draft, and what it takes away.
 async fn record(
     deps: &Deps,
     actor: &Actor,
     tx: &mut Audited,
-    draft: &Draft,
+    draft: &mut Draft,
 ) -> Result<config::query::Saved> {
+    let actor = actor.to_string();
     let by = SavedBy {
-        actor: &actor.to_string(),
+        actor: &actor,
         at: deps.clock.now(),
     };
     let (key, changed) = (&deps.master_key, &draft.changes);
     let saved = config::query::save(tx, key, changed, None, by).await;
-    saved.map_err(unknown_skills)
+    let saved = saved.map_err(unknown_skills)?;
+    if let Some(purge) = &mut draft.purge {
+        let modes = (draft.before, draft.after.get(&keys::web::AUTH_MODE));
+        let operation = mode_switch::begin(tx, modes, &actor, deps.clock.now()).await?;
+        purge.operation = Some(operation);
+    }
+    Ok(saved)
 }
 
 /// Saves a draft, and waits for what follows from it.
@@ -250,9 +302,12 @@ async fn finish(
     about: About,
     wait: Option<Duration>,
 ) -> Result<Answer<Saved>> {
-    let saved = record(deps, actor, &mut tx, &draft).await?;
+    let saved = record(deps, actor, &mut tx, &mut draft).await?;
     draft.skills = affected(&saved.skills);
     let (generation, changed) = (saved.generation, &draft.changes);
+    // Without users there is nothing to wait for.
+    let purge = draft.purge.as_ref().filter(|purge| purge.users > 0);
+    let purge = purge.and_then(|purge| purge.operation.clone());
     let mut singles = Vec::new();
     for (kind, uid, name) in config::query::singles_touched(changed) {
         if let Some(object) = object::get(&mut tx, kind, &uid).await? {
@@ -263,7 +318,15 @@ async fn finish(
     let settings = WebSettings::of(&draft.after, generation);
     settings::publish(&deps.settings_sender, settings);
     let kinds = config::query::kinds_touched(changed);
-    let (decides, settled, failed) = wait::settle_kinds(deps, &singles, &kinds, wait).await;
+    let (decides, mut settled, failed) = wait::settle_kinds(deps, &singles, &kinds, wait).await;
+    if let Some(purge) = purge
+        && settled == Settled::Converged
+        && wait::settle_operation(deps, &purge, wait)
+            .await
+            .is_under_way()
+    {
+        settled = Settled::default();
+    }
     let saved = |state, message: &str| draft.answer(deps, message, generation, Some(state));
     Ok(match settled {
         Settled::Converged if failed > 0 => saved(
@@ -311,6 +374,10 @@ struct Draft {
     restarts: i64,
     /// What it means for the skills of users.
     skills: Vec<UserChange>,
+    /// Where users came from before.
+    before: AuthMode,
+    /// What a change of that takes away.
+    purge: Option<Purging>,
 }
 
 impl Draft {
@@ -322,6 +389,7 @@ impl Draft {
             state,
             generation,
             skill_changes: self.skills.clone(),
+            purge: self.purge.clone(),
             warnings: self.warnings(deps),
         }
     }
@@ -376,12 +444,22 @@ async fn draft(
     if changes.has(&keys::container::NETWORK_SUBNET) && container::count_on_network(tx).await? > 0 {
         return Err(ApiError::NetworkInUse);
     }
+    let before = present.get(&keys::web::AUTH_MODE);
     let after = present.apply(&changes);
+    let missing = after.missing_for_mode();
+    if !missing.is_empty() {
+        return Err(refused(missing));
+    }
     if changes.has(&keys::AGENT) || changes.has(&keys::SECURITY) {
         check_global(tx, deps, &after).await?;
     }
     Ok(Draft {
         restarts: config::query::restarts(tx, &changes).await?,
+        purge: match after.get(&keys::web::AUTH_MODE) == before {
+            true => None,
+            false => Some(Purging::of(tx).await?),
+        },
+        before,
         after,
         changes,
         generation,
@@ -425,7 +503,7 @@ fn unknown_skills(error: DbError) -> ApiError {
     }
 }
 
-fn refused(problems: Vec<Problem>) -> ApiError {
+pub(in crate::routes) fn refused(problems: Vec<Problem>) -> ApiError {
     let not_yet = problems
         .iter()
         .all(|problem| problem.code == ProblemCode::NotAvailableYet);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::{SET_COOKIE, USER_AGENT};
-use schema::audit::About;
+use schema::audit::{About, Audited};
 use schema::error::DbError;
 use schema::ids::{Timestamp, UserName};
 use schema::session::{self, Live};
@@ -24,7 +24,9 @@ use crate::dispatch::{Anyone, Session, Visitor};
 use crate::error::{ApiError, Result};
 use crate::input::{Input, Meta, Nothing};
 use crate::route::{ANONYMOUS_BODY_LIMIT, Area, Failure, Route};
-use crate::settings::WebSettings;
+use crate::settings::{AuthMode, WebSettings};
+
+mod directory;
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
@@ -43,6 +45,22 @@ pub(super) fn routes() -> Vec<Route> {
                     403,
                     "superadmin_client",
                     "superadmins can sign in to the web console only",
+                ),
+                Failure(
+                    403,
+                    "not_whitelisted",
+                    "the password is right, and the name is not on the whitelist",
+                ),
+                Failure(
+                    403,
+                    "invalid_username",
+                    "the password is right, and the name in the directory breaks the rule for names",
+                ),
+                Failure(502, "remote_failed", "the directory cannot be asked"),
+                Failure(
+                    503,
+                    "previous_account_archiving",
+                    "the previous account of the name is still being archived",
                 ),
                 Failure::ATTEMPTS,
                 Failure::BUSY,
@@ -155,7 +173,12 @@ async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Answer<SignedIn>
     let Input { params, meta, .. } = input;
     let name = params.username.clone();
     match attempt(params, &meta, &deps).await {
-        Err(refused @ (ApiError::BadCredentials | ApiError::SuperadminClient)) => {
+        Err(
+            refused @ (ApiError::BadCredentials
+            | ApiError::SuperadminClient
+            | ApiError::NotWhitelisted
+            | ApiError::InvalidUsername { .. }),
+        ) => {
             let about = whom(&deps, &name).await?.detail(refused.code());
             meta.refused(&deps, about).await?;
             Err(refused)
@@ -176,10 +199,18 @@ async fn whom(deps: &Dependencies, name: &str) -> Result<About> {
 
 async fn attempt(params: LoginForm, meta: &Meta, deps: &Dependencies) -> Result<Answer<SignedIn>> {
     let (name, password) = (&params.username, params.password);
-    let account = credentials::verify(deps, meta.client, name, password.clone())
-        .await?
-        .ok_or(ApiError::BadCredentials)?;
-    let client = Client::detect(params.client, &meta.headers, &deps.settings());
+    let settings = deps.settings();
+    let client = Client::detect(params.client, &meta.headers, &settings);
+    let account = if settings.auth_mode == AuthMode::Ldap {
+        let attempt = directory::attempt(deps, meta, name, password.clone(), client).await?;
+        match attempt {
+            directory::Attempt::Local(account) => *account,
+            directory::Attempt::Directory(live) => return signed_in(deps, meta, *live),
+        }
+    } else {
+        let verified = credentials::verify(deps, meta.client, name, password.clone()).await?;
+        verified.ok_or(ApiError::BadCredentials)?
+    };
     if account.role == Role::Superadmin && client != Client::Web {
         return Err(ApiError::SuperadminClient);
     }
@@ -193,13 +224,17 @@ async fn attempt(params: LoginForm, meta: &Meta, deps: &Dependencies) -> Result<
         }
         live => live?,
     };
+    signed_in(deps, meta, live)
+}
+
+fn signed_in(deps: &Dependencies, meta: &Meta, live: Live) -> Result<Answer<SignedIn>> {
     let claims = SessionClaims::new(live.name.clone(), Timestamp::from_secs(live.issued_at));
-    let signed_in = SignedIn {
+    let account = SignedIn {
         username: live.name,
         role: live.role,
         initializing: live.initializing,
     };
-    Ok(Answer::ok("signed in", signed_in)
+    Ok(Answer::ok("signed in", account)
         .header(SET_COOKIE, claims.set_cookie(&deps.signer, meta.secure)?))
 }
 
@@ -231,9 +266,21 @@ async fn start_session(
     meta: &Meta,
     rehashed: Option<&SecretString>,
 ) -> Result<Live> {
+    let tx = meta.begin(deps).await?;
+    session_of(deps, tx, verified, client, meta, rehashed).await
+}
+
+/// The same in a transaction that was begun, which is committed.
+async fn session_of(
+    deps: &Dependencies,
+    mut tx: Audited,
+    verified: &User,
+    client: Client,
+    meta: &Meta,
+    rehashed: Option<&SecretString>,
+) -> Result<Live> {
     let now = deps.clock.now();
     let address = meta.client.map(|ip| ip.to_string()).unwrap_or_default();
-    let mut tx = meta.begin(deps).await?;
     // This comes first because it locks the account's row, so that what is read afterwards stays
     // true until the commit, and a password change that comes later ends this session, too.
     let issued_at = match session::issue(&mut tx, &verified.uid, now, &address, client.into()).await

@@ -2,6 +2,7 @@
 
 mod adapter;
 mod audit;
+mod auth;
 mod basic;
 mod config;
 mod containers;
@@ -44,6 +45,7 @@ pub fn all() -> Vec<Route> {
         user_config::routes(),
         config::routes(),
         users::routes(),
+        auth::routes(),
         superadmins::routes(),
         containers::routes(),
         images::routes(),
@@ -62,6 +64,9 @@ pub fn all() -> Vec<Route> {
 mod tests {
     use bytes::Bytes;
     use http_body_util::BodyExt;
+    use schema::directory;
+    use schema::ids::Kind;
+    use schema::object;
     use serde_json::Value;
 
     use crate::dispatch::Api;
@@ -69,13 +74,18 @@ mod tests {
     use crate::reply::Response;
     use crate::route::BodyKind;
     use crate::route::matrix::{Expect, Token, Who, matrix};
-    use crate::testing::world;
+    use crate::testing::{NOW, world};
 
     /// The access matrix against the real handlers: whoever must be refused is refused by them too,
     /// and whoever is let in gets an answer, never a server error, even without any parameter.
     #[tokio::test]
     async fn every_route_refuses_whom_the_table_refuses() {
         let world = world().await;
+        let mut tx = world.db.begin().await.unwrap();
+        let (kind, uid) = (Kind::Directory, directory::object_uid());
+        let made = object::insert(&mut tx, kind, &uid, directory::OBJECT_NAME, NOW);
+        made.await.unwrap();
+        tx.commit().await.unwrap();
         let api = Api::new(super::all(), world.deps.clone());
         let filter = api.unwrap().filter();
         let conformance = Conformance::default();
@@ -119,6 +129,7 @@ mod tests {
             if let Some(name) = name {
                 request = request.header("cookie", world.cookie(name));
             }
+            world.in_mode_of(case.route);
             let response: Response = request.filter(&filter).await.unwrap();
             let status = response.status().as_u16();
             // A stream has no end to wait for.

@@ -156,6 +156,7 @@ mod tests {
                 true => ("alice", &alice),
                 false => ("root", &root),
             };
+            yard.world.in_mode_of(&route);
             let ask = yard.get(&format!("{}{query}", route.path));
             let answer = ask.with(who.0, who.1).send().await;
             assert_eq!(answer.status, 200, "{}: {answer:?}", route.id);

@@ -7,10 +7,10 @@ use schema::container::{Desired, StatusWord, status_word};
 use schema::db::Tx;
 use schema::error::DbError;
 use schema::group;
-use schema::ids::{Generation, Kind, PlainName, Timestamp, Uid, UserName};
+use schema::ids::{Generation, Kind, PlainName, Timestamp, UserName};
 use schema::image::ImageReference;
 use schema::object;
-use schema::user::{self, NewUser, Role, Source, User, UserListing};
+use schema::user::{self, Role, Source, Template, User, UserListing};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -272,10 +272,8 @@ async fn create(_: Superadmin, input: Input<Creation>, deps: Deps) -> Result<Cre
     let new = NewPassword::read(password)?;
     let hash = deps.passwords.hash(&new.password).await?;
     let mut tx = input.meta.begin(&deps).await?;
-    let template = Template::read(&mut tx, &deps, image_tag.as_deref()).await?;
-    let change = template
-        .create(&mut tx, &username, hash, deps.clock.now())
-        .await?;
+    let template = template(&mut tx, &deps, image_tag.as_deref()).await?;
+    let change = create_local(&mut tx, &template, &username, hash, deps.clock.now()).await?;
     tx.commit(About::object(Kind::User, &username)).await?;
     let settled = wait::settle(&deps, &change, Until::Converged, input.wait).await;
     let (done, under_way) = ("user created", "user created; container requested");
@@ -297,49 +295,27 @@ fn checked_tag(tag: Option<String>) -> Result<Option<String>> {
     Ok(tag)
 }
 
-/// What new users get from the configuration.
-struct Template {
-    image_ref: String,
-    desired: Desired,
+async fn template(tx: &mut Tx, deps: &Deps, tag: Option<&str>) -> Result<Template, DbError> {
+    let (values, _) = config_query::load(tx, &deps.master_key).await?;
+    Ok(Template::of(&Config::from_stored(values), tag))
 }
 
-impl Template {
-    async fn read(tx: &mut Tx, deps: &Deps, tag: Option<&str>) -> Result<Self, DbError> {
-        let (values, _) = config_query::load(tx, &deps.master_key).await?;
-        let config = Config::from_stored(values);
-        Ok(Self {
-            image_ref: match tag {
-                Some(tag) => format!("{}:{tag}", config.get(&keys::image::NAME)),
-                None => config.image_reference(),
-            },
-            desired: if config.get(&keys::container::AUTOSTART) {
-                Desired::Running
-            } else {
-                Desired::Stopped
-            },
-        })
-    }
-
-    /// Records a local user with its container.
-    async fn create(
-        &self,
-        tx: &mut Tx,
-        name: &UserName,
-        password_hash: SecretString,
-        now: Timestamp,
-    ) -> Result<Change, DbError> {
-        let new = NewUser {
-            uid: Uid::random(),
-            name: name.clone(),
-            source: Source::Local,
-            password_hash: Some(password_hash),
-            image_ref: self.image_ref.clone(),
-            desired: self.desired,
-        };
-        let generation = user::create(tx, &new, now).await?;
-        let (kind, name) = (Kind::Container, name.as_str());
-        Ok(Change::new(kind, new.uid, name, generation))
-    }
+/// Records a local user with its container.
+async fn create_local(
+    tx: &mut Tx,
+    template: &Template,
+    name: &UserName,
+    password_hash: SecretString,
+    now: Timestamp,
+) -> Result<Change, DbError> {
+    let new = template.new_user(name, Source::Local, Some(password_hash));
+    let generation = user::create(tx, &new, now).await?;
+    Ok(Change::new(
+        Kind::Container,
+        new.uid,
+        name.as_str(),
+        generation,
+    ))
 }
 
 /// `POST /api/admin/users/delete`: the container goes, the directory is archived, the name becomes

@@ -162,10 +162,12 @@ fn every_failure_has_a_status_and_a_code() {
             | Reason::PausedByOperator
             | Reason::ImageInUse
             | Reason::InvalidUserConfig
-            | Reason::RolloutPaused => 409,
+            | Reason::RolloutPaused
+            | Reason::MassRemoval => 409,
             Reason::ImagePullFailed
             | Reason::PullFailed
             | Reason::AdapterSourceFailed
+            | Reason::DirectoryFailed
             | Reason::CrashLoop
             | Reason::ReplacementFailed
             | Reason::CloneFailed

@@ -28,6 +28,7 @@ use crate::drivers::adapter_source::PackageSource;
 use crate::drivers::docker::ContainerEngine;
 use crate::drivers::firewall::HostFirewall;
 use crate::drivers::git::Git;
+use crate::drivers::ldap::Directory;
 use crate::runtime::Waits;
 use crate::stores::{AdapterSource, ConfigSource, ConfigStore, DataDir, PackageStore};
 
@@ -69,6 +70,8 @@ pub struct World {
     pub packages: Arc<dyn PackageSource>,
     /// Fetches repositories of skills.
     pub git: Arc<dyn Git>,
+    /// Where users come from in ldap mode.
+    pub directory: Arc<dyn Directory>,
     /// Wall-clock time.
     pub clock: SharedClock,
     /// Who waits for what.
@@ -91,6 +94,8 @@ pub struct Shared {
     pub data_dir: Arc<dyn DataDir>,
     /// Where newer adapter packages come from.
     pub packages: Arc<dyn PackageSource>,
+    /// Where users come from in ldap mode.
+    pub directory: Arc<dyn Directory>,
     /// Wall-clock time.
     pub clock: SharedClock,
     /// What is known of the engine.
@@ -156,6 +161,7 @@ impl Shared {
             )),
             data_dir: world.data_dir,
             packages: world.packages,
+            directory: world.directory,
             clock: world.clock,
             options,
         })

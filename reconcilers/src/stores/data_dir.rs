@@ -11,8 +11,8 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use schema::condition::Reason;
 use schema::home::{
-    AGENT_DIR, Archive, AskedSkill, FoundFile, HomeError, HomeLook, HomeState, Homes, NewFile,
-    Owner, PreviousSkill, SeedLimits, Seeded, SeenSkills, SkillsLook,
+    AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FoundFile, HomeError, HomeLook, HomeState, Homes,
+    NewFile, Owner, PreviousSkill, SeedLimits, Seeded, SeenSkills, SkillsLook,
 };
 use schema::ids::{SkillName, Timestamp, Uid, UserName};
 use schema::skill_repository::{Checkouts, NewCheckout, OfferedSkill};
@@ -73,12 +73,13 @@ pub trait DataDir: Send + Sync + 'static {
         uid: &Uid,
         image_home: ByteStream,
     ) -> Result<Seeded, HomeError>;
-    /// Moves a user's directory to the archive.
+    /// Moves a user's directory to the archive, or to a batch in it.
     async fn archive(
         &self,
         name: &UserName,
         uid: &Uid,
         deleted_at: Timestamp,
+        batch: Option<&ArchiveBatch>,
     ) -> Result<(), HomeError>;
     /// The archives of users, the oldest first.
     async fn archives(&self) -> Result<Vec<Archive>, HomeError>;
@@ -330,10 +331,14 @@ impl DataDir for LocalDataDir {
         name: &UserName,
         uid: &Uid,
         deleted_at: Timestamp,
+        batch: Option<&ArchiveBatch>,
     ) -> Result<(), HomeError> {
-        let (name, uid) = (name.clone(), uid.clone());
-        self.with_homes(move |homes| homes.archive(&name, &uid, deleted_at).map(drop))
-            .await
+        let (name, uid, batch) = (name.clone(), uid.clone(), batch.cloned());
+        self.with_homes(move |homes| {
+            let archived = homes.archive(&name, &uid, deleted_at, batch.as_ref());
+            archived.map(drop)
+        })
+        .await
     }
 
     async fn archives(&self) -> Result<Vec<Archive>, HomeError> {

@@ -206,10 +206,14 @@ impl Reconciler for UserReconciler {
                 .write_agent_files(name, key, files)
                 .await
                 .map_err(UserError::Home)?,
-            Action::ArchiveHome { name, deleted_at } => self
+            Action::ArchiveHome {
+                name,
+                deleted_at,
+                batch,
+            } => self
                 .shared
                 .data_dir
-                .archive(name, key, *deleted_at)
+                .archive(name, key, *deleted_at, batch.as_ref())
                 .await
                 .map_err(UserError::Home)?,
             Action::Purge => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use schema::adapter::{Adapter, Applied, Found};
 use schema::condition::{Condition, Reason};
-use schema::home::{FoundFile, HomeState, NewFile};
+use schema::home::{ArchiveBatch, FoundFile, HomeState, NewFile};
 use schema::ids::{Kind, Timestamp, UserName};
 use schema::user::UserRow;
 
@@ -87,6 +87,8 @@ pub enum Action {
         name: UserName,
         /// Names the archive.
         deleted_at: Timestamp,
+        /// Those who leave together.
+        batch: Option<ArchiveBatch>,
     },
     /// Removes the last trace of the user.
     Purge,
@@ -109,6 +111,7 @@ pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
         let archive = Action::ArchiveHome {
             name: row.name.clone(),
             deleted_at,
+            batch: row.archive_batch.clone(),
         };
         let files = snapshot.settings.as_ref().map(Settings::withdrawn);
         let files = files.filter(|files| !files.is_empty());

@@ -13,6 +13,7 @@ fn snapshot(home: HomeState, deleted: bool, has_finalizer: bool, container_gone:
             name: "alice".parse().unwrap(),
             generation: Generation(1),
             deleted_at: deleted.then_some(DELETED),
+            archive_batch: None,
             has_finalizer,
             adapter_generation: 1,
         }),
@@ -110,6 +111,7 @@ fn the_archive_is_named_by_the_time_of_the_request() {
     let archive = Action::ArchiveHome {
         name: "alice".parse().unwrap(),
         deleted_at: DELETED,
+        batch: None,
     };
     assert_eq!(plan.actions[0], archive);
 }

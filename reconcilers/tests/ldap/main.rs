@@ -7,8 +7,11 @@
     clippy::disallowed_methods // A real directory takes real time.
 )]
 
+mod groups;
+#[allow(dead_code)] // The tests of the whole program use the rest.
 mod server;
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -28,6 +31,10 @@ const ODD: [&str; 5] = [
     "comma,plus+",
     "back\\slash",
 ];
+
+fn names(names: &[&str]) -> Option<BTreeSet<String>> {
+    Some(names.iter().map(|name| (*name).to_owned()).collect())
+}
 
 fn directory() -> LdapDirectory {
     LdapDirectory::new(TaskTracker::new(), CancellationToken::new())
@@ -51,7 +58,7 @@ async fn who_has_the_password_is_let_in_and_nobody_else() {
         .await;
     let alice = alice.unwrap().unwrap();
     assert_eq!(alice.dn, "uid=alice,ou=people,dc=example,dc=org");
-    assert_eq!(alice.member_of, ["cn=eng,ou=groups,dc=example,dc=org"]);
+    assert_eq!(alice.groups, names(&["eng"]));
     // The name is what the directory writes.
     assert_eq!(let_in(&directory, &settings, "ALICE").await, None);
     let upper = directory
@@ -126,7 +133,7 @@ async fn a_connection_is_encrypted_for_an_authority_that_is_trusted(#[case] star
         ),
         ..settings
     };
-    let refused = directory.people(&broken).await;
+    let refused = directory.list(&broken).await;
     assert!(
         matches!(refused, Err(DirectoryError::Authority(_))),
         "{refused:?}"
@@ -144,7 +151,7 @@ async fn an_expired_certificate_is_not_trusted(#[case] start_tls: bool) {
         ca_certificate: Some(certificates.authority.clone()),
         ..encrypted(&slapd, start_tls)
     };
-    let refused = directory().people(&settings).await;
+    let refused = directory().list(&settings).await;
     let Err(DirectoryError::Certificate(why)) = refused else {
         panic!("{refused:?}")
     };
@@ -173,7 +180,7 @@ async fn what_is_set_wrong_is_said() {
         let signed_in = directory
             .sign_in(&settings, "alice", &password("alice"))
             .await;
-        let listed = directory.people(&settings).await.map(|_| None);
+        let listed = directory.list(&settings).await.map(|_| None);
         (signed_in, listed)
     };
     let wrong_password = DirectorySettings {
@@ -280,7 +287,7 @@ async fn who_signs_in_waits_for_nobody_else() {
         }
         begin.elapsed()
     };
-    let (silent, others) = tokio::join!(directory.people(&waiting), others);
+    let (silent, others) = tokio::join!(directory.list(&waiting), others);
     assert_eq!(silent, Err(DirectoryError::Timeout(waiting.timeout)));
     assert!(others < Duration::from_secs(2), "{others:?}");
 }
@@ -292,15 +299,18 @@ async fn everybody_is_found_page_by_page_past_the_limit_of_one_answer() {
     let limits = "sizelimit size.soft=100 size.hard=100 size.prtotal=unlimited";
     let slapd = Slapd::limited(&people, None, limits);
     let directory = directory();
-    for page_size in [100_u16, 7] {
+    for page_size in [100_u32, 7] {
         let settings = DirectorySettings {
             page_size: page_size.try_into().unwrap(),
             ..slapd.settings()
         };
-        let found = directory.people(&settings).await.unwrap();
+        let found = directory.list(&settings).await.unwrap().people;
         assert_eq!(found.len(), 1_203);
         assert_eq!(
-            found.iter().filter(|it| !it.member_of.is_empty()).count(),
+            found
+                .iter()
+                .filter(|it| it.groups != Some(BTreeSet::new()))
+                .count(),
             1
         );
     }
@@ -315,7 +325,7 @@ async fn l1_what_is_cut_short_is_no_answer() {
         page_size: 20.try_into().unwrap(),
         ..slapd.settings()
     };
-    let limited = directory().people(&settings).await;
+    let limited = directory().list(&settings).await;
     assert!(
         matches!(limited, Err(DirectoryError::Incomplete(_))),
         "{limited:?}"
@@ -329,11 +339,11 @@ async fn l1_what_is_cut_short_is_no_answer() {
             page_size: 20.try_into().unwrap(),
             ..slapd.settings()
         };
-        let outcome = directory().people(&settings).await;
+        let outcome = directory().list(&settings).await;
         assert!(
             matches!(outcome, Err(DirectoryError::Unreachable(_))),
             "{bytes}: {:?}",
-            outcome.map(|people| people.len())
+            outcome.map(|people| people.people.len())
         );
     }
 }
@@ -372,7 +382,7 @@ async fn no_connection_outlives_the_service() {
     shutdown.cancel();
     let ended = tokio::time::timeout(Duration::from_secs(5), tasks.wait()).await;
     assert!(ended.is_ok(), "the connection that is kept stays");
-    let late = directory.people(&slapd.settings()).await;
+    let late = directory.list(&slapd.settings()).await;
     assert!(late.is_err(), "{late:?}");
 }
 
@@ -456,7 +466,7 @@ async fn l10_who_has_several_names_is_nobody() {
         let found = directory.sign_in(&settings, name, &password("carol")).await;
         assert_eq!(found, Ok(None), "{name}");
     }
-    let all = directory.people(&settings).await;
+    let all = directory.list(&settings).await;
     assert!(
         matches!(all, Err(DirectoryError::Unreadable { .. })),
         "{all:?}"
@@ -467,7 +477,7 @@ async fn l10_who_has_several_names_is_nobody() {
         username_attribute: "employeeNumber".to_owned(),
         ..settings
     };
-    let all = directory.people(&nameless).await;
+    let all = directory.list(&nameless).await;
     assert!(
         matches!(all, Err(DirectoryError::Unreadable { .. })),
         "{all:?}"
@@ -477,7 +487,7 @@ async fn l10_who_has_several_names_is_nobody() {
 #[tokio::test]
 async fn l1_what_is_elsewhere_is_missing() {
     let slapd = Slapd::with(&[], None, "", ELSEWHERE);
-    let all = directory().people(&slapd.settings()).await;
+    let all = directory().list(&slapd.settings()).await;
     assert!(matches!(all, Err(DirectoryError::Incomplete(_))), "{all:?}");
 }
 
@@ -493,11 +503,14 @@ async fn two_lists_at_once_are_both_complete() {
     let directory = directory();
     let sign_in = let_in(&directory, &settings, "alice");
     let (one, other, alice) = tokio::join!(
-        directory.people(&settings),
-        directory.people(&settings),
+        directory.list(&settings),
+        directory.list(&settings),
         sign_in
     );
-    assert_eq!((one.unwrap().len(), other.unwrap().len()), (203, 203));
+    assert_eq!(
+        (one.unwrap().people.len(), other.unwrap().people.len()),
+        (203, 203)
+    );
     assert!(alice.is_some());
 }
 
@@ -509,7 +522,7 @@ async fn what_is_no_directory_is_no_address() {
             url: bad.parse().unwrap(),
             ..slapd.settings()
         };
-        let refused = directory().people(&settings).await;
+        let refused = directory().list(&settings).await;
         assert!(
             matches!(refused, Err(DirectoryError::Address(_))),
             "{bad}: {refused:?}"

@@ -117,9 +117,31 @@ impl Slapd {
             "include /etc/ldap/schema/dyngroup.schema\nmodulepath",
         );
         fs::write(dir.path().join("slapd.conf"), configuration).unwrap();
+        let mut slapd = Self {
+            dir,
+            port: free_port(),
+            tls_port: free_port(),
+            child: None,
+        };
+        slapd.fill(people, more);
+        slapd.start();
+        slapd
+    }
+
+    /// Other people, and no others, from now on.
+    pub fn replace(&mut self, people: &[&str], more: &str) {
+        self.stop();
+        let db = self.dir.path().join("db");
+        fs::remove_dir_all(&db).unwrap();
+        fs::create_dir(&db).unwrap();
+        self.fill(people, more);
+        self.start();
+    }
+
+    fn fill(&self, people: &[&str], more: &str) {
         let added = Command::new(SLAPADD)
             .args(["-q", "-f"])
-            .arg(dir.path().join("slapd.conf"))
+            .arg(self.dir.path().join("slapd.conf"))
             .stdin(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
@@ -135,14 +157,6 @@ impl Slapd {
         let added = added.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&added.stderr).into_owned();
         assert!(added.status.success(), "{said}");
-        let mut slapd = Self {
-            dir,
-            port: free_port(),
-            tls_port: free_port(),
-            child: None,
-        };
-        slapd.start();
-        slapd
     }
 
     /// Starts it, and waits until it answers.

@@ -83,7 +83,10 @@ impl Yard {
         fs::write(home.join("a/b/c"), b"c").unwrap();
         symlink(self.dir.path().join("agentyard.db"), home.join("a/link")).unwrap();
         let deleted_at = NOW.minus(DAY * days);
-        self.files.archive(&name, &uid, deleted_at).await.unwrap();
+        self.files
+            .archive(&name, &uid, deleted_at, None)
+            .await
+            .unwrap();
         let archives = self.files.archives().await.unwrap();
         let ours = archives.iter().find(|archive| archive.user == name);
         ours.unwrap().directory.clone()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::keys::{container, find, image};
+use super::keys::{self, container, find, image};
 use super::setting::{KeyDef, Setting};
 use super::{Changes, Problem, ProblemCode, masking};
 use crate::adapter::SecretPaths;
@@ -144,6 +144,27 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
+    /// The keys without which the authentication mode cannot work, and that have no value.
+    pub fn missing_for_mode(&self) -> Vec<Problem> {
+        let mode = self.get(&keys::web::AUTH_MODE);
+        let needed: &[&Setting<Option<String>>] = match mode {
+            AuthMode::Local | AuthMode::Oidc => &[],
+            AuthMode::Ldap => &[&keys::ldap::HOST, &keys::ldap::BASE_DN],
+        };
+        let missing = needed.iter().filter(|setting| self.get(setting).is_none());
+        let problem = |setting: &&Setting<_>| {
+            let key = setting.row.key;
+            let message = format!("{key} must be set while web.auth_mode is {mode}");
+            Problem::new(key, ProblemCode::InvalidValue, message)
+        };
+        missing.map(problem).collect()
+    }
+
+    /// The directory server; `None` when there is none.
+    pub fn ldap_url(&self) -> Option<url::Url> {
+        super::host::ldap_url(&self.get(&super::keys::ldap::HOST)?)
+    }
+
     /// Makes the view from stored values (secrets opened). A stored value that is unknown or no longer
     /// valid does not count; [`Config::problems`] names it.
     pub fn from_stored(stored: BTreeMap<String, Value>) -> Self {

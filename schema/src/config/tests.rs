@@ -209,13 +209,11 @@ fn l21_json_types_are_never_converted(#[case] key: &str, #[case] value: Value) {
 }
 
 #[test]
-fn other_modes_than_local_are_not_available_yet() {
-    for mode in ["ldap", "oidc"] {
-        assert_eq!(
-            problems(json!({"web": {"auth_mode": mode}})),
-            [("web.auth_mode".to_owned(), ProblemCode::NotAvailableYet)]
-        );
-    }
+fn the_mode_oidc_is_not_available_yet() {
+    assert_eq!(
+        problems(json!({"web": {"auth_mode": "oidc"}})),
+        [("web.auth_mode".to_owned(), ProblemCode::NotAvailableYet)]
+    );
     assert_eq!(
         ProblemCode::NotAvailableYet.to_string(),
         "not_available_yet"
@@ -228,7 +226,7 @@ fn other_modes_than_local_are_not_available_yet() {
 
 #[test]
 fn a_key_that_is_not_available_yet_keeps_its_value_or_returns_to_its_default() {
-    let earlier = stored(json!({"ldap.host": "dc1.example.com", "ldap.bind_password": "pw"}));
+    let earlier = stored(json!({"oidc.client_id": "yard", "oidc.client_secret": "pw"}));
     for def in KEYS
         .values()
         .filter(|def| def.available == Availability::NotYet)
@@ -243,7 +241,7 @@ fn a_key_that_is_not_available_yet_keeps_its_value_or_returns_to_its_default() {
             }
         }
     }
-    let document = json!({"ldap": {"host": "dc2.example.com", "timeout": "5s"}, "image.tag": "v1"});
+    let document = json!({"oidc": {"client_id": "other", "scopes": "openid"}, "image.tag": "v1"});
     let problems = save(&earlier, &document).unwrap_err();
     let shown: Vec<_> = problems.iter().map(|p| (p.code, &*p.message)).collect();
     assert_eq!(
@@ -251,15 +249,15 @@ fn a_key_that_is_not_available_yet_keeps_its_value_or_returns_to_its_default() {
         [
             (
                 ProblemCode::NotAvailableYet,
-                "ldap.host is not available yet"
+                "oidc.client_id is not available yet"
             ),
             (
                 ProblemCode::NotAvailableYet,
-                "ldap.timeout is not available yet"
+                "oidc.scopes is not available yet"
             ),
         ]
     );
-    assert!(save(&earlier, &json!({"ldap": {"bind_password": "other"}})).is_err());
+    assert!(save(&earlier, &json!({"oidc": {"client_secret": "other"}})).is_err());
     assert!(
         save(&earlier, &json!({"ldap": {"bind_password": MASK}}))
             .unwrap()

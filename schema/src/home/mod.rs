@@ -12,6 +12,7 @@
 //! <data>/archive/.agentyard
 //! <data>/archive/.owners/<dir>     whose archive archive/<dir> is (uid)
 //! <data>/archive/<name>-<UTC time>/
+//! <data>/archive/<UTC time>-mode-<old>-to-<new>/  those who left when the authentication mode changed, as in the archive itself
 //! <data>/archive/.removing-<dir>/  what is left of an archive that is being removed
 //! ```
 //!
@@ -42,7 +43,7 @@ pub(crate) mod walk;
 
 use std::path::{Path, PathBuf};
 
-pub use archive::{ArchiveOutcome, Skipped, archive_names};
+pub use archive::{ArchiveBatch, ArchiveOutcome, Skipped, archive_names};
 pub use ensure::HomeState;
 pub use error::HomeError;
 pub use files::{FoundFile, NewFile, Stamp};

@@ -6,18 +6,22 @@
 //! 2. rename `archive/<dir>` to `archive/.removing-<dir>`: nobody mistakes what is left of it for an archive;
 //! 3. remove the tree;
 //! 4. remove the marker, last: until then the archive is listed as one that is being removed.
+//!
+//! The directory of a batch goes with its last archive.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use time::format_description::well_known::Rfc3339;
 
-use super::archive::{archive_names, rename_noreplace};
+use super::archive::{ArchiveBatch, archive_names, rename_noreplace};
 use super::ensure::type_of;
 use super::error::HomeError;
+use super::root::{OWNERS, Root};
 use super::{Homes, marker, remove, walk};
 use crate::fault;
 use crate::ids::{Timestamp, UserName};
@@ -29,7 +33,7 @@ use crate::ids::{Timestamp, UserName};
 pub struct Archive {
     /// When the user was deleted.
     pub archived_at: Timestamp,
-    /// Its name in the archive.
+    /// Its name in the archive, behind that of its batch and a slash if it has left in one.
     #[schema(example = "alice-20260511T114640Z")]
     pub directory: String,
     /// Whose it was.
@@ -41,7 +45,11 @@ pub struct Archive {
 impl Archive {
     /// Reads a name that [`archive_names`] makes; `None` when it is none.
     pub fn parse(directory: &str) -> Option<Self> {
-        let (rest, last) = directory.rsplit_once('-')?;
+        let (batch, name) = split(directory);
+        if let Some(batch) = batch {
+            ArchiveBatch::read(batch)?;
+        }
+        let (rest, last) = name.rsplit_once('-')?;
         let (user, at) = match read_stamp(last) {
             Some(at) => (rest, at),
             // The uid of the account, or its beginning.
@@ -60,13 +68,21 @@ impl Archive {
     }
 }
 
+/// The name of the batch, if there is one, and the name in it.
+fn split(directory: &str) -> (Option<&str>, &str) {
+    match directory.split_once('/') {
+        Some((batch, name)) => (Some(batch), name),
+        None => (None, directory),
+    }
+}
+
 fn is_hex(text: &str) -> bool {
     let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     matches!(text.len(), 6 | 32) && text.bytes().all(digit)
 }
 
 /// `YYYYMMDDTHHMMSSZ`.
-fn read_stamp(text: &str) -> Option<Timestamp> {
+pub(super) fn read_stamp(text: &str) -> Option<Timestamp> {
     if text.len() != 16 || !text.is_ascii() {
         return None;
     }
@@ -88,25 +104,13 @@ impl Homes {
     /// # Errors
     /// [`HomeError::Io`] when the archive cannot be listed.
     pub fn archives(&self) -> Result<Vec<Archive>, HomeError> {
-        let owners = names(
-            &self.archive.owners,
-            FileType::RegularFile,
-            &self.archive.path,
-        )?;
-        let directories = names(&self.archive.fd, FileType::Directory, &self.archive.path)?;
-        let removing = removing_name("");
-        let mut archives = Vec::new();
-        for owner in &owners {
-            let begun = owner.strip_prefix(&removing);
-            if begun.is_none() && !directories.contains(owner) {
-                // Claimed: the directory comes, or the claim goes.
+        let mut archives = listed(&self.archive, None)?;
+        for batch in names(&self.archive.fd, FileType::Directory, &self.archive.path)? {
+            let Some(batch) = ArchiveBatch::read(&batch) else {
                 continue;
-            }
-            if let Some(archive) = Archive::parse(begun.unwrap_or(owner)) {
-                archives.push(Archive {
-                    removing: begun.is_some(),
-                    ..archive
-                });
+            };
+            if let Some(shelf) = self.present_shelf(&batch)? {
+                archives.extend(listed(&shelf, Some(&batch))?);
             }
         }
         archives.sort();
@@ -124,43 +128,90 @@ impl Homes {
         let Some(archive) = Archive::parse(directory) else {
             return Ok(());
         };
-        let (root, owners) = (&self.archive.fd, &self.archive.owners);
-        let removing = removing_name(directory);
-        let failed = |action| HomeError::io(action, self.archive_path(directory));
-        let is_directory = || {
-            let found = type_of(root, directory).map_err(failed("inspecting"))?;
-            Ok::<_, HomeError>(found == Some(FileType::Directory))
+        let (batch, directory) = split(directory);
+        let Some(batch) = batch.and_then(ArchiveBatch::read) else {
+            return remove_from(&self.archive, &archive, directory);
         };
-        if self.archive_marker(&removing)?.is_none() {
-            let Some(marker) = self.archive_marker(directory)? else {
-                return Ok(());
-            };
-            if !is_directory()? {
-                return Ok(());
+        let Some(shelf) = self.present_shelf(&batch)? else {
+            return Ok(());
+        };
+        remove_from(&shelf, &archive, directory)?;
+        // The last one of its batch: what is not empty stays.
+        for (at, name) in [(&shelf.fd, OWNERS), (&self.archive.fd, batch.as_str())] {
+            match rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(Errno::NOTEMPTY | Errno::EXIST) => break,
+                Err(errno) => return Err(HomeError::io("removing", &shelf.path)(errno)),
             }
-            let names = archive_names(&archive.user, &marker.uid, archive.archived_at);
-            if !names.iter().any(|name| name == directory) {
-                return Err(HomeError::Conflict(format!(
-                    "{} is marked as the archive of another account; move it away",
-                    self.archive_path(directory).display()
-                )));
-            }
-            rename_noreplace(owners, directory, owners, &removing).map_err(failed("releasing"))?;
-            rustix::fs::fsync(owners).map_err(failed("releasing"))?;
-            fault::point("home.removal.after_release");
         }
-        // With a marker, what lies there is a later archive of the same name.
-        if is_directory()? && self.archive_marker(directory)?.is_none() {
-            rename_noreplace(root, directory, root, &removing).map_err(failed("removing"))?;
-            rustix::fs::fsync(root).map_err(failed("removing"))?;
-            fault::point("home.removal.after_rename");
-        }
-        remove::remove_tree(root, Path::new(&removing), &self.archive.path)?;
-        rustix::fs::fsync(root).map_err(failed("removing"))?;
-        fault::point("home.removal.after_tree");
-        let result = marker::remove(owners, &removing);
-        result.map_err(HomeError::io("releasing", self.archive_path(directory)))
+        Ok(())
     }
+}
+
+/// The archives in the archive itself, or in a batch.
+fn listed(shelf: &Root, batch: Option<&ArchiveBatch>) -> Result<Vec<Archive>, HomeError> {
+    let owners = names(&shelf.owners, FileType::RegularFile, &shelf.path)?;
+    let directories = names(&shelf.fd, FileType::Directory, &shelf.path)?;
+    let removing = removing_name("");
+    let mut archives = Vec::new();
+    for owner in &owners {
+        let begun = owner.strip_prefix(&removing);
+        if begun.is_none() && !directories.contains(owner) {
+            // Claimed: the directory comes, or the claim goes.
+            continue;
+        }
+        let name = begun.unwrap_or(owner);
+        let directory = match batch {
+            Some(batch) => format!("{}/{name}", batch.as_str()),
+            None => name.to_owned(),
+        };
+        if let Some(archive) = Archive::parse(&directory) {
+            archives.push(Archive {
+                removing: begun.is_some(),
+                ..archive
+            });
+        }
+    }
+    Ok(archives)
+}
+
+fn remove_from(shelf: &Root, archive: &Archive, directory: &str) -> Result<(), HomeError> {
+    let (root, owners) = (&shelf.fd, &shelf.owners);
+    let removing = removing_name(directory);
+    let failed = |action| HomeError::io(action, shelf.archive_path(directory));
+    let is_directory = || {
+        let found = type_of(root, directory).map_err(failed("inspecting"))?;
+        Ok::<_, HomeError>(found == Some(FileType::Directory))
+    };
+    if shelf.archive_marker(&removing)?.is_none() {
+        let Some(marker) = shelf.archive_marker(directory)? else {
+            return Ok(());
+        };
+        if !is_directory()? {
+            return Ok(());
+        }
+        let names = archive_names(&archive.user, &marker.uid, archive.archived_at);
+        if !names.iter().any(|name| name == directory) {
+            return Err(HomeError::Conflict(format!(
+                "{} is marked as the archive of another account; move it away",
+                shelf.archive_path(directory).display()
+            )));
+        }
+        rename_noreplace(owners, directory, owners, &removing).map_err(failed("releasing"))?;
+        rustix::fs::fsync(owners).map_err(failed("releasing"))?;
+        fault::point("home.removal.after_release");
+    }
+    // With a marker, what lies there is a later archive of the same name.
+    if is_directory()? && shelf.archive_marker(directory)?.is_none() {
+        rename_noreplace(root, directory, root, &removing).map_err(failed("removing"))?;
+        rustix::fs::fsync(root).map_err(failed("removing"))?;
+        fault::point("home.removal.after_rename");
+    }
+    remove::remove_tree(root, Path::new(&removing), &shelf.path)?;
+    rustix::fs::fsync(root).map_err(failed("removing"))?;
+    fault::point("home.removal.after_tree");
+    let result = marker::remove(owners, &removing);
+    result.map_err(HomeError::io("releasing", shelf.archive_path(directory)))
 }
 
 /// The names of the entries of one type.

@@ -13,7 +13,8 @@ use super::{beneath, marker};
 use crate::private;
 
 const MARKER: &str = ".agentyard";
-const OWNERS: &str = ".owners";
+/// The directory of ownership markers in a root.
+pub(super) const OWNERS: &str = ".owners";
 
 /// The content of a root's marker file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -81,6 +81,8 @@ statements! {
                 WHERE kind = $1 AND deleted_at IS NULL";
     /// Asks for removal.
     DELETE = "UPDATE objects SET deleted_at = $3, generation = generation + 1 WHERE kind = $1 AND uid = $2 AND deleted_at IS NULL RETURNING generation";
+    /// The same for all of a kind.
+    DELETE_ALL = "UPDATE objects SET deleted_at = $2, generation = generation + 1, bulk_generation = generation + 1 WHERE kind = $1 AND deleted_at IS NULL";
     /// Purges a deleted object that nobody still has to clean up after.
     PURGE = "DELETE FROM objects WHERE kind = $1 AND uid = $2 AND deleted_at IS NOT NULL \
              AND NOT EXISTS (SELECT 1 FROM finalizers f WHERE f.kind = objects.kind AND f.uid = objects.uid) \
@@ -279,6 +281,15 @@ pub async fn delete(
 ) -> Result<Generation, DbError> {
     let new = scalar_optional!(tx, DELETE, kind, uid, now)?;
     recorded(tx, kind, uid, new, |_| false).await
+}
+
+/// Asks for the removal of all objects of a kind, in one statement. Returns how many they are.
+pub(crate) async fn delete_all(tx: &mut Tx, kind: Kind, now: Timestamp) -> Result<u64, DbError> {
+    meta::take_guard(tx, "bulk").await?;
+    let deleted = execute!(tx, DELETE_ALL, kind, now)?;
+    tx.all_changed(kind);
+    tx.ring_on_commit();
+    Ok(deleted)
 }
 
 /// Purges a deleted object's header if no finalizer is left. The caller has removed its spec rows.

@@ -39,6 +39,9 @@ statements! {
     /// The same for all objects of a kind that stay, at their newest generation, in one statement.
     INSERT_ALL_TARGETS = "INSERT INTO operation_targets (operation_id, kind, uid, name, generation) \
                           SELECT $1, kind, uid, name, generation FROM objects WHERE kind = $2 AND deleted_at IS NULL";
+    /// The same at the generation that the next change of each will have.
+    INSERT_ALL_LEAVING = "INSERT INTO operation_targets (operation_id, kind, uid, name, generation) \
+                          SELECT $1, kind, uid, name, generation + 1 FROM objects WHERE kind = $2 AND deleted_at IS NULL";
     /// Reads one operation.
     GET = "SELECT id, type, actor, created_at, cancelled_at FROM operations WHERE id = $1";
     /// Operations, newest first.
@@ -109,6 +112,19 @@ pub async fn create_for_all(
     let id = insert(tx, kind, actor, now).await?;
     let targets = execute!(tx, INSERT_ALL_TARGETS, &id, objects)?;
     Ok((id, targets))
+}
+
+/// Records an operation over all objects of a kind that stay, whose removal the same transaction is about to ask for.
+pub(crate) async fn create_for_removal(
+    tx: &mut Tx,
+    kind: &str,
+    actor: &str,
+    objects: Kind,
+    now: Timestamp,
+) -> Result<String, DbError> {
+    let id = insert(tx, kind, actor, now).await?;
+    execute!(tx, INSERT_ALL_LEAVING, &id, objects)?;
+    Ok(id)
 }
 
 async fn insert(tx: &mut Tx, kind: &str, actor: &str, now: Timestamp) -> Result<String, DbError> {

@@ -34,12 +34,13 @@ statements! {
     /// Records a session.
     INSERT = "INSERT INTO sessions (uid, issued_at, address, client) VALUES ($1, $2, $3, $4)";
     /// The account behind a live session.
-    FIND_LIVE = "SELECT u.uid, u.name, u.role, u.source, x.issued_at, \
+    FIND_LIVE = "SELECT u.uid, u.name, u.role, u.source, x.issued_at, CASE WHEN w.name_key IS NULL THEN 0 ELSE 1 END AS whitelisted, \
                  CASE WHEN c.desired = 'running' AND coalesce(s.ready, '') <> 'True' AND coalesce(p.paused, 0) = 0 THEN 1 ELSE 0 END AS initializing FROM sessions x JOIN users u ON u.uid = x.uid \
                  LEFT JOIN objects o ON o.kind = 'user' AND o.uid = u.uid \
                  LEFT JOIN containers c ON c.uid = u.uid \
                  LEFT JOIN objects p ON p.kind = 'container' AND p.uid = u.uid \
                  LEFT JOIN object_status s ON s.kind = 'container' AND s.uid = u.uid \
+                 LEFT JOIN whitelist w ON w.name_key = u.name_key \
                  WHERE u.name_key = $1 AND x.issued_at = $2 AND u.disabled = 0 AND o.deleted_at IS NULL";
     /// Ends one session.
     REVOKE = "DELETE FROM sessions WHERE uid = $1 AND issued_at = $2";
@@ -66,6 +67,9 @@ pub struct Live {
     pub source: Source,
     /// The session's own time, in Unix seconds.
     pub issued_at: i64,
+    /// The name is on the whitelist.
+    #[sqlx(try_from = "Flag")]
+    pub whitelisted: bool,
     /// The container is to run but is not ready yet. One that is paused is not on its way.
     #[sqlx(try_from = "Flag")]
     pub initializing: bool,

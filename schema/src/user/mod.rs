@@ -7,12 +7,14 @@ use crate::kind::{self, Column, Descriptor, Kind, Listing};
 
 mod model;
 pub(crate) mod query;
+mod template;
 
 pub use model::{NewUser, Role, Source, User, UserListing, UserRow};
 pub use query::{
     create, create_superadmin, delete, delete_superadmin, find, list, list_superadmins, purge,
     replace_password, row, rows, set_disabled, set_last_login, set_password, superadmin_count,
 };
+pub use template::Template;
 
 pub(crate) const KIND: Descriptor = Descriptor {
     finalizer: Some("user"),

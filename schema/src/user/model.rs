@@ -6,6 +6,7 @@ use sqlx::FromRow;
 
 use crate::column::Flag;
 use crate::container::Desired;
+use crate::home::ArchiveBatch;
 use crate::ids::{Generation, Timestamp, Uid, UserName};
 use crate::object::StatusRow;
 
@@ -159,6 +160,8 @@ pub struct UserRow {
     pub generation: Generation,
     /// Its removal was asked for.
     pub deleted_at: Option<Timestamp>,
+    /// The batch of the archive that its directory goes to; `None`: the archive itself.
+    pub archive_batch: Option<ArchiveBatch>,
     /// Whether the reconciler has noted that it must clean up.
     #[sqlx(try_from = "Flag")]
     pub has_finalizer: bool,

@@ -9,7 +9,9 @@ use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid, UserName};
 use crate::object::status_columns;
-use crate::statement::{execute, fetch_all, fetch_optional, like_pattern, scalar, statements};
+use crate::statement::{
+    execute, fetch_all, fetch_optional, like_pattern, scalar, scalar_optional, statements,
+};
 use crate::{agent_config, group, meta, object, session, skill_set};
 
 /// Columns of an account.
@@ -27,7 +29,7 @@ macro_rules! select_user {
 macro_rules! select_user_row {
     ($rest:literal) => {
         concat!(
-            "SELECT o.uid, u.name, o.generation, o.deleted_at, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, a.generation AS adapter_generation \
+            "SELECT o.uid, u.name, o.generation, o.deleted_at, u.archive_batch, CASE WHEN z.name IS NULL THEN 0 ELSE 1 END AS has_finalizer, a.generation AS adapter_generation \
              FROM objects o JOIN users u ON u.uid = o.uid CROSS JOIN adapter_state a \
              LEFT JOIN finalizers z ON z.kind = 'user' AND z.uid = o.uid AND z.name = 'user' \
              WHERE o.kind = 'user' ",
@@ -53,10 +55,14 @@ statements! {
     SET_PASSWORD = "UPDATE users SET password_hash = $2 WHERE uid = $1";
     /// Sets the password, only if the caller verified the present one.
     REPLACE_PASSWORD = "UPDATE users SET password_hash = $3 WHERE uid = $1 AND password_hash = $2";
+    /// Where ordinary users come from; no row: it was never set.
+    AUTH_MODE = "SELECT value FROM config_values WHERE key = 'web.auth_mode'";
     /// Notes a sign-in.
     SET_LAST_LOGIN = "UPDATE users SET last_login_at = $2 WHERE uid = $1";
     /// Allows or forbids signing in.
-    SET_DISABLED = "UPDATE users SET disabled = $2 WHERE uid = $1";
+    SET_DISABLED = "UPDATE users SET disabled = (disabled & 2) | $2 WHERE uid = $1";
+    /// Notes whether somebody is missing from where users come from.
+    SET_MISSING = "UPDATE users SET disabled = (disabled & 1) | $2 WHERE uid = $1";
     /// Removes an account's row.
     DELETE = "DELETE FROM users WHERE uid = $1";
     /// One page of users with their containers; `$1` is a LIKE pattern on the lower-case name.
@@ -78,6 +84,15 @@ pub async fn find(connection: &mut Connection, name: &UserName) -> Result<Option
     fetch_optional!(connection, FIND, name.key())
 }
 
+/// Where ordinary users come from now.
+async fn auth_mode(connection: &mut Connection) -> Result<Source, DbError> {
+    let value: Option<Option<String>> = scalar_optional!(connection, AUTH_MODE)?;
+    let Some(value) = value.flatten() else {
+        return Ok(Source::Local);
+    };
+    serde_json::from_str(&value).map_err(|error| DbError::Corrupt(error.to_string()))
+}
+
 async fn insert(
     tx: &mut Tx,
     uid: &Uid,
@@ -89,6 +104,10 @@ async fn insert(
 ) -> Result<(), DbError> {
     // The guard orders two creations of one name, so that the second finds the first and fails.
     meta::take_guard(tx, "names").await?;
+    // Under the guard, which a change of the mode takes, too: nobody comes in by the old one after it.
+    if role == Role::User && auth_mode(tx).await? != source {
+        return Err(DbError::WrongState("the authentication mode has changed"));
+    }
     if let Some(holder) = find(tx, name).await? {
         return Err(if holder.deleted_at.is_some() {
             DbError::NameBeingRemoved
@@ -265,6 +284,21 @@ pub async fn set_disabled(
     let generation = object::bump(tx, Kind::Container, uid, expected).await?;
     execute!(tx, SET_DISABLED, uid, i64::from(disabled))?;
     if disabled {
+        session::revoke_all(tx, uid, None).await?;
+    }
+    Ok(generation)
+}
+
+/// Notes that somebody is missing from where users come from, or is back. Who is missing may not sign in, and the container
+/// is stopped. Returns the container's generation.
+pub(crate) async fn set_missing(
+    tx: &mut Tx,
+    uid: &Uid,
+    missing: bool,
+) -> Result<Generation, DbError> {
+    let generation = object::bump(tx, Kind::Container, uid, None).await?;
+    execute!(tx, SET_MISSING, uid, if missing { 2 } else { 0 })?;
+    if missing {
         session::revoke_all(tx, uid, None).await?;
     }
     Ok(generation)

@@ -56,6 +56,10 @@ async fn without_a_server_every_question_says_what_to_do() {
         "skill upload src/cli/skill",
         "skill repo pull team",
         "group members eng",
+        "auth test",
+        "auth sync",
+        "auth whitelist",
+        "auth switch ldap --plan",
     ] {
         let none = ends(&stage, line, 69).await;
         assert!(
@@ -145,6 +149,7 @@ async fn every_help_has_examples_and_the_first_has_the_exit_codes() {
                 "group remove",
                 "group members",
             ],
+            "auth" => vec!["auth test", "auth sync", "auth whitelist", "auth switch"],
             other => vec![other],
         };
         for line in lines {

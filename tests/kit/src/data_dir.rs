@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use schema::home::{
-    AGENT_DIR, Archive, AskedSkill, FoundFile, HomeError, HomeId, HomeLook, HomeState, NewFile,
-    Owner, PreviousSkill, Seeded, SeenSkills, SkillsLook, Stamp, archive_names,
+    AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FoundFile, HomeError, HomeId, HomeLook,
+    HomeState, NewFile, Owner, PreviousSkill, Seeded, SeenSkills, SkillsLook, Stamp, archive_names,
 };
 use schema::ids::{SkillName, Timestamp, Uid, UserName};
 use schema::skill::{TreeDigest, TreeStamp};
@@ -327,6 +327,7 @@ impl DataDir for MemoryDataDir {
         name: &UserName,
         uid: &Uid,
         deleted_at: Timestamp,
+        batch: Option<&ArchiveBatch>,
     ) -> Result<(), HomeError> {
         self.call("archiving", |disk| {
             let ours = disk
@@ -339,6 +340,10 @@ impl DataDir for MemoryDataDir {
             };
             let free = archive_names(name, uid, deleted_at)
                 .into_iter()
+                .map(|directory| match batch {
+                    Some(batch) => format!("{}/{directory}", batch.as_str()),
+                    None => directory,
+                })
                 .find(|directory| !disk.archive.contains_key(directory));
             match free {
                 Some(directory) => {

@@ -10,6 +10,7 @@ pub mod adapter;
 #[macro_use]
 pub mod contract;
 mod data_dir;
+mod directory;
 pub mod engine;
 mod firewall;
 mod git;
@@ -21,6 +22,7 @@ pub mod store;
 mod world;
 
 pub use data_dir::MemoryDataDir;
+pub use directory::FakeDirectory;
 pub use engine::FakeEngine;
 pub use firewall::FakeFirewall;
 pub use git::{AskedGit, FakeGit, Files};

@@ -12,7 +12,7 @@ use schema::ids::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::{FakeEngine, FakeGit, FakeSource, MemoryDataDir};
+use crate::{FakeDirectory, FakeEngine, FakeGit, FakeSource, MemoryDataDir};
 
 /// The instance id of a test.
 pub const OWNER: &str = "instance";
@@ -28,6 +28,7 @@ pub fn world(engine: &FakeEngine, clock: SharedClock) -> World {
         engine,
         firewall,
         packages: Arc::new(FakeSource::default()),
+        directory: Arc::new(FakeDirectory::default()),
         git: Arc::new(FakeGit::default()),
         clock,
         waits: Waits::default(),

@@ -69,6 +69,9 @@ impl Yard {
                 .await
                 .unwrap();
         }
+        if id == "auth_sync_users" {
+            schema::object::ensure_singles(&mut tx, now).await.unwrap();
+        }
         if id == "adapter_refresh" {
             let key = &self.world.deps.master_key;
             let source = serde_json::json!({"adapter.source_url": "https://example.test/a.zip"});
@@ -207,6 +210,22 @@ fn case(id: &str) -> Case {
         ),
         "users_disable" | "users_enable" => (ALICE, "user/alice", ""),
         "users_revoke_sessions" => (&[("username", "alice")], "user/alice", "sessions ended: "),
+        "auth_test_ldap" => (
+            &[
+                ("host", "dc.example"),
+                ("base_dn", "dc=x"),
+                ("bind_password", CANARY),
+            ],
+            "ldap",
+            "tested, host dc.example",
+        ),
+        "auth_sync_users" => (&[("wait", "0")], "directory/users", "users"),
+        "auth_sync_groups" => (
+            &[("wait", "0"), ("confirm", "d1")],
+            "directory/users",
+            "groups, with confirmation",
+        ),
+        "whitelist_save" => (&[("users", "a,b")], "whitelist", "replaced; 2 names"),
         "superadmins_create" => (&[("username", "eve")], "superadmin/eve", ""),
         "superadmins_delete" => (&[("username", "second")], "superadmin/second", ""),
         "superadmins_reset" => (
@@ -377,6 +396,7 @@ async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
             Access::Superadmin => ("root", root.as_str()),
             _ => ("alice", alice.as_deref().unwrap_or_default()),
         };
+        yard.world.in_mode_of(&route);
         let migration = yard.prepare(route.id).await;
         let form: Vec<(&str, &str)> = form
             .iter()

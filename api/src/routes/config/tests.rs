@@ -338,7 +338,7 @@ async fn every_problem_is_told_and_nothing_is_saved() {
 #[tokio::test]
 async fn modes_to_come_are_refused_as_such() {
     let admin = admin().await;
-    let answer = admin.save(&json!({"web": {"auth_mode": "ldap"}})).await;
+    let answer = admin.save(&json!({"web": {"auth_mode": "oidc"}})).await;
     assert_eq!(answer.verdict(), (422, "not_available_yet"));
     let unknown = admin.save(&json!({"web": {"auth_mode": "magic"}})).await;
     assert_eq!(unknown.verdict(), (422, "invalid_config"));
@@ -347,16 +347,16 @@ async fn modes_to_come_are_refused_as_such() {
 #[tokio::test]
 async fn keys_that_nothing_reads_yet_are_refused_as_such_and_go_back_unchanged() {
     let admin = admin().await;
-    let document = json!({"ldap": {"host": "dc1.example.com"}, "image.tag": "2"});
+    let document = json!({"oidc": {"client_id": "yard"}, "image.tag": "2"});
     for more in [&[][..], &[("dry_run", "1")]] {
         let answer = admin.save_with(&document, more).await;
         assert_eq!(answer.verdict(), (422, "not_available_yet"));
-        let said = "the configuration was not saved: ldap.host is not available yet";
+        let said = "the configuration was not saved: oidc.client_id is not available yet";
         assert_eq!(answer.body["error"], said);
         let problem = json!({
-            "key": "ldap.host",
+            "key": "oidc.client_id",
             "code": "not_available_yet",
-            "message": "ldap.host is not available yet",
+            "message": "oidc.client_id is not available yet",
         });
         assert_eq!(answer.body["problems"], json!([problem]));
     }
@@ -368,7 +368,7 @@ async fn keys_that_nothing_reads_yet_are_refused_as_such_and_go_back_unchanged()
         (again.status.as_u16(), &again.body["changed"]),
         (200, &json!([]))
     );
-    let defaults = json!({"ldap.timeout": "10s", "ldap.host": null});
+    let defaults = json!({"oidc.groups_claim": "groups", "oidc.client_id": null});
     assert_eq!(admin.save(&defaults).await.status, 200);
 }
 

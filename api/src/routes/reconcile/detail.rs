@@ -3,6 +3,7 @@
 mod agent_config;
 mod archive;
 mod container;
+mod directory;
 mod engine;
 mod image;
 mod rollout;
@@ -170,6 +171,7 @@ kinds! {
     Container => container,
     AgentConfig => agent_config,
     Archive => archive,
+    Directory => directory,
     Engine => engine,
     Image => image,
     Rollout => rollout,

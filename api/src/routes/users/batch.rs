@@ -7,12 +7,12 @@ use schema::error::DbError;
 use schema::ids::{Kind, Timestamp, UserName};
 use schema::operation::{self, Progress};
 use schema::secrets::random_password;
-use schema::user;
+use schema::user::{self, Template};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Template;
+use super::{create_local, template};
 use crate::answer::{self, Answer};
 use crate::deps::Deps;
 use crate::dispatch::Superadmin;
@@ -206,7 +206,7 @@ async fn record(
 ) -> Result<(Vec<Outcome>, Option<String>)> {
     let now = deps.clock.now();
     let mut tx = meta.begin(deps).await?;
-    let template = Template::read(&mut tx, deps, None).await?;
+    let template = template(&mut tx, deps, None).await?;
     let (mut results, mut objects) = (Vec::with_capacity(candidates.len()), Vec::new());
     for candidate in candidates {
         let (outcome, change) = record_one(&mut tx, &template, candidate, now).await?;
@@ -239,7 +239,7 @@ async fn record_one(
             hash,
         } => (name, password, hash),
     };
-    let refused = match template.create(tx, &name, hash, now).await {
+    let refused = match create_local(tx, template, &name, hash, now).await {
         Ok(change) => return Ok((created(&name, &password), Some(change))),
         Err(DbError::NameTaken) => already_exists(&name),
         Err(DbError::NameBeingRemoved) => ApiError::NameBeingRemoved,

@@ -5,6 +5,8 @@ use schema::session;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
+use schema::ids::Uid;
+
 use super::*;
 use crate::routes::test_support::{Yard, yard};
 use crate::testing::NOW;

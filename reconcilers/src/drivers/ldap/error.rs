@@ -83,11 +83,8 @@ impl Classify for DirectoryError {
             Self::Authority(_) | Self::Filter(_) | Self::Address(_) => {
                 (ErrorClass::Terminal, Reason::InvalidSettings)
             }
-            // They may be mended in the directory, too.
-            Self::Bind(_) | Self::NoBase(_) | Self::StartTls(_) | Self::Unreadable { .. } => {
-                (ErrorClass::Transient, Reason::InvalidSettings)
-            }
-            _ => (ErrorClass::Transient, Reason::Retrying),
+            // What is wrong may be mended in the directory, too.
+            _ => (ErrorClass::Transient, Reason::DirectoryFailed),
         }
     }
 }

@@ -5,18 +5,24 @@
 //! kept, on which requests do not wait for each other. Whoever signs in binds on a connection of their own, and so does a list,
 //! since servers remember one list for each connection.
 
+mod check;
 mod connect;
+mod dn;
 mod error;
+mod groups;
+mod list;
 mod real;
 mod search;
 mod trust;
 
-use std::num::NonZeroU16;
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 
+pub use check::{Check, CheckedGroup, Step};
 pub use error::DirectoryError;
 pub use real::LdapDirectory;
 
@@ -44,7 +50,7 @@ pub struct DirectorySettings {
     /// Longest time of one step: a connection, a request, the next part of an answer.
     pub timeout: Duration,
     /// How many entries are asked for at once.
-    pub page_size: NonZeroU16,
+    pub page_size: NonZeroU32,
 }
 
 impl DirectorySettings {
@@ -87,8 +93,26 @@ pub struct Person {
     pub dn: String,
     /// The user name, as the directory writes it.
     pub name: String,
-    /// The DNs of groups, if it is users that name them.
-    pub member_of: Vec<String>,
+    /// The names of the groups, those of groups in groups included. `None`: they are not known.
+    pub groups: Option<BTreeSet<String>>,
+}
+
+/// Everybody, and all groups.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Everybody whom the filter of users finds.
+    pub people: Vec<Person>,
+    /// The names of all groups; `None`: no user names any, which a server also does that hides them.
+    pub groups: Option<BTreeSet<String>>,
+}
+
+/// What a check looks for besides.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Only this user.
+    pub user: Option<String>,
+    /// Only this group.
+    pub group: Option<String>,
 }
 
 /// Directories. No answer is an answer only if it is complete.
@@ -103,6 +127,9 @@ pub trait Directory: Send + Sync + 'static {
         password: &SecretString,
     ) -> Result<Option<Person>, DirectoryError>;
 
-    /// Everybody whom the filter of users finds.
-    async fn people(&self, settings: &DirectorySettings) -> Result<Vec<Person>, DirectoryError>;
+    /// Everybody whom the filter of users finds, with their groups: over one connection, in as few requests as there are pages.
+    async fn list(&self, settings: &DirectorySettings) -> Result<Listing, DirectoryError>;
+
+    /// Whether these settings work, step by step.
+    async fn check(&self, settings: &DirectorySettings, wanted: &Wanted) -> Check;
 }

@@ -12,9 +12,11 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::check::{self, Check};
 use super::connect::{Tasks, bind, bound, connect};
 use super::error::DirectoryError;
-use super::{Directory, DirectorySettings, Person, search};
+use super::search::Entry;
+use super::{Directory, DirectorySettings, Listing, Person, Wanted, groups, list, search};
 
 /// Longest time of a sign-in: whoever waits for it is told within five seconds.
 const SIGN_IN: Duration = Duration::from_secs(4);
@@ -27,6 +29,8 @@ const IDLE: Duration = Duration::from_secs(60);
 const OLD: Duration = Duration::from_secs(600);
 /// So long nobody binds again as a service that was refused: directories lock who tries too often.
 const REFUSED: Duration = Duration::from_secs(30);
+/// Longest time in which the groups of one person are looked up.
+const GROUPS: Duration = Duration::from_millis(1500);
 /// Longest time of a list.
 const LIST: Duration = Duration::from_secs(600);
 
@@ -57,6 +61,9 @@ impl std::fmt::Debug for LdapDirectory {
         f.debug_struct("LdapDirectory").finish_non_exhaustive()
     }
 }
+
+/// An entry, and the connection over which it was found.
+type Found = (Entry, Ldap);
 
 /// Forgets a connection unless what was asked over it came to its end, also when whoever asked has left.
 struct InUse<'a> {
@@ -95,14 +102,14 @@ impl LdapDirectory {
         &self,
         settings: &DirectorySettings,
         name: &str,
-    ) -> Result<Option<Person>, DirectoryError> {
+    ) -> Result<Option<Found>, DirectoryError> {
         if let Some((ldap, in_use)) = self.kept(settings) {
-            let found = timeout(KEPT, search::person(ldap, settings, name)).await;
+            let found = timeout(KEPT, search::person(ldap.clone(), settings, name)).await;
             if let Ok(found) = found
                 && is_answer(&found)
             {
                 in_use.ended_well();
-                return found;
+                return Ok(found?.map(|entry| (entry, ldap)));
             }
         }
         let ldap = self.bound(settings).await?;
@@ -113,13 +120,13 @@ impl LdapDirectory {
             state.numbers += 1;
             state.kept = Some(Kept {
                 settings: settings.clone(),
-                ldap,
+                ldap: ldap.clone(),
                 number: state.numbers,
                 since: now,
                 used: now,
             });
         }
-        found
+        Ok(found?.map(|entry| (entry, ldap)))
     }
 
     /// A handle of the connection that is kept, if it stands: several use it at once.
@@ -174,16 +181,38 @@ impl LdapDirectory {
         };
         // An unknown name takes the same steps (L5).
         let nobody = format!("cn=nobody,{}", settings.base_dn);
-        let dn = found.as_ref().map_or(&nobody, |person| &person.dn);
+        let dn = found.as_ref().map_or(&nobody, |(entry, _)| &entry.dn);
         let mut ldap = connect(&self.tasks, settings).await?;
         let refused = bind(&mut ldap, settings, dn, password).await?;
         let _ = ldap.unbind().await;
-        Ok(found.filter(|_| refused.is_none()))
+        let Some((entry, service)) = found.filter(|_| refused.is_none()) else {
+            return Ok(None);
+        };
+        let person = (entry.dn.as_str(), entry.name.as_str());
+        let groups = groups::of_person(&service, settings, person, &entry.member_of);
+        let groups = match timeout(GROUPS, groups).await {
+            Ok(Ok(groups)) => Some(groups),
+            failed => {
+                let error = match failed {
+                    Ok(Err(error)) => error,
+                    _ => DirectoryError::Timeout(GROUPS),
+                };
+                tracing::warn!(%error, "the groups of somebody who signs in can't be read; they stay as they are");
+                None
+            }
+        };
+        // Nobody can tell a server that hides groups from one that has none.
+        let known = settings.groups != super::GroupSearch::MemberOf || !entry.member_of.is_empty();
+        Ok(Some(Person {
+            groups: groups.filter(|_| known),
+            dn: entry.dn,
+            name: entry.name,
+        }))
     }
 }
 
 /// Whether the connection has done what it is for.
-fn is_answer(found: &Result<Option<Person>, DirectoryError>) -> bool {
+fn is_answer(found: &Result<Option<Entry>, DirectoryError>) -> bool {
     use DirectoryError::{Ambiguous, Filter, Unreadable};
     matches!(
         found,
@@ -222,11 +251,15 @@ impl Directory for LdapDirectory {
         bounded(SIGN_IN, self.verify(settings, name, password)).await
     }
 
-    async fn people(&self, settings: &DirectorySettings) -> Result<Vec<Person>, DirectoryError> {
+    async fn list(&self, settings: &DirectorySettings) -> Result<Listing, DirectoryError> {
         bounded(LIST, async {
             let ldap = self.bound(settings).await?;
-            search::people(ldap, settings).await
+            Ok(list::list(&ldap, settings).await?.listing)
         })
         .await
+    }
+
+    async fn check(&self, settings: &DirectorySettings, wanted: &Wanted) -> Check {
+        check::check(&self.tasks, settings, wanted).await
     }
 }

@@ -5,18 +5,30 @@ use ldap3::controls::{ControlType, PagedResults, RawControl};
 use ldap3::{Ldap, Scope, SearchEntry, SearchOptions, ldap_escape};
 
 use super::error::{DirectoryError, shown};
-use super::{DirectorySettings, GroupSearch, Person};
+use super::{DirectorySettings, GroupSearch};
 
-const MEMBER_OF: &str = "memberOf";
+/// The attribute in which an entry names the groups that it is in.
+pub(super) const MEMBER_OF: &str = "memberOf";
 /// Most entries of one search: more would take gigabytes of memory.
 const MOST: usize = 1_000_000;
+
+/// An entry of somebody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The distinguished name.
+    pub dn: String,
+    /// The user name, as the directory writes it.
+    pub name: String,
+    /// The DNs of groups, if it is users that name them.
+    pub member_of: Vec<String>,
+}
 
 /// Whoever has a name.
 pub(super) async fn person(
     mut ldap: Ldap,
     settings: &DirectorySettings,
     name: &str,
-) -> Result<Option<Person>, DirectoryError> {
+) -> Result<Option<Entry>, DirectoryError> {
     let timeout = settings.timeout;
     let filter = settings.filter.replace("{{username}}", &ldap_escape(name));
     // A second one tells that the name is ambiguous.
@@ -39,7 +51,7 @@ pub(super) async fn person(
         (2.., _) | (_, 4) => Err(DirectoryError::Ambiguous),
         (_, 0) => entries
             .pop()
-            .map(|entry| as_person(entry, &settings.username_attribute))
+            .map(|entry| as_entry(entry, &settings.username_attribute))
             .transpose(),
         _ => Err(DirectoryError::of_result(&found.1, &settings.base_dn)),
     }
@@ -49,18 +61,18 @@ pub(super) async fn person(
 pub(super) async fn people(
     ldap: Ldap,
     settings: &DirectorySettings,
-) -> Result<Vec<Person>, DirectoryError> {
+) -> Result<Vec<Entry>, DirectoryError> {
     let filter = settings.filter.replace("{{username}}", "*");
     let (base, attribute) = (&settings.base_dn, &settings.username_attribute);
     let entries = all(ldap, settings, base, &filter, attributes(settings)).await?;
     let entries = entries.into_iter();
-    entries.map(|entry| as_person(entry, attribute)).collect()
+    entries.map(|entry| as_entry(entry, attribute)).collect()
 }
 
 /// All entries, page by page. An answer that is not complete is an error.
 ///
 /// Not by the library's own paging, which looks at the result of the last page only.
-async fn all(
+pub(super) async fn all(
     mut ldap: Ldap,
     settings: &DirectorySettings,
     base: &str,
@@ -71,7 +83,7 @@ async fn all(
     let (mut all, mut cookie) = (Vec::new(), Vec::new());
     loop {
         let page = PagedResults {
-            size: i32::from(settings.page_size.get()),
+            size: i32::try_from(settings.page_size.get()).unwrap_or(i32::MAX),
             cookie: cookie.clone(),
         };
         let failed = |error| of_filter(error, settings, filter);
@@ -148,7 +160,7 @@ fn attributes(settings: &DirectorySettings) -> Vec<String> {
     attributes
 }
 
-fn as_person(entry: SearchEntry, username_attribute: &str) -> Result<Person, DirectoryError> {
+fn as_entry(entry: SearchEntry, username_attribute: &str) -> Result<Entry, DirectoryError> {
     let unreadable = |attribute: &str| DirectoryError::Unreadable {
         dn: shown(&entry.dn),
         attribute: attribute.to_owned(),
@@ -159,7 +171,7 @@ fn as_person(entry: SearchEntry, username_attribute: &str) -> Result<Person, Dir
         return Err(unreadable(username_attribute));
     };
     let member_of = values(&entry, MEMBER_OF).ok_or_else(|| unreadable(MEMBER_OF))?;
-    Ok(Person {
+    Ok(Entry {
         name: name.clone(),
         member_of: member_of.to_vec(),
         dn: entry.dn.clone(),
@@ -168,7 +180,7 @@ fn as_person(entry: SearchEntry, username_attribute: &str) -> Result<Person, Dir
 
 /// The values of an attribute, whose name servers write in any case. `None` when not all of them are there as texts: some are
 /// no UTF-8, or the server sends them in parts.
-fn values<'a>(entry: &'a SearchEntry, name: &str) -> Option<&'a [String]> {
+pub(super) fn values<'a>(entry: &'a SearchEntry, name: &str) -> Option<&'a [String]> {
     let is_it = |key: &str| key.eq_ignore_ascii_case(name);
     let in_parts = |key: &String| key.split_once(';').is_some_and(|(key, _)| is_it(key));
     if entry.bin_attrs.keys().any(|key| is_it(key)) || entry.attrs.keys().any(in_parts) {

@@ -30,5 +30,5 @@ settings! {
     USERNAME_CLAIM: NotYet = "oidc.username_claim", "User name claim", Setting::text(rules::name, "preferred_username").not_yet();
 
     /// Let only users on the whitelist sign in.
-    WHITELIST_ENABLED: NotYet = "oidc.whitelist_enabled", "Whitelist for provider users", Setting::flag(false).not_yet();
+    WHITELIST_ENABLED: Setting<bool> = "oidc.whitelist_enabled", "Whitelist for provider users", Setting::flag(false);
 }

@@ -15,7 +15,7 @@ fn archive(yard: &Yard, user: &str, digit: char, fill: impl FnOnce(&Path)) {
     let (user, uid) = (name(user), uid(digit));
     yard.homes.ensure(&user, &uid, None).unwrap();
     fill(&yard.users(user.as_str()));
-    yard.homes.archive(&user, &uid, deleted_at()).unwrap();
+    yard.homes.archive(&user, &uid, deleted_at(), None).unwrap();
 }
 
 fn listed(yard: &Yard) -> Vec<(String, bool)> {

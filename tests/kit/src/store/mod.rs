@@ -8,6 +8,7 @@
 mod adapters;
 mod archive;
 mod configs;
+mod directories;
 mod images;
 mod rollouts;
 mod skills;

@@ -67,7 +67,9 @@ impl Tables {
         let status = self.statuses.get(&(Kind::Container, uid.clone()));
         let status = status.map(|(status, _)| status.clone()).unwrap_or_default();
         object.deleted_at.is_none().then(|| TargetContainer {
-            desired_running: spec.desired == Desired::Running && !account.disabled,
+            desired_running: spec.desired == Desired::Running
+                && !account.disabled
+                && !account.missing,
             image_ref: image.reference,
             image_id: image.image_id,
             generation: object.generation,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use schema::config::query::Values;
 use schema::container::{ContainerFacts, ContainerRow, Desired};
 use schema::error::DbError;
+use schema::home::ArchiveBatch;
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::StatusRow;
 use schema::user::UserRow;
@@ -28,6 +29,8 @@ pub(super) struct Object {
 pub(super) struct Account {
     pub(super) name: UserName,
     pub(super) disabled: bool,
+    /// Missing from where users come from.
+    pub(super) missing: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -67,6 +70,9 @@ pub(super) struct Tables {
     pub(super) packages: Packages,
     pub(super) archive: schema::archive::ArchiveFacts,
     pub(super) skills: super::skills::Skills,
+    pub(super) directory: super::directories::Directories,
+    /// The batches of the archive that directories of users go to.
+    pub(super) batches: BTreeMap<Uid, ArchiveBatch>,
 }
 
 impl Tables {
@@ -130,6 +136,7 @@ impl Tables {
             name: account.name.clone(),
             generation: object.generation,
             deleted_at: object.deleted_at,
+            archive_batch: self.batches.get(uid).cloned(),
             has_finalizer: self.has_finalizer(Kind::User, uid, "user"),
             adapter_generation: self.adapter_generation(),
         })
@@ -147,7 +154,7 @@ impl Tables {
         Some(ContainerRow {
             uid: uid.clone(),
             name: account.name.clone(),
-            disabled: account.disabled,
+            disabled: account.disabled || account.missing,
             desired: spec.desired,
             restart_token: spec.restart_token.clone(),
             debug: spec.debug,

@@ -25,6 +25,65 @@ pub(super) fn delete(
     Ok(generation)
 }
 
+/// See [`MemoryStore::create_user`].
+pub(super) fn create_user(tables: &mut Tables, new: &NewUser) -> Result<Generation, DbError> {
+    let holder = tables
+        .accounts
+        .iter()
+        .find(|(_, account)| account.name.key() == new.name.key());
+    if let Some((holder, _)) = holder {
+        let going = tables
+            .object(Kind::User, holder)
+            .is_some_and(|object| object.deleted_at.is_some());
+        return Err(if going {
+            DbError::NameBeingRemoved
+        } else {
+            DbError::NameTaken
+        });
+    }
+    let account = Account {
+        name: new.name.clone(),
+        disabled: false,
+        missing: false,
+    };
+    let spec = Spec {
+        desired: new.desired,
+        restart_token: String::new(),
+        debug: false,
+        image_ref: new.image_ref.clone(),
+        image_id: None,
+        image_digest: None,
+        health_timeout: None,
+        cpu_limit: None,
+        memory_limit_mb: None,
+    };
+    tables.accounts.insert(new.uid.clone(), account);
+    tables.specs.insert(new.uid.clone(), spec);
+    tables.create(Kind::User, &new.uid);
+    tables.create(Kind::Container, &new.uid);
+    tables.create_config(&new.uid);
+    tables.create(Kind::SkillSet, &new.uid);
+    Ok(Generation(1))
+}
+
+/// See [`MemoryStore::delete_user`].
+pub(super) fn delete_user(
+    tables: &mut Tables,
+    uid: &Uid,
+    now: Timestamp,
+) -> Result<Generation, DbError> {
+    let generation = delete(tables, Kind::User, uid, now)?;
+    for kind in [Kind::Container, Kind::AgentConfig, Kind::SkillSet] {
+        match delete(tables, kind, uid, now) {
+            Ok(_) | Err(DbError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    tables.forget_values(uid);
+    tables.skills.forget_user(uid);
+    Ok(generation)
+}
+
 impl MemoryStore {
     pub(super) fn write<T>(
         &self,
@@ -50,44 +109,7 @@ impl MemoryStore {
     /// # Errors
     /// When the name is taken.
     pub fn create_user(&self, new: &NewUser) -> Result<Generation, DbError> {
-        self.write(|tables| {
-            let holder = tables
-                .accounts
-                .iter()
-                .find(|(_, account)| account.name.key() == new.name.key());
-            if let Some((holder, _)) = holder {
-                let going = tables
-                    .object(Kind::User, holder)
-                    .is_some_and(|object| object.deleted_at.is_some());
-                return Err(if going {
-                    DbError::NameBeingRemoved
-                } else {
-                    DbError::NameTaken
-                });
-            }
-            let account = Account {
-                name: new.name.clone(),
-                disabled: false,
-            };
-            let spec = Spec {
-                desired: new.desired,
-                restart_token: String::new(),
-                debug: false,
-                image_ref: new.image_ref.clone(),
-                image_id: None,
-                image_digest: None,
-                health_timeout: None,
-                cpu_limit: None,
-                memory_limit_mb: None,
-            };
-            tables.accounts.insert(new.uid.clone(), account);
-            tables.specs.insert(new.uid.clone(), spec);
-            tables.create(Kind::User, &new.uid);
-            tables.create(Kind::Container, &new.uid);
-            tables.create_config(&new.uid);
-            tables.create(Kind::SkillSet, &new.uid);
-            Ok(Generation(1))
-        })
+        self.write(|tables| create_user(tables, new))
     }
 
     pub(super) fn change_spec(
@@ -172,18 +194,7 @@ impl MemoryStore {
     /// # Errors
     /// When the user is gone or going.
     pub fn delete_user(&self, uid: &Uid, now: Timestamp) -> Result<Generation, DbError> {
-        self.write(|tables| {
-            let generation = delete(tables, Kind::User, uid, now)?;
-            for kind in [Kind::Container, Kind::AgentConfig, Kind::SkillSet] {
-                match delete(tables, kind, uid, now) {
-                    Ok(_) | Err(DbError::NotFound(_)) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            tables.forget_values(uid);
-            tables.skills.forget_user(uid);
-            Ok(generation)
-        })
+        self.write(|tables| delete_user(tables, uid, now))
     }
 
     /// Switches passes of one object on or off.

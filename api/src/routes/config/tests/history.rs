@@ -173,7 +173,7 @@ async fn forms_can_be_made_from_the_schema() {
     let answer = ask.with("root", &admin.cookie).send().await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let keys = &answer.body["schema"]["properties"];
-    let password = &keys["ldap"]["properties"]["bind_password"];
+    let password = &keys["oidc"]["properties"]["client_secret"];
     assert_eq!(password["secret"], true);
     assert_eq!(password["x-available"], false);
     assert_eq!(keys["image"]["properties"]["tag"]["x-available"], true);

@@ -1,0 +1,40 @@
+//! Where users come from: the directory, synchronisations, the whitelist, and what each authentication mode can do.
+
+mod check;
+mod providers;
+mod sync;
+#[cfg(test)]
+mod tests;
+mod users;
+mod whitelist;
+
+use crate::error::ApiError;
+use crate::ports::DirectoryFailure;
+use crate::route::{Failure, Route};
+
+/// The routes of this folder.
+pub(super) fn routes() -> Vec<Route> {
+    let files = [
+        providers::routes(),
+        check::routes(),
+        users::routes(),
+        sync::routes(),
+        whitelist::routes(),
+    ];
+    files.into_iter().flatten().collect()
+}
+
+pub(in crate::routes) use providers::{Provider, provider};
+
+/// The directory did not answer.
+const REMOTE: Failure = Failure(
+    502,
+    "remote_failed",
+    "the directory cannot be asked, or its answer is not complete",
+);
+
+impl From<DirectoryFailure> for ApiError {
+    fn from(failure: DirectoryFailure) -> Self {
+        Self::Remote { message: failure.0 }
+    }
+}

@@ -1,0 +1,137 @@
+//! Signing in where the directory knows the passwords.
+//!
+//! Superadmins are local in every mode, so a name and a password are tried here first. Whatever fits nothing here goes on to the
+//! directory, the names of superadmins too: answer, status and duration tell nobody which names those are. What the directory
+//! says never makes a superadmin of anybody (L4, L5).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use schema::config::{Config, query as config};
+use schema::directory::{self, Listed};
+use schema::error::DbError;
+use schema::ids::{PlainName, UserName};
+use schema::session::Live;
+use schema::user::{Source, Template, User};
+use schema::whitelist;
+use secrecy::SecretString;
+
+use super::Client;
+use crate::auth::credentials;
+use crate::deps::Dependencies;
+use crate::error::{ApiError, Result};
+use crate::input::Meta;
+use crate::ports::DirectoryPerson;
+
+/// A refusal is told at a whole multiple of this after it was asked: how long directories take tells which names they know.
+const MARK: Duration = Duration::from_secs(1);
+/// Nobody is made to wait longer than this by it: whoever asks is answered within five seconds.
+const LAST_MARK: Duration = Duration::from_secs(4);
+
+/// How an attempt went.
+pub(super) enum Attempt {
+    /// A superadmin, whose password is here.
+    Local(Box<User>),
+    /// Somebody whom the directory has let in.
+    Directory(Box<Live>),
+}
+
+/// One attempt.
+///
+/// # Errors
+/// As signing in; 502 when the directory cannot be asked.
+pub(super) async fn attempt(
+    deps: &Dependencies,
+    meta: &Meta,
+    name: &str,
+    password: SecretString,
+    client: Client,
+) -> Result<Attempt> {
+    let begun = deps.clock.steady();
+    let outcome = try_both(deps, meta, name, password, client).await;
+    if let Err(ApiError::BadCredentials) = outcome {
+        let spent = deps.clock.steady().saturating_sub(begun);
+        let marks = spent.as_millis() / MARK.as_millis() + 1;
+        let mark = MARK.saturating_mul(u32::try_from(marks).unwrap_or(u32::MAX));
+        tokio::time::sleep(mark.min(LAST_MARK).saturating_sub(spent)).await;
+    }
+    outcome
+}
+
+async fn try_both(
+    deps: &Dependencies,
+    meta: &Meta,
+    name: &str,
+    password: SecretString,
+    client: Client,
+) -> Result<Attempt> {
+    let (local, charged) =
+        credentials::try_password(deps, meta.client, name, password.clone()).await?;
+    if let Some(superadmin) = local {
+        charged.succeeded();
+        return Ok(Attempt::Local(Box::new(superadmin)));
+    }
+    let person = match deps.directory.sign_in(name, &password).await {
+        Ok(Some(person)) => {
+            charged.succeeded();
+            person
+        }
+        Ok(None) => return Err(ApiError::BadCredentials),
+        Err(failure) => {
+            // Nothing was guessed.
+            charged.succeeded();
+            tracing::warn!(%failure, "the directory could not be asked for a sign-in");
+            return Err(ApiError::Remote {
+                message: "the directory that knows the passwords cannot be reached; try again soon"
+                    .to_owned(),
+            });
+        }
+    };
+    let live = let_in(deps, meta, person, client).await?;
+    Ok(Attempt::Directory(Box::new(live)))
+}
+
+/// Makes the account, or brings it up to date, and starts a session, in one transaction.
+async fn let_in(
+    deps: &Dependencies,
+    meta: &Meta,
+    person: DirectoryPerson,
+    client: Client,
+) -> Result<Live> {
+    // The name is the directory's; what was typed is one of many ways to write it.
+    let name: UserName = person
+        .name
+        .parse()
+        .map_err(|rule| ApiError::InvalidUsername {
+            rule: format!("{rule}"),
+        })?;
+    let groups = person.groups.map(|groups| {
+        let names = groups
+            .iter()
+            .filter_map(|group| group.parse::<PlainName>().ok());
+        names.collect::<BTreeSet<_>>()
+    });
+    let listed = Listed {
+        name,
+        subject: person.dn,
+        groups,
+    };
+    let mut tx = meta.begin(deps).await?;
+    // Read here, not from the settings in memory: enabled a moment ago, it holds.
+    let (values, _) = config::load(&mut tx, &deps.master_key).await?;
+    let config = Config::from_stored(values);
+    let enabled = config.get(&schema::config::keys::ldap::WHITELIST_ENABLED);
+    if enabled && !whitelist::has(&mut tx, &listed.name).await? {
+        return Err(ApiError::NotWhitelisted);
+    }
+    let template = Template::of(&config, None);
+    let now = deps.clock.now();
+    let account = directory::signed_in(&mut tx, Source::Ldap, &listed, &template, now).await;
+    let account = account.map_err(|error| match error {
+        // It belongs to a superadmin; or the mode has changed meanwhile.
+        DbError::NameTaken | DbError::WrongState(_) => ApiError::BadCredentials,
+        DbError::NameBeingRemoved => ApiError::PreviousAccountArchiving,
+        error => error.into(),
+    })?;
+    super::session_of(deps, tx, &account, client, meta, None).await
+}

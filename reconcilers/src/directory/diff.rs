@@ -1,0 +1,304 @@
+//! Compares a listing of the directory with who is known. Pure.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+use schema::directory::{Listed, Skipped, SyncCounts, SyncResult, SyncScope, UserChange};
+use schema::ids::{PlainName, Timestamp, Uid, UserName};
+use sha2::{Digest, Sha256};
+
+use super::store::Known;
+use crate::drivers::ldap::Listing;
+
+/// So many users or groups may go without confirmation, however few there are.
+const FEW: usize = 5;
+
+/// What a synchronisation may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest share of users, and of groups, that may go without confirmation.
+    pub max_removal_percent: u64,
+    /// How long somebody is missing before the account goes; `None`: it goes at once.
+    pub grace: Option<Duration>,
+}
+
+/// What is to change.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Diff {
+    /// Of users: those who come first, those who go last.
+    pub users: Vec<UserChange>,
+    /// Groups that the service does not know yet.
+    pub new_groups: Vec<PlainName>,
+    /// Those of them that no change of a user makes.
+    pub add_groups: Vec<PlainName>,
+    /// Groups that go.
+    pub remove_groups: Vec<(Uid, PlainName)>,
+    /// How much of what, and what is not imported.
+    pub result: SyncResult,
+    /// Set when so much would go that somebody has to confirm it.
+    pub guard: Option<Guard>,
+}
+
+/// A removal that somebody has to confirm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guard {
+    /// Names the removal; the same as long as it is the same.
+    pub digest: String,
+    /// What would go.
+    pub what: String,
+}
+
+impl Diff {
+    /// Whether everything is as the directory says.
+    pub fn is_nothing(&self) -> bool {
+        self.users.is_empty() && self.add_groups.is_empty() && self.remove_groups.is_empty()
+    }
+}
+
+/// Who is listed under a name that is one here.
+struct People {
+    listed: BTreeMap<String, Listed>,
+    /// Names that several entries have: nobody knows which of them is the user, so nobody is.
+    ambiguous: HashSet<String>,
+    skipped: Vec<Skipped>,
+    groups: BTreeMap<String, PlainName>,
+}
+
+impl People {
+    fn of(listing: &Listing) -> Self {
+        let mut people = Self {
+            listed: BTreeMap::new(),
+            ambiguous: HashSet::new(),
+            skipped: Vec::new(),
+            groups: BTreeMap::new(),
+        };
+        for name in listing.groups.iter().flatten() {
+            match name.parse::<PlainName>() {
+                Ok(name) => {
+                    people.groups.insert(name.key(), name);
+                }
+                Err(rule) => people.skip(name, format!("the group is not imported: {rule}")),
+            }
+        }
+        let mut many: HashMap<String, usize> = HashMap::new();
+        for person in &listing.people {
+            let name = match person.name.parse::<UserName>() {
+                Ok(name) => name,
+                Err(rule) => {
+                    people.skip(&person.name, rule.to_string());
+                    continue;
+                }
+            };
+            let groups = person.groups.as_ref().filter(|_| listing.groups.is_some());
+            let groups = groups.map(|names| {
+                let known = names
+                    .iter()
+                    .filter_map(|name| name.parse::<PlainName>().ok());
+                // As the group itself is written: names that differ in case are one.
+                known
+                    .map(|name| people.groups.get(&name.key()).cloned().unwrap_or(name))
+                    .collect()
+            });
+            *many.entry(name.key()).or_default() += 1;
+            let subject = person.dn.clone();
+            let key = name.key();
+            people.listed.insert(
+                key,
+                Listed {
+                    name,
+                    subject,
+                    groups,
+                },
+            );
+        }
+        for (key, _) in many.into_iter().filter(|(_, count)| *count > 1) {
+            if let Some(listed) = people.listed.remove(&key) {
+                let reason = "several entries have this name, or names that differ in case only";
+                people.skip(listed.name.as_str(), reason.to_owned());
+            }
+            people.ambiguous.insert(key);
+        }
+        people
+    }
+
+    fn skip(&mut self, name: &str, reason: String) {
+        let name = name.chars().take(128).collect();
+        self.skipped.push(Skipped { name, reason });
+    }
+}
+
+/// What has to change for the service to know what the directory says.
+pub fn diff(
+    listing: &Listing,
+    known: &Known,
+    scope: SyncScope,
+    limits: Limits,
+    now: Timestamp,
+) -> Diff {
+    let mut people = People::of(listing);
+    let mut diff = Diff::default();
+    diff.result.counts.users = people.listed.len() as u64;
+    diff.result.counts.groups = people.groups.len() as u64;
+    let everybody = scope == SyncScope::Users;
+    let (mut going, mut gone) = (Vec::new(), Vec::new());
+    let mut present = 0;
+    for user in &known.users {
+        let key = user.name.key();
+        let listed = people.listed.remove(&key);
+        if user.leaving {
+            if listed.is_some() {
+                let reason = "the previous account of this name is still being archived";
+                people.skip(user.name.as_str(), reason.to_owned());
+            }
+            continue;
+        }
+        present += usize::from(user.missing_since.is_none());
+        let (uid, name) = (user.uid.clone(), user.name.clone());
+        match (listed, user.missing_since) {
+            (Some(listed), missing) => {
+                let back = missing.is_some();
+                let stale = listed.groups.is_some() && listed.digest() != user.digest;
+                if (back && everybody) || (stale && !back) {
+                    diff.users.push(UserChange::Update { uid, listed, back });
+                }
+            }
+            (None, _) if !everybody || people.ambiguous.contains(&key) => {}
+            (None, None) if limits.grace.is_some() => going.push(UserChange::Disable { uid, name }),
+            (None, None) => gone.push(UserChange::Remove { uid, name }),
+            (None, Some(since)) => {
+                let over = limits
+                    .grace
+                    .is_none_or(|grace| now.left_of(since, grace).is_none());
+                if over && since <= now {
+                    gone.push(UserChange::Remove { uid, name });
+                }
+            }
+        }
+    }
+    let superadmins: HashSet<&str> = known.superadmins.iter().map(String::as_str).collect();
+    for (key, listed) in std::mem::take(&mut people.listed) {
+        if superadmins.contains(key.as_str()) {
+            let reason = "a superadmin has this name";
+            people.skip(listed.name.as_str(), reason.to_owned());
+        } else if everybody {
+            diff.users.push(UserChange::Add(listed));
+        }
+    }
+    let vanished = groups(&mut diff, &people, known, listing.groups.is_some());
+    diff.guard = guard((&going, &gone, present), vanished, known, &diff, limits);
+    diff.users.append(&mut going);
+    diff.users.append(&mut gone);
+    count(
+        &mut diff.result,
+        &diff.users,
+        (&diff.new_groups, &diff.remove_groups),
+        people.skipped,
+    );
+    diff
+}
+
+/// What becomes of groups; how many that have members are there no more.
+fn groups(diff: &mut Diff, people: &People, known: &Known, are_known: bool) -> usize {
+    if !are_known {
+        return 0;
+    }
+    let mut made: BTreeSet<String> = known.groups.iter().map(|group| group.name.key()).collect();
+    let new = people.groups.iter().filter(|(key, _)| !made.contains(*key));
+    diff.new_groups = new.map(|(_, name)| name.clone()).collect();
+    for change in &diff.users {
+        if let UserChange::Add(listed) | UserChange::Update { listed, .. } = change {
+            made.extend(listed.groups.iter().flatten().map(PlainName::key));
+        }
+    }
+    let missing = people.groups.iter().filter(|(key, _)| !made.contains(*key));
+    diff.add_groups = missing.map(|(_, name)| name.clone()).collect();
+    let vanished = known
+        .groups
+        .iter()
+        .filter(|group| !people.groups.contains_key(&group.name.key()));
+    let mut with_members = 0;
+    for group in vanished {
+        with_members += usize::from(group.has_members);
+        // What an administrator has bound to it waits for its return.
+        if !group.in_use {
+            diff.remove_groups
+                .push((group.uid.clone(), group.name.clone()));
+        }
+    }
+    with_members
+}
+
+fn guard(
+    (going, gone, present): (&[UserChange], &[UserChange], usize),
+    vanished: usize,
+    known: &Known,
+    diff: &Diff,
+    limits: Limits,
+) -> Option<Guard> {
+    let is_mass = |count: usize, of: usize| {
+        let percent = usize::try_from(limits.max_removal_percent).unwrap_or(100);
+        count > 0 && (count >= of || count > FEW.max(of.saturating_mul(percent) / 100))
+    };
+    let users = going.len() + gone.len();
+    let with_members = known
+        .groups
+        .iter()
+        .filter(|group| group.has_members)
+        .count();
+    let of = present.max(gone.len());
+    if !is_mass(users, of) && !is_mass(vanished, with_members) {
+        return None;
+    }
+    let mut parts: Vec<String> = Vec::new();
+    for change in going.iter().chain(gone) {
+        if let UserChange::Disable { name, .. } | UserChange::Remove { name, .. } = change {
+            parts.push(format!("user {}", name.key()));
+        }
+    }
+    parts.extend(
+        diff.remove_groups
+            .iter()
+            .map(|(_, name)| format!("group {}", name.key())),
+    );
+    parts.sort();
+    let digest = hex::encode(Sha256::digest(parts.join("\n")));
+    let mut what = Vec::new();
+    if users > 0 {
+        what.push(format!("{users} of {of} users"));
+    }
+    if vanished > 0 {
+        what.push(format!("{vanished} of {with_members} groups"));
+    }
+    Some(Guard {
+        digest: digest.chars().take(16).collect(),
+        what: what.join(" and "),
+    })
+}
+
+fn count(
+    result: &mut SyncResult,
+    users: &[UserChange],
+    (added, removed): (&[PlainName], &[(Uid, PlainName)]),
+    skipped: Vec<Skipped>,
+) {
+    let counts: &mut SyncCounts = &mut result.counts;
+    for change in users {
+        match change {
+            UserChange::Add(_) => counts.added += 1,
+            UserChange::Update { .. } => counts.changed += 1,
+            UserChange::Disable { .. } => counts.disabled += 1,
+            UserChange::Remove { .. } => counts.removed += 1,
+        }
+    }
+    counts.groups_added = added.len() as u64;
+    counts.groups_removed = removed.len() as u64;
+    counts.skipped = skipped.len() as u64;
+    let mut named = skipped;
+    named.sort_by(|one, other| one.name.cmp(&other.name));
+    named.truncate(SyncResult::NAMED);
+    result.skipped_entries = named;
+}
+
+#[cfg(test)]
+#[path = "diff_tests.rs"]
+mod tests;

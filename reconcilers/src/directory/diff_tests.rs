@@ -1,0 +1,315 @@
+//! What a listing means for who is known, for every listing.
+
+use proptest::prelude::*;
+use schema::directory::{KnownGroup, KnownUser};
+
+use super::*;
+use crate::drivers::ldap::Person;
+
+const NOW: Timestamp = Timestamp::from_secs(1_000_000);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const LIMITS: Limits = Limits {
+    max_removal_percent: 20,
+    grace: Some(DAY),
+};
+
+fn person(name: &str, groups: &[&str]) -> Person {
+    Person {
+        dn: format!("uid={name}"),
+        name: name.to_owned(),
+        groups: Some(groups.iter().map(|group| (*group).to_owned()).collect()),
+    }
+}
+
+fn listing(people: Vec<Person>) -> Listing {
+    let groups = people
+        .iter()
+        .flat_map(|person| person.groups.clone().unwrap_or_default());
+    Listing {
+        groups: Some(groups.collect()),
+        people,
+    }
+}
+
+fn everybody(count: usize) -> Listing {
+    listing((0..count).map(|n| person(&format!("u{n}"), &[])).collect())
+}
+
+/// Who is known once a plan is done.
+fn done(known: &Known, diff: &Diff, now: Timestamp) -> Known {
+    let mut after = known.clone();
+    for change in &diff.users {
+        match change {
+            UserChange::Add(listed) => after.users.push(KnownUser {
+                uid: Uid::from(format!("uid-{}", listed.name)),
+                name: listed.name.clone(),
+                digest: listed.digest(),
+                missing_since: None,
+                leaving: false,
+            }),
+            UserChange::Update { uid, listed, .. } => {
+                let user = after
+                    .users
+                    .iter_mut()
+                    .find(|user| user.uid == *uid)
+                    .unwrap();
+                (user.digest, user.missing_since) = (listed.digest(), None);
+            }
+            UserChange::Disable { uid, .. } => {
+                let user = after
+                    .users
+                    .iter_mut()
+                    .find(|user| user.uid == *uid)
+                    .unwrap();
+                user.missing_since = Some(now);
+            }
+            UserChange::Remove { uid, .. } => {
+                let user = after
+                    .users
+                    .iter_mut()
+                    .find(|user| user.uid == *uid)
+                    .unwrap();
+                user.leaving = true;
+            }
+        }
+    }
+    for name in &diff.new_groups {
+        after.groups.push(KnownGroup {
+            uid: Uid::from(format!("uid-{name}")),
+            name: name.clone(),
+            in_use: false,
+            has_members: true,
+        });
+    }
+    after
+        .groups
+        .retain(|group| diff.remove_groups.iter().all(|(uid, _)| *uid != group.uid));
+    after
+}
+
+fn synchronised(listing: &Listing) -> Known {
+    let nobody = Known::default();
+    done(&nobody, &users(listing, &nobody), NOW)
+}
+
+fn users(listing: &Listing, known: &Known) -> Diff {
+    diff(listing, known, SyncScope::Users, LIMITS, NOW)
+}
+
+#[test]
+fn a_second_look_finds_nothing() {
+    let listing = listing(vec![
+        person("alice", &["Eng", "All"]),
+        person("bob", &["All"]),
+    ]);
+    let known = synchronised(&listing);
+    assert_eq!((known.users.len(), known.groups.len()), (2, 2));
+    let again = users(&listing, &known);
+    assert!(again.is_nothing(), "{again:?}");
+    assert_eq!(
+        (again.result.counts.users, again.result.counts.groups),
+        (2, 2)
+    );
+}
+
+#[test]
+fn l1_so_many_at_once_are_held_back() {
+    for (had, has, held) in [
+        // The larger of 5 and 20 %, and never all.
+        (20, 15, false),
+        (20, 14, true),
+        (100, 80, false),
+        (100, 79, true),
+        (3, 1, false),
+        (3, 0, true),
+        (1, 0, true),
+        (0, 0, false),
+    ] {
+        let known = synchronised(&everybody(had));
+        let diff = users(&everybody(has), &known);
+        assert_eq!(diff.guard.is_some(), held, "{had} {has}");
+        assert_eq!(diff.users.len(), had - has);
+    }
+}
+
+#[test]
+fn the_digest_names_the_removal() {
+    let known = synchronised(&everybody(20));
+    let digest = |listing: &Listing| users(listing, &known).guard.unwrap().digest;
+    let (ten, nine) = (everybody(10), everybody(9));
+    assert_eq!(digest(&ten), digest(&ten));
+    assert_ne!(digest(&ten), digest(&nine));
+    // Who comes does not change what goes.
+    let mut more = ten.clone();
+    more.people.push(person("new", &[]));
+    assert_eq!(digest(&more), digest(&ten));
+}
+
+#[test]
+fn whoever_is_missing_is_removed_after_the_time_of_grace_and_not_before() {
+    let mut known = synchronised(&everybody(20));
+    known.users[0].missing_since = Some(NOW.minus(DAY));
+    known.users[1].missing_since = Some(NOW.minus(DAY / 2));
+    // A clock that was set back removes nobody.
+    known.users[2].missing_since = Some(NOW.plus(DAY));
+    let names: Vec<String> = known
+        .users
+        .iter()
+        .skip(3)
+        .map(|user| user.name.to_string())
+        .collect();
+    let left = listing(names.iter().map(|name| person(name, &[])).collect());
+    let removed = users(&left, &known);
+    assert_eq!(removed.users.len(), 1);
+    assert!(
+        matches!(&removed.users[0], UserChange::Remove { uid, .. } if *uid == known.users[0].uid)
+    );
+    let at_once = Limits {
+        grace: None,
+        ..LIMITS
+    };
+    let removed = diff(&left, &known, SyncScope::Users, at_once, NOW);
+    assert_eq!(
+        removed.result.counts.removed, 2,
+        "the third is missing in the future"
+    );
+}
+
+#[test]
+fn names_that_nobody_can_tell_apart_are_nobodys() {
+    let known = synchronised(&listing(vec![person("alice", &[])]));
+    let twice = listing(vec![
+        person("alice", &[]),
+        person("ALICE", &[]),
+        person("bob", &[]),
+    ]);
+    let diff = users(&twice, &known);
+    // L10: neither is the account, and the account stays as it is.
+    assert_eq!(diff.users.len(), 1);
+    assert_eq!(diff.result.counts.skipped, 1);
+    assert!(
+        diff.result.skipped_entries[0]
+            .reason
+            .contains("differ in case")
+    );
+}
+
+#[test]
+fn l4_and_l15_names_of_superadmins_and_names_that_are_none_are_left_out() {
+    let known = Known {
+        superadmins: vec!["root".to_owned()],
+        ..Known::default()
+    };
+    let mut listed = listing(vec![
+        person("Root", &[]),
+        person("John Doe", &[]),
+        person("a:b", &[]),
+        person("good", &["bad/name", "fine"]),
+    ]);
+    listed.groups.as_mut().unwrap().insert("..".to_owned());
+    let diff = users(&listed, &known);
+    let [UserChange::Add(good)] = diff.users.as_slice() else {
+        panic!("{diff:?}");
+    };
+    assert_eq!(good.name.as_str(), "good");
+    let groups: Vec<&str> = good
+        .groups
+        .as_ref()
+        .unwrap()
+        .iter()
+        .map(PlainName::as_str)
+        .collect();
+    assert_eq!(groups, ["fine"]);
+    assert_eq!(diff.result.counts.skipped, 5);
+}
+
+#[test]
+fn l16_groups_that_are_not_known_stay_as_they_are() {
+    let listed = listing(vec![person("alice", &["Eng"]), person("bob", &["Eng"])]);
+    let known = synchronised(&listed);
+    let mut hidden = listed.clone();
+    hidden.groups = None;
+    hidden
+        .people
+        .iter_mut()
+        .for_each(|person| person.groups = None);
+    assert!(users(&hidden, &known).is_nothing());
+    // That there are none is something else, and a mass of them is held back.
+    let none = listing(vec![person("alice", &[]), person("bob", &[])]);
+    let guard = users(&none, &known).guard.unwrap();
+    assert_eq!(guard.what, "1 of 1 groups");
+}
+
+#[test]
+fn a_group_that_something_hangs_on_waits_for_its_return() {
+    let listed = listing(vec![person("alice", &["Eng", "Ops"])]);
+    let mut known = synchronised(&listed);
+    known
+        .groups
+        .iter_mut()
+        .for_each(|group| group.has_members = false);
+    known.groups[0].in_use = true;
+    let diff = users(&listing(vec![person("alice", &[])]), &known);
+    assert_eq!(diff.remove_groups.len(), 1);
+    assert_eq!(diff.guard, None);
+}
+
+#[test]
+fn groups_alone_change_who_is_in_which_and_nobody_else() {
+    let listed = listing(vec![
+        person("alice", &["Eng"]),
+        person("bob", &[]),
+        person("carol", &[]),
+    ]);
+    let known = synchronised(&listed);
+    let other = listing(vec![person("alice", &["Ops"]), person("new", &["Eng"])]);
+    let diff = diff(&other, &known, SyncScope::Groups, LIMITS, NOW);
+    assert!(
+        matches!(diff.users.as_slice(), [UserChange::Update { listed, .. }] if listed.name.as_str() == "alice"),
+        "{diff:?}"
+    );
+}
+
+/// Names that collide, names that are none, and a few groups.
+fn any_listing() -> impl Strategy<Value = Listing> {
+    let name = prop_oneof![
+        "[a-c][0-9]",
+        "[A-C][0-9]",
+        "[a-z ]{1,4}",
+        Just("root".to_owned())
+    ];
+    let groups = proptest::collection::btree_set("[gG][0-3]", 0..3);
+    let person = (name, groups).prop_map(|(name, groups)| Person {
+        dn: format!("uid={name}"),
+        name,
+        groups: Some(groups),
+    });
+    proptest::collection::vec(person, 0..30).prop_map(listing)
+}
+
+proptest! {
+    /// Whatever lists follow each other: a confirmed plan is done in one pass, nothing is left to do after it, and nobody who
+    /// is listed is disabled or removed.
+    #[test]
+    fn every_plan_ends(lists in proptest::collection::vec(any_listing(), 1..6)) {
+        let mut known = Known { superadmins: vec!["root".to_owned()], ..Known::default() };
+        let mut now = NOW;
+        for listing in lists {
+            now = now.plus(DAY / 2);
+            let plan = diff(&listing, &known, SyncScope::Users, LIMITS, now);
+            let names: HashSet<String> = listing.people.iter().map(|it| it.name.to_lowercase()).collect();
+            for change in &plan.users {
+                if let UserChange::Disable { name, .. } | UserChange::Remove { name, .. } = change {
+                    prop_assert!(!names.contains(&name.key()), "{name} is listed");
+                }
+                if let UserChange::Add(listed) = change {
+                    prop_assert_ne!(listed.name.as_str(), "root");
+                }
+            }
+            known = done(&known, &plan, now);
+            let again = diff(&listing, &known, SyncScope::Users, LIMITS, now);
+            prop_assert!(again.users.is_empty(), "{again:?}");
+            known.users.retain(|user| !user.leaving);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Decides what a listing of the directory changes. Pure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
+use schema::config::AuthMode;
+use schema::directory::{DirectoryFacts, Held, SyncCounts, UserChange};
+use schema::ids::{PlainName, Timestamp, Uid};
+use schema::user::Template;
+
+use super::diff::{self, Diff, Guard, Limits};
+use super::settings::Missing;
+use super::store::{DirectoryRow, Known, UserPage};
+use crate::drivers::ldap::Listing;
+use crate::runtime::Plan;
+
+/// Most changes in one transaction.
+const PAGE: usize = 500;
+
+/// What is wanted of the directory and known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// The directory object.
+    pub row: DirectoryRow,
+    /// Where users come from.
+    pub mode: AuthMode,
+    /// A setting without which nothing can be asked.
+    pub missing: Option<Missing>,
+    /// When the next scheduled synchronisation is due; `None`: only on request.
+    pub next: Option<Duration>,
+    /// What the directory says, if it was asked.
+    pub observed: Option<Observed>,
+}
+
+/// What the directory says, and who is known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// What it says.
+    pub listing: Arc<Listing>,
+    /// Who is known.
+    pub known: Known,
+    /// What may be done.
+    pub limits: Limits,
+    /// What new users get.
+    pub template: Template,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Makes changes of users.
+    Users(UserPage),
+    /// Makes and removes groups.
+    Groups {
+        /// Those without members that are new.
+        add: Vec<PlainName>,
+        /// Those that the directory no longer has.
+        remove: Vec<Uid>,
+    },
+    /// Remembers what came of it.
+    SaveFacts(Box<DirectoryFacts>),
+}
+
+impl Snapshot {
+    /// What would change.
+    pub fn diff(&self, now: Timestamp) -> Option<Diff> {
+        let observed = self.observed.as_ref()?;
+        let Observed {
+            listing,
+            known,
+            limits,
+            ..
+        } = observed;
+        Some(diff::diff(
+            listing,
+            known,
+            self.row.request.scope,
+            *limits,
+            now,
+        ))
+    }
+
+    fn is_unanswered(&self) -> bool {
+        self.row.request.token != self.row.facts.answered
+    }
+}
+
+/// The plan for the directory.
+pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
+    if snapshot.mode != AuthMode::Ldap {
+        let said = format!("web.auth_mode is {}: no directory is used", snapshot.mode);
+        return Plan::say(Condition::ready(Reason::Converged, said));
+    }
+    if let Some(missing) = &snapshot.missing {
+        return Plan::say(Condition::not_ready(
+            Reason::InvalidSettings,
+            missing.to_string(),
+        ));
+    }
+    let facts = &snapshot.row.facts;
+    let Some((observed, diff)) = snapshot.observed.as_ref().zip(snapshot.diff(now)) else {
+        return say(snapshot, facts);
+    };
+    let unanswered = snapshot.is_unanswered();
+    let confirmed = |guard: &Guard| unanswered && snapshot.row.request.confirm == guard.digest;
+    let mut after = DirectoryFacts {
+        answered: snapshot.row.request.token.clone(),
+        synced_at: facts.synced_at,
+        held: None,
+        result: diff.result.clone(),
+    };
+    if let Some(guard) = diff.guard.as_ref().filter(|guard| !confirmed(guard)) {
+        after.held = Some(Held {
+            digest: guard.digest.clone(),
+            what: guard.what.clone(),
+        });
+        // Nothing of it is done, so nothing of it is counted.
+        after.result.counts = SyncCounts {
+            users: diff.result.counts.users,
+            groups: diff.result.counts.groups,
+            skipped: diff.result.counts.skipped,
+            ..SyncCounts::default()
+        };
+        if after == *facts {
+            return say(snapshot, facts);
+        }
+        let mut plan = Plan::act(
+            vec![Action::SaveFacts(Box::new(after.clone()))],
+            Condition::not_ready(Reason::Progressing, ""),
+        );
+        plan.conditions = held(&after).unwrap_or_default();
+        return plan;
+    }
+    let same = |facts: &DirectoryFacts| {
+        let (old, new) = (&facts.result, &diff.result);
+        let counts = |counts: &SyncCounts| (counts.users, counts.groups, counts.skipped);
+        facts.held.is_none()
+            && counts(&old.counts) == counts(&new.counts)
+            && old.skipped_entries == new.skipped_entries
+    };
+    if diff.is_nothing() && !unanswered && same(facts) {
+        return say(snapshot, facts);
+    }
+    after.synced_at = Some(now);
+    let said = described(&after.result.counts);
+    let mut actions = actions(diff, &observed.template);
+    actions.push(Action::SaveFacts(Box::new(after)));
+    Plan::act(
+        actions,
+        Condition::not_ready(Reason::Progressing, format!("synchronising: {said}")),
+    )
+}
+
+fn actions(diff: Diff, template: &Template) -> Vec<Action> {
+    let mut actions: Vec<Action> = Vec::new();
+    let mut users = diff.users.into_iter().peekable();
+    while users.peek().is_some() {
+        let changes: Vec<UserChange> = users.by_ref().take(PAGE).collect();
+        actions.push(Action::Users(UserPage {
+            changes,
+            template: template.clone(),
+        }));
+    }
+    if !diff.add_groups.is_empty() || !diff.remove_groups.is_empty() {
+        actions.push(Action::Groups {
+            add: diff.add_groups,
+            remove: diff.remove_groups.into_iter().map(|(uid, _)| uid).collect(),
+        });
+    }
+    actions
+}
+
+/// What is said of the directory while there is nothing to do.
+fn say(snapshot: &Snapshot, facts: &DirectoryFacts) -> Plan<Action> {
+    let conditions = held(facts).unwrap_or_else(|| {
+        let counts = &facts.result.counts;
+        let said = match facts.synced_at {
+            None => "users are not synchronised yet".to_owned(),
+            Some(_) if counts.skipped == 0 => {
+                format!(
+                    "{} users and {} groups are synchronised",
+                    counts.users, counts.groups
+                )
+            }
+            Some(_) => format!(
+                "{} users and {} groups are synchronised; {} entries are not imported",
+                counts.users, counts.groups, counts.skipped
+            ),
+        };
+        vec![Condition::ready(Reason::Converged, said)]
+    });
+    let mut plan = Plan::say(Condition::ready(Reason::Converged, ""));
+    plan.conditions = conditions;
+    match snapshot.next {
+        Some(next) => plan.after(next),
+        None => plan,
+    }
+}
+
+/// What is said while a removal waits for somebody.
+fn held(facts: &DirectoryFacts) -> Option<Vec<Condition>> {
+    let Held { digest, what } = facts.held.as_ref()?;
+    let said = format!(
+        "the directory no longer has {what}; nothing was changed. If that is right, confirm the removal with digest {digest}"
+    );
+    let (stalled, holds) = (ConditionType::Stalled, ConditionStatus::True);
+    Some(vec![
+        Condition::not_ready(Reason::MassRemoval, said.clone()),
+        Condition::new(stalled, holds, Reason::MassRemoval, said),
+    ])
+}
+
+/// What changes, in words.
+pub fn described(counts: &SyncCounts) -> String {
+    let parts = [
+        (counts.added, "users added"),
+        (counts.changed, "users changed"),
+        (counts.disabled, "users disabled"),
+        (counts.removed, "users deleted"),
+        (counts.groups_added, "groups added"),
+        (counts.groups_removed, "groups deleted"),
+    ];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if parts.is_empty() {
+        "no changes".to_owned()
+    } else {
+        parts.join(", ")
+    }
+}

@@ -1,0 +1,322 @@
+//! Who is in which group, groups in groups included.
+//!
+//! A group that cannot be read has its name and no group above it. Circles, which are easy to make in a directory, end where
+//! they began (L14).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use futures::{StreamExt, TryStreamExt};
+use ldap3::{Ldap, Scope, SearchEntry, ldap_escape};
+
+use super::error::DirectoryError;
+use super::search::{MEMBER_OF, all, values};
+use super::{DirectorySettings, GroupSearch, dn};
+
+/// Most levels of groups in groups.
+const LEVELS: usize = 32;
+/// Most groups that are read one by one.
+const MOST: usize = 20_000;
+/// Requests for single groups that are under way at once, over one connection.
+const AT_ONCE: usize = 16;
+/// Groups in one question for those above them.
+const IN_ONE_FILTER: usize = 50;
+/// Most parts in which a server sends the members of one group.
+const PARTS: usize = 10_000;
+
+/// Groups, and which lie directly above each. Keys are those of [`dn::key`].
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    names: HashMap<String, String>,
+    above: HashMap<String, Vec<String>>,
+}
+
+impl Groups {
+    /// The names of groups and of all above them.
+    pub(super) fn names_from<'a>(&self, direct: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+        let mut seen: HashSet<&str> = HashSet::new();
+        let mut next: Vec<&str> = direct.collect();
+        let mut names = BTreeSet::new();
+        while let Some(group) = next.pop() {
+            if !seen.insert(group) {
+                continue;
+            }
+            names.extend(self.names.get(group).cloned());
+            next.extend(
+                self.above
+                    .get(group)
+                    .into_iter()
+                    .flatten()
+                    .map(String::as_str),
+            );
+        }
+        names
+    }
+
+    /// By name, the names of the groups that are directly in each.
+    pub(super) fn inside(&self) -> BTreeMap<String, Vec<String>> {
+        let mut inside: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (group, above) in &self.above {
+            let Some(name) = self.names.get(group) else {
+                continue;
+            };
+            for above in above.iter().filter_map(|above| self.names.get(above)) {
+                inside.entry(above.clone()).or_default().push(name.clone());
+            }
+        }
+        inside.values_mut().for_each(|names| names.sort());
+        inside
+    }
+
+    /// The names of all of them.
+    pub(super) fn all_names(&self) -> BTreeSet<String> {
+        self.names.values().cloned().collect()
+    }
+
+    /// What one group is called.
+    pub(super) fn name(&self, key: &str) -> Option<&String> {
+        self.names.get(key)
+    }
+
+    fn add(&mut self, key: String, dn: &str, above: Vec<String>) {
+        if let Some(name) = dn::first_value(dn) {
+            self.names.insert(key.clone(), name);
+        }
+        self.above.insert(key, above);
+    }
+}
+
+/// The groups of these DNs and all above them, as each names those that it is in.
+pub(super) async fn upwards(
+    ldap: &Ldap,
+    settings: &DirectorySettings,
+    direct: BTreeSet<String>,
+) -> Result<Groups, DirectoryError> {
+    let mut groups = Groups::default();
+    let mut next = direct;
+    for _ in 0..LEVELS {
+        if next.is_empty() {
+            break;
+        }
+        if groups.above.len() + next.len() > MOST {
+            return Err(DirectoryError::TooMany(MOST));
+        }
+        let level = std::mem::take(&mut next).into_iter();
+        let read = level.map(async |dn| {
+            let read = read_group(ldap.clone(), settings, &dn).await?;
+            // Some servers name a group in lower case, wherever it is not the group's own entry.
+            let (own, above) = read.unwrap_or_else(|| (dn.clone(), Vec::new()));
+            Ok::<_, DirectoryError>((dn, own, above))
+        });
+        let read: Vec<_> = futures::stream::iter(read)
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await?;
+        for (dn, own, above) in read {
+            groups.add(
+                dn::key(&dn),
+                &own,
+                above.iter().map(|dn| dn::key(dn)).collect(),
+            );
+            next.extend(above);
+        }
+        next.retain(|dn| !groups.above.contains_key(&dn::key(dn)));
+    }
+    Ok(groups)
+}
+
+/// The DN of a group, and the groups that it names as those that it is in; `None` when it cannot be read.
+async fn read_group(
+    mut ldap: Ldap,
+    settings: &DirectorySettings,
+    dn: &str,
+) -> Result<Option<(String, Vec<String>)>, DirectoryError> {
+    let found = ldap
+        .with_timeout(settings.timeout)
+        .search(dn, Scope::Base, "(objectClass=*)", vec![MEMBER_OF])
+        .await
+        .map_err(|error| DirectoryError::of(error, settings.timeout))?;
+    match found.1.rc {
+        0 => {}
+        // Not there, no name of an entry, not for us.
+        32 | 34 | 50 => return Ok(None),
+        _ => return Err(DirectoryError::of_result(&found.1, dn)),
+    }
+    let entry = found.0.into_iter().find(|entry| !entry.is_ref());
+    Ok(entry.map(SearchEntry::construct).map(|entry| {
+        let above = values(&entry, MEMBER_OF).unwrap_or_default().to_vec();
+        (entry.dn, above)
+    }))
+}
+
+/// Groups as a search finds them, and who is directly in which.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) groups: Groups,
+    /// By member: the key of a DN, or a name in lower case.
+    pub(super) of_member: HashMap<String, Vec<String>>,
+    /// How many members each has directly, by its name.
+    pub(super) members: BTreeMap<String, Vec<String>>,
+}
+
+/// All groups that the filter finds, or only that of one name.
+pub(super) async fn found(
+    ldap: &Ldap,
+    settings: &DirectorySettings,
+    (base, filter, attribute): (&str, &str, &str),
+    name: Option<&str>,
+) -> Result<Found, DirectoryError> {
+    let name = name.map_or_else(|| "*".into(), ldap_escape);
+    let filter = filter.replace("{{groupname}}", &name);
+    let entries = all(
+        ldap.clone(),
+        settings,
+        base,
+        &filter,
+        vec![attribute.to_owned()],
+    )
+    .await?;
+    let mut found = Found::default();
+    let mut members_of = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let members = members(ldap, settings, &entry, attribute).await?;
+        found.groups.add(dn::key(&entry.dn), &entry.dn, Vec::new());
+        members_of.push((entry.dn, members));
+    }
+    for (dn, members) in members_of {
+        let group = dn::key(&dn);
+        for member in &members {
+            let key = if member.contains('=') {
+                dn::key(member)
+            } else {
+                member.to_lowercase()
+            };
+            if let Some(above) = found.groups.above.get_mut(&key) {
+                above.push(group.clone());
+            } else {
+                found.of_member.entry(key).or_default().push(group.clone());
+            }
+        }
+        if let Some(name) = dn::first_value(&dn) {
+            found.members.insert(name, members);
+        }
+    }
+    Ok(found)
+}
+
+/// The members of a group, also when the server sends them in parts (`member;range=0-1499`, MS-ADTS 3.1.1.3.1.3.3).
+async fn members(
+    ldap: &Ldap,
+    settings: &DirectorySettings,
+    entry: &SearchEntry,
+    attribute: &str,
+) -> Result<Vec<String>, DirectoryError> {
+    let unreadable = || DirectoryError::Unreadable {
+        dn: super::error::shown(&entry.dn),
+        attribute: attribute.to_owned(),
+    };
+    let mut part = match values(entry, attribute) {
+        Some(whole) => return Ok(whole.to_vec()),
+        None => part_of(entry, attribute).ok_or_else(unreadable)?,
+    };
+    let mut all = Vec::new();
+    for _ in 0..PARTS {
+        all.append(&mut part.values);
+        let Some(next) = part.next else {
+            return Ok(all);
+        };
+        let wanted = format!("{attribute};range={next}-*");
+        let answer = ldap
+            .clone()
+            .with_timeout(settings.timeout)
+            .search(&entry.dn, Scope::Base, "(objectClass=*)", vec![wanted])
+            .await
+            .map_err(|error| DirectoryError::of(error, settings.timeout))?;
+        if answer.1.rc != 0 {
+            return Err(DirectoryError::of_result(&answer.1, &entry.dn));
+        }
+        let answer = answer.0.into_iter().find(|entry| !entry.is_ref());
+        let answer = answer.map(SearchEntry::construct).ok_or_else(unreadable)?;
+        part = part_of(&answer, attribute).ok_or_else(unreadable)?;
+    }
+    Err(unreadable())
+}
+
+/// A part of the values of an attribute.
+struct Part {
+    values: Vec<String>,
+    /// Where the next one begins; `None`: this is the last.
+    next: Option<usize>,
+}
+
+fn part_of(entry: &SearchEntry, attribute: &str) -> Option<Part> {
+    let mut parts = entry.attrs.iter().filter_map(|(key, values)| {
+        let (name, range) = key.split_once(";range=")?;
+        let (_, end) = range.split_once('-')?;
+        let next = match end {
+            "*" => None,
+            end => Some(end.parse::<usize>().ok()?.checked_add(1)?),
+        };
+        let values = values.clone();
+        name.eq_ignore_ascii_case(attribute)
+            .then_some(Part { values, next })
+    });
+    // Beside a part that has values there may be an empty attribute without a range.
+    parts.find(|part| !part.values.is_empty() || part.next.is_none())
+}
+
+/// The groups of one person: directly those that name the person, and all above them.
+pub(super) async fn of_person(
+    ldap: &Ldap,
+    settings: &DirectorySettings,
+    person: (&str, &str),
+    member_of: &[String],
+) -> Result<BTreeSet<String>, DirectoryError> {
+    let GroupSearch::Groups {
+        base_dn,
+        filter,
+        member_attribute,
+    } = &settings.groups
+    else {
+        let groups = upwards(ldap, settings, member_of.iter().cloned().collect()).await?;
+        let direct: Vec<String> = member_of.iter().map(|dn| dn::key(dn)).collect();
+        return Ok(groups.names_from(direct.iter().map(String::as_str)));
+    };
+    let (dn, name) = person;
+    let mut next = vec![dn.to_owned(), name.to_owned()];
+    let mut seen: HashMap<String, String> = HashMap::new();
+    for _ in 0..LEVELS {
+        let mut level = Vec::new();
+        for members in next.chunks(IN_ONE_FILTER) {
+            let any: String = members
+                .iter()
+                .map(|member| format!("({member_attribute}={})", ldap_escape(member)))
+                .collect();
+            let filter = filter.replace("{{groupname}}", "*");
+            let filter = format!("(&{}(|{any}))", parenthesised(&filter));
+            let attributes = vec!["1.1".to_owned()];
+            level.extend(all(ldap.clone(), settings, base_dn, &filter, attributes).await?);
+        }
+        next = Vec::new();
+        for entry in level {
+            let name = dn::first_value(&entry.dn).unwrap_or_default();
+            if seen.insert(dn::key(&entry.dn), name).is_none() {
+                next.push(entry.dn);
+            }
+        }
+        if next.is_empty() {
+            break;
+        }
+        if seen.len() > MOST {
+            return Err(DirectoryError::TooMany(MOST));
+        }
+    }
+    Ok(seen.into_values().filter(|name| !name.is_empty()).collect())
+}
+
+fn parenthesised(filter: &str) -> String {
+    if filter.starts_with('(') {
+        filter.to_owned()
+    } else {
+        format!("({filter})")
+    }
+}

@@ -1,0 +1,337 @@
+//! Statements on what directories say.
+
+use std::collections::BTreeMap;
+
+use super::model::{DirectoryFacts, KnownGroup, KnownUser, Listed, Request, SyncScope, UserChange};
+use super::object_uid;
+use crate::connection::Connection;
+use crate::db::{ObservedTx, Tx};
+use crate::error::{DbError, unless_gone};
+use crate::group::{self, NewGroup};
+use crate::ids::{Generation, Kind, PlainName, Timestamp, Uid};
+use crate::object;
+use crate::skill::impact::{self, Scope};
+use crate::statement::{
+    execute, fetch_all, fetch_one, scalar, scalar_optional, scalars, statements,
+};
+use crate::user::{self, Role, Source, Template, User};
+
+statements! {
+    /// All ordinary users with what was last said of them, in one scan.
+    KNOWN = "SELECT u.uid, u.name, coalesce(d.digest, '') AS digest, d.missing_since, CASE WHEN o.deleted_at IS NULL THEN 0 ELSE 1 END AS leaving \
+             FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid LEFT JOIN directory_users d ON d.uid = u.uid";
+    /// The names that superadmins have.
+    SUPERADMINS = "SELECT name_key FROM users WHERE role = 'superadmin'";
+    /// All groups.
+    GROUPS = "SELECT g.uid, g.name, CASE WHEN EXISTS (SELECT 1 FROM group_skills b WHERE b.group_uid = g.uid) \
+              OR EXISTS (SELECT 1 FROM user_groups c WHERE c.parent_uid = g.uid) THEN 1 ELSE 0 END AS in_use, \
+              CASE WHEN EXISTS (SELECT 1 FROM group_members m WHERE m.group_uid = g.uid) THEN 1 ELSE 0 END AS has_members FROM user_groups g";
+    /// The groups that a user is in.
+    GROUPS_OF = "SELECT group_uid FROM group_members WHERE user_uid = $1";
+    /// A user becomes a member.
+    JOIN = "INSERT INTO group_members (group_uid, user_uid) VALUES ($1, $2) ON CONFLICT (group_uid, user_uid) DO NOTHING";
+    /// A user is no member any more.
+    LEAVE = "DELETE FROM group_members WHERE group_uid = $1 AND user_uid = $2";
+    /// What was said of one user.
+    DIGEST = "SELECT digest FROM directory_users WHERE uid = $1 AND missing_since IS NULL";
+    /// The subjects of all users.
+    SUBJECTS = "SELECT uid, subject FROM directory_users";
+    /// The subject that one user has.
+    SUBJECT = "SELECT subject FROM directory_users WHERE uid = $1";
+    /// Remembers what was said of a user, who is there.
+    PUT = "INSERT INTO directory_users (uid, subject, digest) VALUES ($1, $2, $3) \
+           ON CONFLICT (uid) DO UPDATE SET subject = excluded.subject, digest = excluded.digest, missing_since = NULL";
+    /// A user is missing.
+    SET_MISSING = "UPDATE directory_users SET missing_since = $2 WHERE uid = $1 AND missing_since IS NULL";
+    /// Since when a user is missing.
+    MISSING_SINCE = "SELECT missing_since FROM directory_users WHERE uid = $1";
+    /// The newest request.
+    REQUEST = "SELECT token, scope, confirm FROM directory_requests WHERE id = 1";
+    /// A new request.
+    SET_REQUEST = "UPDATE directory_requests SET token = $1, scope = $2, confirm = $3 WHERE id = 1";
+    /// What is remembered.
+    FACTS = "SELECT facts FROM directory_facts WHERE id = 1";
+    /// Remembers it.
+    SAVE_FACTS = "UPDATE directory_facts SET facts = $1 WHERE id = 1";
+}
+
+/// All ordinary users, in one scan, in no order.
+pub async fn known(connection: &mut Connection) -> Result<Vec<KnownUser>, DbError> {
+    fetch_all!(connection, KNOWN)
+}
+
+/// The names that superadmins have, in lower case.
+pub async fn superadmins(connection: &mut Connection) -> Result<Vec<String>, DbError> {
+    scalars!(connection, SUPERADMINS)
+}
+
+/// All groups, in no order.
+pub async fn groups(connection: &mut Connection) -> Result<Vec<KnownGroup>, DbError> {
+    fetch_all!(connection, GROUPS)
+}
+
+/// The newest request for a synchronisation.
+pub async fn requested(connection: &mut Connection) -> Result<Request, DbError> {
+    fetch_one!(connection, REQUEST)
+}
+
+/// Asks for a synchronisation. Returns the directory's generation.
+pub async fn request(
+    tx: &mut Tx,
+    scope: SyncScope,
+    confirm: &str,
+    expected: Option<Generation>,
+) -> Result<Generation, DbError> {
+    let generation = object::bump(tx, Kind::Directory, &object_uid(), expected).await?;
+    let token = Uid::random();
+    execute!(tx, SET_REQUEST, token, scope, confirm)?;
+    Ok(generation)
+}
+
+/// What the reconciler remembers.
+pub async fn facts(connection: &mut Connection) -> Result<DirectoryFacts, DbError> {
+    let facts: String = scalar!(connection, FACTS)?;
+    serde_json::from_str(&facts).map_err(|error| DbError::Corrupt(error.to_string()))
+}
+
+/// Saves what the reconciler remembers.
+pub async fn save_facts(tx: &mut ObservedTx, facts: &DirectoryFacts) -> Result<(), DbError> {
+    execute!(tx, SAVE_FACTS, serde_json::to_string(facts)?)?;
+    Ok(())
+}
+
+/// Makes changes of one page, in one transaction. A name that somebody has taken meanwhile is left out: the next
+/// synchronisation finds it.
+pub async fn apply(
+    tx: &mut Tx,
+    source: Source,
+    changes: &[UserChange],
+    template: &Template,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    group::lock(tx).await?;
+    let mut groups = Groups::read(tx, source, now).await?;
+    let present = changes.iter().filter_map(|change| match change {
+        UserChange::Update { uid, .. } => Some(uid.clone()),
+        UserChange::Add(_) | UserChange::Disable { .. } | UserChange::Remove { .. } => None,
+    });
+    let before = impact::before(tx, Scope::Users(present.collect())).await?;
+    for change in changes {
+        match change {
+            UserChange::Add(listed) => {
+                match add(tx, source, listed, template, &mut groups, now).await {
+                    Ok(_) | Err(DbError::NameTaken | DbError::NameBeingRemoved) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            UserChange::Update { uid, listed, back } => {
+                update(tx, uid, listed, *back, &mut groups).await?;
+            }
+            UserChange::Disable { uid, .. } => {
+                // Nobody who is leaving, or was found missing, is disabled again.
+                if execute!(tx, SET_MISSING, uid, now)? > 0 {
+                    unless_gone(user::query::set_missing(tx, uid, true).await)?;
+                }
+            }
+            UserChange::Remove { uid, .. } => {
+                unless_gone(user::delete(tx, uid, now).await)?;
+            }
+        }
+    }
+    before.settle(tx).await?;
+    Ok(())
+}
+
+async fn add(
+    tx: &mut Tx,
+    source: Source,
+    listed: &Listed,
+    template: &Template,
+    groups: &mut Groups,
+    now: Timestamp,
+) -> Result<Uid, DbError> {
+    let new = template.new_user(&listed.name, source, None);
+    user::create(tx, &new, now).await?;
+    execute!(tx, PUT, &new.uid, &listed.subject, listed.digest())?;
+    for name in listed.groups.iter().flatten() {
+        let group = groups.ensure(tx, name).await?;
+        execute!(tx, JOIN, group, &new.uid)?;
+    }
+    Ok(new.uid)
+}
+
+async fn update(
+    tx: &mut Tx,
+    uid: &Uid,
+    listed: &Listed,
+    back: bool,
+    groups: &mut Groups,
+) -> Result<(), DbError> {
+    if back {
+        unless_gone(user::query::set_missing(tx, uid, false).await)?;
+    }
+    // What is not known is asked for by the next list.
+    let digest = listed
+        .groups
+        .as_ref()
+        .map(|_| listed.digest())
+        .unwrap_or_default();
+    execute!(tx, PUT, uid, &listed.subject, digest)?;
+    let Some(names) = &listed.groups else {
+        return Ok(());
+    };
+    let mut left: Vec<Uid> = scalars!(tx, GROUPS_OF, uid)?;
+    for name in names {
+        let group = groups.ensure(tx, name).await?;
+        match left.iter().position(|it| *it == group) {
+            Some(at) => {
+                left.swap_remove(at);
+            }
+            None => {
+                execute!(tx, JOIN, group, uid)?;
+            }
+        }
+    }
+    for group in left {
+        execute!(tx, LEAVE, group, uid)?;
+    }
+    Ok(())
+}
+
+/// The groups that there are, by the keys of their names; missing ones are made.
+struct Groups {
+    known: BTreeMap<String, Uid>,
+    source: Source,
+    now: Timestamp,
+}
+
+impl Groups {
+    async fn read(tx: &mut Tx, source: Source, now: Timestamp) -> Result<Self, DbError> {
+        let known = groups(tx).await?.into_iter();
+        Ok(Self {
+            known: known.map(|group| (group.name.key(), group.uid)).collect(),
+            source,
+            now,
+        })
+    }
+
+    async fn ensure(&mut self, tx: &mut Tx, name: &PlainName) -> Result<Uid, DbError> {
+        if let Some(uid) = self.known.get(&name.key()) {
+            return Ok(uid.clone());
+        }
+        let new = NewGroup {
+            name: name.clone(),
+            parent_uid: None,
+            source: self.source,
+            description: String::new(),
+        };
+        let uid = group::create(tx, &new, self.now).await?;
+        self.known.insert(name.key(), uid.clone());
+        Ok(uid)
+    }
+}
+
+/// Makes groups that have no members, and removes those that the source no longer has.
+pub async fn settle_groups(
+    tx: &mut Tx,
+    source: Source,
+    add: &[PlainName],
+    remove: &[Uid],
+    now: Timestamp,
+) -> Result<(), DbError> {
+    group::lock(tx).await?;
+    let mut groups = Groups::read(tx, source, now).await?;
+    for name in add {
+        groups.ensure(tx, name).await?;
+    }
+    for uid in remove {
+        match group::delete(tx, uid).await {
+            Ok(_) | Err(DbError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Somebody has proved to be `listed`: the account is made, or brought up to date.
+///
+/// # Errors
+/// [`DbError::NameBeingRemoved`] while the previous account of the name is archived; [`DbError::NameTaken`] when the name belongs
+/// to a superadmin, to an account of another source, or to another subject of the same provider.
+pub async fn signed_in(
+    tx: &mut Tx,
+    source: Source,
+    listed: &Listed,
+    template: &Template,
+    now: Timestamp,
+) -> Result<User, DbError> {
+    let mut present = user::find(tx, &listed.name).await?;
+    if present.is_none() {
+        group::lock(tx).await?;
+        let mut groups = Groups::read(tx, source, now).await?;
+        match add(tx, source, listed, template, &mut groups, now).await {
+            // Somebody was faster: the same person, from another browser.
+            Err(DbError::NameTaken) => present = user::find(tx, &listed.name).await?,
+            added => drop(added?),
+        }
+    }
+    if let Some(present) = present {
+        refresh(tx, source, &present, listed, now).await?;
+    }
+    let account = user::find(tx, &listed.name).await?;
+    account.ok_or(DbError::NotFound("account"))
+}
+
+async fn refresh(
+    tx: &mut Tx,
+    source: Source,
+    present: &User,
+    listed: &Listed,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    if present.deleted_at.is_some() {
+        return Err(DbError::NameBeingRemoved);
+    }
+    if present.role != Role::User || present.source != source {
+        return Err(DbError::NameTaken);
+    }
+    let uid = &present.uid;
+    let subject: Option<String> = scalar_optional!(tx, SUBJECT, uid)?;
+    // DNs change when people move; the subject of a provider is forever one person's.
+    if source == Source::Oidc
+        && subject
+            .as_ref()
+            .is_some_and(|subject| *subject != listed.subject)
+    {
+        return Err(DbError::NameTaken);
+    }
+    let digest: Option<String> = scalar_optional!(tx, DIGEST, uid)?;
+    let same = match listed.groups {
+        Some(_) => digest == Some(listed.digest()),
+        None => digest.is_some() && subject.as_ref() == Some(&listed.subject),
+    };
+    if same {
+        return Ok(());
+    }
+    group::lock(tx).await?;
+    let before = impact::before(tx, Scope::Users(vec![uid.clone()])).await?;
+    let mut groups = Groups::read(tx, source, now).await?;
+    update(tx, uid, listed, digest.is_none(), &mut groups).await?;
+    before.settle(tx).await?;
+    Ok(())
+}
+
+/// What identifies each user in the source, in one scan.
+pub async fn subjects(connection: &mut Connection) -> Result<BTreeMap<Uid, String>, DbError> {
+    let rows: Vec<(Uid, String)> = fetch_all!(connection, SUBJECTS)?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Since when a user is missing from the source.
+pub async fn missing_since(
+    connection: &mut Connection,
+    uid: &Uid,
+) -> Result<Option<Timestamp>, DbError> {
+    let since: Option<Option<Timestamp>> = scalar_optional!(connection, MISSING_SINCE, uid)?;
+    Ok(since.flatten())
+}

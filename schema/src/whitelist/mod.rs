@@ -1,0 +1,5 @@
+//! The whitelist: who may sign in where it is enabled. Enabled and empty, it lets nobody in.
+
+pub(crate) mod query;
+
+pub use query::{add, has, list, remove, replace};

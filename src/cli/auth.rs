@@ -1,0 +1,283 @@
+//! `agentyard auth`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use super::follow;
+use super::output::cell::{cleaned, counted, number, text};
+use super::output::clean::clean;
+use super::output::screen;
+use super::server::Server;
+use super::{Failure, Result};
+
+const PATH: &str = "/api/admin/auth";
+const WHITELIST: &str = "/api/admin/whitelist";
+
+/// Where users come from, and who may sign in.
+#[derive(Debug, Subcommand)]
+pub enum AuthCommand {
+    /// Test the directory settings, step by step; exits 1 if a step fails
+    #[command(
+        after_help = "Examples:\n  agentyard auth test\n  agentyard auth test --user alice --group engineering"
+    )]
+    Test(TestArgs),
+    /// Synchronise users and groups with the directory
+    #[command(
+        after_help = "Examples:\n  agentyard auth sync --dry-run\n  agentyard auth sync\n  agentyard auth sync --groups-only\n  agentyard auth sync --confirm 3f0a6d2be1c94875"
+    )]
+    Sync(SyncArgs),
+    /// Show or change who may sign in while the whitelist is enabled
+    #[command(
+        after_help = "Examples:\n  agentyard auth whitelist\n  agentyard auth whitelist --add alice --add bob\n  agentyard auth whitelist --remove bob\n  agentyard auth whitelist --replace names.txt"
+    )]
+    Whitelist(WhitelistArgs),
+    /// Change where users come from; removes all ordinary users and archives their directories
+    #[command(
+        after_help = "Examples:\n  agentyard auth switch ldap --plan\n  agentyard auth switch ldap --yes"
+    )]
+    Switch(SwitchArgs),
+}
+
+/// What to look for.
+#[derive(Debug, Args)]
+pub struct TestArgs {
+    /// Look for this user only
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// Look for this group only
+    #[arg(long, value_name = "GROUP")]
+    group: Option<String>,
+}
+
+/// How to synchronise.
+#[derive(Debug, Args)]
+pub struct SyncArgs {
+    /// Print the plan and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Create, disable and delete no users
+    #[arg(long)]
+    groups_only: bool,
+    /// Digest of a plan that removes more than ldap.max_removal_percent
+    #[arg(long, value_name = "DIGEST", conflicts_with = "dry_run")]
+    confirm: Option<String>,
+}
+
+/// What to change.
+#[derive(Debug, Args)]
+pub struct WhitelistArgs {
+    /// Add a user
+    #[arg(long, value_name = "USER")]
+    add: Vec<String>,
+    /// Remove a user
+    #[arg(long, value_name = "USER")]
+    remove: Vec<String>,
+    /// Replace the list with the names in a file, one per line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["add", "remove"])]
+    replace: Option<PathBuf>,
+}
+
+/// Where users are to come from.
+#[derive(Debug, Args)]
+pub struct SwitchArgs {
+    /// New mode
+    mode: Mode,
+    /// Print what would be removed and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    plan: bool,
+    /// Remove all ordinary users and archive their directories
+    #[arg(long)]
+    yes: bool,
+}
+
+/// An authentication mode.
+#[derive(Debug, Clone, Copy, ValueEnum, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub enum Mode {
+    /// Accounts of this service
+    Local,
+    /// A directory server
+    Ldap,
+    /// An identity provider
+    Oidc,
+}
+
+/// Runs a command on where users come from.
+///
+/// # Errors
+/// When no server answers, it refuses, or a step of a test fails.
+pub async fn auth(server: &Server, command: AuthCommand) -> Result {
+    match command {
+        AuthCommand::Test(args) => test(server, &args).await,
+        AuthCommand::Sync(args) => sync(server, &args).await,
+        AuthCommand::Whitelist(args) => whitelist(server, &args).await,
+        AuthCommand::Switch(args) => switch(server, &args).await,
+    }
+}
+
+async fn test(server: &Server, args: &TestArgs) -> Result {
+    let mut body = json!({});
+    for (name, value) in [
+        ("test_username", &args.user),
+        ("test_groupname", &args.group),
+    ] {
+        if let Some(value) = value {
+            body[name] = json!(value);
+        }
+    }
+    let answer = server.post(&format!("{PATH}/test-ldap"), &body).await?;
+    let mut failed = false;
+    for step in answer["steps"].as_array().into_iter().flatten() {
+        let ok = step["ok"] == true;
+        failed |= !ok;
+        let word = if ok { "ok" } else { "failed" };
+        let (name, detail, ms) = (
+            cleaned(step, "name"),
+            cleaned(step, "detail"),
+            number(step, "ms"),
+        );
+        screen::print(&format!("{name}: {word} ({ms} ms): {detail}\n"))?;
+    }
+    for group in answer["groups"].as_array().into_iter().flatten().take(10) {
+        let members = counted(number(group, "member_count"), "member");
+        screen::print(&format!("group {}: {members}\n", cleaned(group, "name")))?;
+    }
+    if failed {
+        Err(Failure::Reported)
+    } else {
+        Ok(())
+    }
+}
+
+async fn sync(server: &Server, args: &SyncArgs) -> Result {
+    let what = if args.groups_only {
+        "sync-groups"
+    } else {
+        "sync-users"
+    };
+    let mut body = json!({ "dry_run": args.dry_run, "wait": 120 });
+    if let Some(digest) = &args.confirm {
+        body["confirm"] = json!(digest);
+    }
+    let answer = server.post(&format!("{PATH}/{what}"), &body).await?;
+    screen::print(&format!("{}\n", cleaned(&answer, "message")))?;
+    screen::print(&counts(&answer))?;
+    if args.dry_run {
+        for (list, word) in [
+            ("add", "add user"),
+            ("change", "change user"),
+            ("disable", "disable user"),
+            ("remove", "delete user"),
+            ("add_groups", "add group"),
+            ("remove_groups", "delete group"),
+        ] {
+            for name in answer[list].as_array().into_iter().flatten() {
+                let name = clean(name.as_str().unwrap_or_default());
+                screen::print(&format!("{word} {name}\n"))?;
+            }
+        }
+    }
+    for entry in answer["skipped_entries"].as_array().into_iter().flatten() {
+        screen::note(&format!(
+            "not imported: {}: {}",
+            cleaned(entry, "name"),
+            cleaned(entry, "reason")
+        ));
+    }
+    Ok(())
+}
+
+/// How many of what change, one a line.
+fn counts(answer: &Value) -> String {
+    let rows = [
+        ("users", "users in the directory"),
+        ("groups", "groups in the directory"),
+        ("added", "users added"),
+        ("changed", "users changed"),
+        ("disabled", "users disabled"),
+        ("removed", "users deleted"),
+        ("groups_added", "groups added"),
+        ("groups_removed", "groups deleted"),
+        ("skipped", "entries not imported"),
+    ];
+    let lines = rows.map(|(key, what)| format!("{:>7} {what}\n", number(answer, key)));
+    lines.concat()
+}
+
+async fn whitelist(server: &Server, args: &WhitelistArgs) -> Result {
+    let body = match &args.replace {
+        Some(file) => {
+            let names = tokio::fs::read_to_string(file).await;
+            let names =
+                names.map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
+            json!({ "users": names })
+        }
+        None if args.add.is_empty() && args.remove.is_empty() => return list(server).await,
+        None => json!({ "add": args.add, "remove": args.remove }),
+    };
+    let answer = server.post(WHITELIST, &body).await?;
+    screen::print(&format!("{}\n", cleaned(&answer, "message")))
+}
+
+async fn list(server: &Server) -> Result {
+    let answer = server.get(WHITELIST).await?;
+    let names = answer["users"].as_array().into_iter().flatten();
+    let names = names
+        .filter_map(Value::as_str)
+        .map(|name| format!("{}\n", clean(name)));
+    screen::print(&names.collect::<String>())
+}
+
+async fn switch(server: &Server, args: &SwitchArgs) -> Result {
+    let config = json!({ "web.auth_mode": args.mode.to_string() }).to_string();
+    let plan = json!({ "config": config, "dry_run": true });
+    let plan = server.post("/api/config", &plan).await?;
+    let purge = &plan["purge"];
+    if purge.is_null() {
+        return screen::print(&format!("users come from {} already\n", args.mode));
+    }
+    screen::print(&described(args.mode, purge))?;
+    if args.plan {
+        return Ok(());
+    }
+    if !args.yes {
+        let why = "nothing was changed; repeat the command with --yes to do it";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    let answer = server
+        .post("/api/config", &json!({ "config": config }))
+        .await?;
+    let task = text(&answer["purge"], "operation");
+    let shown = clean(&task);
+    screen::print(&format!(
+        "task/{shown} started: {}\n",
+        counted(number(purge, "users"), "user")
+    ))?;
+    if number(purge, "users") == 0 {
+        return Ok(());
+    }
+    follow::task(server, &task).await
+}
+
+fn described(mode: Mode, purge: &Value) -> String {
+    let names = purge["names"].as_array().into_iter().flatten();
+    let names: Vec<String> = names.filter_map(Value::as_str).map(clean).collect();
+    let users = number(purge, "users");
+    let more = if users > names.len() as u64 {
+        ", …"
+    } else {
+        ""
+    };
+    let listed = match names.is_empty() {
+        true => String::new(),
+        false => format!(": {}{more}", names.join(", ")),
+    };
+    format!(
+        "a switch to {mode} removes:\n  {}{listed}\n  {}\n  {}\ntheir directories are archived; superadmins, the whitelist, skills and the configuration stay\n",
+        counted(users, "user"),
+        counted(number(purge, "containers"), "container"),
+        counted(number(purge, "groups"), "group"),
+    )
+}

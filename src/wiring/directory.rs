@@ -1,0 +1,131 @@
+//! The API's port to the directory, implemented on its driver.
+
+use std::sync::Arc;
+
+use api::ports::{
+    CheckStep, CheckedGroup, Directory, DirectoryCheck, DirectoryFailure, DirectoryPerson,
+    DirectoryUser, SyncPlan,
+};
+use async_trait::async_trait;
+use reconcilers::directory::{DirectoryStore, preview, settings};
+use reconcilers::drivers::ldap::{DirectorySettings, Wanted};
+use reconcilers::shared::Shared;
+use schema::config::Config;
+use schema::directory::{Held, SyncScope, UserChange};
+use secrecy::SecretString;
+
+/// The directory of the configuration in effect.
+pub struct Directories {
+    /// Who is known.
+    pub store: Arc<dyn DirectoryStore>,
+    /// The driver, and the configuration.
+    pub shared: Arc<Shared>,
+}
+
+fn failure(error: impl std::fmt::Display) -> DirectoryFailure {
+    DirectoryFailure(error.to_string())
+}
+
+impl Directories {
+    async fn settings(&self) -> Result<DirectorySettings, DirectoryFailure> {
+        let config = self.shared.config.newest().await.map_err(failure)?;
+        settings::of(&config).map_err(failure)
+    }
+}
+
+#[async_trait]
+impl Directory for Directories {
+    async fn sign_in(
+        &self,
+        name: &str,
+        password: &SecretString,
+    ) -> Result<Option<DirectoryPerson>, DirectoryFailure> {
+        let settings = self.settings().await?;
+        let found = self.shared.directory.sign_in(&settings, name, password);
+        let found = found.await.map_err(failure)?;
+        Ok(found.map(|person| DirectoryPerson {
+            name: person.name,
+            dn: person.dn,
+            groups: person.groups,
+        }))
+    }
+
+    async fn users(&self) -> Result<Vec<DirectoryUser>, DirectoryFailure> {
+        let settings = self.settings().await?;
+        let listing = self.shared.directory.list(&settings).await;
+        let people = listing.map_err(failure)?.people.into_iter();
+        Ok(people
+            .map(|person| DirectoryUser {
+                username: person.name,
+                dn: Some(person.dn),
+                groups: person.groups.into_iter().flatten().collect(),
+            })
+            .collect())
+    }
+
+    async fn check(
+        &self,
+        config: &Config,
+        user: Option<String>,
+        group: Option<String>,
+    ) -> Result<DirectoryCheck, DirectoryFailure> {
+        let settings = settings::of(config).map_err(failure)?;
+        let wanted = Wanted { user, group };
+        let check = self.shared.directory.check(&settings, &wanted).await;
+        let steps = check.steps.into_iter().map(|step| CheckStep {
+            name: step.name,
+            ok: step.ok,
+            detail: step.detail,
+            ms: u64::try_from(step.took.as_millis()).unwrap_or(u64::MAX),
+        });
+        let steps: Vec<_> = steps.collect();
+        let groups = steps.iter().find(|step| step.name == "group_query");
+        Ok(DirectoryCheck {
+            group_error: groups
+                .filter(|step| !step.ok)
+                .map(|step| step.detail.clone()),
+            steps,
+            user_count: check.user_count,
+            users: check.users,
+            groups: check
+                .groups
+                .into_iter()
+                .map(|group| CheckedGroup {
+                    name: group.name,
+                    members: group.members,
+                    member_count: group.member_count,
+                    sub_groups: group.sub_groups,
+                })
+                .collect(),
+        })
+    }
+
+    async fn plan(&self, scope: SyncScope) -> Result<SyncPlan, DirectoryFailure> {
+        let diff = preview(self.store.as_ref(), &self.shared, scope).await;
+        let diff = diff.map_err(failure)?;
+        let mut plan = SyncPlan {
+            result: diff.result,
+            mass_removal: diff.guard.map(|guard| Held {
+                digest: guard.digest,
+                what: guard.what,
+            }),
+            ..SyncPlan::default()
+        };
+        for change in &diff.users {
+            let (list, name) = match change {
+                UserChange::Add(listed) => (&mut plan.add, &listed.name),
+                UserChange::Update { listed, .. } => (&mut plan.change, &listed.name),
+                UserChange::Disable { name, .. } => (&mut plan.disable, name),
+                UserChange::Remove { name, .. } => (&mut plan.remove, name),
+            };
+            if list.len() < SyncPlan::NAMED {
+                list.push(name.to_string());
+            }
+        }
+        let added = diff.new_groups.iter().take(SyncPlan::NAMED);
+        plan.add_groups = added.map(ToString::to_string).collect();
+        let removed = diff.remove_groups.iter().take(SyncPlan::NAMED);
+        plan.remove_groups = removed.map(|(_, name)| name.to_string()).collect();
+        Ok(plan)
+    }
+}

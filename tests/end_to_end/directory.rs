@@ -1,0 +1,360 @@
+//! Users of a directory: signing in, synchronisations, and what a directory says that is not so.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+
+use crate::slapd::{Relay, Slapd, password};
+use crate::support::{Client, Service, Stage, seconds, until};
+
+const LIMIT: Duration = seconds(60);
+const SYNC: &str = "/api/admin/auth/sync-users";
+
+/// A service without an engine, in ldap mode, and its directory.
+struct Yard {
+    stage: Stage,
+    service: Service,
+    admin: Client,
+    slapd: Slapd,
+}
+
+fn settings(slapd: &Slapd) -> Value {
+    let settings = slapd.settings();
+    json!({
+        "web.auth_mode": "ldap",
+        "ldap.host": settings.url.as_str(),
+        "ldap.bind_dn": settings.bind_dn,
+        "ldap.bind_password": settings.bind_password.expose_secret(),
+        "ldap.base_dn": settings.base_dn,
+        "ldap.filter": settings.filter,
+        "ldap.timeout": "1s",
+        "ldap.group_search_mode": "group_search",
+        "ldap.group_base_dn": "ou=groups,dc=example,dc=org",
+    })
+}
+
+impl Yard {
+    async fn open(slapd: Slapd) -> Self {
+        let stage = Stage::new();
+        let service = stage
+            .alone()
+            .set("container.autostart", "false")
+            .start()
+            .await;
+        let admin = service.admin().await;
+        let yard = Self {
+            stage,
+            service,
+            admin,
+            slapd,
+        };
+        yard.save(&settings(&yard.slapd)).await;
+        yard
+    }
+
+    async fn save(&self, config: &Value) -> Value {
+        let text = config.to_string();
+        let answer = self
+            .admin
+            .post("/api/config", &[("config", &text), ("wait", "0")])
+            .await;
+        assert!(answer.status.is_success(), "{}", answer.text());
+        answer.json()
+    }
+
+    async fn sync(&self, form: &[(&str, &str)]) -> Value {
+        let mut form = form.to_vec();
+        form.push(("wait", "60"));
+        let answer = self.admin.post(SYNC, &form).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
+    }
+
+    async fn user(&self, name: &str) -> Option<Value> {
+        let users = self
+            .admin
+            .get(&format!("/api/admin/users?search={name}"))
+            .await
+            .json();
+        let users = users["users"].as_array().unwrap();
+        users.iter().find(|user| user["username"] == name).cloned()
+    }
+
+    async fn sign_in(&self, name: &str) -> (u16, Value) {
+        let answer = self
+            .service
+            .client()
+            .sign_in(name, password(name).expose_secret())
+            .await;
+        (answer.status.as_u16(), answer.json())
+    }
+
+    fn people(names: &[String]) -> Vec<&str> {
+        names.iter().map(String::as_str).collect()
+    }
+}
+
+#[tokio::test]
+async fn people_sign_in_with_what_they_have_and_their_groups_follow() {
+    let yard = Yard::open(Slapd::new(&["carol"], None)).await;
+    let (status, alice) = yard.sign_in("alice").await;
+    assert_eq!((status, &alice["role"]), (200, &json!("user")), "{alice}");
+    assert_eq!(yard.user("alice").await.unwrap()["groups"], json!(["eng"]));
+    // The directory was made without the person waiting.
+    until("alice's directory", LIMIT, async || {
+        yard.stage
+            .data()
+            .join("users/alice/.agent/workspace")
+            .is_dir()
+    })
+    .await;
+    for (name, secret) in [
+        ("alice", "wrong"),
+        ("alice", ""),
+        ("locked", "dekcol"),
+        ("nobody", "x"),
+    ] {
+        let refused = yard.service.client().sign_in(name, secret).await;
+        refused.refused(401, "bad_credentials");
+    }
+    assert!(
+        yard.user("locked").await.is_none(),
+        "who was never let in has no account"
+    );
+    yard.save(&json!({"ldap.whitelist_enabled": true})).await;
+    assert_eq!(yard.sign_in("carol").await.0, 403);
+    yard.admin
+        .post("/api/admin/whitelist", &[("users", "carol")])
+        .await
+        .expect(200);
+    assert_eq!(yard.sign_in("carol").await.0, 200);
+    // Superadmins are local in every mode.
+    let root = yard.service.admin().await;
+    root.get("/api/admin/users").await.expect(200);
+}
+
+#[tokio::test]
+async fn l66_a_directory_that_is_frozen_or_gone_holds_up_nobody_else() {
+    let mut yard = Yard::open(Slapd::new(&[], None)).await;
+    assert_eq!(yard.sign_in("alice").await.0, 200);
+    yard.slapd.signal("STOP");
+    let begun = Instant::now();
+    let (frozen, others) = tokio::join!(yard.sign_in("alice"), async {
+        for _ in 0..20 {
+            yard.admin.get("/api/admin/users").await.expect(200);
+        }
+        begun.elapsed()
+    });
+    assert_eq!(
+        (frozen.0, &frozen.1["code"]),
+        (502, &json!("remote_failed"))
+    );
+    assert!(begun.elapsed() < seconds(5), "{:?}", begun.elapsed());
+    assert!(others < seconds(5), "{others:?}");
+    yard.slapd.signal("CONT");
+    until("it is back", seconds(2), async || {
+        yard.sign_in("bob").await.0 == 200
+    })
+    .await;
+    yard.slapd.stop();
+    assert_eq!(yard.sign_in("alice").await.0, 502);
+    yard.service.admin().await;
+    yard.slapd.start();
+    until("it is back", seconds(2), async || {
+        yard.sign_in("alice").await.0 == 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_synchronisation_brings_users_and_groups_and_an_unchanged_one_writes_nothing() {
+    let names: Vec<String> = (0..1_200).map(|n| format!("user{n}")).collect();
+    let mut groups = String::new();
+    for group in 0..20 {
+        writeln!(
+            groups,
+            "dn: cn=g{group},ou=groups,dc=example,dc=org\nobjectClass: groupOfNames\ncn: g{group}"
+        )
+        .unwrap();
+        for member in (group..names.len()).step_by(20) {
+            writeln!(
+                groups,
+                "member: uid=user{member},ou=people,dc=example,dc=org"
+            )
+            .unwrap();
+        }
+        groups.push('\n');
+    }
+    let slapd = Slapd::with(
+        &Yard::people(&names),
+        None,
+        "sizelimit size.prtotal=unlimited",
+        &groups,
+    );
+    let yard = Yard::open(slapd).await;
+    let plan = yard.admin.post(SYNC, &[("dry_run", "1")]).await.expect(200);
+    assert_eq!(
+        (&plan["added"], &plan["groups_added"]),
+        (&json!(1203), &json!(21))
+    );
+    assert_eq!(plan["mass_removal"], Value::Null);
+    assert!(
+        yard.user("user7").await.is_none(),
+        "a dry run changes nothing"
+    );
+    let done = yard.sync(&[]).await;
+    assert_eq!(
+        (&done["added"], &done["users"], &done["groups"]),
+        (&json!(1203), &json!(1203), &json!(21))
+    );
+    assert_eq!(yard.user("user7").await.unwrap()["groups"], json!(["g7"]));
+    let again = yard.sync(&[]).await;
+    assert_eq!((&again["added"], &again["changed"]), (&json!(0), &json!(0)));
+
+    // On schedule, and not a byte is written.
+    let relay = Relay::new(yard.slapd.port);
+    let host = format!("127.0.0.1:{}", relay.port);
+    yard.save(
+        &json!({"ldap.sync_interval": "1s", "ldap.host": host, "ldap.bind_password": "service"}),
+    )
+    .await;
+    until("all is quiet", LIMIT, async || {
+        let before = written(&yard);
+        tokio::time::sleep(seconds(3)).await;
+        before == written(&yard)
+    })
+    .await;
+    let (before, lists) = (written(&yard), relay.accepted());
+    until("it was asked again", LIMIT, async || {
+        relay.accepted() >= lists + 3
+    })
+    .await;
+    assert_eq!(written(&yard), before);
+}
+
+/// What was written to the database so far.
+fn written(yard: &Yard) -> Vec<u8> {
+    let wal = yard.stage.data().join("agentyard.db-wal");
+    let mut written = std::fs::read(wal).unwrap_or_default();
+    written.extend(std::fs::read(yard.stage.data().join("agentyard.db")).unwrap());
+    written
+}
+
+#[tokio::test]
+async fn l1_whoever_is_missing_is_disabled_first_and_removed_later_and_a_mass_of_them_only_on_confirmation()
+ {
+    let names: Vec<String> = (0..20).map(|n| format!("user{n}")).collect();
+    let mut yard = Yard::open(Slapd::new(&Yard::people(&names), None)).await;
+    yard.sync(&[]).await;
+    assert_eq!(yard.sign_in("user19").await.0, 200);
+
+    // A few may go: nobody signs in, nothing is lost.
+    yard.slapd.replace(&Yard::people(&names[..17]), "");
+    let done = yard.sync(&[]).await;
+    assert_eq!(
+        (&done["disabled"], &done["removed"]),
+        (&json!(3), &json!(0))
+    );
+    assert_eq!(yard.user("user19").await.unwrap()["disabled"], true);
+    // Back again, all is as it was.
+    yard.slapd.replace(&Yard::people(&names), "");
+    let done = yard.sync(&[]).await;
+    assert_eq!(done["changed"], 3);
+    assert_eq!(yard.user("user19").await.unwrap()["disabled"], false);
+    assert_eq!(yard.sign_in("user19").await.0, 200);
+
+    // Half of them: nothing happens before somebody says so.
+    yard.slapd.replace(&Yard::people(&names[..10]), "");
+    let held = yard.admin.post(SYNC, &[("wait", "60")]).await;
+    let held = held.refused(409, "mass_removal");
+    let plan = yard.admin.post(SYNC, &[("dry_run", "1")]).await.expect(200);
+    let digest = plan["mass_removal"]["digest"].as_str().unwrap();
+    assert!(held["error"].as_str().unwrap().contains(digest), "{held}");
+    assert_eq!(yard.user("user19").await.unwrap()["disabled"], false);
+    let object = yard
+        .admin
+        .get("/api/admin/reconcile/objects/directory/users")
+        .await
+        .json();
+    let stalled = &object["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["type"] == "Stalled")
+        .unwrap()
+        .clone();
+    assert_eq!(
+        (&stalled["status"], &stalled["reason"]),
+        (&json!("True"), &json!("MassRemoval"))
+    );
+    // A digest of another plan confirms nothing.
+    let wrong = yard
+        .admin
+        .post(SYNC, &[("wait", "60"), ("confirm", "0123456789abcdef")])
+        .await;
+    wrong.refused(409, "mass_removal");
+    let done = yard.sync(&[("confirm", digest)]).await;
+    assert_eq!(done["disabled"], 10);
+    assert_eq!(yard.user("user19").await.unwrap()["disabled"], true);
+
+    // After the time of grace they are removed.
+    yard.save(&json!({"ldap.removal_grace": "1s", "ldap.max_removal_percent": 100}))
+        .await;
+    tokio::time::sleep(seconds(2)).await;
+    let done = yard.sync(&[]).await;
+    assert_eq!(done["removed"], 10, "{done}");
+    // Without an engine the container cannot go, and the directory waits for it.
+    assert_eq!(yard.user("user19").await.unwrap()["status"], "deleting");
+}
+
+#[tokio::test]
+async fn l1_no_answer_that_is_none_removes_anybody() {
+    let names: Vec<String> = (0..20).map(|n| format!("user{n}")).collect();
+    let mut yard = Yard::open(Slapd::new(&Yard::people(&names), None)).await;
+    yard.sync(&[]).await;
+    let unharmed = async |yard: &Yard, why: &str| {
+        let users = yard.admin.get("/api/admin/users").await.json();
+        let users = users["users"].as_array().unwrap();
+        assert_eq!(users.len(), 23, "{why}");
+        assert!(users.iter().all(|user| user["disabled"] == false), "{why}");
+    };
+    let failed = async |yard: &Yard, status: u16, why: &str| {
+        let answer = yard.admin.post(SYNC, &[("wait", "60")]).await;
+        assert_eq!(answer.status, status, "{why}: {}", answer.text());
+        unharmed(yard, why).await;
+        answer.text()
+    };
+    // Nobody at all.
+    yard.save(&json!({"ldap.filter": "(&(objectClass=device)(uid={{username}}))"}))
+        .await;
+    failed(&yard, 409, "an empty answer").await;
+    yard.save(&json!({"ldap.filter": "(&(objectClass=inetOrgPerson)(uid={{username}}))"}))
+        .await;
+    yard.save(&json!({"ldap.base_dn": "ou=nowhere,dc=example,dc=org"}))
+        .await;
+    let said = failed(&yard, 502, "a wrong base").await;
+    assert!(said.contains("ou=nowhere"), "{said}");
+    yard.save(&json!({"ldap.base_dn": "ou=people,dc=example,dc=org"}))
+        .await;
+    yard.slapd.stop();
+    let said = failed(&yard, 502, "no directory").await;
+    assert!(said.contains("ldap.host"), "{said}");
+    yard.slapd.start();
+    yard.slapd.signal("STOP");
+    failed(&yard, 502, "a frozen one").await;
+    yard.slapd.signal("CONT");
+    yard.slapd.stop();
+    let limited = Slapd::limited(
+        &Yard::people(&names),
+        None,
+        "sizelimit size.soft=5 size.hard=5 size.prtotal=5",
+    );
+    yard.save(
+        &json!({"ldap.host": limited.settings().url.as_str(), "ldap.bind_password": "service"}),
+    )
+    .await;
+    let said = failed(&yard, 502, "a size limit").await;
+    assert!(said.contains("has not sent all entries"), "{said}");
+}

@@ -1,0 +1,244 @@
+//! The directory object, and users who come from it, in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use reconcilers::directory::{DirectoryRow, DirectoryStore, Known, UserPage};
+use schema::directory::{
+    DirectoryFacts, KnownGroup, KnownUser, Listed, Request, SyncScope, UserChange, object_uid,
+};
+use schema::error::DbError;
+use schema::ids::{Generation, Kind, PlainName, Timestamp, Uid};
+use schema::user::Source;
+
+use super::MemoryStore;
+use super::tables::Tables;
+use super::writes;
+
+/// What the directory said.
+#[derive(Debug)]
+pub(super) struct Directories {
+    request: Request,
+    /// How many requests there were.
+    requests: u64,
+    facts: DirectoryFacts,
+    /// Digest, and since when somebody is missing.
+    users: BTreeMap<Uid, (String, Option<Timestamp>)>,
+    /// By key: identity, name and members.
+    groups: BTreeMap<String, (Uid, PlainName, BTreeSet<Uid>)>,
+    /// How many users and groups were made.
+    made: u64,
+}
+
+impl Default for Directories {
+    fn default() -> Self {
+        Self {
+            request: Request {
+                token: String::new(),
+                scope: SyncScope::Users,
+                confirm: String::new(),
+            },
+            requests: 0,
+            facts: DirectoryFacts::default(),
+            users: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            made: 0,
+        }
+    }
+}
+
+impl Tables {
+    fn set_groups(&mut self, uid: &Uid, listed: &Listed) {
+        let Some(names) = &listed.groups else { return };
+        for (_, _, members) in self.directory.groups.values_mut() {
+            members.remove(uid);
+        }
+        for name in names {
+            self.ensure_group(name).insert(uid.clone());
+        }
+    }
+
+    fn ensure_group(&mut self, name: &PlainName) -> &mut BTreeSet<Uid> {
+        let directory = &mut self.directory;
+        let entry = directory.groups.entry(name.key()).or_insert_with(|| {
+            directory.made += 1;
+            let uid = Uid::from(format!("{:032x}", directory.made));
+            (uid, name.clone(), BTreeSet::new())
+        });
+        &mut entry.2
+    }
+
+    fn set_missing(&mut self, uid: &Uid, since: Option<Timestamp>) {
+        let entry = self.directory.users.entry(uid.clone()).or_default();
+        let changed = entry.1.is_some() != since.is_some();
+        entry.1 = entry.1.filter(|_| since.is_some()).or(since);
+        if !changed {
+            return;
+        }
+        if let Some(account) = self.accounts.get_mut(uid) {
+            account.missing = since.is_some();
+        }
+        let _ = self.bump(Kind::Container, uid);
+    }
+
+    fn change_user(&mut self, change: &UserChange, page: &UserPage, now: Timestamp) {
+        match change {
+            UserChange::Add(listed) => {
+                self.directory.made += 1;
+                let mut new = page.template.new_user(&listed.name, Source::Ldap, None);
+                // Nothing here is random.
+                new.uid = Uid::from(format!("d{:031x}", self.directory.made));
+                if writes::create_user(self, &new).is_ok() {
+                    self.directory
+                        .users
+                        .insert(new.uid.clone(), (listed.digest(), None));
+                    self.set_groups(&new.uid, listed);
+                }
+            }
+            UserChange::Update { uid, listed, .. } => {
+                if self.accounts.contains_key(uid) {
+                    self.set_missing(uid, None);
+                    self.directory
+                        .users
+                        .insert(uid.clone(), (listed.digest(), None));
+                    self.set_groups(uid, listed);
+                }
+            }
+            UserChange::Disable { uid, .. } => {
+                if self.accounts.contains_key(uid) {
+                    self.set_missing(uid, Some(now));
+                }
+            }
+            UserChange::Remove { uid, .. } => {
+                let _ = writes::delete_user(self, uid, now);
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl DirectoryStore for MemoryStore {
+    async fn directory_row(&self) -> Result<Option<DirectoryRow>, DbError> {
+        self.transaction(|tables| {
+            let object = tables.object(Kind::Directory, &object_uid());
+            Ok(object.map(|object| DirectoryRow {
+                generation: object.generation,
+                request: tables.directory.request.clone(),
+                facts: tables.directory.facts.clone(),
+            }))
+        })
+        .await
+    }
+
+    async fn known(&self) -> Result<Known, DbError> {
+        self.transaction(|tables| {
+            let users = tables.accounts.iter().map(|(uid, account)| {
+                let said = tables.directory.users.get(uid).cloned().unwrap_or_default();
+                let object = tables.object(Kind::User, uid);
+                KnownUser {
+                    uid: uid.clone(),
+                    name: account.name.clone(),
+                    digest: said.0,
+                    missing_since: said.1,
+                    leaving: object.is_none_or(|object| object.deleted_at.is_some()),
+                }
+            });
+            let groups = tables.directory.groups.values();
+            let groups = groups.map(|(uid, name, members)| KnownGroup {
+                uid: uid.clone(),
+                name: name.clone(),
+                in_use: false,
+                has_members: !members.is_empty(),
+            });
+            Ok(Known {
+                users: users.collect(),
+                groups: groups.collect(),
+                superadmins: vec!["root".to_owned()],
+            })
+        })
+        .await
+    }
+
+    async fn apply_users(&self, page: &UserPage, now: Timestamp) -> Result<(), DbError> {
+        let done = self
+            .transaction(|tables| {
+                for change in &page.changes {
+                    tables.change_user(change, page, now);
+                }
+                Ok(())
+            })
+            .await;
+        self.ring();
+        done
+    }
+
+    async fn apply_groups(
+        &self,
+        add: &[PlainName],
+        remove: &[Uid],
+        _: Timestamp,
+    ) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            for name in add {
+                tables.ensure_group(name);
+            }
+            tables
+                .directory
+                .groups
+                .retain(|_, (uid, ..)| !remove.contains(uid));
+            Ok(())
+        })
+        .await
+    }
+
+    async fn save_directory_facts(&self, facts: &DirectoryFacts) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            tables.directory.facts = facts.clone();
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl MemoryStore {
+    /// Asks for a synchronisation. Returns the directory's generation.
+    ///
+    /// # Errors
+    /// When there is no directory object.
+    pub fn request_sync(&self, scope: SyncScope, confirm: &str) -> Result<Generation, DbError> {
+        self.write(|tables| {
+            let generation = tables.bump(Kind::Directory, &object_uid())?;
+            let directory = &mut tables.directory;
+            directory.requests += 1;
+            directory.request = Request {
+                token: format!("r{}", directory.requests),
+                scope,
+                confirm: confirm.to_owned(),
+            };
+            Ok(generation)
+        })
+    }
+
+    /// What is remembered of synchronisations.
+    pub fn directory_facts(&self) -> DirectoryFacts {
+        self.tables().directory.facts.clone()
+    }
+
+    /// The groups that each user is in, by the names of users who are not leaving.
+    pub fn synchronised(&self) -> BTreeMap<String, (bool, BTreeSet<String>)> {
+        let tables = self.tables();
+        let users = tables.accounts.iter().filter(|(uid, _)| {
+            let object = tables.object(Kind::User, uid);
+            object.is_some_and(|object| object.deleted_at.is_none())
+        });
+        let users = users.map(|(uid, account)| {
+            let groups = tables.directory.groups.values();
+            let groups = groups.filter(|(.., members)| members.contains(uid));
+            let groups = groups
+                .map(|(_, name, _)| name.as_str().to_owned())
+                .collect();
+            (account.name.as_str().to_owned(), (account.missing, groups))
+        });
+        users.collect()
+    }
+}
