@@ -1,10 +1,11 @@
 //! Users of a directory: signing in, synchronisations, and what a directory says that is not so.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::slapd::{Relay, Slapd, password};
 use crate::support::{Client, Service, Stage, seconds, until};

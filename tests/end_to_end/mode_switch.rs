@@ -148,11 +148,12 @@ async fn engine_l2_a_switch_of_the_mode_archives_every_byte_through_kills_at_eve
         "web.auth_mode": "ldap", "ldap.host": directory.url.as_str(), "ldap.base_dn": directory.base_dn,
         "ldap.bind_dn": directory.bind_dn, "ldap.bind_password": "service",
     });
-    for (number, point) in POINTS.iter().enumerate() {
-        let mut doomed = launch().env("AGENTYARD_FAULT", point).start().await;
-        if number == 0 {
-            switch(&admin.at(&doomed.client()), &to_ldap).await;
-        }
+    let mut doomed = launch().env("AGENTYARD_FAULT", POINTS[0]).start().await;
+    switch(&admin.at(&doomed.client()), &to_ldap).await;
+    doomed.died_of_fault(POINTS[0]).await;
+    for point in &POINTS[1..] {
+        // It may die before it listens.
+        let mut doomed = launch().env("AGENTYARD_FAULT", point).spawn();
         doomed.died_of_fault(point).await;
     }
     let service = launch().start().await;

@@ -14,6 +14,7 @@ mod chance;
 mod chaos;
 mod checks;
 mod creation;
+mod directory;
 mod driver;
 mod end;
 mod files;

@@ -28,6 +28,8 @@ pub(super) struct Directories {
     groups: BTreeMap<String, (Uid, PlainName, BTreeSet<Uid>)>,
     /// How many users and groups were made.
     made: u64,
+    /// Everybody who ever was.
+    names: BTreeSet<String>,
 }
 
 impl Default for Directories {
@@ -43,6 +45,7 @@ impl Default for Directories {
             users: BTreeMap::new(),
             groups: BTreeMap::new(),
             made: 0,
+            names: BTreeSet::new(),
         }
     }
 }
@@ -93,6 +96,7 @@ impl Tables {
                         .users
                         .insert(new.uid.clone(), (listed.digest(), None));
                     self.set_groups(&new.uid, listed);
+                    self.directory.names.insert(listed.name.to_string());
                 }
             }
             UserChange::Update { uid, listed, .. } => {
@@ -240,5 +244,12 @@ impl MemoryStore {
             (account.name.as_str().to_owned(), (account.missing, groups))
         });
         users.collect()
+    }
+}
+
+impl MemoryStore {
+    /// Whether somebody of this name has ever been created.
+    pub fn was_known(&self, name: &str) -> bool {
+        self.tables().directory.names.contains(name)
     }
 }
