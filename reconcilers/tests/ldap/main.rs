@@ -8,6 +8,7 @@
 )]
 
 mod groups;
+mod samba;
 #[allow(dead_code)] // The tests of the whole program use the rest.
 mod server;
 

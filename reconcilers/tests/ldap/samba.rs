@@ -1,0 +1,218 @@
+//! Active Directory, as Samba has it: a domain controller of its own on loopback.
+//!
+//! Its ports are fixed, so there is one at a time: one test asks it everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use reconcilers::drivers::ldap::{Directory, DirectorySettings, GroupSearch, Wanted};
+use secrecy::SecretString;
+
+use super::directory;
+
+const SAMBA: &str = "/usr/sbin/samba";
+const INSTALL: &str = "apt-get install -y --no-install-recommends samba samba-ad-dc samba-dsdb-modules samba-ad-provision winbind python3-samba";
+
+/// People, groups in groups with a circle, a disabled and a locked account: straight into the database, which is faster than
+/// a program for each.
+const FILL: &str = r#"
+import sys
+sys.path.insert(0, '/usr/lib/python3/dist-packages')
+import ldb
+from samba.samdb import SamDB
+from samba.auth import system_session
+from samba.param import LoadParm
+root = sys.argv[1]
+lp = LoadParm()
+lp.load(root + '/t/etc/smb.conf')
+db = SamDB(url=root + '/t/private/sam.ldb', session_info=system_session(), lp=lp)
+base = str(db.domain_dn())
+db.create_ou(f'OU=Staff,{base}')
+db.transaction_start()
+names = ['alice', 'bob', 'carol', 'disabled', 'service'] + [f'ad{n:04d}' for n in range(600)]
+for name in names:
+    db.newuser(name, f'Pw-{name}-xyz', userou='OU=Staff', setpassword=not name.startswith('ad'))
+db.transaction_commit()
+def add(group, members):
+    message = ldb.Message(ldb.Dn(db, f'CN={group},OU=Staff,{base}'))
+    message['member'] = ldb.MessageElement(members, ldb.FLAG_MOD_ADD, 'member')
+    db.modify(message)
+for group in ['All', 'Inner', 'Outer', 'Round', 'About']:
+    db.newgroup(group, groupou='OU=Staff')
+dn = lambda name: str(db.search(base, expression=f'(sAMAccountName={name})', attrs=['dn'])[0].dn)
+add('All', [dn(name) for name in names])
+add('Inner', [dn('alice')])
+add('Outer', [f'CN=Inner,OU=Staff,{base}'])
+add('Round', [f'CN=About,OU=Staff,{base}', dn('bob')])
+add('About', [f'CN=Round,OU=Staff,{base}'])
+db.disable_account('(sAMAccountName=disabled)')
+"#;
+
+struct Samba {
+    dir: tempfile::TempDir,
+    child: Child,
+}
+
+impl Samba {
+    fn new() -> Self {
+        assert!(
+            fs::exists(SAMBA).unwrap(),
+            "samba is not installed; install it with: {INSTALL}"
+        );
+        assert!(
+            TcpStream::connect(("127.0.0.1", 389)).is_err(),
+            "somebody listens at port 389 already; run the tests in their own network: tests/services/in-netns"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().display().to_string();
+        fs::create_dir(dir.path().join("run")).unwrap();
+        run(Command::new("samba-tool")
+            .args([
+                "domain",
+                "provision",
+                "--realm=AD.TEST",
+                "--domain=ADT",
+                "--server-role=dc",
+            ])
+            .args([
+                "--dns-backend=NONE",
+                "--host-name=dc1",
+                "--host-ip=127.0.0.1",
+            ])
+            .args(["--adminpass=Adm1n-Passw0rd", "--use-rfc2307"])
+            .arg("--option=interfaces=lo")
+            .arg("--option=bind interfaces only=yes")
+            .arg("--option=vfs objects=dfs_samba4 acl_xattr xattr_tdb")
+            .arg(format!("--targetdir={root}/t")));
+        let settings = format!(
+            "[global]\nnetbios name = DC1\nworkgroup = ADT\nrealm = AD.TEST\n\
+             server role = active directory domain controller\nserver services = ldap\ninterfaces = lo\n\
+             bind interfaces only = yes\ndisable netbios = yes\nldap server require strong auth = no\n\
+             tls enabled = no\nprivate dir = {root}/t/private\nstate directory = {root}/t/state\n\
+             cache directory = {root}/t/cache\nlock directory = {root}/t\nbinddns dir = {root}/t/bind-dns\n\
+             pid directory = {root}/run\nncalrpc dir = {root}/run/ncalrpc\nlog file = {root}/samba.log\n"
+        );
+        fs::write(dir.path().join("t/etc/smb.conf"), settings).unwrap();
+        fs::write(dir.path().join("fill.py"), FILL).unwrap();
+        run(Command::new("/usr/bin/python3")
+            .arg(dir.path().join("fill.py"))
+            .arg(&root));
+        let child = Command::new(SAMBA)
+            .args(["--foreground", "--model=single", "-s"])
+            .arg(dir.path().join("t/etc/smb.conf"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let samba = Self { dir, child };
+        let begin = Instant::now();
+        while TcpStream::connect(("127.0.0.1", 389)).is_err() {
+            let log = fs::read_to_string(samba.dir.path().join("samba.log"));
+            assert!(begin.elapsed() < Duration::from_secs(30), "{log:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        samba
+    }
+}
+
+impl Drop for Samba {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+}
+
+fn settings() -> DirectorySettings {
+    DirectorySettings {
+        url: "ldap://127.0.0.1".parse().unwrap(),
+        start_tls: false,
+        ca_certificate: None,
+        // Not a DN: Active Directory takes a name with its domain, too.
+        bind_dn: "service@ad.test".to_owned(),
+        bind_password: SecretString::from("Pw-service-xyz"),
+        // The top, where referrals are.
+        base_dn: "DC=ad,DC=test".to_owned(),
+        filter: "(&(objectCategory=person)(objectClass=user)(sAMAccountName={{username}})(memberOf=CN=All,OU=Staff,DC=ad,DC=test))".to_owned(),
+        username_attribute: "sAMAccountName".to_owned(),
+        groups: GroupSearch::MemberOf,
+        timeout: Duration::from_secs(10),
+        page_size: 100.try_into().unwrap(),
+    }
+}
+
+fn groups(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn people_and_groups_of_active_directory_are_found_and_let_in() {
+    let _samba = tokio::task::spawn_blocking(Samba::new).await.unwrap();
+    let directory = directory();
+    let by_groups = DirectorySettings {
+        groups: GroupSearch::Groups {
+            base_dn: "OU=Staff,DC=ad,DC=test".to_owned(),
+            filter: "(&(objectClass=group)(cn={{groupname}}))".to_owned(),
+            member_attribute: "member".to_owned(),
+        },
+        ..settings()
+    };
+    let expected = BTreeMap::from([
+        ("alice", groups(&["All", "Inner", "Outer"])),
+        ("bob", groups(&["All", "Round", "About"])),
+        ("carol", groups(&["All"])),
+    ]);
+    for settings in [settings(), by_groups] {
+        for (name, groups) in &expected {
+            let password = SecretString::from(format!("Pw-{name}-xyz"));
+            let person = directory
+                .sign_in(&settings, name, &password)
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(
+                (person.name.as_str(), person.groups.as_ref()),
+                (*name, Some(groups))
+            );
+        }
+        for (name, password) in [
+            ("alice", "wrong"),
+            ("alice", ""),
+            ("disabled", "Pw-disabled-xyz"),
+            ("nobody", "x"),
+            ("Administrator", "Adm1n-Passw0rd"),
+        ] {
+            let found = directory.sign_in(&settings, name, &password.into()).await;
+            assert_eq!(found, Ok(None), "{name}");
+        }
+        let listing = directory.list(&settings).await.unwrap();
+        assert_eq!(listing.people.len(), 605);
+        let found = listing
+            .people
+            .iter()
+            .filter(|it| expected.contains_key(it.name.as_str()));
+        let found = found.map(|it| (it.name.as_str(), it.groups.clone().unwrap()));
+        assert_eq!(BTreeMap::from_iter(found), expected);
+        let all = listing.groups.unwrap();
+        assert!(
+            all.is_superset(&groups(&["About", "All", "Inner", "Outer", "Round"])),
+            "{all:?}"
+        );
+        let wanted = Wanted {
+            user: Some("alice".to_owned()),
+            group: Some("Inner".to_owned()),
+        };
+        let check = directory.check(&settings, &wanted).await;
+        assert!(check.steps.iter().all(|step| step.ok), "{check:?}");
+        assert_eq!(check.groups[0].member_count, 1);
+    }
+}
