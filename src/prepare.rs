@@ -250,11 +250,16 @@ async fn set_missing(
         return Err(refused(&missing));
     }
     let switches = after.get(mode) != present.get(mode);
-    if switches && mode_switch::purge(tx, 0).await?.users > 0 {
+    if switches {
+        // Whoever is created meanwhile waits, and finds the new mode.
+        meta::take_guard(tx, "names").await?;
+    }
+    let purge = mode_switch::purge(tx, 0).await?;
+    if switches && purge.users + purge.groups > 0 {
         return Err(PrepareError::Set {
             given: mode.row.key.to_owned(),
             rule:
-                "a change of the mode removes all users; change it with \"agentyard auth switch\""
+                "a change of the mode removes all users and groups; change it with \"agentyard auth switch\""
                     .to_owned(),
         });
     }

@@ -14,12 +14,15 @@
 )]
 
 mod converge;
+mod directory;
 mod http;
 #[path = "../support/in_process.rs"]
 mod in_process;
 mod no_op;
 mod rollout;
 mod skills;
+#[path = "../../reconcilers/tests/ldap/server.rs"]
+mod slapd;
 
 fn main() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -41,6 +44,9 @@ fn main() {
     }
     if chosen("rollout") {
         runtime.block_on(rollout::run());
+    }
+    if chosen("directory") {
+        runtime.block_on(directory::run());
     }
     if chosen("skills") {
         skills::run();

@@ -41,7 +41,12 @@ async fn save_all(admin: &Client, turn: &str) {
     let changed = saved.json()["changed"].clone();
     assert_eq!(
         changed,
-        json!(["agent", "image.registry_password", "security"])
+        json!([
+            "agent",
+            "image.registry_password",
+            "ldap.bind_password",
+            "security"
+        ])
     );
 }
 

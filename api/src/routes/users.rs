@@ -5,6 +5,7 @@ use schema::change::{self, Position};
 use schema::config::{Config, keys, query as config_query};
 use schema::container::{Desired, StatusWord, status_word};
 use schema::db::Tx;
+use schema::directory;
 use schema::error::DbError;
 use schema::group;
 use schema::ids::{Generation, Kind, PlainName, Timestamp, UserName};
@@ -416,8 +417,14 @@ async fn set_disabled(
     let generation = user::set_disabled(&mut tx, &user.uid, disabled, input.if_generation).await?;
     tx.commit(About::object(Kind::User, &user.name)).await?;
     let state = if disabled { "disabled" } else { "enabled" };
+    let missing = directory::missing_since(&mut *deps.db.read().await?, &user.uid).await?;
+    let missing = missing.filter(|_| !disabled).map(|since| {
+        let since = since.to_rfc3339();
+        format!(", and missing from the directory since {since}: nobody can sign in before it is back there")
+    });
+    let done = format!("user {name} is {state}{}", missing.unwrap_or_default());
     let change = Change::of_container(&user, generation);
-    wait::answer(deps, &change, input.wait, format!("user {name} is {state}")).await
+    wait::answer(deps, &change, input.wait, done).await
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use schema::directory::{Listed, Skipped, SyncCounts, SyncResult, SyncScope, UserChange};
+
 use schema::ids::{PlainName, Timestamp, Uid, UserName};
 use sha2::{Digest, Sha256};
 
+use super::plan::Asked;
 use super::store::Known;
 use crate::drivers::ldap::Listing;
 
@@ -44,6 +46,8 @@ pub struct Diff {
 pub struct Guard {
     /// Names the removal; the same as long as it is the same.
     pub digest: String,
+    /// What would go, such as `disable alice`.
+    pub parts: BTreeSet<String>,
     /// What would go.
     pub what: String,
 }
@@ -62,6 +66,8 @@ struct People {
     ambiguous: HashSet<String>,
     skipped: Vec<Skipped>,
     groups: BTreeMap<String, PlainName>,
+    /// Groups that somebody is in.
+    inhabited: HashSet<String>,
 }
 
 impl People {
@@ -71,6 +77,7 @@ impl People {
             ambiguous: HashSet::new(),
             skipped: Vec::new(),
             groups: BTreeMap::new(),
+            inhabited: HashSet::new(),
         };
         for name in listing.groups.iter().flatten() {
             match name.parse::<PlainName>() {
@@ -102,6 +109,8 @@ impl People {
             *many.entry(name.key()).or_default() += 1;
             let subject = person.dn.clone();
             let key = name.key();
+            let keys = groups.iter().flatten().map(PlainName::key);
+            people.inhabited.extend(keys);
             people.listed.insert(
                 key,
                 Listed {
@@ -128,18 +137,13 @@ impl People {
 }
 
 /// What has to change for the service to know what the directory says.
-pub fn diff(
-    listing: &Listing,
-    known: &Known,
-    scope: SyncScope,
-    limits: Limits,
-    now: Timestamp,
-) -> Diff {
+pub fn diff(asked: &Asked, known: &Known, limits: Limits, now: Timestamp) -> Diff {
+    let Asked { listing, scope, at } = asked;
     let mut people = People::of(listing);
     let mut diff = Diff::default();
     diff.result.counts.users = people.listed.len() as u64;
     diff.result.counts.groups = people.groups.len() as u64;
-    let everybody = scope == SyncScope::Users;
+    let everybody = *scope == SyncScope::Users;
     let (mut going, mut gone) = (Vec::new(), Vec::new());
     let mut present = 0;
     for user in &known.users {
@@ -162,15 +166,24 @@ pub fn diff(
                     diff.users.push(UserChange::Update { uid, listed, back });
                 }
             }
-            (None, _) if !everybody || people.ambiguous.contains(&key) => {}
+            // Who was here since the directory was asked is there, whatever the list says.
+            (None, _) if !everybody || people.ambiguous.contains(&key) || user.seen_at >= *at => {}
             (None, None) if limits.grace.is_some() => going.push(UserChange::Disable { uid, name }),
-            (None, None) => gone.push(UserChange::Remove { uid, name }),
+            (None, None) => gone.push(UserChange::Remove {
+                uid,
+                name,
+                since: None,
+            }),
             (None, Some(since)) => {
                 let over = limits
                     .grace
                     .is_none_or(|grace| now.left_of(since, grace).is_none());
                 if over && since <= now {
-                    gone.push(UserChange::Remove { uid, name });
+                    gone.push(UserChange::Remove {
+                        uid,
+                        name,
+                        since: Some(since),
+                    });
                 }
             }
         }
@@ -184,8 +197,8 @@ pub fn diff(
             diff.users.push(UserChange::Add(listed));
         }
     }
-    let vanished = groups(&mut diff, &people, known, listing.groups.is_some());
-    diff.guard = guard((&going, &gone, present), vanished, known, &diff, limits);
+    let emptied = groups(&mut diff, &people, known, listing.groups.is_some());
+    diff.guard = guard((&going, &gone, present), &emptied, known, &diff, limits);
     diff.users.append(&mut going);
     diff.users.append(&mut gone);
     count(
@@ -197,10 +210,10 @@ pub fn diff(
     diff
 }
 
-/// What becomes of groups; how many that have members are there no more.
-fn groups(diff: &mut Diff, people: &People, known: &Known, are_known: bool) -> usize {
+/// What becomes of groups; those that had members and have none any more.
+fn groups(diff: &mut Diff, people: &People, known: &Known, are_known: bool) -> Vec<PlainName> {
     if !are_known {
-        return 0;
+        return Vec::new();
     }
     let mut made: BTreeSet<String> = known.groups.iter().map(|group| group.name.key()).collect();
     let new = people.groups.iter().filter(|(key, _)| !made.contains(*key));
@@ -212,25 +225,24 @@ fn groups(diff: &mut Diff, people: &People, known: &Known, are_known: bool) -> u
     }
     let missing = people.groups.iter().filter(|(key, _)| !made.contains(*key));
     diff.add_groups = missing.map(|(_, name)| name.clone()).collect();
-    let vanished = known
-        .groups
-        .iter()
-        .filter(|group| !people.groups.contains_key(&group.name.key()));
-    let mut with_members = 0;
-    for group in vanished {
-        with_members += usize::from(group.has_members);
+    let mut emptied = Vec::new();
+    for group in &known.groups {
+        let key = group.name.key();
+        if group.has_members && !people.inhabited.contains(&key) {
+            emptied.push(group.name.clone());
+        }
         // What an administrator has bound to it waits for its return.
-        if !group.in_use {
+        if !people.groups.contains_key(&key) && !group.in_use {
             diff.remove_groups
                 .push((group.uid.clone(), group.name.clone()));
         }
     }
-    with_members
+    emptied
 }
 
 fn guard(
     (going, gone, present): (&[UserChange], &[UserChange], usize),
-    vanished: usize,
+    emptied: &[PlainName],
     known: &Known,
     diff: &Diff,
     limits: Limits,
@@ -246,31 +258,37 @@ fn guard(
         .filter(|group| group.has_members)
         .count();
     let of = present.max(gone.len());
-    if !is_mass(users, of) && !is_mass(vanished, with_members) {
+    if !is_mass(users, of) && !is_mass(emptied.len(), with_members) {
         return None;
     }
-    let mut parts: Vec<String> = Vec::new();
-    for change in going.iter().chain(gone) {
-        if let UserChange::Disable { name, .. } | UserChange::Remove { name, .. } = change {
-            parts.push(format!("user {}", name.key()));
-        }
+    let users_parts = going.iter().chain(gone).filter_map(|change| match change {
+        UserChange::Disable { name, .. } => Some(format!("disable {}", name.key())),
+        UserChange::Remove { name, .. } => Some(format!("delete {}", name.key())),
+        UserChange::Add(_) | UserChange::Update { .. } => None,
+    });
+    let removed = diff.remove_groups.iter().map(|(_, name)| name);
+    let groups_parts = removed
+        .chain(emptied)
+        .map(|name| format!("empty {}", name.key()));
+    let parts: BTreeSet<String> = users_parts.chain(groups_parts).collect();
+    let mut hash = Sha256::new();
+    for part in &parts {
+        hash.update(part);
+        hash.update("\n");
     }
-    parts.extend(
-        diff.remove_groups
-            .iter()
-            .map(|(_, name)| format!("group {}", name.key())),
-    );
-    parts.sort();
-    let digest = hex::encode(Sha256::digest(parts.join("\n")));
     let mut what = Vec::new();
     if users > 0 {
         what.push(format!("{users} of {of} users"));
     }
-    if vanished > 0 {
-        what.push(format!("{vanished} of {with_members} groups"));
+    if !emptied.is_empty() {
+        what.push(format!(
+            "members of {} of {with_members} groups",
+            emptied.len()
+        ));
     }
     Some(Guard {
-        digest: digest.chars().take(16).collect(),
+        digest: hex::encode(hash.finalize()).chars().take(16).collect(),
+        parts,
         what: what.join(" and "),
     })
 }

@@ -46,6 +46,7 @@ fn done(known: &Known, diff: &Diff, now: Timestamp) -> Known {
                 digest: listed.digest(),
                 missing_since: None,
                 leaving: false,
+                seen_at: Timestamp::from_secs(0),
             }),
             UserChange::Update { uid, listed, .. } => {
                 let user = after
@@ -92,8 +93,16 @@ fn synchronised(listing: &Listing) -> Known {
     done(&nobody, &users(listing, &nobody), NOW)
 }
 
+fn asked(listing: &Listing, scope: SyncScope, at: Timestamp) -> Asked {
+    Asked {
+        listing: listing.clone().into(),
+        at,
+        scope,
+    }
+}
+
 fn users(listing: &Listing, known: &Known) -> Diff {
-    diff(listing, known, SyncScope::Users, LIMITS, NOW)
+    diff(&asked(listing, SyncScope::Users, NOW), known, LIMITS, NOW)
 }
 
 #[test]
@@ -168,7 +177,7 @@ fn whoever_is_missing_is_removed_after_the_time_of_grace_and_not_before() {
         grace: None,
         ..LIMITS
     };
-    let removed = diff(&left, &known, SyncScope::Users, at_once, NOW);
+    let removed = diff(&asked(&left, SyncScope::Users, NOW), &known, at_once, NOW);
     assert_eq!(
         removed.result.counts.removed, 2,
         "the third is missing in the future"
@@ -237,7 +246,7 @@ fn l16_groups_that_are_not_known_stay_as_they_are() {
     // That there are none is something else, and a mass of them is held back.
     let none = listing(vec![person("alice", &[]), person("bob", &[])]);
     let guard = users(&none, &known).guard.unwrap();
-    assert_eq!(guard.what, "1 of 1 groups");
+    assert_eq!(guard.what, "members of 1 of 1 groups");
 }
 
 #[test]
@@ -255,6 +264,54 @@ fn a_group_that_something_hangs_on_waits_for_its_return() {
 }
 
 #[test]
+fn whoever_was_here_since_the_directory_was_asked_is_there() {
+    let mut known = synchronised(&everybody(20));
+    for (at, user) in known.users.iter_mut().take(3).enumerate() {
+        user.seen_at = NOW;
+        user.missing_since = (at == 0).then(|| NOW.minus(DAY * 2));
+    }
+    let names: Vec<String> = known
+        .users
+        .iter()
+        .skip(4)
+        .map(|user| user.name.to_string())
+        .collect();
+    let left = listing(names.iter().map(|name| person(name, &[])).collect());
+    let diff = users(&left, &known);
+    assert_eq!(diff.users.len(), 1, "{diff:?}");
+}
+
+#[test]
+fn l16_groups_that_have_lost_all_members_count_as_gone() {
+    let with = listing(
+        (0..12)
+            .map(|n| person(&format!("u{n}"), &[&format!("g{n}")]))
+            .collect(),
+    );
+    let known = synchronised(&with);
+    let mut emptied = with.clone();
+    for person in emptied.people.iter_mut().skip(5) {
+        person.groups = Some(BTreeSet::new());
+    }
+    let guard = users(&emptied, &known).guard.unwrap();
+    assert_eq!(guard.what, "members of 7 of 12 groups");
+    assert!(guard.parts.contains("empty g7"), "{guard:?}");
+}
+
+#[test]
+fn the_digest_tells_disabling_from_deleting() {
+    let known = synchronised(&everybody(20));
+    let asked = asked(&everybody(3), SyncScope::Users, NOW);
+    let digest = |grace| {
+        diff(&asked, &known, Limits { grace, ..LIMITS }, NOW)
+            .guard
+            .unwrap()
+            .digest
+    };
+    assert_ne!(digest(Some(DAY)), digest(None));
+}
+
+#[test]
 fn groups_alone_change_who_is_in_which_and_nobody_else() {
     let listed = listing(vec![
         person("alice", &["Eng"]),
@@ -263,7 +320,7 @@ fn groups_alone_change_who_is_in_which_and_nobody_else() {
     ]);
     let known = synchronised(&listed);
     let other = listing(vec![person("alice", &["Ops"]), person("new", &["Eng"])]);
-    let diff = diff(&other, &known, SyncScope::Groups, LIMITS, NOW);
+    let diff = diff(&asked(&other, SyncScope::Groups, NOW), &known, LIMITS, NOW);
     assert!(
         matches!(diff.users.as_slice(), [UserChange::Update { listed, .. }] if listed.name.as_str() == "alice"),
         "{diff:?}"
@@ -296,7 +353,7 @@ proptest! {
         let mut now = NOW;
         for listing in lists {
             now = now.plus(DAY / 2);
-            let plan = diff(&listing, &known, SyncScope::Users, LIMITS, now);
+            let plan = diff(&asked(&listing, SyncScope::Users, now), &known, LIMITS, now);
             let names: HashSet<String> = listing.people.iter().map(|it| it.name.to_lowercase()).collect();
             for change in &plan.users {
                 if let UserChange::Disable { name, .. } | UserChange::Remove { name, .. } = change {
@@ -307,7 +364,7 @@ proptest! {
                 }
             }
             known = done(&known, &plan, now);
-            let again = diff(&listing, &known, SyncScope::Users, LIMITS, now);
+            let again = diff(&asked(&listing, SyncScope::Users, now), &known, LIMITS, now);
             prop_assert!(again.users.is_empty(), "{again:?}");
             known.users.retain(|user| !user.leaving);
         }

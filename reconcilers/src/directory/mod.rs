@@ -19,17 +19,17 @@ use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
 use schema::config::{AuthMode, Config, keys::ldap, keys::web};
-use schema::directory::object_uid;
+use schema::directory::{SyncScope, object_uid};
 use schema::error::DbError;
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::user::Template;
 
-pub use plan::{Action, Observed, Snapshot, described};
+pub use plan::{Action, Asked, Observed, Snapshot, described};
 pub use preview::preview;
 pub use store::{DirectoryRow, DirectoryStore, Known, UserPage};
 
 use self::diff::Limits;
-use crate::drivers::ldap::{DirectoryError, Listing};
+use crate::drivers::ldap::DirectoryError;
 use crate::runtime::{Classify, Controllers, ErrorClass, Plan, Purpose, Reconciler};
 use crate::shared::Shared;
 
@@ -54,10 +54,20 @@ pub struct DirectoryReconciler {
 
 #[derive(Default)]
 struct Memory {
-    /// The list that is being applied, for which request, and since when.
-    kept: Option<(Arc<Listing>, String, Timestamp)>,
+    /// The list that is being applied.
+    kept: Option<Kept>,
     /// When users were last found to be as the directory has them. Not in the database: that would be a write each time.
     last: Option<Timestamp>,
+    /// An operator wants the directory to be asked.
+    forced: bool,
+}
+
+/// A list that is being applied.
+#[derive(Clone)]
+struct Kept {
+    asked: Asked,
+    /// Which generation of the object it was asked for, settings included.
+    generation: Generation,
 }
 
 impl std::fmt::Debug for DirectoryReconciler {
@@ -133,33 +143,44 @@ impl DirectoryReconciler {
     }
 
     /// The list to compare with: the one that is being applied, or a new one if it is time for that.
-    async fn listing(
+    async fn asked(
         &self,
         config: &Config,
         row: &DirectoryRow,
         due: bool,
         purpose: Purpose,
-    ) -> Result<Option<Arc<Listing>>, SyncError> {
+    ) -> Result<Option<Asked>, SyncError> {
         let now = self.shared.clock.now();
-        let token = &row.request.token;
-        {
+        let due = {
             let mut memory = self.memory();
-            memory
-                .kept
-                .take_if(|(_, of, at)| of != token || now.left_of(*at, KEPT).is_none());
-            if let Some((listing, ..)) = &memory.kept {
-                return Ok(Some(Arc::clone(listing)));
+            memory.kept.take_if(|kept| {
+                kept.generation != row.generation || now.left_of(kept.asked.at, KEPT).is_none()
+            });
+            if let Some(kept) = &memory.kept {
+                return Ok(Some(kept.asked.clone()));
             }
-        }
+            due || memory.forced
+        };
         let Some(settings) = settings::of(config).ok().filter(|_| due) else {
             return Ok(None);
         };
         let listing = Arc::new(self.shared.directory.list(&settings).await?);
+        let asked = Asked {
+            listing,
+            at: now,
+            // A schedule is for everything.
+            scope: match row.is_unanswered() {
+                true => row.request.scope,
+                false => SyncScope::Users,
+            },
+        };
         if purpose == Purpose::Pass {
-            let now = self.shared.clock.now();
-            self.memory().kept = Some((Arc::clone(&listing), token.clone(), now));
+            self.memory().kept = Some(Kept {
+                asked: asked.clone(),
+                generation: row.generation,
+            });
         }
-        Ok(Some(listing))
+        Ok(Some(asked))
     }
 }
 
@@ -183,14 +204,14 @@ impl Reconciler for DirectoryReconciler {
         let config = self.shared.config.newest().await?;
         let mode = config.get(&web::AUTH_MODE);
         let next = self.next(&config, &row, self.shared.clock.now());
-        let due = row.request.token != row.facts.answered || next == Some(Duration::ZERO);
-        let listing = match mode {
-            AuthMode::Ldap => self.listing(&config, &row, due, purpose).await?,
+        let due = row.is_unanswered() || next == Some(Duration::ZERO);
+        let asked = match mode {
+            AuthMode::Ldap => self.asked(&config, &row, due, purpose).await?,
             AuthMode::Local | AuthMode::Oidc => None,
         };
-        let observed = match listing {
-            Some(listing) => Some(Observed {
-                listing,
+        let observed = match asked {
+            Some(asked) => Some(Observed {
+                asked,
                 known: self.store.known().await?,
                 limits: limits(&config),
                 template: Template::of(&config, None),
@@ -238,16 +259,22 @@ impl Reconciler for DirectoryReconciler {
     }
 
     fn converged(&self, _: &Uid, snapshot: &Snapshot, _: &[Condition]) {
-        if snapshot.observed.is_some() {
-            let mut memory = self.memory();
-            memory.kept = None;
+        let Some(observed) = &snapshot.observed else {
+            return;
+        };
+        let mut memory = self.memory();
+        memory.kept = None;
+        memory.forced = false;
+        if observed.asked.scope == SyncScope::Users {
             memory.last = Some(self.shared.clock.now());
         }
     }
 
     /// An operator asks for it, so the directory is asked, too.
     fn refresh(&self, _: &Uid) {
-        self.memory().kept = None;
+        let mut memory = self.memory();
+        memory.kept = None;
+        memory.forced = true;
     }
 
     async fn apply(&self, _: &Uid, action: &Action) -> Result<(), SyncError> {

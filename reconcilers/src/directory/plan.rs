@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::config::AuthMode;
-use schema::directory::{DirectoryFacts, Held, SyncCounts, UserChange};
+use schema::directory::{Confirmed, DirectoryFacts, Held, SyncCounts, SyncScope, UserChange};
 use schema::ids::{PlainName, Timestamp, Uid};
 use schema::user::Template;
 
@@ -37,13 +37,24 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
     /// What it says.
-    pub listing: Arc<Listing>,
+    pub asked: Asked,
     /// Who is known.
     pub known: Known,
     /// What may be done.
     pub limits: Limits,
     /// What new users get.
     pub template: Template,
+}
+
+/// A list of the directory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// What it says.
+    pub listing: Arc<Listing>,
+    /// When it was asked for.
+    pub at: Timestamp,
+    /// What it is for.
+    pub scope: SyncScope,
 }
 
 /// One step.
@@ -67,22 +78,12 @@ impl Snapshot {
     pub fn diff(&self, now: Timestamp) -> Option<Diff> {
         let observed = self.observed.as_ref()?;
         let Observed {
-            listing,
+            asked,
             known,
             limits,
             ..
         } = observed;
-        Some(diff::diff(
-            listing,
-            known,
-            self.row.request.scope,
-            *limits,
-            now,
-        ))
-    }
-
-    fn is_unanswered(&self) -> bool {
-        self.row.request.token != self.row.facts.answered
+        Some(diff::diff(asked, known, *limits, now))
     }
 }
 
@@ -102,12 +103,13 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     let Some((observed, diff)) = snapshot.observed.as_ref().zip(snapshot.diff(now)) else {
         return say(snapshot, facts);
     };
-    let unanswered = snapshot.is_unanswered();
-    let confirmed = |guard: &Guard| unanswered && snapshot.row.request.confirm == guard.digest;
+    let unanswered = snapshot.row.is_unanswered();
+    let confirmed = |guard: &Guard| unanswered && is_confirmed(&snapshot.row, guard);
     let mut after = DirectoryFacts {
         answered: snapshot.row.request.token.clone(),
         synced_at: facts.synced_at,
         held: None,
+        confirmed: None,
         result: diff.result.clone(),
     };
     if let Some(guard) = diff.guard.as_ref().filter(|guard| !confirmed(guard)) {
@@ -144,7 +146,25 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     }
     after.synced_at = Some(now);
     let said = described(&after.result.counts);
-    let mut actions = actions(diff, &observed.template);
+    let mut actions = Vec::new();
+    if let Some(guard) = &diff.guard {
+        // Interrupted after its first page, it goes on with what is left.
+        let confirmed = Confirmed {
+            token: snapshot.row.request.token.clone(),
+            parts: guard.parts.clone(),
+        };
+        if facts
+            .confirmed
+            .as_ref()
+            .is_none_or(|it| it.token != confirmed.token)
+        {
+            actions.push(Action::SaveFacts(Box::new(DirectoryFacts {
+                confirmed: Some(confirmed),
+                ..facts.clone()
+            })));
+        }
+    }
+    actions.extend(changes(diff, observed));
     actions.push(Action::SaveFacts(Box::new(after)));
     Plan::act(
         actions,
@@ -152,14 +172,23 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     )
 }
 
-fn actions(diff: Diff, template: &Template) -> Vec<Action> {
+/// Whether somebody has confirmed a removal, or one of which it is what is left.
+fn is_confirmed(row: &DirectoryRow, guard: &Guard) -> bool {
+    let begun = row.facts.confirmed.as_ref();
+    let begun = begun.filter(|confirmed| confirmed.token == row.request.token);
+    row.request.confirm == guard.digest
+        || begun.is_some_and(|confirmed| guard.parts.is_subset(&confirmed.parts))
+}
+
+fn changes(diff: Diff, observed: &Observed) -> Vec<Action> {
     let mut actions: Vec<Action> = Vec::new();
     let mut users = diff.users.into_iter().peekable();
     while users.peek().is_some() {
         let changes: Vec<UserChange> = users.by_ref().take(PAGE).collect();
         actions.push(Action::Users(UserPage {
             changes,
-            template: template.clone(),
+            template: observed.template.clone(),
+            asked_at: observed.asked.at,
         }));
     }
     if !diff.add_groups.is_empty() || !diff.remove_groups.is_empty() {
@@ -231,3 +260,7 @@ pub fn described(counts: &SyncCounts) -> String {
         parts.join(", ")
     }
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -4,7 +4,7 @@ use schema::directory::SyncScope;
 use schema::error::DbError;
 
 use super::diff::{self, Diff};
-use super::{DirectoryStore, SyncError, limits, settings};
+use super::{Asked, DirectoryStore, SyncError, limits, settings};
 use crate::shared::Shared;
 
 /// Asks the directory, and changes nothing.
@@ -18,12 +18,13 @@ pub async fn preview(
 ) -> Result<Diff, SyncError> {
     let config = shared.config.newest().await?;
     let settings = settings::of(&config)?;
-    let listing = shared.directory.list(&settings).await?;
+    let at = shared.clock.now();
+    let listing = shared.directory.list(&settings).await?.into();
+    let asked = Asked { listing, at, scope };
     let known = store.known().await?;
     let now = shared.clock.now();
     let limits = limits(&config);
-    let diff =
-        tokio::task::spawn_blocking(move || diff::diff(&listing, &known, scope, limits, now));
+    let diff = tokio::task::spawn_blocking(move || diff::diff(&asked, &known, limits, now));
     Ok(diff
         .await
         .map_err(|_| DbError::WrongState("the comparison was interrupted"))?)

@@ -25,6 +25,13 @@ pub struct DirectoryRow {
     pub facts: DirectoryFacts,
 }
 
+impl DirectoryRow {
+    /// Whether the newest request waits for its answer.
+    pub fn is_unanswered(&self) -> bool {
+        self.request.token != self.facts.answered
+    }
+}
+
 /// Everybody and every group that the service knows, of one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Known {
@@ -43,6 +50,18 @@ pub struct UserPage {
     pub changes: Vec<UserChange>,
     /// What new users get.
     pub template: Template,
+    /// When the directory was asked: who was here since then is there.
+    pub asked_at: Timestamp,
+}
+
+impl<'a> From<&'a UserPage> for directory::Page<'a> {
+    fn from(page: &'a UserPage) -> Self {
+        Self {
+            changes: &page.changes,
+            template: &page.template,
+            asked_at: page.asked_at,
+        }
+    }
 }
 
 /// The directory object and users who come from it. Every write is one transaction, and may be repeated.
@@ -128,7 +147,7 @@ impl DirectoryStore for Database {
 
     async fn apply_users(&self, page: &UserPage, now: Timestamp) -> Result<(), DbError> {
         let mut tx = self.begin_as(DirectoryReconciler::NAME, SYNC).await?;
-        directory::apply(&mut tx, Source::Ldap, &page.changes, &page.template, now).await?;
+        directory::apply(&mut tx, Source::Ldap, page.into(), now).await?;
         let about = About::object(Kind::Directory, OBJECT_NAME);
         tx.commit(about.detail(described(&page.changes))).await
     }

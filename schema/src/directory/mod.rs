@@ -4,12 +4,12 @@ mod model;
 pub(crate) mod query;
 
 pub use model::{
-    DirectoryFacts, Held, KnownGroup, KnownUser, Listed, Request, Skipped, SyncCounts, SyncResult,
-    SyncScope, UserChange,
+    Confirmed, DirectoryFacts, Held, KnownGroup, KnownUser, Listed, Request, Skipped, SyncCounts,
+    SyncResult, SyncScope, UserChange,
 };
 pub use query::{
-    apply, facts, groups, known, missing_since, request, requested, save_facts, settle_groups,
-    signed_in, subjects, superadmins,
+    Page, apply, facts, groups, known, missing_since, request, requested, save_facts,
+    settle_groups, signed_in, subjects, superadmins,
 };
 
 use crate::ids::Uid;

@@ -54,6 +54,8 @@ pub struct KnownUser {
     /// The account is being removed.
     #[sqlx(try_from = "Flag")]
     pub leaving: bool,
+    /// When the user was created, or last signed in.
+    pub seen_at: Timestamp,
 }
 
 /// What is to become of one user.
@@ -79,6 +81,8 @@ pub enum UserChange {
     },
     /// So long that the account goes.
     Remove {
+        /// Since when the user is missing; `None`: since just now.
+        since: Option<Timestamp>,
         /// Who.
         uid: Uid,
         /// The name, for people.
@@ -204,6 +208,16 @@ pub struct Held {
     pub what: String,
 }
 
+/// A removal that somebody has confirmed, while it is under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = ConfirmedRemoval)]
+pub struct Confirmed {
+    /// The request that has confirmed it.
+    pub token: String,
+    /// What goes, such as `disable alice`.
+    pub parts: BTreeSet<String>,
+}
+
 /// What the directory reconciler remembers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ObservedDirectory, title = "directory")]
@@ -219,6 +233,9 @@ pub struct DirectoryFacts {
     #[serde(default)]
     #[schema(required = true)]
     pub held: Option<Held>,
+    /// A removal that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed: Option<Confirmed>,
     /// What it did.
     #[serde(default)]
     pub result: SyncResult,

@@ -18,7 +18,8 @@ use crate::user::{self, Role, Source, Template, User};
 
 statements! {
     /// All ordinary users with what was last said of them, in one scan.
-    KNOWN = "SELECT u.uid, u.name, coalesce(d.digest, '') AS digest, d.missing_since, CASE WHEN o.deleted_at IS NULL THEN 0 ELSE 1 END AS leaving \
+    KNOWN = "SELECT u.uid, u.name, coalesce(d.digest, '') AS digest, d.missing_since, CASE WHEN o.deleted_at IS NULL THEN 0 ELSE 1 END AS leaving, \
+             CASE WHEN coalesce(u.last_login_at, 0) > u.created_at THEN coalesce(u.last_login_at, 0) ELSE u.created_at END AS seen_at \
              FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid LEFT JOIN directory_users d ON d.uid = u.uid";
     /// The names that superadmins have.
     SUPERADMINS = "SELECT name_key FROM users WHERE role = 'superadmin'";
@@ -43,6 +44,8 @@ statements! {
            ON CONFLICT (uid) DO UPDATE SET subject = excluded.subject, digest = excluded.digest, missing_since = NULL";
     /// A user is missing.
     SET_MISSING = "UPDATE directory_users SET missing_since = $2 WHERE uid = $1 AND missing_since IS NULL";
+    /// Takes a user who was not here since `$2`.
+    TAKE_UNSEEN = "UPDATE users SET name_key = name_key WHERE uid = $1 AND created_at < $2 AND coalesce(last_login_at, 0) < $2";
     /// Since when a user is missing.
     MISSING_SINCE = "SELECT missing_since FROM directory_users WHERE uid = $1";
     /// The newest request.
@@ -83,6 +86,17 @@ pub async fn request(
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
     let generation = object::bump(tx, Kind::Directory, &object_uid(), expected).await?;
+    let (mut scope, mut confirm) = (scope, confirm.to_owned());
+    let before = requested(tx).await?;
+    if before.token != facts(tx).await?.answered {
+        // Nobody has worked on it yet: one answer is for both.
+        if before.scope == SyncScope::Users {
+            scope = SyncScope::Users;
+        }
+        if confirm.is_empty() {
+            confirm = before.confirm;
+        }
+    }
     let token = Uid::random();
     execute!(tx, SET_REQUEST, token, scope, confirm)?;
     Ok(generation)
@@ -100,16 +114,35 @@ pub async fn save_facts(tx: &mut ObservedTx, facts: &DirectoryFacts) -> Result<(
     Ok(())
 }
 
-/// Makes changes of one page, in one transaction. A name that somebody has taken meanwhile is left out: the next
+/// Changes that one transaction makes.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'a> {
+    /// What is to become of whom.
+    pub changes: &'a [UserChange],
+    /// What new users get.
+    pub template: &'a Template,
+    /// When the source was asked: who was here since then is there, whatever the list says.
+    pub asked_at: Timestamp,
+}
+
+/// Makes changes of one page, in one transaction; none when users come from somewhere else by now. A name that somebody has taken meanwhile is left out: the next
 /// synchronisation finds it.
 pub async fn apply(
     tx: &mut Tx,
     source: Source,
-    changes: &[UserChange],
-    template: &Template,
+    page: Page<'_>,
     now: Timestamp,
 ) -> Result<(), DbError> {
+    let Page {
+        changes,
+        template,
+        asked_at,
+    } = page;
     group::lock(tx).await?;
+    // A change of the mode takes the groups, too: users and groups of before are gone, or going.
+    if user::query::auth_mode(tx).await? != source {
+        return Ok(());
+    }
     let mut groups = Groups::read(tx, source, now).await?;
     let present = changes.iter().filter_map(|change| match change {
         UserChange::Update { uid, .. } => Some(uid.clone()),
@@ -128,12 +161,18 @@ pub async fn apply(
                 update(tx, uid, listed, *back, &mut groups).await?;
             }
             UserChange::Disable { uid, .. } => {
-                // Nobody who is leaving, or was found missing, is disabled again.
-                if execute!(tx, SET_MISSING, uid, now)? > 0 {
+                // Nobody who was found missing is disabled again, nor who has signed in meanwhile.
+                if execute!(tx, TAKE_UNSEEN, uid, asked_at)? > 0
+                    && execute!(tx, SET_MISSING, uid, now)? > 0
+                {
                     unless_gone(user::query::set_missing(tx, uid, true).await)?;
                 }
             }
-            UserChange::Remove { uid, .. } => {
+            UserChange::Remove { uid, since, .. } => {
+                let unseen = execute!(tx, TAKE_UNSEEN, uid, asked_at)? > 0;
+                if !unseen || missing_since(tx, uid).await? != *since {
+                    continue;
+                }
                 unless_gone(user::delete(tx, uid, now).await)?;
             }
         }
@@ -240,11 +279,17 @@ pub async fn settle_groups(
     now: Timestamp,
 ) -> Result<(), DbError> {
     group::lock(tx).await?;
+    if user::query::auth_mode(tx).await? != source {
+        return Ok(());
+    }
+    let present = groups(tx).await?;
     let mut groups = Groups::read(tx, source, now).await?;
     for name in add {
         groups.ensure(tx, name).await?;
     }
-    for uid in remove {
+    // Somebody may have bound a skill to one meanwhile.
+    let unused = |uid: &&Uid| present.iter().any(|it| it.uid == **uid && !it.in_use);
+    for uid in remove.iter().filter(unused) {
         match group::delete(tx, uid).await {
             Ok(_) | Err(DbError::NotFound(_)) => {}
             Err(error) => return Err(error),

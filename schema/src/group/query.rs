@@ -12,6 +12,7 @@ use crate::skill::impact::{self, Impact, Scope};
 use crate::statement::{
     execute, fetch_all, fetch_optional, like_pattern, scalar, scalars, statements,
 };
+use crate::user;
 
 /// Columns of a group.
 macro_rules! select_group {
@@ -105,6 +106,10 @@ pub async fn list(
 pub async fn create(tx: &mut Tx, new: &NewGroup, now: Timestamp) -> Result<Uid, DbError> {
     // Orders two creations of one name, and changes of the tree.
     meta::take_guard(tx, "groups").await?;
+    // Under the guard, which a change of the mode takes, too.
+    if user::query::auth_mode(tx).await? != new.source {
+        return Err(DbError::WrongState("the authentication mode has changed"));
+    }
     if find(tx, &new.name).await?.is_some() {
         return Err(DbError::NameTaken);
     }

@@ -32,6 +32,10 @@ statements! {
     DELETE_CHANNELS = "DELETE FROM channel_values";
     /// Users' cookies.
     DELETE_COOKIES = "DELETE FROM cookies";
+    /// What was remembered of the directory.
+    FORGET_DIRECTORY = "UPDATE directory_facts SET facts = '{}' WHERE id = 1";
+    /// What was asked of it.
+    FORGET_REQUEST = "UPDATE directory_requests SET token = '', scope = 'users', confirm = '' WHERE id = 1";
 }
 
 /// What a change of the mode takes away.
@@ -89,6 +93,8 @@ pub async fn begin(
         DELETE_COOKIES,
         RELEASE_GROUPS,
         DELETE_GROUPS,
+        FORGET_DIRECTORY,
+        FORGET_REQUEST,
     ] {
         execute!(tx, statement)?;
     }

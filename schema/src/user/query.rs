@@ -85,7 +85,7 @@ pub async fn find(connection: &mut Connection, name: &UserName) -> Result<Option
 }
 
 /// Where ordinary users come from now.
-async fn auth_mode(connection: &mut Connection) -> Result<Source, DbError> {
+pub(crate) async fn auth_mode(connection: &mut Connection) -> Result<Source, DbError> {
     let value: Option<Option<String>> = scalar_optional!(connection, AUTH_MODE)?;
     let Some(value) = value.flatten() else {
         return Ok(Source::Local);
@@ -281,6 +281,8 @@ pub async fn set_disabled(
     disabled: bool,
     expected: Option<Generation>,
 ) -> Result<Generation, DbError> {
+    // Whoever takes many users at once takes this first: two that wait for each other's rows are one of them refused.
+    group::lock(tx).await?;
     let generation = object::bump(tx, Kind::Container, uid, expected).await?;
     execute!(tx, SET_DISABLED, uid, i64::from(disabled))?;
     if disabled {

@@ -217,7 +217,7 @@ fn case(id: &str) -> Case {
                 ("bind_password", CANARY),
             ],
             "ldap",
-            "tested, host dc.example",
+            "tested ldap://dc.example",
         ),
         "auth_sync_users" => (&[("wait", "0")], "directory/users", "users"),
         "auth_sync_groups" => (

@@ -109,14 +109,6 @@ impl Form {
 /// 422 for settings that break their rules, or without a directory's address.
 async fn test(_: Superadmin, input: Input<Form>, deps: Deps) -> Result<Answer<DirectoryCheck>> {
     let form = input.params;
-    // A password is sent to a host that somebody names.
-    let tx = input.meta.begin(&deps).await?;
-    let host = form
-        .host
-        .clone()
-        .unwrap_or_else(|| "as configured".to_owned());
-    tx.commit(About::whole("ldap").detail(format!("tested, host {host}")))
-        .await?;
     let mut connection = deps.db.read().await?;
     let (values, _) = config::load(&mut connection, &deps.master_key).await?;
     drop(connection);
@@ -124,6 +116,16 @@ async fn test(_: Superadmin, input: Input<Form>, deps: Deps) -> Result<Answer<Di
     let patch = parse_patch(&form.document()).map_err(refused)?;
     let changes = patch.resolve(&present).map_err(refused)?;
     let config = present.apply(&changes);
+    // A password is sent to a host that somebody names.
+    let host = config.ldap_url().map(|url| {
+        let (host, port) = (url.host_str().unwrap_or_default(), url.port());
+        let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}://{host}{port}", url.scheme())
+    });
+    let about = About::whole("ldap");
+    let tx = input.meta.begin(&deps).await?;
+    tx.commit(about.detail(format!("tested {}", host.unwrap_or_default())))
+        .await?;
     let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let (user, group) = (given(form.test_username), given(form.test_groupname));
     let check = deps.directory.check(&config, user, group).await;

@@ -412,7 +412,11 @@ async fn a_synchronisation_is_asked_for_and_its_outcome_is_told() {
         },
         ..SyncResult::default()
     };
+    let mut tx = ldap.yard.tx().await;
+    let answered = schema::directory::requested(&mut tx).await.unwrap().token;
+    drop(tx);
     let facts = schema::directory::DirectoryFacts {
+        answered,
         result,
         ..Default::default()
     };

@@ -181,6 +181,14 @@ async fn groups_of_a_directory_are_not_changed_by_hand() {
         source: schema::user::Source::Ldap,
         description: String::new(),
     };
+    let ldap = schema::config::parse_patch(&serde_json::json!({"web.auth_mode": "ldap"}));
+    let changes = ldap
+        .unwrap()
+        .resolve(&schema::config::Config::default())
+        .unwrap();
+    let key = &yard.world.deps.master_key;
+    let saved = schema::config::query::save(&mut tx, key, &changes, None, crate::testing::BY);
+    saved.await.unwrap();
     schema::group::create(&mut tx, &new, crate::testing::NOW)
         .await
         .unwrap();

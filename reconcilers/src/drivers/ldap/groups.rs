@@ -67,6 +67,11 @@ impl Groups {
         inside
     }
 
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.above.is_empty()
+    }
+
     /// The names of all of them.
     pub(super) fn all_names(&self) -> BTreeSet<String> {
         self.names.values().cloned().collect()

@@ -32,6 +32,9 @@ pub(super) async fn list(
         } => {
             let search = (base_dn.as_str(), filter.as_str(), member_attribute.as_str());
             let found = groups::found(ldap, settings, search, None).await?;
+            // Groups without a single member: more likely they cannot be seen.
+            let known = found.groups.is_empty()
+                || found.members.values().any(|members| !members.is_empty());
             let people = entries.into_iter().map(|entry| {
                 let keys = [dn::key(&entry.dn), entry.name.to_lowercase()];
                 let direct = keys
@@ -39,12 +42,12 @@ pub(super) async fn list(
                     .filter_map(|key| found.of_member.get(key))
                     .flatten();
                 let groups = found.groups.names_from(direct.map(String::as_str));
-                person(entry, Some(groups))
+                person(entry, known.then_some(groups))
             });
             Ok(Listed {
                 listing: Listing {
                     people: people.collect(),
-                    groups: Some(found.groups.all_names()),
+                    groups: known.then(|| found.groups.all_names()),
                 },
                 inside: found.groups.inside(),
                 members: found.members,

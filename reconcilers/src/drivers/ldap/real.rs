@@ -188,6 +188,13 @@ impl LdapDirectory {
         let Some((entry, service)) = found.filter(|_| refused.is_none()) else {
             return Ok(None);
         };
+        // What was typed has found one entry; the name that it has may be another one's, too.
+        if !search::is_only_one(service.clone(), settings, &entry).await? {
+            tracing::warn!(
+                "several entries of the directory have the name of somebody who signs in"
+            );
+            return Ok(None);
+        }
         let person = (entry.dn.as_str(), entry.name.as_str());
         let groups = groups::of_person(&service, settings, person, &entry.member_of);
         let groups = match timeout(GROUPS, groups).await {
@@ -202,9 +209,8 @@ impl LdapDirectory {
             }
         };
         // Nobody can tell a server that hides groups from one that has none.
-        let known = settings.groups != super::GroupSearch::MemberOf || !entry.member_of.is_empty();
         Ok(Some(Person {
-            groups: groups.filter(|_| known),
+            groups: groups.filter(|groups| !groups.is_empty()),
             dn: entry.dn,
             name: entry.name,
         }))

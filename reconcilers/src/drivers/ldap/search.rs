@@ -57,6 +57,35 @@ pub(super) async fn person(
     }
 }
 
+/// Whether nobody else has the name of an entry.
+pub(super) async fn is_only_one(
+    mut ldap: Ldap,
+    settings: &DirectorySettings,
+    entry: &Entry,
+) -> Result<bool, DirectoryError> {
+    let everybody = settings.filter.replace("{{username}}", "*");
+    let everybody = match everybody.starts_with('(') {
+        true => everybody,
+        false => format!("({everybody})"),
+    };
+    let (attribute, name) = (&settings.username_attribute, ldap_escape(&entry.name));
+    let filter = format!("(&{everybody}({attribute}={name}))");
+    let found = ldap
+        .with_timeout(settings.timeout)
+        .with_search_options(SearchOptions::new().sizelimit(2))
+        .search(&settings.base_dn, Scope::Subtree, &filter, vec!["1.1"])
+        .await
+        .map_err(|error| of_filter(error, settings, &filter))?;
+    let entries = found.0.into_iter();
+    let entries = entries.filter(|entry| !entry.is_ref() && !entry.is_intermediate());
+    let entries: Vec<_> = entries.map(SearchEntry::construct).collect();
+    match (entries.as_slice(), found.1.rc) {
+        ([only], 0) => Ok(super::dn::key(&only.dn) == super::dn::key(&entry.dn)),
+        (_, 0 | 4) => Ok(false),
+        _ => Err(DirectoryError::of_result(&found.1, &settings.base_dn)),
+    }
+}
+
 /// Everybody.
 pub(super) async fn people(
     ldap: Ldap,

@@ -113,7 +113,11 @@ impl Tables {
                     self.set_missing(uid, Some(now));
                 }
             }
-            UserChange::Remove { uid, .. } => {
+            UserChange::Remove { uid, since, .. } => {
+                let missing = self.directory.users.get(uid).and_then(|said| said.1);
+                if missing != *since {
+                    return;
+                }
                 let _ = writes::delete_user(self, uid, now);
             }
         }
@@ -144,6 +148,8 @@ impl DirectoryStore for MemoryStore {
                     name: account.name.clone(),
                     digest: said.0,
                     missing_since: said.1,
+                    // Nobody signs in here.
+                    seen_at: Timestamp::from_millis(0),
                     leaving: object.is_none_or(|object| object.deleted_at.is_some()),
                 }
             });

@@ -1,0 +1,131 @@
+//! What is planned of a synchronisation.
+
+use std::collections::BTreeSet;
+
+use schema::directory::{KnownUser, Request};
+use schema::ids::{Generation, Uid};
+
+use super::*;
+use crate::drivers::ldap::Person;
+
+const NOW: Timestamp = Timestamp::from_secs(1_000_000);
+
+fn people(count: usize) -> Listing {
+    let people = (0..count).map(|n| Person {
+        dn: format!("uid=u{n}"),
+        name: format!("u{n}"),
+        groups: Some(BTreeSet::new()),
+    });
+    Listing {
+        people: people.collect(),
+        groups: Some(BTreeSet::new()),
+    }
+}
+
+fn known(count: usize) -> Known {
+    let users = (0..count).map(|n| KnownUser {
+        uid: Uid::from(format!("uid{n}")),
+        name: format!("u{n}").parse().unwrap(),
+        digest: schema::directory::Listed {
+            name: format!("u{n}").parse().unwrap(),
+            subject: format!("uid=u{n}"),
+            groups: Some(BTreeSet::new()),
+        }
+        .digest(),
+        missing_since: None,
+        leaving: false,
+        seen_at: Timestamp::from_secs(0),
+    });
+    Known {
+        users: users.collect(),
+        ..Known::default()
+    }
+}
+
+fn snapshot(listed: usize, had: usize, token: &str, confirm: &str) -> Snapshot {
+    Snapshot {
+        row: DirectoryRow {
+            generation: Generation(1),
+            request: Request {
+                token: token.to_owned(),
+                scope: SyncScope::Users,
+                confirm: confirm.to_owned(),
+            },
+            facts: DirectoryFacts::default(),
+        },
+        mode: AuthMode::Ldap,
+        missing: None,
+        next: None,
+        observed: Some(Observed {
+            asked: Asked {
+                listing: people(listed).into(),
+                at: NOW,
+                scope: SyncScope::Users,
+            },
+            known: known(had),
+            limits: Limits {
+                max_removal_percent: 20,
+                grace: Some(Duration::from_secs(60)),
+            },
+            template: schema::user::Template {
+                image_ref: "echo:1".to_owned(),
+                desired: schema::container::Desired::Running,
+            },
+        }),
+    }
+}
+
+fn names(plan: &Plan<Action>) -> Vec<String> {
+    let name = |action: &Action| match action {
+        Action::Users(page) => format!("Users {}", page.changes.len()),
+        Action::Groups { .. } => "Groups".to_owned(),
+        Action::SaveFacts(facts) if facts.confirmed.is_some() => "Confirmed".to_owned(),
+        Action::SaveFacts(facts) if facts.held.is_some() => "Held".to_owned(),
+        Action::SaveFacts(_) => "Done".to_owned(),
+    };
+    plan.actions.iter().map(name).collect()
+}
+
+#[test]
+fn a_page_is_a_transaction_and_the_end_is_remembered_last() {
+    let plan = plan(&snapshot(1_200, 0, "r1", ""), NOW);
+    assert_eq!(
+        names(&plan),
+        ["Users 500", "Users 500", "Users 200", "Done"]
+    );
+}
+
+#[test]
+fn nothing_new_is_nothing_to_write() {
+    let mut same = snapshot(20, 20, "", "");
+    same.row.facts.result.counts.users = 20;
+    assert_eq!(names(&plan(&same, NOW)), [] as [&str; 0]);
+}
+
+#[test]
+fn a_confirmed_removal_that_was_interrupted_goes_on_with_what_is_left() {
+    let held = snapshot(10, 20, "r1", "");
+    let guard = held.diff(NOW).unwrap().guard.unwrap();
+    assert_eq!(names(&plan(&held, NOW)), ["Held"]);
+    let mut confirmed = snapshot(10, 20, "r2", &guard.digest);
+    let begun = plan(&confirmed, NOW);
+    assert_eq!(names(&begun), ["Confirmed", "Users 10", "Done"]);
+    // Killed after some of them: what is left has another digest.
+    let Action::SaveFacts(facts) = &begun.actions[0] else {
+        panic!("{begun:?}");
+    };
+    confirmed.row.facts = (**facts).clone();
+    let observed = confirmed.observed.as_mut().unwrap();
+    for user in observed.known.users.iter_mut().skip(10).take(3) {
+        user.missing_since = Some(NOW);
+    }
+    assert_eq!(names(&plan(&confirmed, NOW)), ["Users 7", "Done"]);
+    // What was not confirmed then is not confirmed now.
+    let observed = confirmed.observed.as_mut().unwrap();
+    observed.asked.listing = people(1).into();
+    assert_eq!(names(&plan(&confirmed, NOW)), ["Held"]);
+    // Nor by the same digest in another request.
+    let mut later = snapshot(10, 20, "r3", "");
+    later.row.facts = (**facts).clone();
+    assert_eq!(names(&plan(&later, NOW)), ["Held"]);
+}
