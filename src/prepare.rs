@@ -12,7 +12,7 @@ use schema::db::{Db, Tx};
 use schema::error::{DbError, OpenError, chain};
 use schema::ids::{Kind, Timestamp, UserName};
 use schema::secrets::{MasterKey, SecretsError};
-use schema::{meta, mode_switch, object, user};
+use schema::{group, meta, mode_switch, object, user};
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use serde_json::{Value, json};
 use tracing::warn;
@@ -144,6 +144,8 @@ pub async fn prepare(settings: &Settings) -> Result<Prepared, PrepareError> {
     let session_secret = meta::ensure_session_secret(&mut tx, &master_key).await?;
     // Before the adapter, as whoever saves the configuration does.
     config::lock(&mut tx).await?;
+    // Whoever makes groups or users meanwhile waits, and finds the mode that is set here.
+    group::lock(&mut tx).await?;
     sealing::seal_plain(&mut tx, &master_key).await?;
     let adapter = meta::ensure(&mut tx, "adapter", &settings.adapter).await?;
     let activated = ensure_adapter(&mut tx, adapter, now).await?;
@@ -251,7 +253,6 @@ async fn set_missing(
     }
     let switches = after.get(mode) != present.get(mode);
     if switches {
-        // Whoever is created meanwhile waits, and finds the new mode.
         meta::take_guard(tx, "names").await?;
     }
     let purge = mode_switch::purge(tx, 0).await?;

@@ -415,10 +415,13 @@ async fn set_disabled(
     let mut tx = input.meta.begin(deps).await?;
     let user = present_user(&mut tx, name).await?;
     let generation = user::set_disabled(&mut tx, &user.uid, disabled, input.if_generation).await?;
+    let missing = match disabled {
+        true => None,
+        false => directory::missing_since(&mut tx, &user.uid).await?,
+    };
     tx.commit(About::object(Kind::User, &user.name)).await?;
     let state = if disabled { "disabled" } else { "enabled" };
-    let missing = directory::missing_since(&mut *deps.db.read().await?, &user.uid).await?;
-    let missing = missing.filter(|_| !disabled).map(|since| {
+    let missing = missing.map(|since| {
         let since = since.to_rfc3339();
         format!(", and missing from the directory since {since}: nobody can sign in before it is back there")
     });

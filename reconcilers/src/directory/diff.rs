@@ -145,7 +145,7 @@ pub fn diff(asked: &Asked, known: &Known, limits: Limits, now: Timestamp) -> Dif
     diff.result.counts.groups = people.groups.len() as u64;
     let everybody = *scope == SyncScope::Users;
     let (mut going, mut gone) = (Vec::new(), Vec::new());
-    let mut present = 0;
+    let (mut present, mut unlisted) = (0, 0);
     for user in &known.users {
         let key = user.name.key();
         let listed = people.listed.remove(&key);
@@ -157,11 +157,14 @@ pub fn diff(asked: &Asked, known: &Known, limits: Limits, now: Timestamp) -> Dif
             continue;
         }
         present += usize::from(user.missing_since.is_none());
+        unlisted += usize::from(user.missing_since.is_none() && listed.is_none());
         let (uid, name) = (user.uid.clone(), user.name.clone());
         match (listed, user.missing_since) {
             (Some(listed), missing) => {
                 let back = missing.is_some();
-                let stale = listed.groups.is_some() && listed.digest() != user.digest;
+                // Who has signed in since is newer than the list.
+                let stale =
+                    listed.groups.is_some() && user.seen_at < *at && listed.digest() != user.digest;
                 if (back && everybody) || (stale && !back) {
                     diff.users.push(UserChange::Update { uid, listed, back });
                 }
@@ -197,7 +200,10 @@ pub fn diff(asked: &Asked, known: &Known, limits: Limits, now: Timestamp) -> Dif
             diff.users.push(UserChange::Add(listed));
         }
     }
+    // Without everybody in the list nobody can say which groups have lost their last member: those who are not in it stay in theirs.
+    let whole = everybody || unlisted == 0;
     let emptied = groups(&mut diff, &people, known, listing.groups.is_some());
+    let emptied = if whole { emptied } else { Vec::new() };
     diff.guard = guard((&going, &gone, present), &emptied, known, &diff, limits);
     diff.users.append(&mut going);
     diff.users.append(&mut gone);

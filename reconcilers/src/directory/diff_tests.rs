@@ -299,6 +299,33 @@ fn l16_groups_that_have_lost_all_members_count_as_gone() {
 }
 
 #[test]
+fn nobody_is_missed_in_a_group_whose_members_are_not_asked_for() {
+    let listed = listing(vec![
+        person("alice", &["Eng"]),
+        person("bob", &[]),
+        person("carol", &[]),
+    ]);
+    let known = synchronised(&listed);
+    let left = listing(vec![person("bob", &[]), person("carol", &[])]);
+    let groups = diff(&asked(&left, SyncScope::Groups, NOW), &known, LIMITS, NOW);
+    assert_eq!(groups.guard, None);
+    // With everybody asked for, the group's last member counts, once: whoever is missing already is in no group.
+    let mut after = known.clone();
+    assert!(users(&left, &after).guard.is_some());
+    after
+        .users
+        .iter_mut()
+        .find(|user| user.name.as_str() == "alice")
+        .unwrap()
+        .missing_since = Some(NOW);
+    after
+        .groups
+        .iter_mut()
+        .for_each(|group| group.has_members = false);
+    assert_eq!(users(&left, &after).guard, None);
+}
+
+#[test]
 fn the_digest_tells_disabling_from_deleting() {
     let known = synchronised(&everybody(20));
     let asked = asked(&everybody(3), SyncScope::Users, NOW);

@@ -207,7 +207,13 @@ impl Reconciler for DirectoryReconciler {
         let due = row.is_unanswered() || next == Some(Duration::ZERO);
         let asked = match mode {
             AuthMode::Ldap => self.asked(&config, &row, due, purpose).await?,
-            AuthMode::Local | AuthMode::Oidc => None,
+            AuthMode::Local | AuthMode::Oidc => {
+                // What was found belongs to users who are gone.
+                if purpose == Purpose::Pass {
+                    *self.memory() = Memory::default();
+                }
+                None
+            }
         };
         let observed = match asked {
             Some(asked) => Some(Observed {

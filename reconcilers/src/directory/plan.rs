@@ -104,11 +104,13 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
         return say(snapshot, facts);
     };
     let unanswered = snapshot.row.is_unanswered();
+    let everybody = observed.asked.scope == SyncScope::Users;
     let confirmed = |guard: &Guard| unanswered && is_confirmed(&snapshot.row, guard);
     let mut after = DirectoryFacts {
         answered: snapshot.row.request.token.clone(),
         synced_at: facts.synced_at,
-        held: None,
+        // A removal of users stays held by whatever is done of groups.
+        held: facts.held.clone().filter(|_| !everybody),
         confirmed: None,
         result: diff.result.clone(),
     };
@@ -137,26 +139,26 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
     let same = |facts: &DirectoryFacts| {
         let (old, new) = (&facts.result, &diff.result);
         let counts = |counts: &SyncCounts| (counts.users, counts.groups, counts.skipped);
-        facts.held.is_none()
+        (facts.held.is_none() || !everybody)
             && counts(&old.counts) == counts(&new.counts)
             && old.skipped_entries == new.skipped_entries
     };
     if diff.is_nothing() && !unanswered && same(facts) {
         return say(snapshot, facts);
     }
-    after.synced_at = Some(now);
+    if everybody {
+        after.synced_at = Some(now);
+    }
     let said = described(&after.result.counts);
     let mut actions = Vec::new();
     if let Some(guard) = &diff.guard {
         // Interrupted after its first page, it goes on with what is left.
         let confirmed = Confirmed {
-            token: snapshot.row.request.token.clone(),
+            digest: guard.digest.clone(),
             parts: guard.parts.clone(),
         };
-        if facts
-            .confirmed
-            .as_ref()
-            .is_none_or(|it| it.token != confirmed.token)
+        if snapshot.row.request.confirm == guard.digest
+            && facts.confirmed.as_ref() != Some(&confirmed)
         {
             actions.push(Action::SaveFacts(Box::new(DirectoryFacts {
                 confirmed: Some(confirmed),
@@ -175,7 +177,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan<Action> {
 /// Whether somebody has confirmed a removal, or one of which it is what is left.
 fn is_confirmed(row: &DirectoryRow, guard: &Guard) -> bool {
     let begun = row.facts.confirmed.as_ref();
-    let begun = begun.filter(|confirmed| confirmed.token == row.request.token);
+    let begun = begun.filter(|confirmed| confirmed.digest == row.request.confirm);
     row.request.confirm == guard.digest
         || begun.is_some_and(|confirmed| guard.parts.is_subset(&confirmed.parts))
 }

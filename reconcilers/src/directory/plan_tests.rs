@@ -124,8 +124,27 @@ fn a_confirmed_removal_that_was_interrupted_goes_on_with_what_is_left() {
     let observed = confirmed.observed.as_mut().unwrap();
     observed.asked.listing = people(1).into();
     assert_eq!(names(&plan(&confirmed, NOW)), ["Held"]);
-    // Nor by the same digest in another request.
+    // Nor by a request that confirms nothing.
     let mut later = snapshot(10, 20, "r3", "");
     later.row.facts = (**facts).clone();
     assert_eq!(names(&plan(&later, NOW)), ["Held"]);
+}
+
+#[test]
+fn groups_alone_are_no_synchronisation_of_users_and_end_no_hold() {
+    let mut groups = snapshot(10, 20, "r1", "");
+    groups.observed.as_mut().unwrap().asked.scope = SyncScope::Groups;
+    let held = schema::directory::Held {
+        digest: "d".to_owned(),
+        what: "10 of 20 users".to_owned(),
+    };
+    groups.row.facts.held = Some(held.clone());
+    let planned = plan(&groups, NOW);
+    let [Action::SaveFacts(facts)] = planned.actions.as_slice() else {
+        panic!("{planned:?}");
+    };
+    assert_eq!((facts.synced_at, facts.held.as_ref()), (None, Some(&held)));
+    // The pass after it finds nothing left to write.
+    groups.row.facts = (**facts).clone();
+    assert_eq!(names(&plan(&groups, NOW)), [] as [&str; 0]);
 }

@@ -212,8 +212,8 @@ pub struct Held {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ConfirmedRemoval)]
 pub struct Confirmed {
-    /// The request that has confirmed it.
-    pub token: String,
+    /// What has named it.
+    pub digest: String,
     /// What goes, such as `disable alice`.
     pub parts: BTreeSet<String>,
 }
@@ -251,7 +251,7 @@ pub struct KnownGroup {
     /// Skills are bound to it, or other groups are in it.
     #[sqlx(try_from = "Flag")]
     pub in_use: bool,
-    /// Users are in it.
+    /// Users are in it who are not missing.
     #[sqlx(try_from = "Flag")]
     pub has_members: bool,
 }

@@ -26,7 +26,8 @@ statements! {
     /// All groups.
     GROUPS = "SELECT g.uid, g.name, CASE WHEN EXISTS (SELECT 1 FROM group_skills b WHERE b.group_uid = g.uid) \
               OR EXISTS (SELECT 1 FROM user_groups c WHERE c.parent_uid = g.uid) THEN 1 ELSE 0 END AS in_use, \
-              CASE WHEN EXISTS (SELECT 1 FROM group_members m WHERE m.group_uid = g.uid) THEN 1 ELSE 0 END AS has_members FROM user_groups g";
+              CASE WHEN EXISTS (SELECT 1 FROM group_members m LEFT JOIN directory_users d ON d.uid = m.user_uid WHERE m.group_uid = g.uid AND d.missing_since IS NULL) \
+              THEN 1 ELSE 0 END AS has_members FROM user_groups g";
     /// The groups that a user is in.
     GROUPS_OF = "SELECT group_uid FROM group_members WHERE user_uid = $1";
     /// A user becomes a member.
@@ -46,6 +47,8 @@ statements! {
     SET_MISSING = "UPDATE directory_users SET missing_since = $2 WHERE uid = $1 AND missing_since IS NULL";
     /// Takes a user who was not here since `$2`.
     TAKE_UNSEEN = "UPDATE users SET name_key = name_key WHERE uid = $1 AND created_at < $2 AND coalesce(last_login_at, 0) < $2";
+    /// What was said of the members of a group is compared anew.
+    FORGET_DIGESTS = "UPDATE directory_users SET digest = '' WHERE uid IN (SELECT user_uid FROM group_members WHERE group_uid = $1)";
     /// Since when a user is missing.
     MISSING_SINCE = "SELECT missing_since FROM directory_users WHERE uid = $1";
     /// The newest request.
@@ -290,6 +293,8 @@ pub async fn settle_groups(
     // Somebody may have bound a skill to one meanwhile.
     let unused = |uid: &&Uid| present.iter().any(|it| it.uid == **uid && !it.in_use);
     for uid in remove.iter().filter(unused) {
+        // Somebody who has signed in meanwhile may be in it: the next list says so again.
+        execute!(tx, FORGET_DIGESTS, uid)?;
         match group::delete(tx, uid).await {
             Ok(_) | Err(DbError::NotFound(_)) => {}
             Err(error) => return Err(error),

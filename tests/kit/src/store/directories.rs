@@ -158,7 +158,10 @@ impl DirectoryStore for MemoryStore {
                 uid: uid.clone(),
                 name: name.clone(),
                 in_use: false,
-                has_members: !members.is_empty(),
+                has_members: members.iter().any(|uid| {
+                    let said = tables.directory.users.get(uid);
+                    said.is_none_or(|(_, missing)| missing.is_none())
+                }),
             });
             Ok(Known {
                 users: users.collect(),
@@ -191,6 +194,16 @@ impl DirectoryStore for MemoryStore {
         self.transaction(|tables| {
             for name in add {
                 tables.ensure_group(name);
+            }
+            let directory = &mut tables.directory;
+            for (uid, _, members) in directory.groups.values() {
+                if remove.contains(uid) {
+                    for user in members {
+                        if let Some(said) = directory.users.get_mut(user) {
+                            said.0.clear();
+                        }
+                    }
+                }
             }
             tables
                 .directory
