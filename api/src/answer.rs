@@ -35,7 +35,7 @@ pub trait Answers: Send + 'static {
 pub struct Body {
     /// The status it comes with.
     pub status: StatusCode,
-    /// Its content type.
+    /// Its content type; empty: there is no body.
     pub content_type: &'static str,
     /// Its JSON Schema.
     pub schema: Value,
@@ -200,6 +200,35 @@ impl Answers for Text {
 
     fn describe(_: &mut Schemas) -> Vec<Body> {
         vec![Body::text(StatusCode::OK)]
+    }
+}
+
+/// Another address to go to.
+pub struct Redirect(Reply);
+
+impl Redirect {
+    /// The address.
+    pub fn to(address: HeaderValue) -> Self {
+        Self(Reply::redirect(address))
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(self, name: HeaderName, value: HeaderValue) -> Self {
+        Self(self.0.header(name, value))
+    }
+}
+
+impl Answers for Redirect {
+    fn into_reply(self) -> Reply {
+        self.0
+    }
+
+    fn describe(_: &mut Schemas) -> Vec<Body> {
+        vec![Body {
+            content_type: "",
+            ..Body::text(StatusCode::FOUND)
+        }]
     }
 }
 

@@ -18,8 +18,8 @@ use crate::auth::password::PasswordPool;
 use crate::auth::{Authenticator, Signer};
 use crate::follows::FollowLimit;
 use crate::ports::{
-    ContainerInspect, ContainerLogs, ContainerStats, Directory, EngineHealth, Health, Images,
-    Leadership, Pulls, Reconcilers, RegistryTags,
+    ContainerInspect, ContainerLogs, ContainerStats, Directory, EngineHealth, Health,
+    IdentityProvider, Images, Leadership, Pulls, Reconcilers, RegistryTags,
 };
 use crate::settings::WebSettings;
 use crate::tag_cache::TagCache;
@@ -91,6 +91,8 @@ pub struct Dependencies {
     pub tags: TagCache,
     /// The directory that users come from.
     pub directory: Arc<dyn Directory>,
+    /// The identity provider through which users sign in.
+    pub provider: Arc<dyn IdentityProvider>,
     /// The engine's state.
     pub engine: Arc<dyn EngineHealth>,
     /// The reconcilers of this process.

@@ -83,6 +83,17 @@ pub enum ApiError {
     /// Wrong name or password; one text for all causes (401 `bad_credentials`).
     #[error("wrong name or password")]
     BadCredentials,
+    /// The same where others than superadmins sign in through an identity provider.
+    #[error("wrong name or password; others sign in with single sign-on")]
+    NoSuperadmin,
+    /// Whoever comes back from an identity provider was not sent off in this browser (400 `sign_in_unknown`).
+    #[error(
+        "this sign-in was not begun in this browser, or longer ago than 10 minutes; begin again"
+    )]
+    SignInUnknown,
+    /// What came back from an identity provider proves nothing (401 `sign_in_refused`).
+    #[error("{0}")]
+    SignInRefused(String),
     /// The old password given with a change is wrong (401 `wrong_password`).
     #[error("the old password is wrong")]
     WrongPassword,
@@ -348,11 +359,13 @@ impl ApiError {
         use StatusCode as S;
         match self {
             Self::InvalidParameter { .. } => (S::BAD_REQUEST, "invalid_parameter"),
+            Self::SignInUnknown => (S::BAD_REQUEST, "sign_in_unknown"),
             Self::InvalidBody(_) => (S::BAD_REQUEST, "invalid_body"),
             Self::InvalidRequest(_) => (S::BAD_REQUEST, "invalid_request"),
             Self::InvalidEncoding => (S::BAD_REQUEST, "invalid_encoding"),
             Self::NotSignedIn => (S::UNAUTHORIZED, "not_signed_in"),
-            Self::BadCredentials => (S::UNAUTHORIZED, "bad_credentials"),
+            Self::BadCredentials | Self::NoSuperadmin => (S::UNAUTHORIZED, "bad_credentials"),
+            Self::SignInRefused(_) => (S::UNAUTHORIZED, "sign_in_refused"),
             Self::WrongPassword => (S::UNAUTHORIZED, "wrong_password"),
             Self::WrongRole(_) => (S::FORBIDDEN, "wrong_role"),
             Self::CsrfInvalid(_) => (S::FORBIDDEN, "csrf_invalid"),
@@ -444,7 +457,7 @@ impl ApiError {
         }
     }
 
-    fn retry_after(&self) -> Option<Duration> {
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::TooManyAttempts { retry_after }
             | Self::TooManyStreams { retry_after, .. }

@@ -16,7 +16,8 @@ use schema::image::{ImageReference, PullLog, RunningPull};
 pub use schema::live::{
     CheckStep, CheckedGroup, ContainerDetails, ContainerState, DirectoryCheck, DirectoryPerson,
     DirectoryUser, DryRun, LiveNumbers, LocalImage, LogOptions, Network, NextReconciliation,
-    RegistryCredentials, SyncPlan, Trigger, Usage,
+    PendingSignIn, ProvidedIdentity, ProviderFailure, RegistryCredentials, SyncPlan, Trigger,
+    Usage,
 };
 use secrecy::SecretString;
 use serde::Serialize;
@@ -237,4 +238,25 @@ pub trait Directory: Send + Sync + 'static {
     /// # Errors
     /// As [`Self::users`].
     async fn plan(&self, scope: SyncScope) -> Result<SyncPlan, DirectoryFailure>;
+}
+
+/// Asks the identity provider through which users sign in.
+#[async_trait]
+pub trait IdentityProvider: Send + Sync + 'static {
+    /// A new sign-in, and the address to which the browser goes for it.
+    ///
+    /// # Errors
+    /// When the provider can't be asked.
+    async fn begin(&self) -> Result<(String, PendingSignIn), ProviderFailure>;
+
+    /// Who has signed in, by the code that the browser has brought back, and who has issued that, if it says so.
+    ///
+    /// # Errors
+    /// When the provider can't be asked, or what it sends proves nothing.
+    async fn finish(
+        &self,
+        pending: &PendingSignIn,
+        code: SecretString,
+        issuer: Option<String>,
+    ) -> Result<ProvidedIdentity, ProviderFailure>;
 }

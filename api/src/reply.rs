@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
+use http::header::{
+    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION,
+};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
@@ -81,6 +83,8 @@ enum Payload {
     /// JSON text that was made before.
     ReadyMade(Bytes),
     Text(String),
+    /// HTML, and what of it a browser may do.
+    Page(String, HeaderValue),
     Events(Events),
     Pieces(Pieces),
     Frames(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
@@ -129,6 +133,18 @@ impl Reply {
     /// Plain UTF-8 text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Payload::Text(text.into()))
+    }
+
+    /// A page with its Content-Security-Policy.
+    pub fn page(html: String, policy: HeaderValue) -> Self {
+        Self::new(Payload::Page(html, policy))
+    }
+
+    /// Another address to go to.
+    pub fn redirect(to: HeaderValue) -> Self {
+        Self::new(Payload::Empty)
+            .status(StatusCode::FOUND)
+            .header(LOCATION, to)
     }
 
     /// 204 without a body.
@@ -242,6 +258,12 @@ impl Reply {
             }
             Payload::ReadyMade(text) => typed(text, "application/json"),
             Payload::Text(text) => typed(text.into_bytes(), "text/plain; charset=utf-8"),
+            Payload::Page(html, policy) => {
+                let mut response = typed(html.into_bytes(), "text/html; charset=utf-8");
+                let headers = response.headers_mut();
+                headers.insert(CONTENT_SECURITY_POLICY, policy);
+                response
+            }
             Payload::Empty => Response::default(),
             Payload::Events(events) => {
                 let events = events

@@ -31,6 +31,9 @@ pub struct WebSettings {
     /// Only whoever is on the whitelist may sign in: `ldap.whitelist_enabled` or `oidc.whitelist_enabled`, whichever is of
     /// the mode.
     pub whitelist_enabled: bool,
+    /// The path below which browsers find the sign-in through an identity provider: that of `oidc.redirect_url` without its
+    /// end.
+    pub provider_path: String,
     /// The origin of `web.public_url`, when set.
     pub public_origin: Option<Origin>,
     /// `web.allowed_origins`.
@@ -55,6 +58,11 @@ impl WebSettings {
                 AuthMode::Ldap => config.get(&ldap::WHITELIST_ENABLED),
                 AuthMode::Oidc => config.get(&oidc::WHITELIST_ENABLED),
             },
+            provider_path: config
+                .get(&oidc::REDIRECT_URL)
+                .and_then(|url| url.parse::<http::Uri>().ok())
+                .and_then(|url| Some(url.path().strip_suffix("/callback")?.to_owned()))
+                .unwrap_or_default(),
             public_origin: config
                 .get(&web::PUBLIC_URL)
                 .as_deref()
@@ -155,6 +163,10 @@ mod tests {
         let values = [
             ("ldap.whitelist_enabled", json!(true)),
             ("log.level", json!("debug")),
+            (
+                "oidc.redirect_url",
+                json!("https://a.example/base/api/login/oidc/callback"),
+            ),
             ("web.allowed_origins", json!(["https://tools.example"])),
             ("web.auth_mode", json!("ldap")),
             ("web.desktop_user_agents", json!(["Desk"])),
@@ -166,6 +178,7 @@ mod tests {
             generation: 7,
             auth_mode: AuthMode::Ldap,
             whitelist_enabled: true,
+            provider_path: "/base/api/login/oidc".to_owned(),
             public_origin: Origin::of_url("https://a.example"),
             allowed_origins: vec!["https://tools.example".parse().unwrap()],
             trusted_proxies: ["10.0.0.7", "10.1.0.0/16"]

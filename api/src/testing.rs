@@ -20,7 +20,7 @@ use schema::image::{ImageReference, PullLog, RunningPull};
 use schema::secrets::MasterKey;
 use schema::skill_repository::Checkouts;
 use schema::skill_store::SkillStore;
-use secrecy::{SecretSlice, SecretString};
+use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -38,9 +38,10 @@ use crate::input::{Input, Nothing};
 use crate::ports::{
     ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory, DirectoryCheck,
     DirectoryFailure, DirectoryPerson, DirectoryUser, DryRun, EngineHealth, EngineState, Health,
-    Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions, LogStream, Network,
-    NextReconciliation, PartHealth, PortError, Pulls, Reconcilers, RegistryCredentials,
-    RegistryError, RegistryTags, SyncPlan, Usage,
+    IdentityProvider, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions,
+    LogStream, Network, NextReconciliation, PartHealth, PendingSignIn, PortError, ProvidedIdentity,
+    ProviderFailure, Pulls, Reconcilers, RegistryCredentials, RegistryError, RegistryTags,
+    SyncPlan, Usage,
 };
 use crate::reply::Reply;
 use crate::route::{Access, Handle, Modes, Route};
@@ -186,6 +187,47 @@ impl Directory for ToldDirectory {
     }
 }
 
+/// An identity provider that says what it is told to.
+pub(crate) struct ToldProvider {
+    pub(crate) begins: Mutex<Result<(String, PendingSignIn), ProviderFailure>>,
+    pub(crate) says: Mutex<Result<ProvidedIdentity, ProviderFailure>>,
+    /// The verifiers, codes and issuers that it was asked with.
+    pub(crate) asked: Mutex<Vec<(String, String, Option<String>)>>,
+}
+
+impl Default for ToldProvider {
+    fn default() -> Self {
+        let away = || ProviderFailure::Unavailable("it is away".to_owned());
+        Self {
+            begins: Mutex::new(Err(away())),
+            says: Mutex::new(Err(away())),
+            asked: Mutex::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl IdentityProvider for ToldProvider {
+    async fn begin(&self) -> Result<(String, PendingSignIn), ProviderFailure> {
+        self.begins.lock().unwrap().clone()
+    }
+
+    async fn finish(
+        &self,
+        pending: &PendingSignIn,
+        code: SecretString,
+        issuer: Option<String>,
+    ) -> Result<ProvidedIdentity, ProviderFailure> {
+        let asked = (
+            pending.verifier.clone(),
+            code.expose_secret().to_owned(),
+            issuer,
+        );
+        self.asked.lock().unwrap().push(asked);
+        self.says.lock().unwrap().clone()
+    }
+}
+
 impl EngineHealth for Nowhere {
     fn engine(&self) -> EngineState {
         EngineState {
@@ -259,6 +301,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) settings: watch::Sender<Arc<WebSettings>>,
     pub(crate) directory: Arc<ToldDirectory>,
+    pub(crate) provider: Arc<ToldProvider>,
 }
 
 /// A world with the ordinary user `alice` and the superadmin `root`.
@@ -287,8 +330,10 @@ pub(crate) async fn world() -> World {
         ("root".to_owned(), Role::Superadmin),
     ];
     let directory = Arc::new(ToldDirectory::default());
+    let provider = Arc::new(ToldProvider::default());
     let deps = Arc::new(Dependencies {
         directory: directory.clone(),
+        provider: provider.clone(),
         clock: clock.clone(),
         writer: Writer::new(db.clone(), &master_key, clock.clone()),
         audit_check: Semaphore::new(1),
@@ -336,6 +381,7 @@ pub(crate) async fn world() -> World {
         clock,
         settings: sender,
         directory,
+        provider,
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod container;
 mod directory;
+mod identity;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ pub use container::{
 pub use directory::{
     CheckStep, CheckedGroup, DirectoryCheck, DirectoryPerson, DirectoryUser, SyncPlan,
 };
+pub use identity::{PendingSignIn, ProvidedIdentity, ProviderFailure};
 
 use crate::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use crate::ids::{Generation, Timestamp};

@@ -3,6 +3,7 @@
 mod agent_listener;
 mod directory;
 pub mod health;
+mod identity_provider;
 mod listeners;
 mod ports;
 mod storage;
@@ -28,6 +29,7 @@ use reconcilers::drivers::docker::{ContainerEngine, DockerEngine, DockerHost, Tl
 use reconcilers::drivers::firewall::Iptables;
 use reconcilers::drivers::git::{self, GitProgram};
 use reconcilers::drivers::ldap::LdapDirectory;
+use reconcilers::drivers::oidc::OidcProvider;
 use reconcilers::drivers::registry::{self, OciRegistry};
 use reconcilers::register::register;
 use reconcilers::runtime::leader::{self, Leadership, LeaseTiming};
@@ -227,7 +229,11 @@ pub async fn build(
         tags: TagCache::default(),
         directory: Arc::new(directory::Directories {
             store: database,
+            shared: Arc::clone(&shared),
+        }),
+        provider: Arc::new(identity_provider::Providers {
             shared,
+            driver: OidcProvider::new(Arc::clone(&clock)),
         }),
         engine: ports.clone(),
         leadership: ports.clone(),

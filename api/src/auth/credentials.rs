@@ -12,7 +12,7 @@ use crate::error::{ApiError, Result};
 use crate::settings::AuthMode;
 
 /// Stands for the client on the admin socket, which has no address; no connection comes from it.
-const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+pub(crate) const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Whether accounts of this role and source may be used in this mode. Superadmins are independent
 /// of any mode.

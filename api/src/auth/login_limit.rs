@@ -96,6 +96,16 @@ impl LoginLimit {
         Ok(Attempt { network })
     }
 
+    /// Begins an attempt that has no name: whoever comes back from an identity provider. It counts as failed until it is said
+    /// to have succeeded.
+    ///
+    /// # Errors
+    /// 429 as for [`Self::begin`].
+    pub fn nameless(&self, address: IpAddr) -> Result<Charged> {
+        let network = Network::from(address);
+        self.charge(Attempt { network })
+    }
+
     /// Counts the attempt as failed for its address, if there is room. To be called once a core is
     /// free, right before the password is hashed.
     ///

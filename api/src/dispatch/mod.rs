@@ -4,6 +4,7 @@
 //! and parameters, handler. A handler therefore never runs for a request that may not reach it.
 
 mod caller;
+mod page;
 mod router;
 
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub struct Trail {
     pub client: Option<std::net::IpAddr>,
     /// Who called: an account's name, `socket:<uid>`, or nothing.
     pub caller: Option<String>,
+    /// A browser shows the answer to a person.
+    pub page: bool,
 }
 
 /// A request without its body.
@@ -124,9 +127,10 @@ impl Api {
             route: None,
             client,
             caller: None,
+            page: false,
         };
         let result = self.run(&head, body, &settings, &mut trail).await;
-        let mut response = self.render(result);
+        let mut response = self.render(result, trail.page.then_some(&head));
         if head.path.starts_with("/api/") {
             let preflight = head.method == Method::OPTIONS;
             cors::apply(&head.headers, preflight, &settings, response.headers_mut());
@@ -171,6 +175,7 @@ impl Api {
             allow: node.allow(),
         })?;
         trail.route = Some(route.path);
+        trail.page = route.for_browsers && page::is_wanted(&head.headers);
 
         let identity = self.identify(head, route).await?;
         trail.caller = identity.label();
@@ -284,21 +289,23 @@ impl Api {
         }
     }
 
-    fn render(&self, result: Result<Reply>) -> Response {
+    /// The response; a failure is a page where `page` is the request of a browser.
+    fn render(&self, result: Result<Reply>, page: Option<&Head>) -> Response {
         let shutdown = &self.deps.shutdown;
         let error = match result.and_then(|reply| reply.into_response(shutdown)) {
             Ok(response) => return response,
             Err(error) => error,
         };
         error.log();
-        error
-            .to_reply()
-            .into_response(shutdown)
-            .unwrap_or_else(|_| {
-                let mut response = Response::default();
-                *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-                response
-            })
+        let reply = match page {
+            Some(head) => page::of_failure(&error, &head.context.id),
+            None => error.to_reply(),
+        };
+        reply.into_response(shutdown).unwrap_or_else(|_| {
+            let mut response = Response::default();
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            response
+        })
     }
 }
 

@@ -190,6 +190,7 @@ fn headers() -> Value {
         "Retry-After": header("Seconds to wait before retrying", json!({"type": "integer", "minimum": 1})),
         "Allow": header("With 405 and OPTIONS: the supported methods", json!({"type": "string"})),
         "Set-Cookie": header("The session cookie", json!({"type": "string"})),
+        "Location": header("Where to go", json!({"type": "string", "format": "uri-reference"})),
         "ETag": header("The configuration's generation, quoted", json!({"type": "string"})),
         "X-Config-Generation": header("The configuration's generation", json!({"type": "integer"})),
     })

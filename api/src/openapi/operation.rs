@@ -171,7 +171,11 @@ fn without_null(schema: &Value) -> Value {
 fn responses(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> Value {
     let mut responses = Map::new();
     for (status, codes) in failure::of(route) {
-        responses.insert(status.to_string(), failure::response(status, &codes));
+        let mut response = failure::response(status, &codes);
+        if route.for_browsers {
+            response["content"]["text/html"] = json!({"schema": {"type": "string"}});
+        }
+        responses.insert(status.to_string(), response);
     }
     for body in &shape.bodies {
         add_body(&mut responses, body.status.as_u16(), route, body, schemas);
@@ -197,6 +201,9 @@ fn add_body(
         }
         json!({"description": meaning(status), "headers": headers, "content": {}})
     });
+    if body.content_type.is_empty() {
+        return;
+    }
     let mut media = json!({"schema": body.schema});
     if body.content_type == "application/json" {
         media["example"] = example::of_answer(&body.schema, schemas);
@@ -207,6 +214,7 @@ fn add_body(
 fn meaning(status: u16) -> &'static str {
     match status {
         202 => "Recorded, not converged yet: `state` is `pending`",
+        302 => "Go to the address in `Location`",
         503 => "Not ready",
         _ => "Success",
     }

@@ -95,6 +95,8 @@ pub struct Route {
     pub(crate) body_limit: u64,
     /// Whether the listener for agents serves it, too.
     pub(crate) for_agents: bool,
+    /// Whether people open it in a browser: its failures are pages there.
+    pub(crate) for_browsers: bool,
     /// The part of the API that it belongs to.
     pub(crate) area: Area,
     /// One line, an imperative.
@@ -125,6 +127,7 @@ impl Route {
             body: BodyKind::None,
             body_limit: 0,
             for_agents: false,
+            for_browsers: false,
             area: Area::Service,
             title: "",
             description: "",
@@ -210,6 +213,13 @@ impl Route {
     pub(crate) fn for_agents(self) -> Self {
         Self {
             for_agents: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn for_browsers(self) -> Self {
+        Self {
+            for_browsers: true,
             ..self
         }
     }

@@ -1,7 +1,5 @@
 //! Health, sign-in and what belongs to the session itself.
 
-use std::convert::Infallible;
-
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -9,7 +7,7 @@ use crate::answer::{Answer, Resource, Text};
 use crate::auth::csrf;
 use crate::deps::{Deps, VERSION};
 use crate::dispatch::{Anyone, Session};
-use crate::error::{ApiError, Result};
+use crate::error::Result;
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
 use crate::routes::auth::{Provider, provider};
@@ -28,9 +26,6 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("login_mode", "/api/login/mode", login_mode)
             .title(Area::Session, "Get the authentication mode")
             .about("What a sign-in page needs to show."),
-        Route::get("login_oidc", "/api/login/oidc", login_oidc)
-            .title(Area::Session, "Sign in through the identity provider")
-            .about("Always 400: signing in through an identity provider is not supported yet."),
         Route::get("csrf", "/api/csrf", csrf)
             .title(Area::Session, "Get a CSRF token")
             .about(
@@ -91,19 +86,6 @@ async fn login_mode(_: Anyone, _: Input<Nothing>, deps: Deps) -> Result<Answer<L
         provider,
     };
     Ok(Answer::ok("authentication mode", mode))
-}
-
-/// `GET /api/login/oidc`: there is no identity provider to go to.
-///
-/// # Errors
-/// 400, since the service signs nobody in through a provider.
-async fn login_oidc(_: Anyone, _: Input<Nothing>, _: Deps) -> Result<Infallible> {
-    Err(ApiError::InvalidParameter {
-        field: None,
-        message:
-            "signing in through an identity provider is not supported yet; use name and password"
-                .to_owned(),
-    })
 }
 
 /// A CSRF token.

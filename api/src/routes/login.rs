@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use http::HeaderMap;
 use http::header::{SET_COOKIE, USER_AGENT};
+use http::{HeaderMap, HeaderValue};
 use schema::audit::{About, Audited};
 use schema::error::DbError;
 use schema::ids::{Timestamp, UserName};
@@ -26,11 +26,13 @@ use crate::input::{Input, Meta, Nothing};
 use crate::route::{ANONYMOUS_BODY_LIMIT, Area, Failure, Route};
 use crate::settings::{AuthMode, WebSettings};
 
+mod account;
 mod directory;
+mod provider;
 
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
-    vec![
+    let mut routes = vec![
         Route::post("login", "/api/login", login)
             .title(Area::Session, "Sign in with name and password")
             .about(
@@ -70,7 +72,9 @@ pub(super) fn routes() -> Vec<Route> {
             .about("Ends this session, if there is one, and clears the cookie.")
             .without_body()
             .headers(&["Set-Cookie"]),
-    ]
+    ];
+    routes.extend(provider::routes());
+    routes
 }
 
 /// How long a sign-in may wait for a core to renew an outdated hash. It has waited for one already,
@@ -172,9 +176,16 @@ async fn login(_: Anyone, input: Input<LoginForm>, deps: Deps) -> Result<Answer<
 async fn sign_in(input: Input<LoginForm>, deps: Deps) -> Result<Answer<SignedIn>> {
     let Input { params, meta, .. } = input;
     let name = params.username.clone();
-    match attempt(params, &meta, &deps).await {
+    let with_provider = deps.settings().auth_mode == AuthMode::Oidc;
+    let outcome = attempt(params, &meta, &deps).await;
+    let outcome = outcome.map_err(|error| match error {
+        ApiError::BadCredentials if with_provider => ApiError::NoSuperadmin,
+        error => error,
+    });
+    match outcome {
         Err(
             refused @ (ApiError::BadCredentials
+            | ApiError::NoSuperadmin
             | ApiError::SuperadminClient
             | ApiError::NotWhitelisted
             | ApiError::InvalidUsername { .. }),
@@ -227,15 +238,20 @@ async fn attempt(params: LoginForm, meta: &Meta, deps: &Dependencies) -> Result<
     signed_in(deps, meta, live)
 }
 
-fn signed_in(deps: &Dependencies, meta: &Meta, live: Live) -> Result<Answer<SignedIn>> {
+/// The cookie of a session.
+fn cookie(deps: &Dependencies, meta: &Meta, live: &Live) -> Result<HeaderValue> {
     let claims = SessionClaims::new(live.name.clone(), Timestamp::from_secs(live.issued_at));
+    claims.set_cookie(&deps.signer, meta.secure)
+}
+
+fn signed_in(deps: &Dependencies, meta: &Meta, live: Live) -> Result<Answer<SignedIn>> {
+    let cookie = cookie(deps, meta, &live)?;
     let account = SignedIn {
         username: live.name,
         role: live.role,
         initializing: live.initializing,
     };
-    Ok(Answer::ok("signed in", account)
-        .header(SET_COOKIE, claims.set_cookie(&deps.signer, meta.secure)?))
+    Ok(Answer::ok("signed in", account).header(SET_COOKIE, cookie))
 }
 
 fn is_outdated(account: &User) -> bool {

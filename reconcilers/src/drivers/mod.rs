@@ -5,5 +5,16 @@ pub mod docker;
 pub mod firewall;
 pub mod git;
 pub mod ldap;
+pub mod oidc;
 pub mod registry;
+mod trust;
 pub mod zone;
+
+/// Most characters of what a server says.
+const LONGEST: usize = 300;
+
+/// What a server says, in one line without control characters, and no longer than is read.
+fn shown(text: &str) -> String {
+    let plain = text.chars().filter(|c| !c.is_control());
+    plain.take(LONGEST).collect::<String>().trim().to_owned()
+}

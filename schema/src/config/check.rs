@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::rules;
-use super::setting::{Availability, KeyDef, ValueType};
+use super::setting::{KeyDef, ValueType};
 use super::{Problem, ProblemCode};
 
 use ValueType::{Boolean, Choice, Duration, Integer, List, Number, Object, Secret, Text};
@@ -81,17 +81,6 @@ impl KeyDef {
                 let text = value.as_str().ok_or_else(|| wrong_type("a text"))?;
                 if !words.contains(&text) {
                     return Err(invalid(&format!("must be one of {}", words.join(", "))));
-                }
-                if let Availability::Only(available) = self.available
-                    && !available.contains(&text)
-                {
-                    return Err(self.problem(
-                        ProblemCode::NotAvailableYet,
-                        &format!(
-                            "cannot be {text} yet: only {} is available",
-                            available.join(", ")
-                        ),
-                    ));
                 }
                 Ok(value.clone())
             }

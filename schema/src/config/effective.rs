@@ -148,7 +148,12 @@ impl Config {
     pub fn missing_for_mode(&self) -> Vec<Problem> {
         let mode = self.get(&keys::web::AUTH_MODE);
         let needed: &[&Setting<Option<String>>] = match mode {
-            AuthMode::Local | AuthMode::Oidc => &[],
+            AuthMode::Local => &[],
+            AuthMode::Oidc => &[
+                &keys::oidc::PROVIDER_URL,
+                &keys::oidc::CLIENT_ID,
+                &keys::oidc::REDIRECT_URL,
+            ],
             AuthMode::Ldap => &[&keys::ldap::HOST, &keys::ldap::BASE_DN],
         };
         let missing = needed.iter().filter(|setting| self.get(setting).is_none());

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use cidr::{IpCidr, Ipv4Cidr};
 use url::{Host, Url};
 
-use super::host;
+use super::{host, is_loopback};
 use crate::ids::SkillName;
 use crate::image::{ImageReference, is_tag};
 
@@ -53,8 +53,13 @@ text_rules! {
     source_url(text) = text.is_empty() || web_url(text).is_some(),
         "must be empty or an http or https address without user and fragment";
 
-    /// Nothing, or an issuer: kept byte for byte, since issuers are compared so.
-    issuer_url(text) = text.is_empty() || web_url(text).is_some_and(|url| url.query().is_none()),
+    /// Nothing, or an issuer: kept byte for byte, since issuers are compared so. Whoever can change what comes from it can
+    /// be anybody, so it speaks TLS.
+    issuer_url(text) = text.is_empty() || web_url(text).is_some_and(|url| url.query().is_none() && (url.scheme() == "https" || is_loopback(&url))),
+        "must be empty or an https address without user, query and fragment (http on the loopback interface only)";
+
+    /// Nothing, or an address to which paths can be added.
+    base(text) = text.is_empty() || web_url(text).is_some_and(|url| url.query().is_none()),
         "must be empty or an http or https address without user, query and fragment";
 
     /// Nothing, or an address of the sign-in callback.
@@ -118,7 +123,7 @@ text_rules! {
 
 /// Nothing, or a base address: `http(s)://host[:port][/path]`.
 pub fn base_url(text: &str) -> Result<String, &'static str> {
-    issuer_url(text).map(|text| text.trim_end_matches('/').to_owned())
+    base(text).map(|text| text.trim_end_matches('/').to_owned())
 }
 
 /// Nothing, or the name of a time zone, in the spelling of the IANA database whatever the case it is given in: it names a

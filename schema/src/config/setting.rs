@@ -78,8 +78,6 @@ pub enum Effect {
 pub enum Availability {
     /// It does.
     Now,
-    /// Only these of its words.
-    Only(&'static [&'static str]),
     /// Not yet: it can hold its default only.
     NotYet,
 }
@@ -172,11 +170,6 @@ impl<T> Setting<T> {
 
     pub(super) const fn effects(mut self, effects: &'static [Effect]) -> Self {
         self.row.effects = effects;
-        self
-    }
-
-    pub(super) const fn only(mut self, words: &'static [&'static str]) -> Self {
-        self.row.available = Availability::Only(words);
         self
     }
 

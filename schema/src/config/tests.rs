@@ -209,24 +209,8 @@ fn l21_json_types_are_never_converted(#[case] key: &str, #[case] value: Value) {
 }
 
 #[test]
-fn the_mode_oidc_is_not_available_yet() {
-    assert_eq!(
-        problems(json!({"web": {"auth_mode": "oidc"}})),
-        [("web.auth_mode".to_owned(), ProblemCode::NotAvailableYet)]
-    );
-    assert_eq!(
-        ProblemCode::NotAvailableYet.to_string(),
-        "not_available_yet"
-    );
-    assert_eq!(
-        json!(ProblemCode::NotAvailableYet),
-        json!("not_available_yet")
-    );
-}
-
-#[test]
 fn a_key_that_is_not_available_yet_keeps_its_value_or_returns_to_its_default() {
-    let earlier = stored(json!({"oidc.client_id": "yard", "oidc.client_secret": "pw"}));
+    let earlier = stored(json!({"files.quota_mb": 7, "oidc.client_secret": "pw"}));
     for def in KEYS
         .values()
         .filter(|def| def.available == Availability::NotYet)
@@ -241,7 +225,7 @@ fn a_key_that_is_not_available_yet_keeps_its_value_or_returns_to_its_default() {
             }
         }
     }
-    let document = json!({"oidc": {"client_id": "other", "scopes": "openid"}, "image.tag": "v1"});
+    let document = json!({"files": {"quota_mb": 8}, "mcp.session_strict": true, "image.tag": "v1"});
     let problems = save(&earlier, &document).unwrap_err();
     let shown: Vec<_> = problems.iter().map(|p| (p.code, &*p.message)).collect();
     assert_eq!(
@@ -249,15 +233,14 @@ fn a_key_that_is_not_available_yet_keeps_its_value_or_returns_to_its_default() {
         [
             (
                 ProblemCode::NotAvailableYet,
-                "oidc.client_id is not available yet"
+                "files.quota_mb is not available yet"
             ),
             (
                 ProblemCode::NotAvailableYet,
-                "oidc.scopes is not available yet"
+                "mcp.session_strict is not available yet"
             ),
         ]
     );
-    assert!(save(&earlier, &json!({"oidc": {"client_secret": "other"}})).is_err());
     assert!(
         save(&earlier, &json!({"ldap": {"bind_password": MASK}}))
             .unwrap()

@@ -8,7 +8,7 @@ pub use model::{
     SyncResult, SyncScope, UserChange,
 };
 pub use query::{
-    Page, apply, facts, groups, known, missing_since, request, requested, save_facts,
+    Page, apply, facts, groups, known, missing_since, name_of, request, requested, save_facts,
     settle_groups, signed_in, subjects, superadmins,
 };
 

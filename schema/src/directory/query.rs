@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::group::{self, NewGroup};
-use crate::ids::{Generation, Kind, PlainName, Timestamp, Uid};
+use crate::ids::{Generation, Kind, PlainName, Timestamp, Uid, UserName};
 use crate::object;
 use crate::skill::impact::{self, Scope};
 use crate::statement::{
@@ -38,6 +38,8 @@ statements! {
     DIGEST = "SELECT digest FROM directory_users WHERE uid = $1 AND missing_since IS NULL";
     /// The subjects of all users.
     SUBJECTS = "SELECT uid, subject FROM directory_users";
+    /// Whom the source knows by a subject.
+    NAME_OF = "SELECT u.name FROM directory_users d JOIN users u ON u.uid = d.uid WHERE d.subject = $1 AND u.source = $2";
     /// The subject that one user has.
     SUBJECT = "SELECT subject FROM directory_users WHERE uid = $1";
     /// Remembers what was said of a user, who is there.
@@ -301,6 +303,15 @@ pub async fn settle_groups(
         }
     }
     Ok(())
+}
+
+/// The name of the account that a subject of the source has.
+pub async fn name_of(
+    connection: &mut Connection,
+    source: Source,
+    subject: &str,
+) -> Result<Option<UserName>, DbError> {
+    scalar_optional!(connection, NAME_OF, subject, source)
 }
 
 /// Somebody has proved to be `listed`: the account is made, or brought up to date.

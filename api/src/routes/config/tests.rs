@@ -336,10 +336,14 @@ async fn every_problem_is_told_and_nothing_is_saved() {
 }
 
 #[tokio::test]
-async fn modes_to_come_are_refused_as_such() {
+async fn a_mode_needs_what_it_works_with() {
     let admin = admin().await;
     let answer = admin.save(&json!({"web": {"auth_mode": "oidc"}})).await;
-    assert_eq!(answer.verdict(), (422, "not_available_yet"));
+    assert_eq!(answer.verdict(), (422, "invalid_config"));
+    let problems = answer.body["problems"].as_array().unwrap();
+    let keys: Vec<_> = problems.iter().map(|it| &it["key"]).collect();
+    let needed = ["oidc.provider_url", "oidc.client_id", "oidc.redirect_url"];
+    assert_eq!(keys, needed);
     let unknown = admin.save(&json!({"web": {"auth_mode": "magic"}})).await;
     assert_eq!(unknown.verdict(), (422, "invalid_config"));
 }
@@ -347,16 +351,16 @@ async fn modes_to_come_are_refused_as_such() {
 #[tokio::test]
 async fn keys_that_nothing_reads_yet_are_refused_as_such_and_go_back_unchanged() {
     let admin = admin().await;
-    let document = json!({"oidc": {"client_id": "yard"}, "image.tag": "2"});
+    let document = json!({"files": {"quota_mb": 7}, "image.tag": "2"});
     for more in [&[][..], &[("dry_run", "1")]] {
         let answer = admin.save_with(&document, more).await;
         assert_eq!(answer.verdict(), (422, "not_available_yet"));
-        let said = "the configuration was not saved: oidc.client_id is not available yet";
+        let said = "the configuration was not saved: files.quota_mb is not available yet";
         assert_eq!(answer.body["error"], said);
         let problem = json!({
-            "key": "oidc.client_id",
+            "key": "files.quota_mb",
             "code": "not_available_yet",
-            "message": "oidc.client_id is not available yet",
+            "message": "files.quota_mb is not available yet",
         });
         assert_eq!(answer.body["problems"], json!([problem]));
     }
@@ -368,7 +372,7 @@ async fn keys_that_nothing_reads_yet_are_refused_as_such_and_go_back_unchanged()
         (again.status.as_u16(), &again.body["changed"]),
         (200, &json!([]))
     );
-    let defaults = json!({"oidc.groups_claim": "groups", "oidc.client_id": null});
+    let defaults = json!({"files.quota_mb": 0, "mcp.policy": null});
     assert_eq!(admin.save(&defaults).await.status, 200);
 }
 

@@ -4,24 +4,18 @@
 //! directory, the names of superadmins too: answer, status and duration tell nobody which names those are. What the directory
 //! says never makes a superadmin of anybody (L4, L5).
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use schema::config::{Config, query as config};
-use schema::directory::{self, Listed};
-use schema::error::DbError;
-use schema::ids::{PlainName, UserName};
 use schema::session::Live;
-use schema::user::{Source, Template, User};
-use schema::whitelist;
+use schema::user::{Source, User};
 use secrecy::SecretString;
 
 use super::Client;
+use super::account::{Proven, let_in};
 use crate::auth::credentials;
 use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
 use crate::input::Meta;
-use crate::ports::DirectoryPerson;
 
 /// A refusal is told at a whole multiple of this after it was asked: how long directories take tells which names they know.
 const MARK: Duration = Duration::from_secs(1);
@@ -87,51 +81,13 @@ async fn try_both(
             });
         }
     };
-    let live = let_in(deps, meta, person, client).await?;
-    Ok(Attempt::Directory(Box::new(live)))
-}
-
-/// Makes the account, or brings it up to date, and starts a session, in one transaction.
-async fn let_in(
-    deps: &Dependencies,
-    meta: &Meta,
-    person: DirectoryPerson,
-    client: Client,
-) -> Result<Live> {
     // The name is the directory's; what was typed is one of many ways to write it.
-    let name: UserName = person
-        .name
-        .parse()
-        .map_err(|rule| ApiError::InvalidUsername {
-            rule: format!("{rule}"),
-        })?;
-    let groups = person.groups.map(|groups| {
-        let names = groups
-            .iter()
-            .filter_map(|group| group.parse::<PlainName>().ok());
-        names.collect::<BTreeSet<_>>()
-    });
-    let listed = Listed {
-        name,
+    let proven = Proven {
+        source: Source::Ldap,
+        name: person.name,
         subject: person.dn,
-        groups,
+        groups: person.groups,
     };
-    let mut tx = meta.begin(deps).await?;
-    // Read here, not from the settings in memory: enabled a moment ago, it holds.
-    let (values, _) = config::load(&mut tx, &deps.master_key).await?;
-    let config = Config::from_stored(values);
-    let enabled = config.get(&schema::config::keys::ldap::WHITELIST_ENABLED);
-    if enabled && !whitelist::has(&mut tx, &listed.name).await? {
-        return Err(ApiError::NotWhitelisted);
-    }
-    let template = Template::of(&config, None);
-    let now = deps.clock.now();
-    let account = directory::signed_in(&mut tx, Source::Ldap, &listed, &template, now).await;
-    let account = account.map_err(|error| match error {
-        // It belongs to a superadmin; or the mode has changed meanwhile.
-        DbError::NameTaken | DbError::WrongState(_) => ApiError::BadCredentials,
-        DbError::NameBeingRemoved => ApiError::PreviousAccountArchiving,
-        error => error.into(),
-    })?;
-    super::session_of(deps, tx, &account, client, meta, None).await
+    let live = let_in(deps, meta, proven, client).await?;
+    Ok(Attempt::Directory(Box::new(live)))
 }

@@ -500,12 +500,3 @@ async fn a_broken_database_is_no_missing_session() {
     let answer = yard.login("alice", PASSWORD).send().await;
     assert_eq!(answer.verdict(), (503, "database_unavailable"));
 }
-
-#[tokio::test]
-async fn there_is_no_provider_to_sign_in_through() {
-    let world = crate::testing::world().await;
-    let api = crate::dispatch::Api::new(crate::routes::all(), world.deps.clone()).unwrap();
-    let request = warp::test::request().path("/api/login/oidc?next=/manage");
-    let response = request.reply(&api.filter()).await;
-    assert_eq!(response.status(), 400);
-}

@@ -1,13 +1,16 @@
 //! Connections.
 
+use std::sync::Arc;
+
 use ldap3::{Ldap, LdapConnAsync, LdapConnSettings, StdStream};
 use secrecy::ExposeSecret;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::error::{DirectoryError, shown};
-use super::{DirectorySettings, trust};
+use super::DirectorySettings;
+use super::error::DirectoryError;
+use crate::drivers::{shown, trust};
 
 /// The password is wrong, or the account has none, may not be used, is locked, or may not be used now: directories say each
 /// of these in their own way.
@@ -38,7 +41,9 @@ pub(super) async fn connect(
         let config = config.await.map_err(|_| {
             DirectoryError::Unreachable("certificates could not be read".to_owned())
         })??;
-        options = options.set_config(config).set_starttls(settings.start_tls);
+        options = options
+            .set_config(Arc::new(config))
+            .set_starttls(settings.start_tls);
     }
     let connected = LdapConnAsync::from_url_with_settings(options, &settings.url).await;
     let (connection, ldap) = connected.map_err(|error| match error {

@@ -5,10 +5,8 @@ use std::time::Duration;
 use ldap3::{LdapError, LdapResult};
 use schema::condition::Reason;
 
+use crate::drivers::{shown, trust::TrustError};
 use crate::runtime::{Classify, ErrorClass};
-
-/// Most characters of what a server says.
-const LONGEST: usize = 300;
 
 /// Why a directory did not answer. None of them has a password in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -89,6 +87,15 @@ impl Classify for DirectoryError {
     }
 }
 
+impl From<TrustError> for DirectoryError {
+    fn from(error: TrustError) -> Self {
+        match error {
+            TrustError::Authority(text) => Self::Authority(text),
+            TrustError::Setup(text) => Self::Certificate(text),
+        }
+    }
+}
+
 impl DirectoryError {
     /// What the library could not do.
     pub(super) fn of(error: LdapError, timeout: Duration) -> Self {
@@ -114,10 +121,4 @@ impl DirectoryError {
             code => Self::Refused { code, text },
         }
     }
-}
-
-/// One line without control characters, and no longer than is read.
-pub(super) fn shown(text: &str) -> String {
-    let plain = text.chars().filter(|c| !c.is_control());
-    plain.take(LONGEST).collect::<String>().trim().to_owned()
 }

@@ -216,7 +216,7 @@ async fn members(
     attribute: &str,
 ) -> Result<Vec<String>, DirectoryError> {
     let unreadable = || DirectoryError::Unreadable {
-        dn: super::error::shown(&entry.dn),
+        dn: crate::drivers::shown(&entry.dn),
         attribute: attribute.to_owned(),
     };
     let mut part = match values(entry, attribute) {

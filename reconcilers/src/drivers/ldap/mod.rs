@@ -13,7 +13,6 @@ mod groups;
 mod list;
 mod real;
 mod search;
-mod trust;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

@@ -4,8 +4,9 @@ use ldap3::adapters::EntriesOnly;
 use ldap3::controls::{ControlType, PagedResults, RawControl};
 use ldap3::{Ldap, Scope, SearchEntry, SearchOptions, ldap_escape};
 
-use super::error::{DirectoryError, shown};
+use super::error::DirectoryError;
 use super::{DirectorySettings, GroupSearch};
+use crate::drivers::shown;
 
 /// The attribute in which an entry names the groups that it is in.
 pub(super) const MEMBER_OF: &str = "memberOf";

@@ -13,7 +13,7 @@ settings! {
     ALLOWED_ORIGINS: Setting<Vec<String>> = "web.allowed_origins", "Allowed origins", Setting::list(rules::origin);
 
     /// Where ordinary users come from. A change removes all ordinary users and archives their directories.
-    AUTH_MODE: Setting<AuthMode> = "web.auth_mode", "Authentication mode", Setting::choice("local").only(&["local", "ldap"]).effects(&[Effect::Object(Kind::Directory)]);
+    AUTH_MODE: Setting<AuthMode> = "web.auth_mode", "Authentication mode", Setting::choice("local").effects(&[Effect::Object(Kind::Directory)]);
 
     /// Substrings of the User-Agent that mark a desktop client, in which superadmins cannot sign in.
     DESKTOP_USER_AGENTS: Setting<Vec<String>> = "web.desktop_user_agents", "Desktop clients", Setting::list(rules::name);

@@ -1,0 +1,67 @@
+//! An identity provider, as OpenID Connect shows it (OpenID Connect Core 1.0): the authorization code flow with PKCE.
+//!
+//! What the browser brings proves nothing by itself. It must have been sent off by this service (state), the ID token must
+//! have been issued for that very sign-in (nonce) and for this service (audience), by the provider that is set (issuer) with
+//! a key of its own (signature), and whoever redeems the code must be whoever has asked for it (PKCE).
+
+mod claims;
+mod error;
+mod http;
+mod provider;
+mod real;
+
+use async_trait::async_trait;
+use schema::live::{PendingSignIn, ProvidedIdentity};
+use secrecy::SecretString;
+use url::Url;
+
+pub use error::ProviderError;
+pub use real::OidcProvider;
+
+/// Where an identity provider is, and what it is asked for.
+#[derive(Debug, Clone)]
+pub struct ProviderSettings {
+    /// The issuer, exactly as the provider writes it.
+    pub issuer: String,
+    /// Certificates in PEM that are trusted besides those of the system.
+    pub ca_certificate: Option<String>,
+    /// This service at the provider.
+    pub client_id: String,
+    /// Its secret; `None`: a public client, which has PKCE only.
+    pub client_secret: Option<SecretString>,
+    /// Where the browser comes back to.
+    pub redirect_url: String,
+    /// What is asked for, separated by spaces.
+    pub scopes: String,
+    /// The claim with the user name.
+    pub username_claim: String,
+    /// The claim with the names of groups.
+    pub groups_claim: String,
+}
+
+/// What the browser has brought back from the provider.
+#[derive(Debug, Clone)]
+pub struct Returned {
+    /// The authorization code.
+    pub code: SecretString,
+    /// Who has issued it, if that is said (RFC 9207).
+    pub issuer: Option<String>,
+}
+
+/// Identity providers.
+#[async_trait]
+pub trait IdentityProvider: Send + Sync + 'static {
+    /// A new sign-in, and the address to which the browser goes for it.
+    async fn begin(
+        &self,
+        settings: &ProviderSettings,
+    ) -> Result<(Url, PendingSignIn), ProviderError>;
+
+    /// Who has signed in.
+    async fn finish(
+        &self,
+        settings: &ProviderSettings,
+        pending: &PendingSignIn,
+        returned: &Returned,
+    ) -> Result<ProvidedIdentity, ProviderError>;
+}
