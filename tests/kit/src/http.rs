@@ -16,6 +16,8 @@ pub struct Asked {
     pub path: String,
     /// The whole head.
     pub head: String,
+    /// The body, as long as the head says.
+    pub body: String,
 }
 
 impl Asked {
@@ -56,7 +58,16 @@ impl Scripted {
                 }
                 let head = String::from_utf8(head).unwrap();
                 let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-                let question = Asked { path, head };
+                let mut question = Asked {
+                    path,
+                    head,
+                    body: String::new(),
+                };
+                let length = question.header("content-length").unwrap_or("0");
+                let mut body = vec![0; length.parse().unwrap()];
+                if stream.read_exact(&mut body).await.is_ok() {
+                    question.body = String::from_utf8(body).unwrap();
+                }
                 let answer = script(&host, &question);
                 log.lock().unwrap().push(question);
                 let Some((status, headers, body)) = answer else {
