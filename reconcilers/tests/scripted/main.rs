@@ -8,6 +8,7 @@ mod adapter_source;
 mod agent_config;
 mod archive;
 mod container;
+mod directory;
 mod engine_view;
 mod image;
 mod pulls;
