@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use reconcilers::directory::{DirectoryRow, DirectoryStore, Known, UserPage};
+use schema::config::{AuthMode, Config, keys::web};
 use schema::directory::{
     DirectoryFacts, KnownGroup, KnownUser, Listed, Request, SyncScope, UserChange, object_uid,
 };
@@ -50,7 +51,26 @@ impl Default for Directories {
     }
 }
 
+impl Directories {
+    /// A user who is going is in no group any more.
+    pub(super) fn forget_user(&mut self, uid: &Uid) {
+        for (_, _, members) in self.groups.values_mut() {
+            members.remove(uid);
+        }
+    }
+
+    pub(super) fn purge_user(&mut self, uid: &Uid) {
+        self.users.remove(uid);
+        self.forget_user(uid);
+    }
+}
+
 impl Tables {
+    /// Whether users come from the directory at all.
+    fn uses_directory(&self) -> bool {
+        Config::from_stored(self.config.clone()).get(&web::AUTH_MODE) == AuthMode::Ldap
+    }
+
     fn set_groups(&mut self, uid: &Uid, listed: &Listed) {
         let Some(names) = &listed.groups else { return };
         for (_, _, members) in self.directory.groups.values_mut() {
@@ -102,9 +122,11 @@ impl Tables {
             UserChange::Update { uid, listed, .. } => {
                 if self.accounts.contains_key(uid) {
                     self.set_missing(uid, None);
+                    // What is not known is asked for by the next list.
+                    let digest = listed.groups.as_ref().map(|_| listed.digest());
                     self.directory
                         .users
-                        .insert(uid.clone(), (listed.digest(), None));
+                        .insert(uid.clone(), (digest.unwrap_or_default(), None));
                     self.set_groups(uid, listed);
                 }
             }
@@ -175,6 +197,9 @@ impl DirectoryStore for MemoryStore {
     async fn apply_users(&self, page: &UserPage, now: Timestamp) -> Result<(), DbError> {
         let done = self
             .transaction(|tables| {
+                if !tables.uses_directory() {
+                    return Ok(());
+                }
                 for change in &page.changes {
                     tables.change_user(change, page, now);
                 }
@@ -192,6 +217,9 @@ impl DirectoryStore for MemoryStore {
         _: Timestamp,
     ) -> Result<(), DbError> {
         self.transaction(|tables| {
+            if !tables.uses_directory() {
+                return Ok(());
+            }
             for name in add {
                 tables.ensure_group(name);
             }
@@ -233,11 +261,22 @@ impl MemoryStore {
             let generation = tables.bump(Kind::Directory, &object_uid())?;
             let directory = &mut tables.directory;
             directory.requests += 1;
-            directory.request = Request {
+            let mut request = Request {
                 token: format!("r{}", directory.requests),
                 scope,
                 confirm: confirm.to_owned(),
             };
+            let before = &directory.request;
+            if before.token != directory.facts.answered {
+                // Nobody has worked on it yet: one answer is for both.
+                if before.scope == SyncScope::Users {
+                    request.scope = SyncScope::Users;
+                }
+                if confirm.is_empty() {
+                    request.confirm.clone_from(&before.confirm);
+                }
+            }
+            directory.request = request;
             Ok(generation)
         })
     }

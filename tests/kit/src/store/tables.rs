@@ -232,6 +232,7 @@ impl Tables {
         self.remove_object(Kind::AgentConfig, uid);
         self.remove_object(Kind::SkillSet, uid);
         self.skills.purge_user(uid);
+        self.directory.purge_user(uid);
         self.agent_configs.remove(uid);
         self.accounts.remove(uid);
         Ok(true)

@@ -81,6 +81,7 @@ pub(super) fn delete_user(
     }
     tables.forget_values(uid);
     tables.skills.forget_user(uid);
+    tables.directory.forget_user(uid);
     Ok(generation)
 }
 
