@@ -895,4 +895,5 @@ fn listing(dir: &std::path::Path) -> Vec<String> {
     names
 }
 
+mod directories;
 mod skills;
