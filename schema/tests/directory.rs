@@ -30,6 +30,8 @@ on_both_databases!(
     nobody_of_the_old_mode_is_left_by_a_sign_in_during_the_switch,
     nobody_of_the_old_mode_is_left_by_a_synchronisation_during_the_switch,
     nobody_of_the_old_mode_is_left_by_a_creation_during_the_switch,
+    who_signs_in_while_a_list_changes_the_account_keeps_the_newer_groups,
+    who_proves_to_be_somebody_whose_account_a_list_removes_just_then_is_told_that_it_is_leaving,
     requests_at_once_are_one_that_asks_for_all_of_it,
 );
 
@@ -580,6 +582,85 @@ async fn requests_at_once_are_one_that_asks_for_all_of_it(yard: Yard) {
             change(&yard, async |tx| directory::save_facts(tx, &facts).await)
                 .await
                 .unwrap();
+        }
+    }
+}
+
+async fn who_signs_in_while_a_list_changes_the_account_keeps_the_newer_groups(yard: Yard) {
+    use_directory(&yard).await;
+    for (round, order) in orders() {
+        let (name, old, new) = (
+            format!("alice{round}"),
+            format!("old{round}"),
+            format!("new{round}"),
+        );
+        let first = [UserChange::Add(listed(&name, &["all"]))];
+        change(&yard, async |tx| apply(tx, &first, NOW).await)
+            .await
+            .unwrap();
+        let uid = accounts(&yard, &name).await.remove(0).uid;
+        let page = [UserChange::Update {
+            uid: uid.clone(),
+            listed: listed(&name, &["all", &old]),
+            back: false,
+        }];
+        let newer = listed(&name, &["all", &new]);
+        // The list was asked for before the sign-in.
+        let (applied, signed_in) = overlap(
+            &yard,
+            order,
+            async |tx| apply(tx, &page, after(10)).await,
+            async |tx| sign_in(tx, &newer, after(11)).await,
+        )
+        .await;
+        applied.unwrap();
+        assert_eq!(signed_in.unwrap(), uid, "{order:?}");
+        assert_eq!(
+            groups_of(&yard, &uid).await,
+            set(["all", &new]),
+            "{order:?}"
+        );
+        assert_eq!(
+            accounts(&yard, &name).await[0].digest,
+            newer.digest(),
+            "{order:?}"
+        );
+    }
+}
+
+async fn who_proves_to_be_somebody_whose_account_a_list_removes_just_then_is_told_that_it_is_leaving(
+    yard: Yard,
+) {
+    use_directory(&yard).await;
+    for (round, order) in orders() {
+        let name = format!("alice{round}");
+        let listed = listed(&name, &["all"]);
+        let newer = Listed {
+            subject: "uid=moved".to_owned(),
+            ..listed.clone()
+        };
+        let add = async |tx: &mut Tx| apply(tx, &[UserChange::Add(listed.clone())], NOW).await;
+        change(&yard, add).await.unwrap();
+        let uid = accounts(&yard, &name).await.remove(0).uid;
+        let page = [UserChange::Remove {
+            since: None,
+            uid: uid.clone(),
+            name: listed.name.clone(),
+        }];
+        let (applied, signed_in) = overlap(
+            &yard,
+            order,
+            async |tx| apply(tx, &page, after(10)).await,
+            async |tx| directory::signed_in(tx, Source::Ldap, &newer, &template(), after(11)).await,
+        )
+        .await;
+        applied.unwrap();
+        if order == Order::OneFirst {
+            let groups = groups_of(&yard, &uid).await;
+            assert!(
+                matches!(signed_in, Err(DbError::NameBeingRemoved)),
+                "{signed_in:?} {groups:?}"
+            );
         }
     }
 }

@@ -163,7 +163,10 @@ pub async fn apply(
                 }
             }
             UserChange::Update { uid, listed, back } => {
-                update(tx, uid, listed, *back, &mut groups).await?;
+                // Whoever has signed in meanwhile is up to date, and this is not.
+                if execute!(tx, TAKE_UNSEEN, uid, asked_at)? > 0 {
+                    update(tx, uid, listed, *back, &mut groups).await?;
+                }
             }
             UserChange::Disable { uid, .. } => {
                 // Nobody who was found missing is disabled again, nor who has signed in meanwhile.
@@ -375,6 +378,11 @@ async fn refresh(
         return Ok(());
     }
     group::lock(tx).await?;
+    // A list may have removed it just before.
+    let present = user::find(tx, &listed.name).await?;
+    if present.is_none_or(|present| present.uid != *uid || present.deleted_at.is_some()) {
+        return Err(DbError::NameBeingRemoved);
+    }
     let before = impact::before(tx, Scope::Users(vec![uid.clone()])).await?;
     let mut groups = Groups::read(tx, source, now).await?;
     update(tx, uid, listed, digest.is_none(), &mut groups).await?;
