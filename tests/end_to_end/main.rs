@@ -54,6 +54,7 @@ mod main_job;
 mod memory;
 mod mode_switch;
 mod network;
+mod oidc;
 mod operator;
 mod outage;
 mod replicas;

@@ -6,6 +6,7 @@
 pub mod client;
 pub mod disk;
 pub mod engine;
+pub mod node;
 pub mod own_postgres;
 pub mod postgres;
 pub mod proxy;

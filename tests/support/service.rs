@@ -27,6 +27,7 @@ pub struct Launch {
     outputs: PathBuf,
     /// The superadmin's password, once it was printed.
     password: Arc<OnceLock<String>>,
+    listen: String,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     scheme: &'static str,
@@ -62,6 +63,7 @@ impl Launch {
             data: data.to_owned(),
             outputs: outputs.to_owned(),
             password: Arc::clone(password),
+            listen: "127.0.0.1:0".to_owned(),
             arguments: Vec::new(),
             environment: Vec::new(),
             scheme: "http",
@@ -70,6 +72,12 @@ impl Launch {
 
     pub fn arg(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());
+        self
+    }
+
+    /// At this address instead of one that is free.
+    pub fn listen(mut self, address: &str) -> Self {
+        address.clone_into(&mut self.listen);
         self
     }
 
@@ -144,7 +152,7 @@ impl Launch {
         let stdout = self.outputs.join(format!("{number}.out"));
         let stderr = self.outputs.join(format!("{number}.err"));
         let child = self
-            .command(&["serve", "--listen", "127.0.0.1:0"])
+            .command(&["serve", "--listen", &self.listen])
             .stdout(File::create(&stdout).unwrap())
             .stderr(File::create(&stderr).unwrap())
             .spawn()

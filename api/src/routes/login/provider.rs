@@ -212,8 +212,8 @@ async fn prove(
     let code = match (code, error) {
         (Some(code), None) => code,
         (_, Some(error)) => {
-            let why = params.error_description.unwrap_or_default();
-            let said: String = format!("{error} {why}")
+            let why = params.error_description.map(|why| format!(": {why}"));
+            let said: String = format!("{error}{}", why.unwrap_or_default())
                 .chars()
                 .filter(|c| !c.is_control())
                 .take(300)

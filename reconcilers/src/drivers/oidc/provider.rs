@@ -121,8 +121,8 @@ pub(super) enum Refusal {
 pub(super) struct Provider {
     http: Arc<Http>,
     metadata: Metadata,
-    /// When, by the steady clock.
-    pub(super) described_at: Duration,
+    /// When it was asked for new keys, by the steady clock.
+    pub(super) new_keys_at: Option<Duration>,
 }
 
 impl Provider {
@@ -130,7 +130,7 @@ impl Provider {
     pub(super) async fn describe(
         issuer: &str,
         ca_certificate: Option<String>,
-        now: Duration,
+        new_keys_at: Option<Duration>,
     ) -> Result<Self, ProviderError> {
         const WHAT: &str = "the discovery request";
         let unreadable = |why: String| ProviderError::Unreadable {
@@ -160,7 +160,7 @@ impl Provider {
         Ok(Self {
             http,
             metadata,
-            described_at: now,
+            new_keys_at,
         })
     }
 

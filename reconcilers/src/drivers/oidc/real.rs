@@ -66,7 +66,7 @@ impl OidcProvider {
 
     async fn provider(&self, settings: &ProviderSettings) -> Described {
         let key = key(settings);
-        let describe = describe(self.clock.clone(), key.clone());
+        let describe = describe(key.clone(), None);
         self.described.get_with(key, describe).await
     }
 
@@ -78,10 +78,10 @@ impl OidcProvider {
         let clock = self.clock.clone();
         let entry = entry.and_compute_with(|entry| async move {
             let known = entry.and_then(|entry| entry.into_value().ok());
-            let age = known.map(|known| clock.steady().saturating_sub(known.described_at));
-            match age {
-                Some(age) if age < NEW_KEYS => Op::Nop,
-                _ => Op::Put(describe(clock, key).await),
+            let now = clock.steady();
+            match known.and_then(|known| known.new_keys_at) {
+                Some(at) if now.saturating_sub(at) < NEW_KEYS => Op::Nop,
+                _ => Op::Put(describe(key, Some(now)).await),
             }
         });
         match entry.await.into_entry() {
@@ -91,10 +91,9 @@ impl OidcProvider {
     }
 }
 
-fn describe(clock: SharedClock, (issuer, authorities): Key) -> BoxFuture<'static, Described> {
+fn describe((issuer, authorities): Key, at: Option<Duration>) -> BoxFuture<'static, Described> {
     Box::pin(async move {
-        let now = clock.steady();
-        let described = Provider::describe(&issuer, authorities, now).await;
+        let described = Provider::describe(&issuer, authorities, at).await;
         described.map(Arc::new)
     })
 }

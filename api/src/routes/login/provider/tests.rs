@@ -259,7 +259,7 @@ async fn failures_are_pages_in_a_browser_and_json_elsewhere() {
         assert!(
             answer
                 .text
-                .contains("access_denied &lt;script&gt;alert(1)&lt;/script&gt;")
+                .contains("access_denied: &lt;script&gt;alert(1)&lt;/script&gt;")
         );
         assert!(!answer.text.contains("<script"));
         assert!(answer.text.contains("<a href=\"/api/login/oidc\">"));

@@ -1,0 +1,55 @@
+// Chromium, driven by lines of JSON on standard input; each is answered by one on standard output.
+//   {"goto": URL}            → {"status", "url"}      {"fill": [SELECTOR, TEXT]}, {"click": SELECTOR} → {"url"}
+//   {"text": SELECTOR}       → {"text"}               {"cookies": true} → {"cookies": [{name, httpOnly, sameSite, …}]}
+//   {"screenshot": FILE}     → {}                     {"forget": true}  → {} (a browser that was never anywhere)
+// What fails is answered with {"error"}.
+import { createInterface } from 'node:readline';
+import { chromium } from 'playwright-core';
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync'],
+});
+let context, page;
+let said = [];
+
+async function forget() {
+  await context?.close();
+  context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  said = [];
+  page.on('console', (message) => said.push(message.text()));
+  page.on('pageerror', (error) => said.push(String(error)));
+}
+
+const does = {
+  forget,
+  async goto(url) {
+    const response = await page.goto(url, { waitUntil: 'load' });
+    return { status: response.status(), url: page.url() };
+  },
+  async fill([selector, text]) { await page.fill(selector, text); },
+  async click(selector) {
+    await page.click(selector);
+    await page.waitForLoadState('load');
+    return { url: page.url() };
+  },
+  async text(selector) { return { text: await page.textContent(selector) }; },
+  async cookies() { return { cookies: await context.cookies() }; },
+  async screenshot(path) { await page.screenshot({ path }); },
+  async console() { return { console: said }; },
+};
+
+await forget();
+console.log('{}');
+for await (const line of createInterface({ input: process.stdin })) {
+  const [[what, given]] = Object.entries(JSON.parse(line));
+  try {
+    console.log(JSON.stringify((await does[what](given)) ?? {}));
+  } catch (error) {
+    console.log(JSON.stringify({ error: String(error) }));
+  }
+}
+await browser.close();
