@@ -45,6 +45,7 @@ async fn save_all(admin: &Client, turn: &str) {
             "agent",
             "image.registry_password",
             "ldap.bind_password",
+            "oidc.client_secret",
             "security"
         ])
     );
