@@ -259,4 +259,10 @@ pub trait IdentityProvider: Send + Sync + 'static {
         code: SecretString,
         issuer: Option<String>,
     ) -> Result<ProvidedIdentity, ProviderFailure>;
+
+    /// Whether the settings of a configuration work, step by step.
+    ///
+    /// # Errors
+    /// The key that is not set.
+    async fn check(&self, config: &Config) -> Result<Vec<CheckStep>, &'static str>;
 }

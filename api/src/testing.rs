@@ -11,8 +11,8 @@ use schema::adapter::Adapter;
 use schema::adapter::store::{self as adapters, ActiveAdapter, Source};
 use schema::audit::{self, ChainKey, Writer};
 use schema::clock::ManualClock;
-use schema::config::Config;
 use schema::config::history::SavedBy;
+use schema::config::{Config, keys::oidc};
 use schema::db::{Backend, Db};
 use schema::directory::SyncScope;
 use schema::ids::{Timestamp, Uid};
@@ -36,12 +36,12 @@ use crate::error::{ApiError, Result};
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
-    ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory, DirectoryCheck,
-    DirectoryFailure, DirectoryPerson, DirectoryUser, DryRun, EngineHealth, EngineState, Health,
-    IdentityProvider, Images, LeaderState, Leadership, LiveNumbers, LocalImage, LogOptions,
-    LogStream, Network, NextReconciliation, PartHealth, PendingSignIn, PortError, ProvidedIdentity,
-    ProviderFailure, Pulls, Reconcilers, RegistryCredentials, RegistryError, RegistryTags,
-    SyncPlan, Usage,
+    CheckStep, ContainerDetails, ContainerInspect, ContainerLogs, ContainerStats, Directory,
+    DirectoryCheck, DirectoryFailure, DirectoryPerson, DirectoryUser, DryRun, EngineHealth,
+    EngineState, Health, IdentityProvider, Images, LeaderState, Leadership, LiveNumbers,
+    LocalImage, LogOptions, LogStream, Network, NextReconciliation, PartHealth, PendingSignIn,
+    PortError, ProvidedIdentity, ProviderFailure, Pulls, Reconcilers, RegistryCredentials,
+    RegistryError, RegistryTags, SyncPlan, Usage,
 };
 use crate::reply::Reply;
 use crate::route::{Access, Handle, Modes, Route};
@@ -225,6 +225,17 @@ impl IdentityProvider for ToldProvider {
         );
         self.asked.lock().unwrap().push(asked);
         self.says.lock().unwrap().clone()
+    }
+
+    async fn check(&self, config: &Config) -> Result<Vec<CheckStep>, &'static str> {
+        let issuer = config.get(&oidc::PROVIDER_URL).ok_or("oidc.provider_url")?;
+        let secret = config.get(&oidc::CLIENT_SECRET).is_some();
+        Ok(vec![CheckStep {
+            name: "discovery",
+            ok: secret,
+            detail: issuer,
+            ms: 1,
+        }])
     }
 }
 

@@ -18,9 +18,9 @@ const WHITELIST: &str = "/api/admin/whitelist";
 /// Where users come from, and who may sign in.
 #[derive(Debug, Subcommand)]
 pub enum AuthCommand {
-    /// Test the directory settings, step by step; exits 1 if a step fails
+    /// Test the settings of the directory or the identity provider, step by step; exits 1 if a step fails
     #[command(
-        after_help = "Examples:\n  agentyard auth test\n  agentyard auth test --user alice --group engineering"
+        after_help = "Examples:\n  agentyard auth test\n  agentyard auth test ldap --user alice --group engineering\n  agentyard auth test oidc"
     )]
     Test(TestArgs),
     /// Synchronise users and groups with the directory
@@ -43,6 +43,8 @@ pub enum AuthCommand {
 /// What to look for.
 #[derive(Debug, Args)]
 pub struct TestArgs {
+    /// Whose settings; default: those of the mode in effect, or of the directory
+    source: Option<Remote>,
     /// Look for this user only
     #[arg(long, value_name = "USER")]
     user: Option<String>,
@@ -104,6 +106,15 @@ pub enum Mode {
     Oidc,
 }
 
+/// Where users come from if not from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Remote {
+    /// A directory server
+    Ldap,
+    /// An identity provider
+    Oidc,
+}
+
 /// Runs a command on where users come from.
 ///
 /// # Errors
@@ -127,7 +138,27 @@ async fn test(server: &Server, args: &TestArgs) -> Result {
             body[name] = json!(value);
         }
     }
-    let answer = server.post(&format!("{PATH}/test-ldap"), &body).await?;
+    let source = match args.source {
+        Some(source) => source,
+        None => {
+            let mode = server.get("/api/login/mode").await?;
+            match mode["auth_mode"].as_str() {
+                Some("oidc") => Remote::Oidc,
+                _ => Remote::Ldap,
+            }
+        }
+    };
+    let what = match source {
+        Remote::Ldap => "test-ldap",
+        Remote::Oidc if args.user.is_some() || args.group.is_some() => {
+            return Err(Failure::Usage(
+                "--user and --group are for ldap: an identity provider names users only when they sign in"
+                    .to_owned(),
+            ));
+        }
+        Remote::Oidc => "test-oidc",
+    };
+    let answer = server.post(&format!("{PATH}/{what}"), &body).await?;
     let mut failed = false;
     for step in answer["steps"].as_array().into_iter().flatten() {
         let ok = step["ok"] == true;

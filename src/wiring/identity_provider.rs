@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::ports::{IdentityProvider, PendingSignIn, ProvidedIdentity, ProviderFailure};
+use api::ports::{CheckStep, IdentityProvider, PendingSignIn, ProvidedIdentity, ProviderFailure};
 use async_trait::async_trait;
 use reconcilers::drivers::oidc::{
     IdentityProvider as Driver, OidcProvider, ProviderSettings, Returned,
@@ -59,5 +59,9 @@ impl IdentityProvider for Providers {
         let settings = self.settings().await?;
         let returned = Returned { code, issuer };
         Ok(self.driver.finish(&settings, pending, &returned).await?)
+    }
+
+    async fn check(&self, config: &Config) -> Result<Vec<CheckStep>, &'static str> {
+        Ok(self.driver.check(&settings(config)?).await)
     }
 }

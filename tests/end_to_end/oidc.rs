@@ -168,6 +168,47 @@ async fn people_sign_in_in_a_browser_with_what_the_provider_knows_of_them() {
 }
 
 #[tokio::test]
+async fn settings_are_tested_from_the_command_line() {
+    let yard = Yard::open(&json!({})).await;
+    let test = async || yard.stage.command().run(&["auth", "test"]).await;
+    let good = test().await;
+    assert!(good.status.success(), "{}{}", good.stdout, good.stderr);
+    for step in ["discovery: ok", "redirect: ok", "client: ok"] {
+        assert!(good.stdout.contains(step), "{}", good.stdout);
+    }
+    for (key, value, step, said) in [
+        (
+            "oidc.client_secret",
+            "wrong",
+            "client: failed",
+            "check oidc.client_id and oidc.client_secret",
+        ),
+        (
+            "oidc.redirect_url",
+            "http://127.0.0.1:1/api/login/oidc/callback",
+            "redirect: failed",
+            "oidc.redirect_url",
+        ),
+        (
+            "oidc.provider_url",
+            "http://127.0.0.1:9",
+            "discovery: failed",
+            "can't be reached",
+        ),
+    ] {
+        yard.save(&json!({ key: value })).await;
+        let failed = test().await;
+        assert_eq!(failed.status.code(), Some(1), "{}", failed.stdout);
+        let line = failed.stdout.lines().find(|line| line.starts_with(step));
+        assert!(
+            line.is_some_and(|line| line.contains(said)),
+            "{}",
+            failed.stdout
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_sign_in_outlives_a_restart_of_the_service() {
     let mut yard = Yard::open(&json!({})).await;
     let mut browser = Browser::open().await;

@@ -805,3 +805,55 @@ async fn a_provider_that_is_away_is_asked_again_soon_and_not_by_everybody() {
     }
     assert_eq!(op.asked(DISCOVERY), 2);
 }
+
+#[tokio::test]
+async fn a_check_says_which_setting_is_wrong() {
+    let op = Op::new().await;
+    let check = async |settings: &ProviderSettings| {
+        let steps = driver().check(settings).await;
+        let steps = steps
+            .into_iter()
+            .map(|step| (step.name, step.ok, step.detail));
+        steps.collect::<Vec<_>>()
+    };
+    let refuses = |code: &str, status: u16| {
+        let kind = ("content-type", "application/json".to_owned());
+        let body = json!({ "error": code }).to_string();
+        op.tell(|says| says.token = Some((status, vec![kind], body.into_bytes())));
+    };
+    refuses("invalid_grant", 400);
+    let good = check(&op.settings()).await;
+    let named: Vec<_> = good.iter().map(|(name, ok, _)| (*name, *ok)).collect();
+    assert_eq!(
+        named,
+        [("discovery", true), ("redirect", true), ("client", true)]
+    );
+    refuses("invalid_client", 401);
+    let secret = check(&op.settings()).await;
+    assert!(
+        !secret[2].1 && secret[2].2.contains("oidc.client_secret"),
+        "{secret:?}"
+    );
+    op.tell(|says| says.authorize = Some((400, vec![], vec![])));
+    let redirect = check(&op.settings()).await;
+    assert!(
+        !redirect[1].1 && redirect[1].2.contains("oidc.redirect_url"),
+        "{redirect:?}"
+    );
+    op.tell(|says| says.keys = json!([]));
+    let keyless = check(&op.settings()).await;
+    assert_eq!(keyless.len(), 1);
+    assert!(
+        !keyless[0].1 && keyless[0].2.contains("no key"),
+        "{keyless:?}"
+    );
+    let slash = ProviderSettings {
+        issuer: format!("{}/", op.issuer()),
+        ..op.settings()
+    };
+    let other = check(&slash).await;
+    assert!(
+        other[0].2.contains("calls itself something else"),
+        "{other:?}"
+    );
+}

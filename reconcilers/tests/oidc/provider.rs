@@ -92,6 +92,8 @@ pub struct Says {
     /// What it says of itself besides.
     pub more: Value,
     pub keys: Value,
+    /// What the page says at which people sign in.
+    pub authorize: Answer,
     pub token: Answer,
     pub user_info: Answer,
 }
@@ -110,6 +112,7 @@ impl Op {
             discovery: None,
             more: json!({}),
             keys: json!([key.jwk("one")]),
+            authorize: Some((200, Vec::new(), Vec::new())),
             token: ok(&json!({})),
             user_info: Some((404, Vec::new(), Vec::new())),
         }));
@@ -191,6 +194,7 @@ fn answer(says: &Says, host: &str, asked: &Asked) -> Answer {
             ok(&metadata)
         }),
         "/keys" => ok(&json!({"keys": says.keys})),
+        path if path.starts_with("/authorize?") => says.authorize.clone(),
         "/token" => says.token.clone(),
         "/userinfo" => says.user_info.clone(),
         other => panic!("{other}"),

@@ -49,9 +49,8 @@ pub struct DirectoryCheck {
 
 /// A step of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = DirectoryCheckStep)]
 pub struct CheckStep {
-    /// `bind`, `user_search` or `group_query`.
+    /// Of a directory: `bind`, `user_search`, `group_query`; of an identity provider: `discovery`, `redirect`, `client`.
     #[schema(example = "bind")]
     pub name: &'static str,
     /// It worked.

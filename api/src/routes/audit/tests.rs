@@ -219,6 +219,14 @@ fn case(id: &str) -> Case {
             "ldap",
             "tested ldap://dc.example",
         ),
+        "auth_test_oidc" => (
+            &[
+                ("provider_url", "https://id.example"),
+                ("client_secret", CANARY),
+            ],
+            "oidc",
+            "tested https://id.example",
+        ),
         "auth_sync_users" => (&[("wait", "0")], "directory/users", "users"),
         "auth_sync_groups" => (
             &[("wait", "0"), ("confirm", "d1")],

@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::answer::Answer;
-use crate::deps::Deps;
+use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
-use crate::input::Input;
-use crate::ports::DirectoryCheck;
+use crate::input::{Input, Meta};
+use crate::ports::{CheckStep, DirectoryCheck};
 use crate::route::{Area, Failure, Route};
 use crate::routes::config::refused;
 
@@ -109,30 +109,48 @@ impl Form {
 /// 422 for settings that break their rules, or without a directory's address.
 async fn test(_: Superadmin, input: Input<Form>, deps: Deps) -> Result<Answer<DirectoryCheck>> {
     let form = input.params;
-    let mut connection = deps.db.read().await?;
-    let (values, _) = config::load(&mut connection, &deps.master_key).await?;
-    drop(connection);
-    let present = Config::from_stored(values);
-    let patch = parse_patch(&form.document()).map_err(refused)?;
-    let changes = patch.resolve(&present).map_err(refused)?;
-    let config = present.apply(&changes);
+    let config = with_stored(&deps, &form.document()).await?;
     // A password is sent to a host that somebody names.
     let host = config.ldap_url().map(|url| {
         let (host, port) = (url.host_str().unwrap_or_default(), url.port());
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
         format!("{}://{host}{port}", url.scheme())
     });
-    let about = About::whole("ldap");
-    let tx = input.meta.begin(&deps).await?;
-    tx.commit(about.detail(format!("tested {}", host.unwrap_or_default())))
-        .await?;
+    record(&deps, &input.meta, "ldap", host).await?;
     let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let (user, group) = (given(form.test_username), given(form.test_groupname));
     let check = deps.directory.check(&config, user, group).await;
     let check = check.map_err(|failure| ApiError::unprocessable("invalid_config", failure.0))?;
-    let message = match check.steps.iter().find(|step| !step.ok) {
+    Ok(Answer::ok(summary(&check.steps), check))
+}
+
+/// The configuration as it would be after a save of `document`.
+pub(super) async fn with_stored(deps: &Dependencies, document: &Value) -> Result<Config> {
+    let mut connection = deps.db.read().await?;
+    let (values, _) = config::load(&mut connection, &deps.master_key).await?;
+    drop(connection);
+    let present = Config::from_stored(values);
+    let patch = parse_patch(document).map_err(refused)?;
+    let changes = patch.resolve(&present).map_err(refused)?;
+    Ok(present.apply(&changes))
+}
+
+/// Records which host was tested.
+pub(super) async fn record(
+    deps: &Dependencies,
+    meta: &Meta,
+    section: &'static str,
+    host: Option<String>,
+) -> Result<()> {
+    let tx = meta.begin(deps).await?;
+    let detail = format!("tested {}", host.unwrap_or_default());
+    Ok(tx.commit(About::whole(section).detail(detail)).await?)
+}
+
+/// What came of it, in a sentence.
+pub(super) fn summary(steps: &[CheckStep]) -> String {
+    match steps.iter().find(|step| !step.ok) {
         None => "all steps succeeded".to_owned(),
         Some(step) => format!("{} failed: {}", step.name, step.detail),
-    };
-    Ok(Answer::ok(message, check))
+    }
 }

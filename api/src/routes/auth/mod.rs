@@ -1,6 +1,7 @@
 //! Where users come from: the directory, synchronisations, the whitelist, and what each authentication mode can do.
 
 mod check;
+mod check_provider;
 mod providers;
 mod sync;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub(super) fn routes() -> Vec<Route> {
     let files = [
         providers::routes(),
         check::routes(),
+        check_provider::routes(),
         users::routes(),
         sync::routes(),
         whitelist::routes(),

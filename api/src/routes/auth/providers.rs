@@ -141,7 +141,12 @@ fn detail(mode: AuthMode, active: AuthMode) -> Detail {
     let rows = rows.filter(|row| section.is_some_and(|section| row.key.starts_with(section)));
     let actions = match mode {
         AuthMode::Ldap => LDAP_ACTIONS.to_vec(),
-        AuthMode::Local | AuthMode::Oidc => Vec::new(),
+        AuthMode::Oidc => vec![(
+            "test-oidc",
+            "Test the connection",
+            "POST /api/admin/auth/test-oidc",
+        )],
+        AuthMode::Local => Vec::new(),
     };
     Detail {
         provider: provider(mode),

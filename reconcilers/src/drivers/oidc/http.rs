@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Response;
 use openidconnect::{HttpRequest, HttpResponse};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Url};
+use reqwest::{Client, StatusCode, Url};
 use tokio::task::spawn_blocking;
 
 use super::error::ProviderError;
@@ -47,6 +47,12 @@ impl Http {
             client,
             tls: issuer.scheme() == "https",
         })
+    }
+
+    /// What a browser is answered there.
+    pub(super) async fn status_of(&self, address: &Url) -> Result<StatusCode, ProviderError> {
+        let sent = self.client.get(address.clone()).send().await;
+        Ok(sent.map_err(|error| ProviderError::of(&error))?.status())
     }
 
     /// Sends one request of the library.

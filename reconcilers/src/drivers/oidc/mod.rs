@@ -4,6 +4,7 @@
 //! have been issued for that very sign-in (nonce) and for this service (audience), by the provider that is set (issuer) with
 //! a key of its own (signature), and whoever redeems the code must be whoever has asked for it (PKCE).
 
+mod check;
 mod claims;
 mod error;
 mod http;
@@ -11,7 +12,7 @@ mod provider;
 mod real;
 
 use async_trait::async_trait;
-use schema::live::{PendingSignIn, ProvidedIdentity};
+use schema::live::{CheckStep, PendingSignIn, ProvidedIdentity};
 use secrecy::SecretString;
 use url::Url;
 
@@ -64,4 +65,7 @@ pub trait IdentityProvider: Send + Sync + 'static {
         pending: &PendingSignIn,
         returned: &Returned,
     ) -> Result<ProvidedIdentity, ProviderError>;
+
+    /// Whether these settings work, step by step.
+    async fn check(&self, settings: &ProviderSettings) -> Vec<CheckStep>;
 }

@@ -15,9 +15,9 @@ use openidconnect::{
     AccessTokenHash, AdditionalProviderMetadata, AuthType, AuthenticationFlow, AuthorizationCode,
     Client, ClientId, ClientSecret, CsrfToken, DiscoveryError, EmptyExtraTokenFields,
     EndpointMaybeSet, EndpointNotSet, EndpointSet, HttpRequest, HttpResponse, IdTokenFields,
-    IdTokenVerifier, IssuerUrl, Nonce, OAuth2TokenResponse, PkceCodeChallenge, PkceCodeVerifier,
-    ProviderMetadata, RedirectUrl, RequestTokenError, Scope, StandardErrorResponse,
-    StandardTokenResponse, TokenResponse, UserInfoClaims,
+    IdTokenVerifier, IssuerUrl, JsonWebKey, JsonWebKeyUse, Nonce, OAuth2TokenResponse,
+    PkceCodeChallenge, PkceCodeVerifier, ProviderMetadata, RedirectUrl, RequestTokenError, Scope,
+    StandardErrorResponse, StandardTokenResponse, TokenResponse, UserInfoClaims,
 };
 use schema::ids::Timestamp;
 use schema::live::{PendingSignIn, ProvidedIdentity};
@@ -162,6 +162,25 @@ impl Provider {
             metadata,
             new_keys_at,
         })
+    }
+
+    /// How many keys ID tokens can be signed with.
+    pub(super) fn keys(&self) -> usize {
+        let keys = self.metadata.jwks().keys().iter();
+        keys.filter(|key| key.key_use().is_none_or(JsonWebKeyUse::allows_signature))
+            .count()
+    }
+
+    /// Whether the provider would let somebody sign in at this address, as far as it says so before.
+    pub(super) async fn takes(&self, address: &Url) -> Result<(), ProviderError> {
+        let status = self.http.status_of(address).await?;
+        if status.is_client_error() || status.is_server_error() {
+            return Err(ProviderError::Client(
+                format!("status {} at its authorization endpoint", status.as_u16()),
+                "oidc.client_id, oidc.redirect_url, oidc.scopes and the client's settings at the provider",
+            ));
+        }
+        Ok(())
     }
 
     fn client(&self, settings: &ProviderSettings) -> Result<OidcClient, ProviderError> {

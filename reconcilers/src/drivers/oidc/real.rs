@@ -9,9 +9,10 @@ use moka::Expiry;
 use moka::future::Cache;
 use moka::ops::compute::Op;
 use schema::clock::SharedClock;
-use schema::live::{PendingSignIn, ProvidedIdentity};
+use schema::live::{CheckStep, PendingSignIn, ProvidedIdentity};
 use url::Url;
 
+use super::check;
 use super::error::ProviderError;
 use super::provider::{Provider, Refusal};
 use super::{IdentityProvider, ProviderSettings, Returned};
@@ -132,5 +133,9 @@ impl IdentityProvider for OidcProvider {
             Refusal::Final(error) => error,
         })?;
         provider.identify(settings, &tokens, subject, claims).await
+    }
+
+    async fn check(&self, settings: &ProviderSettings) -> Vec<CheckStep> {
+        check::check(settings, || self.clock.steady()).await
     }
 }

@@ -433,3 +433,33 @@ async fn in_other_modes_nobody_is_sent_anywhere() {
         assert_eq!(answer.verdict(), (400, "invalid_request"), "{path}");
     }
 }
+
+#[tokio::test]
+async fn settings_are_tested_before_anybody_is_removed_for_them() {
+    let yard = yard().await;
+    let root = yard.sign_in("root").await;
+    let test = async |form: &[(&str, &str)]| {
+        let post = yard.post("/api/admin/auth/test-oidc", form);
+        post.with("root", &root).send().await
+    };
+    assert_eq!(test(&[]).await.verdict(), (422, "invalid_config"));
+    let plain = test(&[("provider_url", "http://id.example")]).await;
+    assert_eq!(plain.verdict(), (422, "invalid_config"));
+    let sent = [
+        ("provider_url", "https://id.example"),
+        ("client_secret", "pw"),
+    ];
+    let answer = test(&sent).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.body["message"], "all steps succeeded");
+    assert_eq!(answer.body["steps"][0]["detail"], "https://id.example");
+    let failed = test(&sent[..1]).await;
+    assert_eq!(
+        failed.body["message"],
+        "discovery failed: https://id.example"
+    );
+    // Nothing was saved.
+    let mode = yard.get("/api/login/mode").send().await;
+    assert_eq!(mode.body["auth_mode"], "local");
+    assert!(!answer.text.contains("pw"));
+}
