@@ -91,6 +91,12 @@ pub enum ApiError {
         "this sign-in was not begun in this browser, or longer ago than 10 minutes; begin again"
     )]
     SignInUnknown,
+    /// An administrator has disabled the account (403 `account_disabled`).
+    #[error("your account is disabled; ask an administrator")]
+    AccountDisabled,
+    /// The name is that of another account (409 `name_taken`).
+    #[error("your user name belongs to another account here; ask an administrator")]
+    NameOfAnother,
     /// What came back from an identity provider proves nothing (401 `sign_in_refused`).
     #[error("{0}")]
     SignInRefused(String),
@@ -365,6 +371,8 @@ impl ApiError {
             Self::InvalidEncoding => (S::BAD_REQUEST, "invalid_encoding"),
             Self::NotSignedIn => (S::UNAUTHORIZED, "not_signed_in"),
             Self::BadCredentials | Self::NoSuperadmin => (S::UNAUTHORIZED, "bad_credentials"),
+            Self::AccountDisabled => (S::FORBIDDEN, "account_disabled"),
+            Self::NameOfAnother => (S::CONFLICT, "name_taken"),
             Self::SignInRefused(_) => (S::UNAUTHORIZED, "sign_in_refused"),
             Self::WrongPassword => (S::UNAUTHORIZED, "wrong_password"),
             Self::WrongRole(_) => (S::FORBIDDEN, "wrong_role"),

@@ -243,11 +243,12 @@ pub trait Directory: Send + Sync + 'static {
 /// Asks the identity provider through which users sign in.
 #[async_trait]
 pub trait IdentityProvider: Send + Sync + 'static {
-    /// A new sign-in, and the address to which the browser goes for it.
+    /// A new sign-in, and the address to which the browser goes for it; `again`: the provider asks even whoever is signed in
+    /// there.
     ///
     /// # Errors
     /// When the provider can't be asked.
-    async fn begin(&self) -> Result<(String, PendingSignIn), ProviderFailure>;
+    async fn begin(&self, again: bool) -> Result<(String, PendingSignIn), ProviderFailure>;
 
     /// Who has signed in, by the code that the browser has brought back, and who has issued that, if it says so.
     ///

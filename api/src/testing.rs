@@ -208,7 +208,7 @@ impl Default for ToldProvider {
 
 #[async_trait]
 impl IdentityProvider for ToldProvider {
-    async fn begin(&self) -> Result<(String, PendingSignIn), ProviderFailure> {
+    async fn begin(&self, _: bool) -> Result<(String, PendingSignIn), ProviderFailure> {
         self.begins.lock().unwrap().clone()
     }
 

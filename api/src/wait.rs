@@ -377,6 +377,7 @@ fn class(reason: Reason) -> FailureClass {
         // The registry, or the agent itself, is what failed behind this service.
         Reason::ImagePullFailed
         | Reason::DirectoryFailed
+        | Reason::ProviderFailed
         | Reason::PullFailed
         | Reason::AdapterSourceFailed
         | Reason::CloneFailed

@@ -179,6 +179,9 @@ reasons! {
     /// The source of adapter packages returned an invalid package.
     AdapterInvalid => MANUAL, "Correct the package as the message says; the active adapter stays in effect.",
         "the source is read again";
+    /// Users cannot sign in, because their identity provider cannot be used.
+    ProviderFailed => MANUAL, "Check the oidc settings and the provider with `auth test oidc`; users cannot sign in.",
+        "the provider is asked again at the next sign-in";
     /// The directory could not be read.
     DirectoryFailed => MANUAL, "Check the ldap settings and the directory with `auth test`; the directory is asked again.",
         "the directory is read again";

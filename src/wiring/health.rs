@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::ports::{Fault, Health as HealthPort, PartHealth};
+use reconcilers::drivers::oidc::OidcProvider;
 use reconcilers::runtime::leader::Leadership;
 use reconcilers::runtime::summary::ReconcilerHandle;
 use reconcilers::runtime::supervise::{SupervisorError, chain};
@@ -54,6 +55,8 @@ const STORAGE: &str = "storage";
 const LEADERSHIP: &str = "leadership";
 const PASSES: &str = "passes";
 const TASKS: &str = "tasks";
+/// Where users sign in; told only while it fails.
+const PROVIDER: &str = "identity provider";
 
 /// See the [module](self).
 pub struct Health {
@@ -64,6 +67,8 @@ pub struct Health {
     view: Arc<EngineView>,
     handles: Vec<Arc<dyn ReconcilerHandle>>,
     gauge: Arc<Gauge>,
+    /// Asked by the API; users of it cannot sign in while it fails.
+    provider: Option<Arc<OidcProvider>>,
     state: Mutex<State>,
 }
 
@@ -203,7 +208,16 @@ impl Health {
             view,
             handles,
             gauge: Arc::new(gauge),
+            provider: None,
             state: Mutex::default(),
+        }
+    }
+
+    /// Also says how the identity provider is.
+    pub fn with_provider(self, provider: Arc<OidcProvider>) -> Self {
+        Self {
+            provider: Some(provider),
+            ..self
         }
     }
 
@@ -547,6 +561,19 @@ impl HealthPort for Health {
                 }),
             },
         ];
+        let failing = self.provider.as_ref();
+        if let Some(since) = failing.and_then(|provider| provider.failing_since()) {
+            parts.push(PartHealth {
+                part: PROVIDER.to_owned(),
+                fault: Some(Fault {
+                    since,
+                    reason: Reason::ProviderFailed,
+                    message: "could not be used at the last sign-in; superadmins sign in with name and password"
+                        .to_owned(),
+                    fatal: false,
+                }),
+            });
+        }
         for handle in &self.handles {
             parts.push(PartHealth {
                 part: format!("reconciler {}", handle.name()),

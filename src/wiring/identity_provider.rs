@@ -16,7 +16,7 @@ pub struct Providers {
     /// The configuration.
     pub shared: Arc<Shared>,
     /// The driver.
-    pub driver: OidcProvider,
+    pub driver: Arc<OidcProvider>,
 }
 
 impl Providers {
@@ -44,9 +44,9 @@ fn settings(config: &Config) -> Result<ProviderSettings, &'static str> {
 
 #[async_trait]
 impl IdentityProvider for Providers {
-    async fn begin(&self) -> Result<(String, PendingSignIn), ProviderFailure> {
+    async fn begin(&self, again: bool) -> Result<(String, PendingSignIn), ProviderFailure> {
         let settings = self.settings().await?;
-        let (address, pending) = self.driver.begin(&settings).await?;
+        let (address, pending) = self.driver.begin(&settings, again).await?;
         Ok((address.into(), pending))
     }
 

@@ -166,7 +166,8 @@ pub async fn build(
     let (stored, generation) =
         api::settings::read(&prepared.db.reader(), &prepared.master_key).await?;
     let (web_sender, web_settings) = watch::channel(Arc::new(WebSettings::of(&stored, generation)));
-    let health = Arc::new(Health::new(
+    let provider = Arc::new(OidcProvider::new(Arc::clone(&clock), tasks.clone()));
+    let health = Health::new(
         process,
         prepared.db.clone(),
         Arc::clone(&clock),
@@ -174,7 +175,8 @@ pub async fn build(
         Arc::clone(&view),
         handles.clone(),
         Gauge::new(places(settings, prepared)),
-    ));
+    );
+    let health = Arc::new(health.with_provider(Arc::clone(&provider)));
     let ports = Arc::new(ports::Ports {
         view: Arc::clone(&view),
         pulls,
@@ -233,7 +235,7 @@ pub async fn build(
         }),
         provider: Arc::new(identity_provider::Providers {
             shared,
-            driver: OidcProvider::new(Arc::clone(&clock)),
+            driver: provider,
         }),
         engine: ports.clone(),
         leadership: ports.clone(),

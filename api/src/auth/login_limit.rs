@@ -80,12 +80,7 @@ impl LoginLimit {
     pub fn begin(&self, address: IpAddr, name: &str) -> Result<Attempt> {
         let network = Network::from(address);
         let now = self.clock.steady();
-        if let Some(failed) = self.failed.get(&network) {
-            limit(
-                &mut failed.lock().unwrap_or_else(PoisonError::into_inner),
-                now,
-            )?;
-        }
+        self.check(address)?;
         // Hashed: the client chooses the name's length. Directories take names for the same that differ in case or in spaces.
         let plain: String = name.to_lowercase().split_whitespace().collect();
         let key = (network, Sha256::digest(plain).into());
@@ -96,14 +91,26 @@ impl LoginLimit {
         Ok(Attempt { network })
     }
 
-    /// Begins an attempt that has no name: whoever comes back from an identity provider. It counts as failed until it is said
-    /// to have succeeded.
+    /// Whether an attempt that has no name may go on: whoever comes back from an identity provider. Nothing is counted
+    /// before it has [failed](Self::failed), since nothing can be guessed by many at once.
     ///
     /// # Errors
     /// 429 as for [`Self::begin`].
-    pub fn nameless(&self, address: IpAddr) -> Result<Charged> {
+    pub fn check(&self, address: IpAddr) -> Result<()> {
+        match self.failed.get(&Network::from(address)) {
+            Some(failed) => limit(
+                &mut failed.lock().unwrap_or_else(PoisonError::into_inner),
+                self.clock.steady(),
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a failure of such an attempt.
+    pub fn failed(&self, address: IpAddr) {
         let network = Network::from(address);
-        self.charge(Attempt { network })
+        // What is over the limit changes nothing any more.
+        let _ = self.charge(Attempt { network });
     }
 
     /// Counts the attempt as failed for its address, if there is room. To be called once a core is

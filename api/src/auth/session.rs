@@ -103,22 +103,24 @@ pub fn clear_cookie(secure: bool) -> HeaderValue {
 /// The verified claims of a request's cookies, in the order sent. Several can be valid at once when
 /// cookies of other paths or domains are sent along; only the first few are checked.
 pub fn claims_of(headers: &HeaderMap, signer: &Signer, now: Timestamp) -> Vec<SessionClaims> {
-    cookies(headers, NAME)
+    cookies(headers, |name| name == NAME)
         .take(MAX_CANDIDATES)
-        .filter_map(|value| SessionClaims::verify(value, signer, now))
+        .filter_map(|(_, value)| SessionClaims::verify(value, signer, now))
         .collect()
 }
 
-/// The values of the cookies of this name, in the order sent.
-pub fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
+/// The cookies whose names are wanted, with their values, in the order sent.
+pub fn cookies(
+    headers: &HeaderMap,
+    wanted: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (&str, &str)> {
     headers
         .get_all(COOKIE)
         .iter()
         .filter_map(|header| header.to_str().ok())
         .flat_map(|header| header.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .filter(move |(found, _)| *found == name)
-        .map(|(_, value)| value)
+        .filter(move |(name, _)| wanted(name))
 }
 
 #[cfg(test)]

@@ -298,7 +298,10 @@ impl Api {
         };
         error.log();
         let reply = match page {
-            Some(head) => page::of_failure(&error, &head.context.id),
+            Some(head) => {
+                let start = &self.deps.settings().provider_path;
+                page::of_failure(&error, &head.context.id, start)
+            }
             None => error.to_reply(),
         };
         reply.into_response(shutdown).unwrap_or_else(|_| {

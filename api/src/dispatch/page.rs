@@ -26,7 +26,9 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 }
 
 /// A sign-in that failed, as a page.
-pub(super) fn of_failure(error: &ApiError, id: &RequestId) -> Reply {
+///
+/// `start`: where a sign-in begins.
+pub(super) fn of_failure(error: &ApiError, id: &RequestId, start: &str) -> Reply {
     // Nothing else on the page is obeyed.
     let nonce = Alphanumeric.sample_string(&mut rand::rng(), 24);
     let policy = format!(
@@ -36,13 +38,20 @@ pub(super) fn of_failure(error: &ApiError, id: &RequestId) -> Reply {
         HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"));
     let said = escaped(&sentence(&error.to_string()));
     let (code, id) = (escaped(error.code()), escaped(&id.to_string()));
+    // Whoever is signed in at the provider would come back as the same at once.
+    let again = match error {
+        ApiError::InvalidRequest(_) => String::new(),
+        _ => format!(
+            "<p><a href=\"{}?again=true\">Try again</a></p>\n",
+            escaped(start)
+        ),
+    };
     let html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
          <title>Sign-in failed</title>\n<style nonce=\"{nonce}\">{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <h1>Sign-in failed</h1>\n<p role=\"alert\">{said}</p>\n\
-         <p><a href=\"/api/login/oidc\">Try again</a></p>\n\
-         <p><small>Error {code}, request {id}</small></p>\n</main>\n</body>\n</html>\n"
+         {again}<p><small>Error {code}, request {id}</small></p>\n</main>\n</body>\n</html>\n"
     );
     let reply = Reply::page(html, policy).status(error.status());
     match error.retry_after() {

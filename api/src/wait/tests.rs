@@ -168,6 +168,7 @@ fn every_failure_has_a_status_and_a_code() {
             | Reason::PullFailed
             | Reason::AdapterSourceFailed
             | Reason::DirectoryFailed
+            | Reason::ProviderFailed
             | Reason::CrashLoop
             | Reason::ReplacementFailed
             | Reason::CloneFailed

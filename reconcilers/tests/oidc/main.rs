@@ -25,11 +25,12 @@ use schema::clock::{Clock, ManualClock, SystemClock};
 use schema::live::{PendingSignIn, ProvidedIdentity};
 use serde_json::{Value, json};
 use sha2::Sha256;
+use tokio_util::task::TaskTracker;
 
 use provider::{CLIENT, DISCOVERY, Key, Op, SECRET, base64, header, now, ok, unsigned};
 
 fn driver() -> OidcProvider {
-    OidcProvider::new(Arc::new(SystemClock))
+    OidcProvider::new(Arc::new(SystemClock), TaskTracker::new())
 }
 
 fn returned() -> Returned {
@@ -46,7 +47,7 @@ async fn sign_in(
     settings: &ProviderSettings,
     issue: impl FnOnce(&Op, Value, &PendingSignIn) -> String,
 ) -> Result<ProvidedIdentity, ProviderError> {
-    let (_, pending) = driver.begin(settings).await?;
+    let (_, pending) = driver.begin(settings, false).await?;
     let token = issue(op, op.claims(&pending.nonce), &pending);
     op.issues(&token);
     driver.finish(settings, &pending, &returned()).await
@@ -65,7 +66,7 @@ async fn l18_the_browser_is_sent_with_state_nonce_and_challenge_and_the_code_red
  {
     let (op, driver) = (Op::new().await, driver());
     let settings = op.settings();
-    let (address, pending) = driver.begin(&settings).await.unwrap();
+    let (address, pending) = driver.begin(&settings, false).await.unwrap();
     let query: Vec<(String, String)> = address.query_pairs().into_owned().collect();
     let value = |name: &str| {
         let found: Vec<_> = query.iter().filter(|(key, _)| key == name).collect();
@@ -107,7 +108,7 @@ async fn l18_the_browser_is_sent_with_state_nonce_and_challenge_and_the_code_red
     assert_eq!(sent, Some(format!("Basic {basic}").as_str()));
     assert!(!redeemed.body.contains("secret"));
     // No two are alike.
-    let (_, another) = driver.begin(&settings).await.unwrap();
+    let (_, another) = driver.begin(&settings, false).await.unwrap();
     assert_ne!(another.state, pending.state);
     assert_ne!(another.nonce, pending.nonce);
     assert_ne!(another.verifier, pending.verifier);
@@ -386,6 +387,9 @@ const BAD: &[(&str, Bad)] = &[
     ("a subject that is too long", |op, claims, _| {
         with(op, claims, "sub", json!("s".repeat(256)))
     }),
+    ("a subject with a control character", |op, claims, _| {
+        with(op, claims, "sub", json!("a\u{0}b"))
+    }),
     ("a subject that is not ASCII", |op, claims, _| {
         with(op, claims, "sub", json!("älice"))
     }),
@@ -514,7 +518,7 @@ async fn a_key_that_is_not_for_signing_signs_nothing() {
 async fn new_keys_are_asked_for_when_a_token_has_one_and_not_for_every_token_that_says_so() {
     let op = Op::new().await;
     let clock = Arc::new(ManualClock::new(SystemClock.now()));
-    let driver = OidcProvider::new(clock.clone());
+    let driver = OidcProvider::new(clock.clone(), TaskTracker::new());
     let settings = op.settings();
     sign_in(&driver, &op, &settings, good).await.unwrap();
     sign_in(&driver, &op, &settings, good).await.unwrap();
@@ -544,13 +548,78 @@ async fn new_keys_are_asked_for_when_a_token_has_one_and_not_for_every_token_tha
         );
     }
     assert_eq!(op.asked(DISCOVERY), known + 1, "once in ten seconds");
+
+    // New keys that cannot be had leave those that are known.
+    clock.advance(Duration::from_secs(10));
+    op.tell(|says| says.discovery = Some(Some((503, vec![], vec![]))));
+    let forged = |_: &Op, claims: Value, _: &PendingSignIn| {
+        Key::ecdsa().token(&json!({"alg": "ES256", "kid": "forged"}), &claims)
+    };
+    let refused = sign_in(&driver, &op, &settings, forged).await;
+    assert!(
+        matches!(refused, Err(ProviderError::Token(_))),
+        "{refused:?}"
+    );
+    assert!(driver.begin(&settings, false).await.is_ok());
+    // An hour later they are good no longer.
+    clock.advance(Duration::from_secs(60 * 60));
+    assert!(driver.begin(&settings, false).await.is_err());
+    assert!(driver.failing_since().is_some());
+    op.tell(|says| says.discovery = None);
+    clock.advance(Duration::from_secs(2));
+    assert!(driver.begin(&settings, false).await.is_ok());
+    assert_eq!(driver.failing_since(), None);
+}
+
+#[tokio::test]
+async fn a_description_goes_on_when_nobody_waits_for_it() {
+    let (op, driver) = (Op::new().await, driver());
+    let settings = op.settings();
+    op.tell(|says| says.discovery = Some(None));
+    // Many come and go while the provider is frozen.
+    for _ in 0..500 {
+        let begin = driver.begin(&settings, false);
+        assert!(
+            tokio::time::timeout(Duration::from_millis(1), begin)
+                .await
+                .is_err()
+        );
+    }
+    assert_eq!(op.asked(DISCOVERY), 1);
+}
+
+#[tokio::test]
+async fn whoever_tries_again_is_asked_who_one_is() {
+    let (op, driver) = (Op::new().await, driver());
+    let (first, _) = driver.begin(&op.settings(), false).await.unwrap();
+    let (again, _) = driver.begin(&op.settings(), true).await.unwrap();
+    assert!(!first.as_str().contains("prompt"), "{first}");
+    assert!(again.as_str().contains("prompt=login"), "{again}");
+}
+
+#[tokio::test]
+async fn l66_groups_that_are_slow_to_come_hold_nobody_up() {
+    let (op, driver) = (Op::new().await, driver());
+    op.tell(|says| says.user_info = None);
+    let groupless =
+        |op: &Op, claims: Value, _: &PendingSignIn| with(op, claims, "groups", Value::Null);
+    let begun = Instant::now();
+    let alice = sign_in(&driver, &op, &op.settings(), groupless)
+        .await
+        .unwrap();
+    assert_eq!(alice.groups, None);
+    assert!(
+        begun.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[tokio::test]
 async fn l18_however_many_sign_in_the_description_is_asked_for_once() {
     let (op, driver) = (Op::new().await, driver());
     let settings = op.settings();
-    let begun = futures::future::join_all((0..50).map(|_| driver.begin(&settings))).await;
+    let begun = futures::future::join_all((0..50).map(|_| driver.begin(&settings, false))).await;
     assert!(begun.iter().all(Result::is_ok));
     assert_eq!((op.asked(DISCOVERY), op.asked("/keys")), (1, 1));
 }
@@ -560,7 +629,7 @@ async fn an_answer_of_another_issuer_is_not_redeemed() {
     let op = Op::new().await;
     let settings = op.settings();
     let finish = async |driver: &OidcProvider, issuer: Option<&str>| {
-        let (_, pending) = driver.begin(&settings).await.unwrap();
+        let (_, pending) = driver.begin(&settings, false).await.unwrap();
         op.issues(&good(&op, op.claims(&pending.nonce), &pending));
         let returned = Returned {
             issuer: issuer.map(str::to_owned),
@@ -630,7 +699,7 @@ async fn what_the_token_leaves_out_is_asked_for_at_user_info() {
         Err(ProviderError::NoName("preferred_username".to_owned()))
     );
     // An access token that no header can hold.
-    let (_, pending) = driver.begin(&settings).await.unwrap();
+    let (_, pending) = driver.begin(&settings, false).await.unwrap();
     let token = bare(&op, op.claims(&pending.nonce), &pending);
     let tokens = json!({"access_token": "a\nb", "token_type": "Bearer", "id_token": token});
     op.tell(|says| says.token = ok(&tokens));
@@ -654,16 +723,31 @@ async fn an_address_that_is_not_verified_names_nobody() {
             with(op, claims, "email_verified", is)
         }
     };
+    // Nor does the word of another answer, which may speak of another address.
+    let info = json!({"sub": "17", "email": "root@example.org", "email_verified": true});
+    op.tell(|says| says.user_info = ok(&info));
     for (is, name) in [
         (json!(true), Some("alice@example.org")),
-        (Value::Null, Some("alice@example.org")),
+        (json!("true"), Some("alice@example.org")),
+        (Value::Null, None),
         (json!(false), None),
         (json!("false"), None),
     ] {
-        let signed_in = sign_in(&driver, &op, &settings, verified(is.clone())).await;
+        let groupless = |op: &Op, mut claims: Value, pending: &PendingSignIn| {
+            claims.as_object_mut().unwrap().remove("groups");
+            verified(is.clone())(op, claims, pending)
+        };
+        let signed_in = sign_in(&driver, &op, &settings, groupless).await;
         let found = signed_in.ok().map(|identity| identity.name);
         assert_eq!(found.as_deref(), name, "{is}");
     }
+    let nameless =
+        |op: &Op, claims: Value, _: &PendingSignIn| with(op, claims, "email_verified", json!(true));
+    let root = sign_in(&driver, &op, &settings, nameless).await.unwrap();
+    assert_eq!(root.name, "root@example.org");
+    op.tell(|says| says.user_info = ok(&json!({"sub": "17", "email": "root@example.org"})));
+    let root = sign_in(&driver, &op, &settings, nameless).await;
+    assert!(matches!(root, Err(ProviderError::NoName(_))), "{root:?}");
 }
 
 #[tokio::test]
@@ -674,7 +758,7 @@ async fn what_the_token_endpoint_refuses_says_whose_fault_it_is() {
         let kind = ("content-type", "application/json".to_owned());
         let answer = Some((status, vec![kind], body.as_bytes().to_vec()));
         op.tell(|says| says.token = answer);
-        let (_, pending) = driver.begin(&settings).await.unwrap();
+        let (_, pending) = driver.begin(&settings, false).await.unwrap();
         let failed = driver.finish(&settings, &pending, &returned()).await;
         let failed = failed.unwrap_err();
         assert!(!failed.to_string().contains("hunter2"), "{failed}");
@@ -695,6 +779,8 @@ async fn what_the_token_endpoint_refuses_says_whose_fault_it_is() {
             .to_string()
             .contains("check oidc.client_id and oidc.client_secret")
     );
+    let garbled = finish(400, r#"{"error":"invalid_request"}"#).await;
+    assert!(matches!(garbled, ProviderError::Code(_)), "{garbled:?}");
     let odd = finish(400, r#"{"error":"invalid_scope"}"#).await;
     assert!(matches!(odd, ProviderError::Client(..)), "{odd:?}");
     for (status, body) in [
@@ -769,11 +855,11 @@ async fn a_description_that_cannot_be_says_what_to_set() {
             Some((200, kind("application/json"), large)),
             "more than 1048576 bytes",
         ),
-        (None, "has not answered within 5 s"),
+        (None, "has not answered within 4 s"),
     ] {
         op.tell(|says| says.discovery = Some(answer));
         let begun = Instant::now();
-        let failed = driver().begin(&op.settings()).await.unwrap_err();
+        let failed = driver().begin(&op.settings(), false).await.unwrap_err();
         assert!(failed.to_string().contains(said), "{failed} is not {said}");
         assert!(begun.elapsed() < Duration::from_secs(20));
     }
@@ -781,7 +867,7 @@ async fn a_description_that_cannot_be_says_what_to_set() {
         issuer: "http://127.0.0.1:9".to_owned(),
         ..op.settings()
     };
-    let failed = driver().begin(&nobody).await.unwrap_err();
+    let failed = driver().begin(&nobody, false).await.unwrap_err();
     assert!(
         matches!(failed, ProviderError::Unreachable(_)),
         "{failed:?}"
@@ -794,12 +880,12 @@ async fn a_provider_that_is_away_is_asked_again_soon_and_not_by_everybody() {
     let settings = op.settings();
     op.tell(|says| says.discovery = Some(Some((503, vec![], vec![]))));
     for _ in 0..20 {
-        assert!(driver.begin(&settings).await.is_err());
+        assert!(driver.begin(&settings, false).await.is_err());
     }
     assert_eq!(op.asked(DISCOVERY), 1);
     op.tell(|says| says.discovery = None);
     let begun = Instant::now();
-    while driver.begin(&settings).await.is_err() {
+    while driver.begin(&settings, false).await.is_err() {
         assert!(begun.elapsed() < Duration::from_secs(20));
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -87,12 +87,12 @@ async fn provider(expired: bool) -> (Op, ProviderSettings) {
 #[tokio::test]
 async fn an_authority_of_ones_own_is_trusted_where_it_is_set() {
     let (_op, settings) = provider(false).await;
-    driver().begin(&settings).await.unwrap();
+    driver().begin(&settings, false).await.unwrap();
     let without = ProviderSettings {
         ca_certificate: None,
         ..settings.clone()
     };
-    let failed = driver().begin(&without).await.unwrap_err();
+    let failed = driver().begin(&without, false).await.unwrap_err();
     assert!(
         matches!(failed, ProviderError::Certificate(_)),
         "{failed:?}"
@@ -103,7 +103,7 @@ async fn an_authority_of_ones_own_is_trusted_where_it_is_set() {
         ca_certificate: Some(other),
         ..settings.clone()
     };
-    let failed = driver().begin(&wrong).await.unwrap_err();
+    let failed = driver().begin(&wrong, false).await.unwrap_err();
     assert!(
         matches!(failed, ProviderError::Certificate(_)),
         "{failed:?}"
@@ -114,14 +114,14 @@ async fn an_authority_of_ones_own_is_trusted_where_it_is_set() {
         ),
         ..settings
     };
-    let failed = driver().begin(&none).await.unwrap_err();
+    let failed = driver().begin(&none, false).await.unwrap_err();
     assert!(matches!(failed, ProviderError::Authority(_)), "{failed:?}");
 }
 
 #[tokio::test]
 async fn a_certificate_that_has_expired_is_none() {
     let (_op, settings) = provider(true).await;
-    let failed = driver().begin(&settings).await.unwrap_err();
+    let failed = driver().begin(&settings, false).await.unwrap_err();
     assert!(
         matches!(failed, ProviderError::Certificate(_)),
         "{failed:?}"
@@ -142,7 +142,7 @@ async fn a_provider_with_tls_names_no_address_without() {
             says.token = ok(&json!({}));
         });
         let driver = driver();
-        let failed = match driver.begin(&settings).await {
+        let failed = match driver.begin(&settings, false).await {
             Err(failed) => failed,
             Ok((_, pending)) => {
                 let returned = super::returned();

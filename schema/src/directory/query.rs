@@ -207,13 +207,14 @@ async fn add(
     Ok(new.uid)
 }
 
+/// The groups that the user is no longer in.
 async fn update(
     tx: &mut Tx,
     uid: &Uid,
     listed: &Listed,
     back: bool,
     groups: &mut Groups,
-) -> Result<(), DbError> {
+) -> Result<Vec<Uid>, DbError> {
     if back {
         unless_gone(user::query::set_missing(tx, uid, false).await)?;
     }
@@ -225,7 +226,7 @@ async fn update(
         .unwrap_or_default();
     execute!(tx, PUT, uid, &listed.subject, digest)?;
     let Some(names) = &listed.groups else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let mut left: Vec<Uid> = scalars!(tx, GROUPS_OF, uid)?;
     for name in names {
@@ -239,10 +240,10 @@ async fn update(
             }
         }
     }
-    for group in left {
+    for group in &left {
         execute!(tx, LEAVE, group, uid)?;
     }
-    Ok(())
+    Ok(left)
 }
 
 /// The groups that there are, by the keys of their names; missing ones are made.
@@ -332,6 +333,10 @@ pub async fn signed_in(
     let mut present = user::find(tx, &listed.name).await?;
     if present.is_none() {
         group::lock(tx).await?;
+        // Another browser was faster, when the source still called the same person something else.
+        if source == Source::Oidc && name_of(tx, source, &listed.subject).await?.is_some() {
+            return Err(DbError::NameTaken);
+        }
         let mut groups = Groups::read(tx, source, now).await?;
         match add(tx, source, listed, template, &mut groups, now).await {
             // Somebody was faster: the same person, from another browser.
@@ -385,7 +390,16 @@ async fn refresh(
     }
     let before = impact::before(tx, Scope::Users(vec![uid.clone()])).await?;
     let mut groups = Groups::read(tx, source, now).await?;
-    update(tx, uid, listed, digest.is_none(), &mut groups).await?;
+    let left = update(tx, uid, listed, digest.is_none(), &mut groups).await?;
+    // No list comes that would say so.
+    if source == Source::Oidc && !left.is_empty() {
+        let known = self::groups(tx).await?;
+        for group in known {
+            if left.contains(&group.uid) && !group.in_use && !group.has_members {
+                group::delete(tx, &group.uid).await?;
+            }
+        }
+    }
     before.settle(tx).await?;
     Ok(())
 }

@@ -40,6 +40,8 @@ pub struct ProvidedIdentity {
 pub enum ProviderFailure {
     /// The provider cannot be asked, or does not do what it is set up for: a sentence for administrators.
     Unavailable(String),
+    /// It does not say what somebody is called: a sentence for administrators.
+    Nameless(String),
     /// What it has sent proves nothing: a sentence for administrators.
     Refused(String),
 }

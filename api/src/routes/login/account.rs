@@ -30,8 +30,8 @@ pub(super) struct Proven {
 /// Makes the account, or brings it up to date, and starts a session, in one transaction.
 ///
 /// # Errors
-/// 403 for whoever is not on the whitelist or has a name that cannot be one here, [`ApiError::BadCredentials`] where the name is
-/// somebody else's, 503 while the previous account of the name is archived.
+/// 403 for whoever is not on the whitelist, disabled, or has a name that cannot be one here, 409 where the name is somebody
+/// else's, 503 while the previous account of the name is archived.
 pub(super) async fn let_in(
     deps: &Dependencies,
     meta: &Meta,
@@ -79,10 +79,15 @@ pub(super) async fn let_in(
     let now = deps.clock.now();
     let account = directory::signed_in(&mut tx, source, &listed, &template, now).await;
     let account = account.map_err(|error| match error {
-        // It belongs to a superadmin, or to another subject; or the mode has changed meanwhile.
-        DbError::NameTaken | DbError::WrongState(_) => ApiError::BadCredentials,
+        // It belongs to a superadmin, or to another subject.
+        DbError::NameTaken => ApiError::NameOfAnother,
+        // The mode has changed meanwhile.
+        DbError::WrongState(_) => ApiError::BadCredentials,
         DbError::NameBeingRemoved => ApiError::PreviousAccountArchiving,
         error => error.into(),
     })?;
+    if account.disabled {
+        return Err(ApiError::AccountDisabled);
+    }
     super::session_of(deps, tx, &account, client, meta, None).await
 }

@@ -88,6 +88,11 @@ async fn try_both(
         subject: person.dn,
         groups: person.groups,
     };
-    let live = let_in(deps, meta, proven, client).await?;
+    let live = let_in(deps, meta, proven, client).await;
+    // As for names that nobody has.
+    let live = live.map_err(|error| match error {
+        ApiError::AccountDisabled | ApiError::NameOfAnother => ApiError::BadCredentials,
+        error => error,
+    })?;
     Ok(Attempt::Directory(Box::new(live)))
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use http::HeaderValue;
 use http::header::SET_COOKIE;
 use schema::audit::About;
+use schema::directory;
 use schema::ids::Timestamp;
+use schema::session::Live;
 use schema::user::Source;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -20,7 +22,6 @@ use super::Client;
 use super::account::{Proven, let_in};
 use crate::answer::Redirect;
 use crate::auth::credentials::NO_ADDRESS;
-use crate::auth::login_limit::Charged;
 use crate::auth::session::cookies;
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::Anyone;
@@ -30,20 +31,24 @@ use crate::ports::{PendingSignIn, ProvidedIdentity, ProviderFailure};
 use crate::route::{Area, Failure, Route};
 use crate::settings::AuthMode;
 
+/// Where a sign-in begins.
+const START: &str = "/api/login/oidc";
 /// How long somebody may take at the provider.
 const PENDING: Duration = Duration::from_secs(10 * 60);
-/// How long the provider may take altogether.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long the provider may take altogether: whoever asks is answered within five seconds.
+const PATIENCE: Duration = Duration::from_millis(4500);
 /// What the cookie is sealed for.
 const CONTEXT: &str = "sign-in/oidc";
 /// Characters of the state in the cookie's name: sign-ins in several tabs do not disturb each other.
 const NAMED: usize = 12;
 /// Longest `next`: the cookie has to fit in 4096 bytes.
 const LONGEST_NEXT: usize = 1000;
-/// Where people are when nothing else is said.
-const HOME: &str = "/manage";
+/// What the names of these cookies begin with.
+const PREFIX: &str = "oidc-";
 /// Most cookies of one name that are tried.
 const MOST_COOKIES: usize = 4;
+/// Most sign-ins that a browser keeps: headers have a limit, too.
+const MOST_KEPT: usize = 4;
 
 const MODE: Failure = Failure(
     400,
@@ -59,7 +64,7 @@ const REMOTE: Failure = Failure(
 /// The routes of this file.
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("login_oidc", "/api/login/oidc", begin)
+        Route::get("login_oidc", START, begin)
             .title(Area::Session, "Sign in through the identity provider")
             .about(
                 "For browsers: leads to the identity provider, and from there to the callback. A failure is a page where \
@@ -88,6 +93,7 @@ pub(super) fn routes() -> Vec<Route> {
                     "sign_in_refused",
                     "the provider has not signed in anybody, or what it says proves nothing",
                 ),
+                Failure(403, "account_disabled", "an administrator has disabled the account"),
                 Failure(403, "not_whitelisted", "the name is not on the whitelist"),
                 Failure(
                     403,
@@ -109,6 +115,9 @@ pub(super) fn routes() -> Vec<Route> {
 /// The query of `GET /api/login/oidc`.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct Begin {
+    /// The provider asks who one is, even if one is signed in there.
+    #[serde(default)]
+    again: bool,
     /// Where to go afterwards: a path of this service.
     #[schema(example = "/manage")]
     next: Option<String>,
@@ -145,7 +154,7 @@ struct Kept {
 /// 400 outside oidc mode and for a `next` that leads elsewhere; 502 when the provider cannot be asked.
 async fn begin(_: Anyone, input: Input<Begin>, deps: Deps) -> Result<Redirect> {
     check_mode(&deps)?;
-    let next = input.params.next;
+    let Begin { again, next } = input.params;
     if let Some(next) = &next
         && !is_local(next)
     {
@@ -154,7 +163,7 @@ async fn begin(_: Anyone, input: Input<Begin>, deps: Deps) -> Result<Redirect> {
             "next is a path of this service such as /manage, of at most 1000 characters",
         ));
     }
-    let asked = timeout(PATIENCE, deps.provider.begin()).await;
+    let asked = timeout(PATIENCE, deps.provider.begin(again)).await;
     let asked = asked.map_err(|_| ProviderFailure::Unavailable("it takes too long".to_owned()));
     let (address, pending) = asked.and_then(|asked| asked).map_err(told)?;
     let name = name_of(&pending.state).ok_or_else(|| ApiError::internal("a state is short"))?;
@@ -166,9 +175,18 @@ async fn begin(_: Anyone, input: Input<Begin>, deps: Deps) -> Result<Redirect> {
     let kept = serde_json::to_vec(&kept).map_err(ApiError::internal)?;
     let sealed = deps.master_key.seal(CONTEXT, &kept);
     let sealed = hex::encode(sealed.map_err(ApiError::internal)?);
-    let cookie = cookie(&deps, &input.meta, &name, &sealed, PENDING)?;
+    let cookie = |name: &str, value: &str, age| cookie(&deps, &input.meta, name, value, age);
     let address = HeaderValue::try_from(address).map_err(ApiError::internal)?;
-    Ok(Redirect::to(address).header(SET_COOKIE, cookie))
+    let mut answer = Redirect::to(address).header(SET_COOKIE, cookie(&name, &sealed, PENDING)?);
+    // Those that were begun and never ended.
+    let kept = cookies(&input.meta.headers, |name| name.starts_with(PREFIX));
+    let kept: Vec<_> = kept.map(|(name, _)| name).collect();
+    if kept.len() >= MOST_KEPT {
+        for name in kept {
+            answer = answer.header(SET_COOKIE, cookie(name, "", Duration::ZERO)?);
+        }
+    }
+    Ok(answer)
 }
 
 /// `GET /api/login/oidc/callback`: back from the provider.
@@ -179,16 +197,21 @@ async fn begin(_: Anyone, input: Input<Begin>, deps: Deps) -> Result<Redirect> {
 async fn finish(_: Anyone, input: Input<Callback>, deps: Deps) -> Result<Redirect> {
     check_mode(&deps)?;
     let Input { params, meta, .. } = input;
-    let charged = deps
-        .login_limit
-        .nameless(meta.client.unwrap_or(NO_ADDRESS))?;
+    // Whoever was sent off by somebody else has tried nothing: other pages could lock out a whole network by it.
     let kept = kept(&deps, &meta, params.state.as_deref()).ok_or(ApiError::SignInUnknown)?;
+    let address = meta.client.unwrap_or(NO_ADDRESS);
+    deps.login_limit.check(address)?;
     let name = name_of(&kept.pending.state).unwrap_or_default();
-    let next = kept.next.clone().unwrap_or_else(|| HOME.to_owned());
-    let live = match prove(&deps, &meta, params, kept, charged).await {
-        Err(refused @ ApiError::SignInRefused(_)) => {
-            let about = About::object("account", "unknown").detail(refused.code());
-            meta.refused(&deps, about).await?;
+    let next = kept.next.clone().unwrap_or_else(|| home(&deps));
+    let mut whom = None;
+    let live = match prove(&deps, &meta, params, kept, &mut whom).await {
+        Err(refused) if refused.status().is_client_error() => {
+            deps.login_limit.failed(address);
+            let about = match whom {
+                Some(name) => super::whom(&deps, &name).await?,
+                None => About::object("account", "unknown"),
+            };
+            meta.refused(&deps, about.detail(refused.code())).await?;
             return Err(refused);
         }
         live => live?,
@@ -199,79 +222,70 @@ async fn finish(_: Anyone, input: Input<Callback>, deps: Deps) -> Result<Redirec
         .header(SET_COOKIE, cookie(&deps, &meta, &name, "", Duration::ZERO)?))
 }
 
+/// A session for whoever proves to be somebody; `whom` is set to the name as soon as it is known.
 async fn prove(
     deps: &Dependencies,
     meta: &Meta,
     params: Callback,
     kept: Kept,
-    charged: Charged,
-) -> Result<schema::session::Live> {
+    whom: &mut Option<String>,
+) -> Result<Live> {
     let Callback {
         code, error, iss, ..
     } = params;
     let code = match (code, error) {
         (Some(code), None) => code,
-        (_, Some(error)) => {
-            let why = params.error_description.map(|why| format!(": {why}"));
-            let said: String = format!("{error}{}", why.unwrap_or_default())
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(300)
-                .collect();
-            tracing::info!(said, "the identity provider has signed nobody in");
-            let message = format!(
-                "the identity provider has not signed you in ({})",
-                said.trim()
-            );
-            return Err(ApiError::SignInRefused(message));
-        }
+        (_, Some(error)) => return Err(not_signed_in(&error, params.error_description)),
         (None, None) => return Err(ApiError::invalid("code", "code is missing")),
     };
-    let asked = deps.provider.finish(&kept.pending, code, iss);
-    let asked = timeout(PATIENCE, asked).await;
+    let asked = timeout(PATIENCE, deps.provider.finish(&kept.pending, code, iss)).await;
     let asked = asked.map_err(|_| ProviderFailure::Unavailable("it takes too long".to_owned()));
-    let identity = match asked.and_then(|asked| asked) {
-        Err(failure @ ProviderFailure::Unavailable(_)) => {
-            // Nothing was guessed.
-            charged.succeeded();
-            return Err(told(failure));
-        }
-        identity => identity.map_err(told)?,
-    };
     let ProvidedIdentity {
         subject,
         name,
         groups,
-    } = identity;
+    } = asked.and_then(|asked| asked).map_err(told)?;
+    let known = {
+        let mut connection = deps.db.read().await?;
+        directory::name_of(&mut connection, Source::Oidc, &subject).await?
+    };
+    *whom = Some(known.map_or_else(|| name.clone(), |name| name.to_string()));
     let proven = Proven {
         source: Source::Oidc,
-        name: name.clone(),
+        name,
         subject,
         groups,
     };
     // A browser went there and came back: that is the web console.
-    match let_in(deps, meta, proven, Client::Web).await {
-        Ok(live) => {
-            charged.succeeded();
-            Ok(live)
+    let live = let_in(deps, meta, proven, Client::Web).await;
+    live.map_err(|error| match error {
+        // The account or the mode has changed in this moment.
+        ApiError::BadCredentials => {
+            ApiError::SignInRefused("your account has changed in this moment; try again".to_owned())
         }
-        Err(refused) => {
-            let refused = match refused {
-                ApiError::BadCredentials => ApiError::conflict(
-                    "name_taken",
-                    "your user name belongs to another account here; ask an administrator",
-                ),
-                refused => refused,
-            };
-            if refused.status().is_server_error() {
-                charged.succeeded();
-            } else {
-                let about = super::whom(deps, &name).await?.detail(refused.code());
-                meta.refused(deps, about).await?;
-            }
-            Err(refused)
-        }
+        error => error,
+    })
+}
+
+/// What the provider says instead of a code (RFC 6749 §4.1.2.1).
+fn not_signed_in(error: &str, description: Option<String>) -> ApiError {
+    let why = description.map(|why| format!(": {why}"));
+    let said = format!("{error}{}", why.unwrap_or_default());
+    let said: String = said.chars().filter(|c| !c.is_control()).take(300).collect();
+    tracing::info!(said, "the identity provider has signed nobody in");
+    if matches!(error, "server_error" | "temporarily_unavailable") {
+        return told(ProviderFailure::Unavailable(said));
     }
+    ApiError::SignInRefused(format!(
+        "the identity provider has not signed you in ({said})"
+    ))
+}
+
+/// Where people are when nothing else is said.
+fn home(deps: &Dependencies) -> String {
+    let path = &deps.settings().provider_path;
+    let below = path.strip_suffix(START).unwrap_or_default();
+    format!("{below}/manage")
 }
 
 fn check_mode(deps: &Dependencies) -> Result<()> {
@@ -301,6 +315,13 @@ fn told(failure: ProviderFailure) -> ApiError {
                     .to_owned(),
             )
         }
+        ProviderFailure::Nameless(failure) => {
+            tracing::warn!(%failure, "the identity provider has signed in somebody without a name");
+            ApiError::InvalidUsername {
+                rule: "the identity provider does not say what your user name is; ask an administrator"
+                    .to_owned(),
+            }
+        }
     }
 }
 
@@ -309,9 +330,9 @@ fn kept(deps: &Dependencies, meta: &Meta, state: Option<&str>) -> Option<Kept> {
     let state = state?;
     let name = name_of(state)?;
     let now = deps.clock.now();
-    cookies(&meta.headers, &name)
+    cookies(&meta.headers, |found| found == name)
         .take(MOST_COOKIES)
-        .find_map(|sealed| {
+        .find_map(|(_, sealed)| {
             let sealed = hex::decode(sealed).ok()?;
             let kept = deps.master_key.open(CONTEXT, &sealed).ok()?;
             let kept: Kept = serde_json::from_slice(&kept).ok()?;
@@ -324,7 +345,7 @@ fn kept(deps: &Dependencies, meta: &Meta, state: Option<&str>) -> Option<Kept> {
 /// The name of the cookie that keeps the sign-in of this state.
 fn name_of(state: &str) -> Option<String> {
     let named = state.get(..NAMED)?;
-    Some(format!("oidc-{named}"))
+    Some(format!("{PREFIX}{named}"))
 }
 
 fn cookie(
@@ -346,9 +367,10 @@ fn cookie(
 /// Whether this leads to a place of this service, whatever a browser makes of it.
 fn is_local(next: &str) -> bool {
     const BASE: &str = "https://here.invalid";
+    // What is no character of an address is written in percents.
     let plain = next
         .bytes()
-        .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+        .all(|byte| byte.is_ascii_graphic() && !b"\\\"<>^`{|}".contains(&byte));
     let read = url::Url::parse(BASE).and_then(|base| base.join(next));
     next.len() <= LONGEST_NEXT
         && plain

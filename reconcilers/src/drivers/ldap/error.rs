@@ -19,7 +19,7 @@ pub enum DirectoryError {
     Timeout(Duration),
     /// Its certificate is not trusted.
     #[error(
-        "the certificate of the directory is not trusted ({0}); have it renewed, or set ldap.ca_certificate to the authority that has issued it"
+        "the certificate of the directory is not trusted ({0}); have it renewed, set ldap.ca_certificate to the authority that has issued it, or ldap.host to a name that it has"
     )]
     Certificate(String),
     /// What is set as certificates of authorities is none.
@@ -33,6 +33,11 @@ pub enum DirectoryError {
     /// The service itself is not let in.
     #[error("the directory refuses ldap.bind_dn and its password ({0})")]
     Bind(String),
+    /// The server takes no password that everybody on the way can read.
+    #[error(
+        "the directory takes no password without TLS ({0}); use ldaps:// in ldap.host, or set ldap.start_tls"
+    )]
+    Unencrypted(String),
     /// The base of a search is not there.
     #[error("the directory has no {0:?}; check the search base")]
     NoBase(String),
@@ -115,6 +120,8 @@ impl DirectoryError {
         match result.rc {
             // Time, size, administrative limit; a page that cannot be.
             3 | 4 | 11 => Self::Incomplete(format!("result {} {text}", result.rc)),
+            // Stronger authentication, or confidentiality, is required.
+            8 | 13 => Self::Unencrypted(format!("result {} {text}", result.rc)),
             32 => Self::NoBase(base.to_owned()),
             // Busy, unavailable.
             51 | 52 => Self::Unreachable(format!("result {} {text}", result.rc)),

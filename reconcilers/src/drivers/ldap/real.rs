@@ -158,7 +158,7 @@ impl LdapDirectory {
         }
         let bound = bound(&self.tasks, settings).await;
         self.lock().refused = match &bound {
-            Err(error @ DirectoryError::Bind(_)) => {
+            Err(error @ (DirectoryError::Bind(_) | DirectoryError::Unencrypted(_))) => {
                 Some((settings.clone(), error.clone(), Instant::now()))
             }
             _ => None,

@@ -30,7 +30,7 @@ pub(super) async fn check(
     };
     // Asked anew: what is known may be an hour old.
     let authorities = settings.ca_certificate.clone();
-    let described = Provider::describe(&settings.issuer, authorities, None).await;
+    let described = Provider::describe(&settings.issuer, authorities).await;
     let provider = match described {
         Ok(provider) => provider,
         Err(error) => {
@@ -48,7 +48,7 @@ pub(super) async fn check(
     if !step("discovery", found) {
         return steps;
     }
-    let begin = provider.begin(settings);
+    let begin = provider.begin(settings, false);
     let pending = match begin {
         Ok((address, pending)) => {
             let taken = provider.takes(&address).await;

@@ -85,6 +85,7 @@ impl From<ProviderError> for ProviderFailure {
         let text = error.to_string();
         match error {
             ProviderError::Code(_) | ProviderError::Token(_) => Self::Refused(text),
+            ProviderError::NoName(_) => Self::Nameless(text),
             _ => Self::Unavailable(text),
         }
     }

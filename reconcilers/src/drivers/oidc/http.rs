@@ -12,7 +12,7 @@ use super::error::ProviderError;
 use crate::drivers::{shown, trust};
 
 /// Longest time of one request, from connecting to the last byte.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(4);
 /// Largest answer in bytes.
 const LARGEST: usize = 1024 * 1024;
 

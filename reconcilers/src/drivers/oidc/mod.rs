@@ -52,10 +52,12 @@ pub struct Returned {
 /// Identity providers.
 #[async_trait]
 pub trait IdentityProvider: Send + Sync + 'static {
-    /// A new sign-in, and the address to which the browser goes for it.
+    /// A new sign-in, and the address to which the browser goes for it; `again`: the provider asks even whoever is signed in
+    /// there.
     async fn begin(
         &self,
         settings: &ProviderSettings,
+        again: bool,
     ) -> Result<(Url, PendingSignIn), ProviderError>;
 
     /// Who has signed in.

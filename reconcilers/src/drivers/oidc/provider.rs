@@ -13,27 +13,31 @@ use openidconnect::core::{
 };
 use openidconnect::{
     AccessTokenHash, AdditionalProviderMetadata, AuthType, AuthenticationFlow, AuthorizationCode,
-    Client, ClientId, ClientSecret, CsrfToken, DiscoveryError, EmptyExtraTokenFields,
-    EndpointMaybeSet, EndpointNotSet, EndpointSet, HttpRequest, HttpResponse, IdTokenFields,
-    IdTokenVerifier, IssuerUrl, JsonWebKey, JsonWebKeyUse, Nonce, OAuth2TokenResponse,
-    PkceCodeChallenge, PkceCodeVerifier, ProviderMetadata, RedirectUrl, RequestTokenError, Scope,
-    StandardErrorResponse, StandardTokenResponse, TokenResponse, UserInfoClaims,
+    ClaimsVerificationError, Client, ClientId, ClientSecret, CsrfToken, DiscoveryError,
+    EmptyExtraTokenFields, EndpointMaybeSet, EndpointNotSet, EndpointSet, HttpRequest,
+    HttpResponse, IdTokenFields, IdTokenVerifier, IssuerUrl, JsonWebKey, JsonWebKeyUse, Nonce,
+    OAuth2TokenResponse, PkceCodeChallenge, PkceCodeVerifier, ProviderMetadata, RedirectUrl,
+    RequestTokenError, Scope, StandardErrorResponse, StandardTokenResponse, TokenResponse,
+    UserInfoClaims,
 };
 use schema::ids::Timestamp;
 use schema::live::{PendingSignIn, ProvidedIdentity};
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tokio::time::timeout;
 use url::Url;
 
 use super::claims::{self, OtherClaims};
 use super::error::ProviderError;
-use super::http::Http;
+use super::http::{Http, TIMEOUT};
 use super::{ProviderSettings, Returned};
 use crate::drivers::shown;
 
 /// How far the provider's clock may be ahead of this machine's.
 const SKEW: Duration = Duration::from_secs(60);
+/// How long a sign-in waits to hear of groups that the ID token leaves out.
+const GROUPS: Duration = Duration::from_millis(1500);
 /// Longest subject (OpenID Connect Core §2).
 const LONGEST_SUBJECT: usize = 255;
 
@@ -121,8 +125,6 @@ pub(super) enum Refusal {
 pub(super) struct Provider {
     http: Arc<Http>,
     metadata: Metadata,
-    /// When it was asked for new keys, by the steady clock.
-    pub(super) new_keys_at: Option<Duration>,
 }
 
 impl Provider {
@@ -130,7 +132,6 @@ impl Provider {
     pub(super) async fn describe(
         issuer: &str,
         ca_certificate: Option<String>,
-        new_keys_at: Option<Duration>,
     ) -> Result<Self, ProviderError> {
         const WHAT: &str = "the discovery request";
         let unreadable = |why: String| ProviderError::Unreadable {
@@ -157,11 +158,7 @@ impl Provider {
         if url.scheme() == "https" && authorization.scheme() != "https" {
             return Err(ProviderError::Plain(shown(authorization.as_str())));
         }
-        Ok(Self {
-            http,
-            metadata,
-            new_keys_at,
-        })
+        Ok(Self { http, metadata })
     }
 
     /// How many keys ID tokens can be signed with.
@@ -211,6 +208,7 @@ impl Provider {
     pub(super) fn begin(
         &self,
         settings: &ProviderSettings,
+        again: bool,
     ) -> Result<(Url, PendingSignIn), ProviderError> {
         let client = self.client(settings)?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
@@ -222,6 +220,10 @@ impl Provider {
         let request = request
             .add_scopes(scopes.map(|scope| Scope::new(scope.to_owned())))
             .set_pkce_challenge(challenge);
+        let request = match again {
+            true => request.add_prompt(CoreAuthPrompt::Login),
+            false => request,
+        };
         let (url, state, nonce) = request.url();
         let pending = PendingSignIn {
             state: state.secret().clone(),
@@ -257,7 +259,9 @@ impl Provider {
                 let text = said.error_description().map(String::as_str);
                 let text = shown(&format!("{}: {}", said.error(), text.unwrap_or_default()));
                 match said.error() {
-                    CoreErrorResponseType::InvalidGrant => ProviderError::Code(text),
+                    CoreErrorResponseType::InvalidGrant | CoreErrorResponseType::InvalidRequest => {
+                        ProviderError::Code(text)
+                    }
                     CoreErrorResponseType::InvalidClient
                     | CoreErrorResponseType::UnauthorizedClient => {
                         ProviderError::Client(text, "oidc.client_id and oidc.client_secret")
@@ -345,12 +349,13 @@ impl Provider {
             }
         }
         let subject = claims.subject().as_str();
-        if subject.is_empty() || subject.len() > LONGEST_SUBJECT || !subject.is_ascii() {
+        let visible = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+        if !(1..=LONGEST_SUBJECT).contains(&subject.len()) || !subject.bytes().all(visible) {
             return Err(last("its subject is not 1 to 255 ASCII characters"));
         }
         let all = claims::all(claims);
-        let begins = all.get("nbf").and_then(Value::as_i64);
-        if begins.is_some_and(|begins| begins > latest) {
+        let begins = all.get("nbf").and_then(Value::as_f64);
+        if begins.is_some_and(|begins| begins > latest as f64) {
             return Err(last("it is not valid yet"));
         }
         Ok((subject.to_owned(), all))
@@ -364,14 +369,13 @@ impl Provider {
         subject: String,
         mut claims: Map<String, Value>,
     ) -> Result<ProvidedIdentity, ProviderError> {
-        let nameless = claims::is_missing(&claims, &settings.username_claim);
-        if nameless || claims::is_missing(&claims, &settings.groups_claim) {
-            match self.user_info(settings, tokens, &subject).await {
-                Ok(more) => {
-                    for (name, value) in more {
-                        claims.entry(name).or_insert(value);
-                    }
-                }
+        let nameless = !claims.contains_key(&settings.username_claim);
+        if nameless || !claims.contains_key(&settings.groups_claim) {
+            let asked = self.user_info(settings, tokens, &subject);
+            let limit = if nameless { TIMEOUT } else { GROUPS };
+            let asked = timeout(limit, asked).await;
+            match asked.unwrap_or(Err(ProviderError::Timeout(limit))) {
+                Ok(more) => claims::add(&mut claims, more),
                 Err(error) if nameless => return Err(error),
                 // Which groups somebody is in is not known; everything else is.
                 Err(error) => {
@@ -416,9 +420,10 @@ impl Provider {
                 what: WHAT,
                 status: status.as_u16(),
             }),
-            Err(Failure::ClaimsVerification(_)) => {
+            Err(Failure::ClaimsVerification(ClaimsVerificationError::InvalidSubject(_))) => {
                 Err(refused("user info speaks of somebody else"))
             }
+            Err(Failure::ClaimsVerification(_)) => Err(unreadable("it can't be verified")),
             Err(Failure::Parse(error)) => Err(unreadable(&format!("at {}", error.path()))),
             Err(_) => Err(unreadable("it is no JSON")),
         }

@@ -1,15 +1,15 @@
 //! The real thing.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::BoxFuture;
-use moka::Expiry;
-use moka::future::Cache;
-use moka::ops::compute::Op;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 use schema::clock::SharedClock;
-use schema::live::{CheckStep, PendingSignIn, ProvidedIdentity};
+use schema::ids::Timestamp;
+use schema::live::{CheckStep, PendingSignIn, ProvidedIdentity, ProviderFailure};
+use tokio_util::task::TaskTracker;
 use url::Url;
 
 use super::check;
@@ -23,96 +23,134 @@ const DESCRIPTION: Duration = Duration::from_secs(60 * 60);
 const FAILURE: Duration = Duration::from_secs(2);
 /// How often it is asked at most because a token has a key that is not known.
 const NEW_KEYS: Duration = Duration::from_secs(10);
-/// Most descriptions: there is one provider, and what was set before.
-const DESCRIPTIONS: u64 = 4;
 
 /// What a description depends on: issuer and authorities.
 type Key = (String, Option<String>);
 type Described = Result<Arc<Provider>, ProviderError>;
+type Describing = Shared<BoxFuture<'static, Described>>;
 
-/// Identity providers over HTTP. Each is asked once for its description, however many sign in.
-pub struct OidcProvider {
-    clock: SharedClock,
-    described: Cache<Key, Described>,
+/// A description that is there, or on its way.
+struct Known {
+    key: Key,
+    /// When it was asked for, by the steady clock.
+    asked_at: Duration,
+    /// When it was last asked for because of new keys.
+    new_keys_at: Option<Duration>,
+    describing: Describing,
 }
 
-/// A failure is forgotten soon.
-struct Validity;
-
-impl Expiry<Key, Described> for Validity {
-    fn expire_after_create(&self, _: &Key, value: &Described, _: Instant) -> Option<Duration> {
-        Some(if value.is_ok() { DESCRIPTION } else { FAILURE })
-    }
-
-    fn expire_after_update(
-        &self,
-        key: &Key,
-        value: &Described,
-        at: Instant,
-        _: Option<Duration>,
-    ) -> Option<Duration> {
-        self.expire_after_create(key, value, at)
-    }
-}
-
-impl OidcProvider {
-    /// No description yet.
-    pub fn new(clock: SharedClock) -> Self {
-        let described = Cache::builder()
-            .max_capacity(DESCRIPTIONS)
-            .expire_after(Validity)
-            .build();
-        Self { clock, described }
-    }
-
-    async fn provider(&self, settings: &ProviderSettings) -> Described {
-        let key = key(settings);
-        let describe = describe(key.clone(), None);
-        self.described.get_with(key, describe).await
-    }
-
-    /// The provider with the keys that it has now, unless it was asked for them just before.
-    async fn with_new_keys(&self, settings: &ProviderSettings) -> Described {
-        let key = key(settings);
-        let entry = self.described.entry(key.clone());
-        // One at a time: who comes second finds new keys.
-        let clock = self.clock.clone();
-        let entry = entry.and_compute_with(|entry| async move {
-            let known = entry.and_then(|entry| entry.into_value().ok());
-            let now = clock.steady();
-            match known.and_then(|known| known.new_keys_at) {
-                Some(at) if now.saturating_sub(at) < NEW_KEYS => Op::Nop,
-                _ => Op::Put(describe(key, Some(now)).await),
-            }
-        });
-        match entry.await.into_entry() {
-            Some(entry) => entry.into_value(),
-            None => self.provider(settings).await,
+impl Known {
+    fn is_good(&self, now: Duration) -> bool {
+        let age = now.saturating_sub(self.asked_at);
+        match self.describing.peek() {
+            // It ends by itself, soon.
+            None => true,
+            Some(Ok(_)) => age < DESCRIPTION,
+            Some(Err(_)) => age < FAILURE,
         }
     }
 }
 
-fn describe((issuer, authorities): Key, at: Option<Duration>) -> BoxFuture<'static, Described> {
-    Box::pin(async move {
-        let described = Provider::describe(&issuer, authorities, at).await;
-        described.map(Arc::new)
-    })
+/// Identity providers over HTTP. Each is asked once for its description, however many sign in.
+pub struct OidcProvider {
+    clock: SharedClock,
+    tasks: TaskTracker,
+    /// That of the provider that is set; one of before is forgotten.
+    known: Mutex<Option<Known>>,
+    /// Since when the last attempts have failed.
+    failing: Mutex<Option<Timestamp>>,
 }
 
-fn key(settings: &ProviderSettings) -> Key {
-    (settings.issuer.clone(), settings.ca_certificate.clone())
-}
-
-#[async_trait]
-impl IdentityProvider for OidcProvider {
-    async fn begin(
-        &self,
-        settings: &ProviderSettings,
-    ) -> Result<(Url, PendingSignIn), ProviderError> {
-        self.provider(settings).await?.begin(settings)
+impl OidcProvider {
+    /// No description yet. What is on its way when nobody waits any more goes on in `tasks`.
+    pub fn new(clock: SharedClock, tasks: TaskTracker) -> Self {
+        Self {
+            clock,
+            tasks,
+            known: Mutex::default(),
+            failing: Mutex::default(),
+        }
     }
 
-    async fn finish(
+    /// Since when the provider could not be used; `None`: the last attempt went well, or there was none.
+    pub fn failing_since(&self) -> Option<Timestamp> {
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers how an attempt went.
+    fn noted<T>(&self, outcome: Result<T, ProviderError>) -> Result<T, ProviderError> {
+        let failed = outcome
+            .as_ref()
+            .is_err_and(|error| matches!(error.clone().into(), ProviderFailure::Unavailable(_)));
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        *failing = match failed {
+            true => failing.or_else(|| Some(self.clock.now())),
+            false => None,
+        };
+        outcome
+    }
+
+    async fn provider(&self, settings: &ProviderSettings) -> Described {
+        let now = self.clock.steady();
+        self.described(settings, |known| known.is_good(now), None)
+            .await
+    }
+
+    /// The provider with the keys that it has now, unless it was asked for them just before.
+    async fn with_new_keys(&self, settings: &ProviderSettings) -> Described {
+        let now = self.clock.steady();
+        let fresh = |known: &Known| {
+            let asked = known.new_keys_at;
+            asked.is_some_and(|at| now.saturating_sub(at) < NEW_KEYS)
+        };
+        self.described(settings, fresh, Some(now)).await
+    }
+
+    /// What is known where that is good, or a new description.
+    async fn described(
+        &self,
+        settings: &ProviderSettings,
+        good: impl FnOnce(&Known) -> bool,
+        new_keys_at: Option<Duration>,
+    ) -> Described {
+        let key = (settings.issuer.clone(), settings.ca_certificate.clone());
+        let describing = {
+            let mut slot = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = slot.take().filter(|known| known.key == key);
+            let known = match known {
+                Some(known) if good(&known) => known,
+                before => self.ask(key, before, new_keys_at),
+            };
+            slot.insert(known).describing.clone()
+        };
+        describing.await
+    }
+
+    /// Asks for a description, on behalf of all who wait. New keys that cannot be had leave those that are known.
+    fn ask(&self, key: Key, before: Option<Known>, new_keys_at: Option<Duration>) -> Known {
+        let before = before.and_then(|known| known.describing.peek()?.clone().ok());
+        let before = before.filter(|_| new_keys_at.is_some());
+        let (issuer, authorities) = key.clone();
+        let describing = async move {
+            match (Provider::describe(&issuer, authorities).await, before) {
+                (Err(error), Some(before)) => {
+                    tracing::warn!(%error, "the identity provider was asked for new keys in vain");
+                    Ok(before)
+                }
+                (described, _) => described.map(Arc::new),
+            }
+        };
+        let describing = describing.boxed().shared();
+        self.tasks.spawn(describing.clone());
+        Known {
+            key,
+            asked_at: self.clock.steady(),
+            new_keys_at,
+            describing,
+        }
+    }
+
+    async fn finished(
         &self,
         settings: &ProviderSettings,
         pending: &PendingSignIn,
@@ -133,6 +171,28 @@ impl IdentityProvider for OidcProvider {
             Refusal::Final(error) => error,
         })?;
         provider.identify(settings, &tokens, subject, claims).await
+    }
+}
+
+#[async_trait]
+impl IdentityProvider for OidcProvider {
+    async fn begin(
+        &self,
+        settings: &ProviderSettings,
+        again: bool,
+    ) -> Result<(Url, PendingSignIn), ProviderError> {
+        let provider = self.provider(settings).await;
+        self.noted(provider.and_then(|provider| provider.begin(settings, again)))
+    }
+
+    async fn finish(
+        &self,
+        settings: &ProviderSettings,
+        pending: &PendingSignIn,
+        returned: &Returned,
+    ) -> Result<ProvidedIdentity, ProviderError> {
+        let finished = self.finished(settings, pending, returned).await;
+        self.noted(finished)
     }
 
     async fn check(&self, settings: &ProviderSettings) -> Vec<CheckStep> {

@@ -16,7 +16,7 @@ settings! {
     /// Client secret at the identity provider; empty for a public client.
     CLIENT_SECRET: Setting<Option<SecretString>> = "oidc.client_secret", "Client secret", Setting::secret().belongs_to(&PROVIDER_URL.row, host::of_url);
 
-    /// Claim that lists the user's groups; without it, groups stay as they are.
+    /// Claim that lists the user's groups; without it, groups stay as they are. Names with a / inside are left out.
     GROUPS_CLAIM: Setting<String> = "oidc.groups_claim", "Groups claim", Setting::text(rules::name, "groups");
 
     /// Issuer URL of the identity provider, exactly as the provider writes it: https, except on the loopback interface.
@@ -28,7 +28,7 @@ settings! {
     /// Scopes to request.
     SCOPES: Setting<String> = "oidc.scopes", "Scopes", Setting::text(rules::scopes, "openid profile email");
 
-    /// Claim that holds the user name. It is read at the first sign-in; afterwards the provider's subject tells who somebody is.
+    /// Claim that holds the user name; email counts only with email_verified. It is read at the first sign-in; afterwards the provider's subject tells who somebody is.
     USERNAME_CLAIM: Setting<String> = "oidc.username_claim", "User name claim", Setting::text(rules::name, "preferred_username");
 
     /// Let only users on the whitelist sign in.

@@ -167,7 +167,6 @@ async fn l18_whoever_was_not_sent_off_from_this_browser_is_not_signed_in() {
     ] {
         let answer = oidc.back(query, cookie).await;
         assert_eq!(answer.verdict(), (400, "sign_in_unknown"), "{query}");
-        oidc.yard.world.clock.advance(WINDOW);
     }
     // Nor after ten minutes.
     let cookie = oidc.begin("").await;
@@ -218,6 +217,8 @@ async fn l18_next_leads_to_a_place_of_this_service_only() {
         "/%C3%A4",
         "https:evil.example",
         "http:/evil.example",
+        "/%22%22",
+        "/%3Cb%3E",
     ] {
         let path = format!("{START}?next={next}");
         let answer = oidc.yard.get(&path).send().await;
@@ -262,7 +263,11 @@ async fn failures_are_pages_in_a_browser_and_json_elsewhere() {
                 .contains("access_denied: &lt;script&gt;alert(1)&lt;/script&gt;")
         );
         assert!(!answer.text.contains("<script"));
-        assert!(answer.text.contains("<a href=\"/api/login/oidc\">"));
+        assert!(
+            answer
+                .text
+                .contains("<a href=\"/api/login/oidc?again=true\">")
+        );
         let policy = answer.headers["content-security-policy"].to_str().unwrap();
         assert!(policy.starts_with("default-src 'none'; style-src 'nonce-"));
         assert!(!policy.contains("unsafe"));
@@ -319,25 +324,108 @@ async fn l19_failed_callbacks_are_limited_by_address_and_nothing_else_is() {
         ask.send().await
     };
     let good = format!("state={STATE}&code=c");
+    let cookie = oidc.begin("").await;
     oidc.says("17", "carol", None);
-    for _ in 0..ATTEMPTS * 2 {
-        let cookie = oidc.begin("").await;
-        assert_eq!(back("10.1.1.1:5", &good, &cookie).await.status, 302);
+    // All at once.
+    let all = (0..ATTEMPTS * 2).map(|_| back("10.1.1.1:5", &good, &cookie));
+    let answers = futures::future::join_all(all).await;
+    for answer in answers {
+        assert_eq!(answer.status, 302, "{}", answer.text);
     }
     oidc.fails(ProviderFailure::Unavailable("away".to_owned()));
     for _ in 0..ATTEMPTS * 2 {
-        let cookie = oidc.begin("").await;
         assert_eq!(back("10.1.1.1:5", &good, &cookie).await.status, 502);
     }
-    for _ in 0..ATTEMPTS {
+    let down = format!("state={STATE}&error=temporarily_unavailable");
+    for _ in 0..ATTEMPTS * 2 {
+        assert_eq!(back("10.1.1.1:5", &down, &cookie).await.status, 502);
+    }
+    // What another page makes a browser send, without the cookie, locks nobody out.
+    for _ in 0..ATTEMPTS * 2 {
         assert_eq!(back("10.1.1.1:5", "state=x&code=c", "").await.status, 400);
     }
-    let cookie = oidc.begin("").await;
+    oidc.fails(ProviderFailure::Refused("a bad token".to_owned()));
+    for _ in 0..ATTEMPTS {
+        assert_eq!(back("10.1.1.1:5", &good, &cookie).await.status, 401);
+    }
     let stopped = back("10.1.1.1:5", &good, &cookie).await;
     assert_eq!(stopped.verdict(), (429, "too_many_attempts"));
     assert!(stopped.headers.contains_key(RETRY_AFTER));
     oidc.says("17", "carol", None);
+    assert_eq!(back("10.1.1.1:5", &good, &cookie).await.status, 429);
     assert_eq!(back("10.1.1.2:5", &good, &cookie).await.status, 302);
+    let started = oidc.yard.get(START).context(from_address("10.1.1.1:5"));
+    assert_eq!(started.send().await.status, 302, "the start is not limited");
+    oidc.yard.world.clock.advance(WINDOW);
+    assert_eq!(back("10.1.1.1:5", &good, &cookie).await.status, 302);
+}
+
+#[tokio::test]
+async fn a_browser_keeps_few_sign_ins_that_were_never_ended() {
+    let oidc = oidc().await;
+    let kept: Vec<_> = (0..MOST_KEPT).map(|n| format!("oidc-{n}=00")).collect();
+    let start = async |cookies: &[String]| {
+        let ask = oidc.yard.get(START).header("cookie", &cookies.join("; "));
+        let answer = ask.send().await;
+        answer.headers.get_all(SET_COOKIE).iter().count()
+    };
+    assert_eq!(start(&kept[1..]).await, 1);
+    assert_eq!(start(&kept).await, 1 + MOST_KEPT);
+}
+
+#[tokio::test]
+async fn whoever_is_disabled_or_leaving_hears_so() {
+    let oidc = oidc().await;
+    oidc.says("17", "carol", None);
+    oidc.sign_in().await;
+    let post = async |path: &str| {
+        let ask = oidc
+            .yard
+            .post(path, &[("username", "carol"), ("wait", "0")]);
+        ask.with("root", &oidc.root).send().await.status
+    };
+    assert!(post("/api/admin/users/disable").await.is_success());
+    // Under another name by now, which the account does not have.
+    oidc.says("17", "bob", None);
+    let disabled = oidc.sign_in().await;
+    assert_eq!(disabled.verdict(), (403, "account_disabled"));
+    let audit = oidc.yard.get("/api/admin/audit").with("root", &oidc.root);
+    let newest = audit.send().await.body["entries"][0].clone();
+    assert_eq!(newest["object"], "user/carol", "{newest}");
+    assert_eq!(newest["detail"], "account_disabled", "{newest}");
+    assert!(post("/api/admin/users/enable").await.is_success());
+    assert_eq!(oidc.sign_in().await.status, 302);
+    assert!(post("/api/admin/users/delete").await.is_success());
+    let leaving = oidc.sign_in().await;
+    assert_eq!(leaving.verdict(), (503, "previous_account_archiving"));
+    oidc.fails(ProviderFailure::Nameless("no claim".to_owned()));
+    let nameless = oidc.sign_in().await;
+    assert_eq!(nameless.verdict(), (403, "invalid_username"));
+}
+
+#[tokio::test]
+async fn groups_that_everybody_has_left_are_removed_unless_they_have_skills() {
+    let oidc = oidc().await;
+    let groups = async || {
+        let list = oidc.yard.get("/api/admin/groups").with("root", &oidc.root);
+        let list = list.send().await;
+        let groups = list.body["groups"].as_array().unwrap().clone();
+        groups
+            .into_iter()
+            .map(|group| group["name"].clone())
+            .collect::<Vec<_>>()
+    };
+    oidc.says("17", "carol", Some(&["dev", "ops"]));
+    oidc.sign_in().await;
+    oidc.says("18", "dave", Some(&["dev"]));
+    oidc.sign_in().await;
+    assert_eq!(groups().await, ["dev", "ops"]);
+    oidc.says("17", "carol", Some(&[]));
+    oidc.sign_in().await;
+    assert_eq!(groups().await, ["dev"]);
+    oidc.says("18", "dave", Some(&["new"]));
+    oidc.sign_in().await;
+    assert_eq!(groups().await, ["new"]);
 }
 
 #[tokio::test]
@@ -428,6 +516,8 @@ async fn passwords_are_for_superadmins_only() {
 #[tokio::test]
 async fn in_other_modes_nobody_is_sent_anywhere() {
     let yard = yard().await;
+    let page = yard.get(START).header("accept", "text/html").send().await;
+    assert!(page.text.contains("use name and password") && !page.text.contains("<a "));
     for path in [START, "/api/login/oidc/callback?state=x&code=c"] {
         let answer = yard.get(path).send().await;
         assert_eq!(answer.verdict(), (400, "invalid_request"), "{path}");
