@@ -5,15 +5,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use reconcilers::drivers::ldap::{Directory, DirectorySettings, GroupSearch, Wanted};
+use reconcilers::drivers::ldap::{
+    Directory, DirectoryError, DirectorySettings, GroupSearch, LdapDirectory, Wanted,
+};
 use secrecy::SecretString;
 
 use super::directory;
+use super::server::Certificates;
 
 const SAMBA: &str = "/usr/sbin/samba";
+/// Of LDAP, and of LDAP over TLS.
+const PORTS: [u16; 2] = [389, 636];
 const INSTALL: &str = "apt-get install -y --no-install-recommends samba samba-ad-dc samba-dsdb-modules samba-ad-provision winbind python3-samba";
 
 /// People, groups in groups with a circle, a disabled and a locked account: straight into the database, which is faster than
@@ -53,7 +59,7 @@ db.disable_account('(sAMAccountName=disabled)')
 
 struct Samba {
     dir: tempfile::TempDir,
-    child: Child,
+    child: Option<Child>,
 }
 
 impl Samba {
@@ -63,8 +69,10 @@ impl Samba {
             "samba is not installed; install it with: {INSTALL}"
         );
         assert!(
-            TcpStream::connect(("127.0.0.1", 389)).is_err(),
-            "somebody listens at port 389 already; run the tests in their own network: tests/services/in-netns"
+            PORTS
+                .iter()
+                .all(|port| TcpStream::connect(("127.0.0.1", *port)).is_err()),
+            "somebody listens at port 389 or 636 already; run the tests in their own network: tests/services/in-netns"
         );
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().display().to_string();
@@ -87,42 +95,83 @@ impl Samba {
             .arg("--option=bind interfaces only=yes")
             .arg("--option=vfs objects=dfs_samba4 acl_xattr xattr_tdb")
             .arg(format!("--targetdir={root}/t")));
+        let mut samba = Self { dir, child: None };
+        samba.configure("no");
+        fs::write(samba.dir.path().join("fill.py"), FILL).unwrap();
+        run(Command::new("/usr/bin/python3")
+            .arg(samba.dir.path().join("fill.py"))
+            .arg(&root));
+        samba.start();
+        samba
+    }
+
+    /// `strong` says whether nobody may bind with a password over a connection that is not encrypted.
+    fn configure(&self, strong: &str) {
+        let root = self.dir.path().display();
         let settings = format!(
             "[global]\nnetbios name = DC1\nworkgroup = ADT\nrealm = AD.TEST\n\
              server role = active directory domain controller\nserver services = ldap\ninterfaces = lo\n\
-             bind interfaces only = yes\ndisable netbios = yes\nldap server require strong auth = no\n\
-             tls enabled = no\nprivate dir = {root}/t/private\nstate directory = {root}/t/state\n\
+             bind interfaces only = yes\ndisable netbios = yes\nldap server require strong auth = {strong}\n\
+             private dir = {root}/t/private\nstate directory = {root}/t/state\n\
              cache directory = {root}/t/cache\nlock directory = {root}/t\nbinddns dir = {root}/t/bind-dns\n\
              pid directory = {root}/run\nncalrpc dir = {root}/run/ncalrpc\nlog file = {root}/samba.log\n"
         );
-        fs::write(dir.path().join("t/etc/smb.conf"), settings).unwrap();
-        fs::write(dir.path().join("fill.py"), FILL).unwrap();
-        run(Command::new("/usr/bin/python3")
-            .arg(dir.path().join("fill.py"))
-            .arg(&root));
+        fs::write(self.dir.path().join("t/etc/smb.conf"), settings).unwrap();
+    }
+
+    /// Starts it, and waits until it answers. Where it has no certificates it makes some, which takes seconds.
+    fn start(&mut self) {
         let child = Command::new(SAMBA)
             .args(["--foreground", "--model=single", "-s"])
-            .arg(dir.path().join("t/etc/smb.conf"))
+            .arg(self.dir.path().join("t/etc/smb.conf"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let samba = Self { dir, child };
+            .spawn();
+        self.child = Some(child.unwrap());
         let begin = Instant::now();
-        while TcpStream::connect(("127.0.0.1", 389)).is_err() {
-            let log = fs::read_to_string(samba.dir.path().join("samba.log"));
-            assert!(begin.elapsed() < Duration::from_secs(30), "{log:?}");
-            std::thread::sleep(Duration::from_millis(50));
+        for port in PORTS {
+            while TcpStream::connect(("127.0.0.1", port)).is_err() {
+                let log = fs::read_to_string(self.dir.path().join("samba.log"));
+                assert!(begin.elapsed() < Duration::from_secs(60), "{log:?}");
+                std::thread::sleep(Duration::from_millis(50));
+            }
         }
-        samba
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// The authority that it has made for itself, in PEM.
+    fn own_authority(&self) -> String {
+        fs::read_to_string(self.dir.path().join("t/private/tls/ca.pem")).unwrap()
+    }
+
+    /// As it is unless somebody lowers it: no password over a connection that is not encrypted. With these certificates.
+    fn restart_strict(&mut self, certificates: &Certificates) {
+        self.stop();
+        self.configure("yes");
+        let tls = self.dir.path().join("t/private/tls");
+        for (name, pem) in [
+            ("ca.pem", &certificates.authority),
+            ("cert.pem", &certificates.certificate),
+            ("key.pem", &certificates.key),
+        ] {
+            fs::write(tls.join(name), pem).unwrap();
+        }
+        // It takes no key that others could read.
+        fs::set_permissions(tls.join("key.pem"), fs::Permissions::from_mode(0o600)).unwrap();
+        self.start();
     }
 }
 
 impl Drop for Samba {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.stop();
     }
 }
 
@@ -154,65 +203,129 @@ fn groups(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-#[tokio::test]
-async fn people_and_groups_of_active_directory_are_found_and_let_in() {
-    let _samba = tokio::task::spawn_blocking(Samba::new).await.unwrap();
-    let directory = directory();
-    let by_groups = DirectorySettings {
+fn by_groups() -> DirectorySettings {
+    DirectorySettings {
         groups: GroupSearch::Groups {
             base_dn: "OU=Staff,DC=ad,DC=test".to_owned(),
             filter: "(&(objectClass=group)(cn={{groupname}}))".to_owned(),
             member_attribute: "member".to_owned(),
         },
         ..settings()
+    }
+}
+
+/// Over LDAPS, and by StartTLS, with this authority.
+fn encrypted(authority: Option<&str>) -> [DirectorySettings; 2] {
+    let settings = DirectorySettings {
+        ca_certificate: authority.map(str::to_owned),
+        ..settings()
     };
+    let ldaps = DirectorySettings {
+        url: "ldaps://127.0.0.1".parse().unwrap(),
+        ..settings.clone()
+    };
+    let start_tls = DirectorySettings {
+        start_tls: true,
+        ..settings
+    };
+    [ldaps, start_tls]
+}
+
+#[tokio::test]
+async fn people_and_groups_of_active_directory_are_found_and_let_in() {
+    let mut samba = tokio::task::spawn_blocking(Samba::new).await.unwrap();
+    let directory = directory();
+    for settings in [settings(), by_groups()] {
+        everybody_is_found_and_let_in(&directory, &settings).await;
+    }
+    // The certificate that it makes by itself has its name as CN only, which proves nothing (RFC 9525 §2): trust in the
+    // authority that it makes does not help.
+    let own = samba.own_authority();
+    for settings in encrypted(Some(&own)) {
+        assert_not_trusted(&directory, &settings, "not valid for").await;
+    }
+
+    let certificates = Certificates::new(false);
+    let authority = certificates.authority.clone();
+    let _samba = tokio::task::spawn_blocking(move || {
+        samba.restart_strict(&certificates);
+        samba
+    })
+    .await
+    .unwrap();
+    for settings in encrypted(Some(&authority)) {
+        everybody_is_found_and_let_in(&directory, &settings).await;
+    }
+    for other in [None, Some(own.as_str())] {
+        for settings in encrypted(other) {
+            assert_not_trusted(&directory, &settings, "UnknownIssuer").await;
+        }
+    }
+    // Without encryption it refuses a password even if it is right.
+    let plain = directory.list(&settings()).await;
+    assert!(
+        matches!(plain, Err(DirectoryError::Refused { code: 8, .. })),
+        "{plain:?}"
+    );
+}
+
+async fn assert_not_trusted(directory: &LdapDirectory, settings: &DirectorySettings, why: &str) {
+    let password = SecretString::from("Pw-alice-xyz");
+    let signed_in = directory.sign_in(settings, "alice", &password).await;
+    let listed = directory.list(settings).await.map(|_| None);
+    assert_eq!(signed_in, listed);
+    let Err(DirectoryError::Certificate(said)) = listed else {
+        panic!("{listed:?}")
+    };
+    assert!(said.contains(why), "{said}");
+}
+
+async fn everybody_is_found_and_let_in(directory: &LdapDirectory, settings: &DirectorySettings) {
     let expected = BTreeMap::from([
         ("alice", groups(&["All", "Inner", "Outer"])),
         ("bob", groups(&["All", "Round", "About"])),
         ("carol", groups(&["All"])),
     ]);
-    for settings in [settings(), by_groups] {
-        for (name, groups) in &expected {
-            let password = SecretString::from(format!("Pw-{name}-xyz"));
-            let person = directory
-                .sign_in(&settings, name, &password)
-                .await
-                .unwrap()
-                .unwrap();
-            assert_eq!(
-                (person.name.as_str(), person.groups.as_ref()),
-                (*name, Some(groups))
-            );
-        }
-        for (name, password) in [
-            ("alice", "wrong"),
-            ("alice", ""),
-            ("disabled", "Pw-disabled-xyz"),
-            ("nobody", "x"),
-            ("Administrator", "Adm1n-Passw0rd"),
-        ] {
-            let found = directory.sign_in(&settings, name, &password.into()).await;
-            assert_eq!(found, Ok(None), "{name}");
-        }
-        let listing = directory.list(&settings).await.unwrap();
-        assert_eq!(listing.people.len(), 605);
-        let found = listing
-            .people
-            .iter()
-            .filter(|it| expected.contains_key(it.name.as_str()));
-        let found = found.map(|it| (it.name.as_str(), it.groups.clone().unwrap()));
-        assert_eq!(BTreeMap::from_iter(found), expected);
-        let all = listing.groups.unwrap();
-        assert!(
-            all.is_superset(&groups(&["About", "All", "Inner", "Outer", "Round"])),
-            "{all:?}"
+    for (name, groups) in &expected {
+        let password = SecretString::from(format!("Pw-{name}-xyz"));
+        let person = directory
+            .sign_in(settings, name, &password)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (person.name.as_str(), person.groups.as_ref()),
+            (*name, Some(groups))
         );
-        let wanted = Wanted {
-            user: Some("alice".to_owned()),
-            group: Some("Inner".to_owned()),
-        };
-        let check = directory.check(&settings, &wanted).await;
-        assert!(check.steps.iter().all(|step| step.ok), "{check:?}");
-        assert_eq!(check.groups[0].member_count, 1);
     }
+    for (name, password) in [
+        ("alice", "wrong"),
+        ("alice", ""),
+        ("disabled", "Pw-disabled-xyz"),
+        ("nobody", "x"),
+        ("Administrator", "Adm1n-Passw0rd"),
+    ] {
+        let found = directory.sign_in(settings, name, &password.into()).await;
+        assert_eq!(found, Ok(None), "{name}");
+    }
+    let listing = directory.list(settings).await.unwrap();
+    assert_eq!(listing.people.len(), 605);
+    let found = listing
+        .people
+        .iter()
+        .filter(|it| expected.contains_key(it.name.as_str()));
+    let found = found.map(|it| (it.name.as_str(), it.groups.clone().unwrap()));
+    assert_eq!(BTreeMap::from_iter(found), expected);
+    let all = listing.groups.unwrap();
+    assert!(
+        all.is_superset(&groups(&["About", "All", "Inner", "Outer", "Round"])),
+        "{all:?}"
+    );
+    let wanted = Wanted {
+        user: Some("alice".to_owned()),
+        group: Some("Inner".to_owned()),
+    };
+    let check = directory.check(settings, &wanted).await;
+    assert!(check.steps.iter().all(|step| step.ok), "{check:?}");
+    assert_eq!(check.groups[0].member_count, 1);
 }

@@ -24,8 +24,10 @@ pub const SERVICE: &str = "cn=service,dc=example,dc=org";
 pub struct Certificates {
     /// The authority, in PEM.
     pub authority: String,
-    certificate: String,
-    key: String,
+    /// The server's, in PEM.
+    pub certificate: String,
+    /// What belongs to it, in PEM.
+    pub key: String,
 }
 
 impl Certificates {
