@@ -1,7 +1,6 @@
 //! The first synchronisation with a directory, and an unchanged second one, against a bare paged search and the insertion of one
 //! row for each of its entries. `AGENTYARD_BENCH_PEOPLE` changes the number of people (10,000), who are in 200 groups.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::seconds;
-use crate::slapd::Slapd;
+use crate::slapd::{self, Slapd};
 
 const GROUPS: usize = 200;
 /// As the reconciler.
@@ -35,24 +34,13 @@ pub async fn run() {
     let people = std::env::var("AGENTYARD_BENCH_PEOPLE").ok();
     let people: usize = people.and_then(|text| text.parse().ok()).unwrap_or(10_000);
     let names: Vec<String> = (0..people).map(|n| format!("user{n}")).collect();
-    let mut groups = String::new();
-    for group in 0..GROUPS {
-        writeln!(
-            groups,
-            "dn: cn=g{group},ou=groups,dc=example,dc=org\nobjectClass: groupOfNames\ncn: g{group}"
-        )
-        .unwrap();
-        for member in (group..people).step_by(GROUPS) {
-            writeln!(
-                groups,
-                "member: uid=user{member},ou=people,dc=example,dc=org"
-            )
-            .unwrap();
-        }
-        groups.push('\n');
-    }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let slapd = Slapd::with(&names, None, "sizelimit size.prtotal=unlimited", &groups);
+    let slapd = Slapd::with(
+        &names,
+        None,
+        "sizelimit size.prtotal=unlimited",
+        &slapd::groups(GROUPS, people),
+    );
     let settings = DirectorySettings {
         timeout: Duration::from_secs(60),
         groups: GroupSearch::Groups {

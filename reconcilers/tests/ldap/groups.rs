@@ -45,7 +45,7 @@ member: uid=alice,ou=people,dc=example,dc=org
 
 ";
 
-fn by_groups(slapd: &Slapd) -> DirectorySettings {
+pub fn by_groups(slapd: &Slapd) -> DirectorySettings {
     DirectorySettings {
         groups: GroupSearch::Groups {
             base_dn: "ou=groups,dc=example,dc=org".to_owned(),

@@ -9,6 +9,7 @@
 
 mod groups;
 mod samba;
+mod scale;
 #[allow(dead_code)] // The tests of the whole program use the rest.
 mod server;
 
@@ -35,6 +36,11 @@ const ODD: [&str; 5] = [
 
 fn names(names: &[&str]) -> Option<BTreeSet<String>> {
     Some(names.iter().map(|name| (*name).to_owned()).collect())
+}
+
+/// Whether the full scale is wanted (`make test-long`).
+fn long() -> bool {
+    std::env::var_os("AGENTYARD_TEST_LONG").is_some_and(|value| value != "0" && !value.is_empty())
 }
 
 fn directory() -> LdapDirectory {
@@ -391,7 +397,7 @@ async fn no_connection_outlives_the_service() {
 async fn a_known_name_costs_as_many_connections_as_an_unknown_one() {
     let slapd = Slapd::new(&[], None);
     let relay = Relay::new(slapd.port);
-    let (directory, settings) = (directory(), through(&relay, &slapd));
+    let (directory, settings) = (directory(), through(&relay, slapd.settings()));
     assert!(let_in(&directory, &settings, "alice").await.is_some());
     assert_eq!(relay.accepted(), 2, "the service's and alice's");
     for (name, secret) in [("alice", "wrong"), ("nobody", "wrong"), ("alice", "ecila")] {
@@ -403,10 +409,10 @@ async fn a_known_name_costs_as_many_connections_as_an_unknown_one() {
     }
 }
 
-fn through(relay: &Relay, slapd: &Slapd) -> DirectorySettings {
+fn through(relay: &Relay, settings: DirectorySettings) -> DirectorySettings {
     DirectorySettings {
         url: format!("ldap://127.0.0.1:{}", relay.port).parse().unwrap(),
-        ..slapd.settings()
+        ..settings
     }
 }
 
@@ -414,7 +420,7 @@ fn through(relay: &Relay, slapd: &Slapd) -> DirectorySettings {
 async fn l66_a_connection_that_died_without_a_word_is_replaced_within_one_sign_in() {
     let slapd = Slapd::new(&[], None);
     let relay = Relay::new(slapd.port);
-    let (directory, settings) = (directory(), through(&relay, &slapd));
+    let (directory, settings) = (directory(), through(&relay, slapd.settings()));
     let settings = DirectorySettings {
         timeout: Duration::from_secs(10),
         ..settings
@@ -441,7 +447,7 @@ async fn l66_a_connection_that_died_without_a_word_is_replaced_within_one_sign_i
 async fn a_service_that_is_refused_does_not_try_again_for_every_visitor() {
     let slapd = Slapd::new(&[], None);
     let relay = Relay::new(slapd.port);
-    let right = through(&relay, &slapd);
+    let right = through(&relay, slapd.settings());
     let wrong = DirectorySettings {
         bind_password: SecretString::from("old"),
         ..right.clone()

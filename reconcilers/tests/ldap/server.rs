@@ -273,11 +273,28 @@ fn entries(people: &[&str]) -> String {
     text
 }
 
+/// So many groups in LDIF, `g0` and on, each with its share of so many people, who are `user0` and on.
+pub fn groups(groups: usize, people: usize) -> String {
+    let mut text = String::new();
+    for group in 0..groups {
+        writeln!(
+            text,
+            "dn: cn=g{group},ou=groups,dc=example,dc=org\nobjectClass: groupOfNames\ncn: g{group}"
+        )
+        .unwrap();
+        for member in (group..people).step_by(groups) {
+            writeln!(text, "member: uid=user{member},ou=people,dc=example,dc=org").unwrap();
+        }
+        text.push('\n');
+    }
+    text
+}
+
 /// Entries that are elsewhere.
 pub const ELSEWHERE: &str = "dn: ou=elsewhere,ou=people,dc=example,dc=org\nobjectClass: referral\n\
      objectClass: extensibleObject\nou: elsewhere\nref: ldap://127.0.0.1:1/ou=elsewhere,dc=example,dc=org\n\n";
 
-/// Passes connections on to a directory, counts them, and can let them go silent.
+/// Passes connections on to a directory, counts them and what is searched over them, and can let them go silent.
 pub struct Relay {
     pub port: u16,
     shared: Arc<Shared>,
@@ -286,6 +303,8 @@ pub struct Relay {
 #[derive(Default)]
 struct Shared {
     accepted: AtomicUsize,
+    /// Requests for a search, unless they are encrypted.
+    searches: AtomicUsize,
     /// Connections up to this number pass nothing on any more.
     silent: AtomicUsize,
     /// How often something was sent over those.
@@ -305,10 +324,14 @@ impl Relay {
                 let number = shared.accepted.fetch_add(1, Ordering::SeqCst) + 1;
                 let client = client.unwrap();
                 let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
-                for (from, to) in [(&client, &server), (&server, &client)] {
+                let ways = [
+                    (&client, &server, Some(Requests::default())),
+                    (&server, &client, None),
+                ];
+                for (from, to, requests) in ways {
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
                     let shared = Arc::clone(&shared);
-                    std::thread::spawn(move || pass_on(from, to, number, &shared));
+                    std::thread::spawn(move || pass_on(from, to, number, requests, &shared));
                 }
             }
         });
@@ -318,6 +341,11 @@ impl Relay {
     /// How many connections there were.
     pub fn accepted(&self) -> usize {
         self.shared.accepted.load(Ordering::SeqCst)
+    }
+
+    /// How many searches were asked for: each page of a long answer is one of its own.
+    pub fn searches(&self) -> usize {
+        self.shared.searches.load(Ordering::SeqCst)
     }
 
     /// How often something was sent over connections that are silent.
@@ -332,16 +360,61 @@ impl Relay {
     }
 }
 
-fn pass_on(mut from: TcpStream, mut to: TcpStream, number: usize, shared: &Shared) {
+fn pass_on(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    number: usize,
+    mut requests: Option<Requests>,
+    shared: &Shared,
+) {
     let mut buffer = [0; 4096];
     while let Ok(length) = from.read(&mut buffer) {
         if length > 0 && number <= shared.silent.load(Ordering::SeqCst) {
             shared.swallowed.fetch_add(1, Ordering::SeqCst);
             continue;
         }
+        // Counted before it arrives, so whoever has an answer finds its request counted.
+        if let Some(requests) = &mut requests {
+            let searches = requests.searches(&buffer[..length]);
+            shared.searches.fetch_add(searches, Ordering::SeqCst);
+        }
         if length == 0 || to.write_all(&buffer[..length]).is_err() {
             let _ = to.shutdown(std::net::Shutdown::Both);
             return;
         }
     }
+}
+
+/// What a client has sent of a message that is not complete yet.
+#[derive(Default)]
+struct Requests(Vec<u8>);
+
+impl Requests {
+    /// How many messages end with these bytes that ask for a search (RFC 4511 §4.1.1, §4.5.1).
+    fn searches(&mut self, bytes: &[u8]) -> usize {
+        const SEARCH: u8 = 0x63;
+        self.0.extend_from_slice(bytes);
+        let mut searches = 0;
+        while let Some((start, end)) = content(&self.0).filter(|(_, end)| *end <= self.0.len()) {
+            // The number of the message comes first.
+            let (_, number) = content(&self.0[start..end]).unwrap();
+            searches += usize::from(self.0[start + number] == SEARCH);
+            self.0.drain(..end);
+        }
+        searches
+    }
+}
+
+/// Where the content of a value begins and ends (X.690 §8.1), once its length is there.
+fn content(value: &[u8]) -> Option<(usize, usize)> {
+    let first = usize::from(*value.get(1)?);
+    let digits = first.saturating_sub(0x80);
+    let length = value.get(2..2 + digits)?;
+    let length = match digits {
+        0 => first,
+        _ => length
+            .iter()
+            .fold(0, |length, digit| (length << 8) | usize::from(*digit)),
+    };
+    Some((2 + digits, 2 + digits + length))
 }
