@@ -1,14 +1,13 @@
 //! Users of a directory: signing in, synchronisations, and what a directory says that is not so.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::slapd::{Relay, Slapd, password};
-use crate::support::{Client, Service, Stage, seconds, until};
+use crate::slapd::{self, Relay, Slapd, password};
+use crate::support::{Client, Service, Stage, long, seconds, until};
 
 const LIMIT: Duration = seconds(60);
 const SYNC: &str = "/api/admin/auth/sync-users";
@@ -171,68 +170,60 @@ async fn l66_a_directory_that_is_frozen_or_gone_holds_up_nobody_else() {
 
 #[tokio::test]
 async fn a_synchronisation_brings_users_and_groups_and_an_unchanged_one_writes_nothing() {
-    let names: Vec<String> = (0..1_200).map(|n| format!("user{n}")).collect();
-    let mut groups = String::new();
-    for group in 0..20 {
-        writeln!(
-            groups,
-            "dn: cn=g{group},ou=groups,dc=example,dc=org\nobjectClass: groupOfNames\ncn: g{group}"
-        )
-        .unwrap();
-        for member in (group..names.len()).step_by(20) {
-            writeln!(
-                groups,
-                "member: uid=user{member},ou=people,dc=example,dc=org"
-            )
-            .unwrap();
-        }
-        groups.push('\n');
-    }
+    let (people, groups) = if long() { (10_000, 200) } else { (1_200, 20) };
+    let names: Vec<String> = (0..people).map(|n| format!("user{n}")).collect();
     let slapd = Slapd::with(
         &Yard::people(&names),
         None,
         "sizelimit size.prtotal=unlimited",
-        &groups,
+        &slapd::groups(groups, people),
     );
     let yard = Yard::open(slapd).await;
+    let relay = Relay::new(yard.slapd.port);
+    let host = format!("127.0.0.1:{}", relay.port);
+    yard.save(&json!({"ldap.host": host, "ldap.bind_password": "service"}))
+        .await;
+    // Those that all directories have, too.
+    let (people, groups) = (json!(people + 3), json!(groups + 1));
     let plan = yard.admin.post(SYNC, &[("dry_run", "1")]).await.expect(200);
-    assert_eq!(
-        (&plan["added"], &plan["groups_added"]),
-        (&json!(1203), &json!(21))
-    );
+    assert_eq!((&plan["added"], &plan["groups_added"]), (&people, &groups));
     assert_eq!(plan["mass_removal"], Value::Null);
     assert!(
         yard.user("user7").await.is_none(),
         "a dry run changes nothing"
     );
+    let before = relay.accepted();
     let done = yard.sync(&[]).await;
     assert_eq!(
         (&done["added"], &done["users"], &done["groups"]),
-        (&json!(1203), &json!(1203), &json!(21))
+        (&people, &people, &groups)
     );
+    // However many transactions it took to write them.
+    assert_eq!(relay.accepted(), before + 1, "everything is asked for once");
     assert_eq!(yard.user("user7").await.unwrap()["groups"], json!(["g7"]));
     let again = yard.sync(&[]).await;
     assert_eq!((&again["added"], &again["changed"]), (&json!(0), &json!(0)));
 
-    // On schedule, and not a byte is written.
-    let relay = Relay::new(yard.slapd.port);
-    let host = format!("127.0.0.1:{}", relay.port);
-    yard.save(
-        &json!({"ldap.sync_interval": "1s", "ldap.host": host, "ldap.bind_password": "service"}),
-    )
-    .await;
-    until("all is quiet", LIMIT, async || {
-        let before = written(&yard);
-        tokio::time::sleep(seconds(3)).await;
-        before == written(&yard)
-    })
-    .await;
+    // On schedule, and not a byte is written. Before, all users get their directories.
+    until_quiet(&yard).await;
+    yard.save(&json!({"ldap.sync_interval": "1s"})).await;
+    until_quiet(&yard).await;
     let (before, lists) = (written(&yard), relay.accepted());
     until("it was asked again", LIMIT, async || {
         relay.accepted() >= lists + 3
     })
     .await;
     assert_eq!(written(&yard), before);
+}
+
+async fn until_quiet(yard: &Yard) {
+    let limit = if long() { seconds(900) } else { LIMIT };
+    until("all is quiet", limit, async || {
+        let before = written(yard);
+        tokio::time::sleep(seconds(3)).await;
+        before == written(yard)
+    })
+    .await;
 }
 
 /// What was written to the database so far.
