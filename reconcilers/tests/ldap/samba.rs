@@ -264,7 +264,7 @@ async fn people_and_groups_of_active_directory_are_found_and_let_in() {
     // Without encryption it refuses a password even if it is right.
     let plain = directory.list(&settings()).await;
     assert!(
-        matches!(plain, Err(DirectoryError::Refused { code: 8, .. })),
+        matches!(plain, Err(DirectoryError::Unencrypted(_))),
         "{plain:?}"
     );
 }

@@ -26,6 +26,7 @@ fn failures() -> Vec<(DirectoryError, bool)> {
         (DirectoryError::Certificate(why()), false),
         (DirectoryError::Authority(why()), true),
         (DirectoryError::StartTls(why()), false),
+        (DirectoryError::Unencrypted(why()), false),
         (DirectoryError::Bind(why()), false),
         (DirectoryError::NoBase(why()), false),
         (DirectoryError::Filter(why()), true),
