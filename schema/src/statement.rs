@@ -38,6 +38,51 @@ macro_rules! execute {
 }
 pub(crate) use execute;
 
+/// So many rows one statement inserts.
+pub(crate) const ROWS: usize = 50;
+
+/// The statement that inserts [`ROWS`] rows for one that inserts one: `… VALUES ($1, …)…`, in which no value stands twice.
+pub(crate) fn of_many_rows(statement: &str) -> String {
+    let (head, rest) = statement
+        .split_once(" VALUES (")
+        .unwrap_or((statement, ")"));
+    let (row, tail) = rest.split_once(')').unwrap_or((rest, ""));
+    let width = row.matches('$').count();
+    let row = |number: usize| {
+        let values = (1..=width).map(|at| format!("${}", number * width + at));
+        format!("({})", values.collect::<Vec<_>>().join(", "))
+    };
+    let rows: Vec<_> = (0..ROWS).map(row).collect();
+    format!("{head} VALUES {}{tail}", rows.join(", "))
+}
+
+/// Inserts a row for each of `$rows` with as few statements as that takes; returns the only column of what the statement returns.
+/// The statement is a constant that inserts one row.
+macro_rules! insert_rows {
+    ($connection:expr, $statement:ident, $rows:expr, |$row:pat_param| $($value:expr),+ $(,)?) => {{
+        static MANY: std::sync::LazyLock<String> =
+            std::sync::LazyLock::new(|| $crate::statement::of_many_rows($statement));
+        let connection: &mut $crate::connection::Connection = $connection;
+        let mut returned = Vec::new();
+        let mut chunks = $rows.chunks_exact($crate::statement::ROWS);
+        for chunk in &mut chunks {
+            let mut query = sqlx::query_scalar(MANY.as_str());
+            for $row in chunk {
+                query = query$(.bind($value))+;
+            }
+            let (raw, link) = connection.statement()?;
+            let result = link.bound(query.fetch_all(raw)).await;
+            connection.ended(&result);
+            returned.append(&mut result?);
+        }
+        for $row in chunks.remainder() {
+            returned.append(&mut $crate::statement::scalars!(connection, $statement, $($value),+)?);
+        }
+        Ok::<_, $crate::error::DbError>(returned)
+    }};
+}
+pub(crate) use insert_rows;
+
 /// Reads the one row that there is.
 macro_rules! fetch_one {
     ($($argument:expr),+ $(,)?) => { $crate::statement::run!(query_as.fetch_one($($argument),+)) };
@@ -130,4 +175,17 @@ pub fn postgres_only() -> Vec<(&'static str, &'static str)> {
         ("lease::HOLDER", crate::lease::HOLDER),
         ("meta::NOTIFY", crate::meta::NOTIFY),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_for_one_row_becomes_one_for_many() {
+        let many = of_many_rows("INSERT INTO t (a, b) VALUES ($1, $2) ON CONFLICT (a) DO NOTHING");
+        let begin = "INSERT INTO t (a, b) VALUES ($1, $2), ($3, $4), ($5, $6), ";
+        assert!(many.starts_with(begin), "{many}");
+        assert!(many.ends_with(", ($99, $100) ON CONFLICT (a) DO NOTHING"), "{many}");
+    }
 }

@@ -10,7 +10,8 @@ use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid};
 use crate::object;
 use crate::rollout::ImageChoice;
-use crate::statement::{execute, fetch_all, fetch_optional, scalar, statements};
+use crate::statement::{execute, fetch_all, fetch_optional, insert_rows, scalar, statements};
+use crate::user::NewUser;
 
 /// Columns of a container with everything its reconciler needs, in one statement.
 macro_rules! select_container {
@@ -76,6 +77,19 @@ pub(crate) async fn create(
 ) -> Result<Generation, DbError> {
     execute!(tx, INSERT, uid, desired, image_ref)?;
     object::insert(tx, Kind::Container, uid, name, now).await
+}
+
+/// Records the containers of new users, without their objects.
+pub(crate) async fn create_many(tx: &mut Tx, users: &[&NewUser]) -> Result<(), DbError> {
+    let _: Vec<Uid> = insert_rows!(
+        tx,
+        INSERT,
+        users,
+        |user| &user.uid,
+        user.desired,
+        &user.image_ref
+    )?;
+    Ok(())
 }
 
 /// Reads one container.

@@ -1,6 +1,6 @@
 //! Statements on what directories say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::{DirectoryFacts, KnownGroup, KnownUser, Listed, Request, SyncScope, UserChange};
 use super::object_uid;
@@ -12,7 +12,7 @@ use crate::ids::{Generation, Kind, PlainName, Timestamp, Uid, UserName};
 use crate::object;
 use crate::skill::impact::{self, Scope};
 use crate::statement::{
-    execute, fetch_all, fetch_one, scalar, scalar_optional, scalars, statements,
+    execute, fetch_all, fetch_one, insert_rows, scalar, scalar_optional, scalars, statements,
 };
 use crate::user::{self, Role, Source, Template, User};
 
@@ -149,6 +149,19 @@ pub async fn apply(
         return Ok(());
     }
     let mut groups = Groups::read(tx, source, now).await?;
+    let new = changes.iter().filter_map(|change| match change {
+        UserChange::Add(listed) => Some(listed),
+        _ => None,
+    });
+    add_many(
+        tx,
+        source,
+        &new.collect::<Vec<_>>(),
+        template,
+        &mut groups,
+        now,
+    )
+    .await?;
     let present = changes.iter().filter_map(|change| match change {
         UserChange::Update { uid, .. } => Some(uid.clone()),
         UserChange::Add(_) | UserChange::Disable { .. } | UserChange::Remove { .. } => None,
@@ -156,12 +169,8 @@ pub async fn apply(
     let before = impact::before(tx, Scope::Users(present.collect())).await?;
     for change in changes {
         match change {
-            UserChange::Add(listed) => {
-                match add(tx, source, listed, template, &mut groups, now).await {
-                    Ok(_) | Err(DbError::NameTaken | DbError::NameBeingRemoved) => {}
-                    Err(error) => return Err(error),
-                }
-            }
+            // As above.
+            UserChange::Add(_) => {}
             UserChange::Update { uid, listed, back } => {
                 // Whoever has signed in meanwhile is up to date, and this is not.
                 if execute!(tx, TAKE_UNSEEN, uid, asked_at)? > 0 {
@@ -205,6 +214,44 @@ async fn add(
         execute!(tx, JOIN, group, &new.uid)?;
     }
     Ok(new.uid)
+}
+
+/// The same for many, in few statements; whose name is taken is left out.
+async fn add_many(
+    tx: &mut Tx,
+    source: Source,
+    listed: &[&Listed],
+    template: &Template,
+    groups: &mut Groups,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    let users = listed.iter();
+    let users = users.map(|listed| template.new_user(&listed.name, source, None));
+    let users: Vec<_> = users.collect();
+    let created = user::query::create_many(tx, source, &users, now).await?;
+    let created: BTreeSet<&Uid> = created.into_iter().map(|user| &user.uid).collect();
+    let created = users
+        .iter()
+        .zip(listed)
+        .filter(|(user, _)| created.contains(&user.uid));
+    let created: Vec<(&Uid, &&Listed)> =
+        created.map(|(user, listed)| (&user.uid, listed)).collect();
+    let mut members: Vec<(Uid, &Uid)> = Vec::new();
+    for (uid, listed) in &created {
+        for name in listed.groups.iter().flatten() {
+            members.push((groups.ensure(tx, name).await?, *uid));
+        }
+    }
+    let _: Vec<Uid> = insert_rows!(
+        tx,
+        PUT,
+        created,
+        |(uid, listed)| *uid,
+        &listed.subject,
+        listed.digest()
+    )?;
+    let _: Vec<Uid> = insert_rows!(tx, JOIN, members, |(group, uid)| group, *uid)?;
+    Ok(())
 }
 
 /// The groups that the user is no longer in.

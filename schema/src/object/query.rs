@@ -8,7 +8,8 @@ use crate::db::{ObservedTx, Tx};
 use crate::error::DbError;
 use crate::ids::{Epoch, Generation, Kind, Timestamp, Uid};
 use crate::statement::{
-    execute, fetch_all, fetch_optional, like_pattern, scalar, scalar_optional, scalars, statements,
+    execute, fetch_all, fetch_optional, insert_rows, like_pattern, scalar, scalar_optional,
+    scalars, statements,
 };
 use crate::{meta, operation};
 
@@ -34,9 +35,12 @@ macro_rules! select_object {
     };
 }
 
+/// The generation of a new object.
+const FIRST: Generation = Generation(1);
+
 statements! {
     /// Records a new object with generation 1.
-    INSERT = "INSERT INTO objects (kind, uid, name, generation, created_at) VALUES ($1, $2, $3, 1, $4)";
+    INSERT = "INSERT INTO objects (kind, uid, name, generation, created_at) VALUES ($1, $2, $3, $4, $5)";
     /// Reads one object.
     GET = select_object!("WHERE o.kind = $1 AND o.uid = $2");
     /// Finds an object by its name.
@@ -126,10 +130,34 @@ pub async fn insert(
     name: &str,
     now: Timestamp,
 ) -> Result<Generation, DbError> {
-    execute!(tx, INSERT, kind, uid, name, now)?;
+    execute!(tx, INSERT, kind, uid, name, FIRST, now)?;
     tx.changed(kind, uid);
     tx.ring_on_commit();
-    Ok(Generation(1))
+    Ok(FIRST)
+}
+
+/// Inserts objects of one kind, by uid and name: as [`insert`] for each, in few statements.
+pub(crate) async fn insert_many(
+    tx: &mut Tx,
+    kind: Kind,
+    objects: &[(&Uid, &str)],
+    now: Timestamp,
+) -> Result<(), DbError> {
+    let _: Vec<Uid> = insert_rows!(
+        tx,
+        INSERT,
+        objects,
+        |(uid, name)| kind,
+        *uid,
+        *name,
+        FIRST,
+        now
+    )?;
+    for (uid, _) in objects {
+        tx.changed(kind, uid);
+    }
+    tx.ring_on_commit();
+    Ok(())
 }
 
 /// Makes the objects of those kinds of which there is one; those that are there stay as they are.

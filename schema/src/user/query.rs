@@ -1,5 +1,7 @@
 //! Statements on accounts.
 
+use std::collections::BTreeSet;
+
 use secrecy::{ExposeSecret, SecretString};
 
 use super::model::{NewUser, Role, Source, User, UserListing, UserRow};
@@ -10,7 +12,8 @@ use crate::error::{DbError, unless_gone};
 use crate::ids::{Generation, Kind, Timestamp, Uid, UserName};
 use crate::object::status_columns;
 use crate::statement::{
-    execute, fetch_all, fetch_optional, like_pattern, scalar, scalar_optional, statements,
+    execute, fetch_all, fetch_optional, insert_rows, like_pattern, scalar, scalar_optional,
+    statements,
 };
 use crate::{agent_config, group, meta, object, session, skill_set};
 
@@ -57,6 +60,8 @@ statements! {
     REPLACE_PASSWORD = "UPDATE users SET password_hash = $3 WHERE uid = $1 AND password_hash = $2";
     /// Where ordinary users come from; no row: it was never set.
     AUTH_MODE = "SELECT value FROM config_values WHERE key = 'web.auth_mode'";
+    /// The same unless the name is taken; gives who was inserted.
+    INSERT_FREE = "INSERT INTO users (uid, name, name_key, role, source, password_hash, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name_key) DO NOTHING RETURNING uid";
     /// Notes a sign-in.
     SET_LAST_LOGIN = "UPDATE users SET last_login_at = $2 WHERE uid = $1";
     /// Allows or forbids signing in.
@@ -153,6 +158,50 @@ pub async fn create(tx: &mut Tx, new: &NewUser, now: Timestamp) -> Result<Genera
         now,
     )
     .await
+}
+
+/// Creates ordinary users of a source with their containers: as [`create`] for each, in few statements. Whose name is taken, or
+/// still being removed, is left out. Returns who was created.
+pub(crate) async fn create_many<'a>(
+    tx: &mut Tx,
+    source: Source,
+    users: &'a [NewUser],
+    now: Timestamp,
+) -> Result<Vec<&'a NewUser>, DbError> {
+    meta::take_guard(tx, "names").await?;
+    if auth_mode(tx).await? != source {
+        return Err(DbError::WrongState("the authentication mode has changed"));
+    }
+    let role = Role::User;
+    let hash = |user: &NewUser| {
+        let hash = user.password_hash.as_ref();
+        hash.map(|hash| hash.expose_secret().to_owned())
+    };
+    let inserted: Vec<Uid> = insert_rows!(
+        tx,
+        INSERT_FREE,
+        users,
+        |user| &user.uid,
+        &user.name,
+        user.name.key(),
+        role,
+        source,
+        hash(user),
+        now
+    )?;
+    let inserted: BTreeSet<_> = inserted.into_iter().collect();
+    let created = users.iter().filter(|user| inserted.contains(&user.uid));
+    let created: Vec<&NewUser> = created.collect();
+    let named: Vec<(&Uid, &str)> = created
+        .iter()
+        .map(|user| (&user.uid, user.name.as_str()))
+        .collect();
+    for kind in [Kind::User, Kind::AgentConfig, Kind::SkillSet] {
+        object::query::insert_many(tx, kind, &named, now).await?;
+    }
+    container::query::create_many(tx, &created).await?;
+    object::query::insert_many(tx, Kind::Container, &named, now).await?;
+    Ok(created)
 }
 
 /// Creates a superadmin.
