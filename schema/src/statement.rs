@@ -13,19 +13,27 @@ macro_rules! statements {
 }
 pub(crate) use statements;
 
-/// Runs a statement with these values on a connection or transaction.
-macro_rules! run {
-    ($query:ident.$finish:ident($connection:expr, $statement:expr $(, $value:expr)*)) => {{
+/// Runs a query to its end on a connection or transaction.
+macro_rules! finish {
+    ($query:ident.$finish:ident($connection:expr)) => {{
         let connection: &mut $crate::connection::Connection = $connection;
-        let query = sqlx::$query($statement)$(.bind($value))*;
         match connection.statement() {
             Ok((raw, link)) => {
-                let result = link.bound(query.$finish(raw)).await;
+                let result = link.bound($query.$finish(raw)).await;
                 connection.ended(&result);
                 result
             }
             Err(error) => Err(error),
         }
+    }};
+}
+pub(crate) use finish;
+
+/// Runs a statement with these values on a connection or transaction.
+macro_rules! run {
+    ($query:ident.$finish:ident($connection:expr, $statement:expr $(, $value:expr)*)) => {{
+        let query = sqlx::$query($statement)$(.bind($value))*;
+        $crate::statement::finish!(query.$finish($connection))
     }};
 }
 pub(crate) use run;
@@ -38,7 +46,7 @@ macro_rules! execute {
 }
 pub(crate) use execute;
 
-/// So many rows one statement inserts.
+/// So many rows one statement writes.
 pub(crate) const ROWS: usize = 50;
 
 /// The statement that inserts [`ROWS`] rows for one that inserts one: `… VALUES ($1, …)…`, in which no value stands twice.
@@ -70,10 +78,7 @@ macro_rules! insert_rows {
             for $row in chunk {
                 query = query$(.bind($value))+;
             }
-            let (raw, link) = connection.statement()?;
-            let result = link.bound(query.fetch_all(raw)).await;
-            connection.ended(&result);
-            returned.append(&mut result?);
+            returned.append(&mut $crate::statement::finish!(query.fetch_all(connection))?);
         }
         for $row in chunks.remainder() {
             returned.append(&mut $crate::statement::scalars!(connection, $statement, $($value),+)?);
@@ -186,6 +191,9 @@ mod tests {
         let many = of_many_rows("INSERT INTO t (a, b) VALUES ($1, $2) ON CONFLICT (a) DO NOTHING");
         let begin = "INSERT INTO t (a, b) VALUES ($1, $2), ($3, $4), ($5, $6), ";
         assert!(many.starts_with(begin), "{many}");
-        assert!(many.ends_with(", ($99, $100) ON CONFLICT (a) DO NOTHING"), "{many}");
+        assert!(
+            many.ends_with(", ($99, $100) ON CONFLICT (a) DO NOTHING"),
+            "{many}"
+        );
     }
 }

@@ -27,6 +27,7 @@ mod skills;
 mod world;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -107,29 +108,41 @@ fn long() -> bool {
     std::env::var_os("AGENTYARD_TEST_LONG").is_some_and(|value| value != "0" && !value.is_empty())
 }
 
-/// Runs seeds on all cores; gives back the failures, and how often what happened.
-fn run_all(count: u64) -> (Vec<Outcome>, BTreeMap<&'static str, u64>) {
+/// Runs seeds on all cores, until one says that it is enough.
+fn on_all_cores(count: u64, run: impl Fn(u64) -> ControlFlow<()> + Sync) {
     let next = AtomicU64::new(1);
-    let failures = Mutex::new(Vec::new());
-    let tally = Mutex::new(BTreeMap::new());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..cores {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed > count || failures.lock().unwrap().len() >= ENOUGH {
+                    if seed > count || run(seed).is_break() {
+                        next.store(count + 1, Ordering::Relaxed);
                         return;
-                    }
-                    let outcome = run::run(seed, false);
-                    for (what, times) in &outcome.trace.tally {
-                        *tally.lock().unwrap().entry(*what).or_default() += times;
-                    }
-                    if outcome.violation.is_some() {
-                        failures.lock().unwrap().push(outcome);
                     }
                 }
             });
+        }
+    });
+}
+
+/// Runs seeds; gives back the failures, and how often what happened.
+fn run_all(count: u64) -> (Vec<Outcome>, BTreeMap<&'static str, u64>) {
+    let failures = Mutex::new(Vec::new());
+    let tally = Mutex::new(BTreeMap::new());
+    on_all_cores(count, |seed| {
+        let outcome = run::run(seed, false);
+        for (what, times) in &outcome.trace.tally {
+            *tally.lock().unwrap().entry(*what).or_default() += times;
+        }
+        let mut failures = failures.lock().unwrap();
+        if outcome.violation.is_some() {
+            failures.push(outcome);
+        }
+        match failures.len() < ENOUGH {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
         }
     });
     (failures.into_inner().unwrap(), tally.into_inner().unwrap())

@@ -1,13 +1,15 @@
 //! Statements on changes.
 
+use std::sync::LazyLock;
+
 use super::model::{Change, Filter, News, Position, RawChange};
 use super::pending::Pending;
 use crate::connection::Connection;
 use crate::db::ObservedTx;
 use crate::error::DbError;
-use crate::ids::{Kind, Timestamp};
+use crate::ids::{Kind, Timestamp, Uid};
 use crate::object::status_columns;
-use crate::statement::{execute, fetch_all, fetch_one, scalar, statements};
+use crate::statement::{ROWS, execute, fetch_all, fetch_one, finish, scalar, statements};
 
 /// Most purged objects that are remembered.
 pub const KEPT: i64 = 10_000;
@@ -17,9 +19,9 @@ const VERSIONS: i64 = 2;
 statements! {
     /// Takes so many versions and returns the newest: a second transaction waits here until the first has ended.
     TAKE = "UPDATE change_state SET version = version + $1 WHERE id = 1 RETURNING version";
-    /// Writes one object's change, and that of the object it is shown with (`$2`); `$4` is the version before.
+    /// Writes one object's change, and that of the object it is shown with (`$2`); `$3` is the version before.
     RECORD = "INSERT INTO changes (kind, uid, name, version) \
-              SELECT kind, uid, name, CAST($4 AS BIGINT) + row_number() OVER (ORDER BY kind) FROM objects WHERE kind IN ($1, $2) AND uid = $3 \
+              SELECT kind, uid, name, CAST($3 AS BIGINT) + row_number() OVER (ORDER BY uid, kind) FROM objects WHERE kind IN ($1, $2) AND uid IN ($4) \
               ON CONFLICT (kind, uid) DO UPDATE SET name = excluded.name, version = excluded.version, last_generation = NULL, deleted_at = NULL";
     /// The same for all objects of a kind, in one statement; `$3` is the version before.
     RECORD_ALL = "INSERT INTO changes (kind, uid, name, version) \
@@ -71,9 +73,15 @@ pub(crate) async fn write(connection: &mut Connection, pending: &Pending) -> Res
     let objects = i64::try_from(single.len() + pending.gone.len()).unwrap_or(i64::MAX / VERSIONS);
     let mut newest = take(connection, objects * VERSIONS).await?;
     let mut next = newest - objects * VERSIONS;
-    for (kind, uid) in single {
-        execute!(connection, RECORD, kind, shown_with(kind), uid, next)?;
-        next += VERSIONS;
+    for of_kind in single.chunk_by(|(one, _), (other, _)| one == other) {
+        let mut chunks = of_kind.chunks_exact(ROWS);
+        for chunk in &mut chunks {
+            record_many(connection, chunk, &mut next).await?;
+        }
+        for (kind, uid) in chunks.remainder() {
+            execute!(connection, RECORD, kind, shown_with(*kind), next, *uid)?;
+            next += VERSIONS;
+        }
     }
     for ((kind, uid), gone) in &pending.gone {
         next += 1;
@@ -93,6 +101,29 @@ pub(crate) async fn write(connection: &mut Connection, pending: &Pending) -> Res
         let written = i64::try_from(written).unwrap_or(i64::MAX);
         newest = take(connection, written).await?;
     }
+    Ok(())
+}
+
+/// Writes the changes of [`ROWS`] objects of one kind.
+async fn record_many(
+    connection: &mut Connection,
+    objects: &[(Kind, &Uid)],
+    next: &mut i64,
+) -> Result<(), DbError> {
+    static RECORD_MANY: LazyLock<String> = LazyLock::new(|| {
+        let uids: Vec<_> = (0..ROWS).map(|at| format!("${}", at + 4)).collect();
+        RECORD.replace("$4", &uids.join(", "))
+    });
+    let Some((kind, _)) = objects.first() else {
+        return Ok(());
+    };
+    let query = sqlx::query(RECORD_MANY.as_str());
+    let mut query = query.bind(kind).bind(shown_with(*kind)).bind(*next);
+    for (_, uid) in objects {
+        query = query.bind(*uid);
+        *next += VERSIONS;
+    }
+    finish!(query.execute(connection))?;
     Ok(())
 }
 
