@@ -108,7 +108,9 @@ impl RolloutReconciler {
         attempt: i64,
     ) -> Result<(), RolloutError> {
         self.shared.start_pull(reference, "").await?;
-        lock(&self.memory).asked.insert(uid.clone(), attempt);
+        lock(&self.memory)
+            .asked
+            .insert(uid.clone(), (attempt, self.shared.clock.now()));
         Ok(())
     }
 }

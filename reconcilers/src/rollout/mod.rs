@@ -67,8 +67,8 @@ struct Memory {
     ended: HashSet<Uid>,
     /// How often any rollout has changed.
     marks: u64,
-    /// The attempt for which this process has asked for a pull.
-    asked: HashMap<Uid, i64>,
+    /// The attempt for which this process has last asked for a pull, and when.
+    asked: HashMap<Uid, (i64, Timestamp)>,
 }
 
 impl Memory {

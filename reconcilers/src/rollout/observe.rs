@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use schema::config::{PullPolicy, keys};
-use schema::ids::Uid;
+use schema::ids::{Timestamp, Uid};
 use schema::image::ImageReference;
 use schema::rollout::{DesiredRollout, ImageChoice, RolloutRow, RolloutTarget, TargetState};
 
@@ -40,8 +40,8 @@ pub struct ObservedImage {
     pub there: Result<Option<Found>, String>,
     /// What became of pulling it.
     pub pull: PullState,
-    /// A pull was asked for in this attempt.
-    pub asked: bool,
+    /// When a pull was last asked for in this attempt.
+    pub asked: Option<Timestamp>,
     /// How images are got.
     pub policy: PullPolicy,
     /// The reference names a digest, so it never means anything else.
@@ -197,7 +197,11 @@ impl RolloutReconciler {
         Ok(ObservedImage {
             there,
             pull,
-            asked: lock(&self.memory).asked.get(&row.uid) == Some(&row.attempt),
+            asked: lock(&self.memory)
+                .asked
+                .get(&row.uid)
+                .filter(|(attempt, _)| *attempt == row.attempt)
+                .map(|(_, at)| *at),
             policy: config.get(&keys::image::PULL_POLICY),
             fixed: parsed.is_ok_and(|parsed| parsed.digest().is_some()),
         })

@@ -48,7 +48,7 @@ impl View<'_> {
         match (there, &observed.pull) {
             (Some(found), _) if !pull_wanted => self.resolved(found, ""),
             // One that somebody else asked for is joined, so that its end, whichever, is this one's.
-            _ if !observed.asked => self.pull(),
+            _ if observed.asked.is_none() => self.pull(),
             (_, PullState::Running) => Plan::say(Condition::not_ready(
                 Reason::ImagePulling,
                 format!("pulling {reference}"),
@@ -56,8 +56,14 @@ impl View<'_> {
             .waiting_for(Kind::Image, &pulls::awaited(reference), reference),
             (Some(found), PullState::Idle) => self.resolved(found, ""),
             (None, PullState::Idle) => {
+                // Whoever removed it may do so again.
+                let left = observed.asked;
+                let left = left.and_then(|at| self.now.left_of(at, pulls::LONGEST_RETRY));
+                let Some(left) = left else {
+                    return self.pull();
+                };
                 let why = format!("{reference} was pulled, and is gone from the engine again");
-                self.without_image(Reason::ImageMissing, why, pulls::FIRST_RETRY)
+                self.without_image(Reason::ImageMissing, why, left)
             }
             (
                 _,
