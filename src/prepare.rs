@@ -357,10 +357,10 @@ mod tests {
     #[tokio::test]
     async fn a_set_of_a_key_that_is_not_available_yet_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let error = start(&dir, &["files.quota_mb=7"]).await;
+        let error = start(&dir, &["mcp.session_strict=true"]).await;
         let error = error.unwrap_err();
         assert!(error.is_refusal());
-        let said = "--set files.quota_mb: files.quota_mb is not available yet";
+        let said = "--set mcp.session_strict: mcp.session_strict is not available yet";
         assert_eq!(error.to_string(), said);
     }
 

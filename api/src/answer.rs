@@ -317,6 +317,36 @@ impl Answers for Download {
     }
 }
 
+/// A file of a workspace, a part of it, a directory as a zip file, or nothing because the client has it.
+pub struct FileDownload(Reply);
+
+impl FileDownload {
+    /// What is sent.
+    pub(crate) fn new(reply: Reply) -> Self {
+        Self(reply)
+    }
+}
+
+impl Answers for FileDownload {
+    fn into_reply(self) -> Reply {
+        self.0
+    }
+
+    fn describe(_: &mut Schemas) -> Vec<Body> {
+        let bytes = |status, content_type| Body {
+            content_type,
+            schema: json!({"type": "string", "format": "binary"}),
+            ..Body::text(status)
+        };
+        vec![
+            bytes(StatusCode::OK, "application/octet-stream"),
+            bytes(StatusCode::OK, "application/zip"),
+            bytes(StatusCode::PARTIAL_CONTENT, "application/octet-stream"),
+            bytes(StatusCode::NOT_MODIFIED, ""),
+        ]
+    }
+}
+
 /// What is there now, or an event stream that goes on.
 pub enum Live<T> {
     /// What is there now.

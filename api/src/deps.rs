@@ -16,11 +16,13 @@ use tokio_util::task::TaskTracker;
 use crate::auth::login_limit::LoginLimit;
 use crate::auth::password::PasswordPool;
 use crate::auth::{Authenticator, Signer};
+use crate::files::Files;
 use crate::follows::FollowLimit;
 use crate::ports::{
     ContainerInspect, ContainerLogs, ContainerStats, Directory, EngineHealth, Health,
     IdentityProvider, Images, Leadership, Pulls, Reconcilers, RegistryTags,
 };
+use crate::quota::Arrivals;
 use crate::settings::WebSettings;
 use crate::tag_cache::TagCache;
 use crate::watch::WatchHub;
@@ -45,6 +47,10 @@ pub struct Dependencies {
     pub skills: Arc<SkillStore>,
     /// The files of repositories.
     pub checkouts: Arc<Checkouts>,
+    /// The files of users' workspaces.
+    pub files: Files,
+    /// What has arrived in workspaces since they were measured.
+    pub arrivals: Arrivals,
     /// The right to take a skill into the store: one at a time, since that keeps a disk busy.
     pub skill_import: Arc<Semaphore>,
     /// Seals and opens secrets at rest.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use http::header::{ALLOW, RETRY_AFTER};
+use http::header::{ALLOW, CONTENT_RANGE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use schema::condition::Reason;
 use schema::error::DbError;
@@ -192,8 +192,17 @@ pub enum ApiError {
         /// The present generation, when known.
         generation: Option<Generation>,
     },
-    /// The body is over the limit (413 `too_large`).
-    #[error("the request body is larger than {limit} bytes")]
+    /// No byte of the file is in the range that was asked for (416 `range_not_satisfiable`).
+    #[error("the file has {length} bytes, and none of them is in the range that was asked for")]
+    RangeNotSatisfiable {
+        /// The length of the file, in bytes.
+        length: u64,
+    },
+    /// The file is not the one that the client has read (412 `stale_file`).
+    #[error("the file has changed; read it again")]
+    StaleFile,
+    /// The body, or a file in it, is over the limit (413 `too_large`).
+    #[error("the request body, or a file in it, is larger than {limit} bytes")]
     TooLarge {
         /// The limit in bytes.
         limit: u64,
@@ -248,6 +257,17 @@ pub enum ApiError {
     /// A live read is not possible while the engine cannot be reached (503 `engine_unavailable`).
     #[error("the container engine cannot be reached")]
     EngineUnavailable,
+    /// The file system of users' files has no space left (507 `disk_full`).
+    #[error("the disk has no space left; remove files or ask an administrator")]
+    DiskFull(#[source] Cause),
+    /// The user's quota is used up (507 `quota_exceeded`).
+    #[error(
+        "your workspace may have {quota_mb} MiB; remove files, or ask an administrator for more"
+    )]
+    QuotaExceeded {
+        /// The quota, in MiB.
+        quota_mb: u64,
+    },
     /// The database has no space left (507 `storage_full`).
     #[error(
         "the database has no space left, so nothing was changed; free space on its storage and try again"
@@ -395,7 +415,11 @@ impl ApiError {
             Self::ImageInUse { .. } => (S::CONFLICT, "image_in_use"),
             Self::Conflict { code, .. } => (S::CONFLICT, code),
             Self::Stale { .. } => (S::PRECONDITION_FAILED, "stale_generation"),
+            Self::RangeNotSatisfiable { .. } => (S::RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
+            Self::StaleFile => (S::PRECONDITION_FAILED, "stale_file"),
             Self::TooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "too_large"),
+            Self::DiskFull(_) => (S::INSUFFICIENT_STORAGE, "disk_full"),
+            Self::QuotaExceeded { .. } => (S::INSUFFICIENT_STORAGE, "quota_exceeded"),
             Self::UnsupportedMediaType(_) => (S::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
             Self::Unprocessable { code, .. } => (S::UNPROCESSABLE_ENTITY, code),
             Self::TooManyAttempts { .. } => (S::TOO_MANY_REQUESTS, "too_many_attempts"),
@@ -459,6 +483,11 @@ impl ApiError {
         if let Self::MethodNotAllowed { allow } = self {
             return reply.header(ALLOW, HeaderValue::from_static(allow));
         }
+        if let Self::RangeNotSatisfiable { length } = self
+            && let Ok(range) = HeaderValue::try_from(format!("bytes */{length}"))
+        {
+            return reply.header(CONTENT_RANGE, range);
+        }
         match self.retry_after() {
             Some(after) => reply.header(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1))),
             None => reply,
@@ -483,6 +512,7 @@ impl ApiError {
         match self {
             Self::Internal(cause)
             | Self::StorageFull(cause)
+            | Self::DiskFull(cause)
             | Self::StorageFailed { cause, .. } => {
                 tracing::error!(error = %chain(cause.as_ref()), "request failed");
             }

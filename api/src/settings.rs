@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cidr::IpCidr;
-use schema::config::{self, Config, keys::ldap, keys::log, keys::oidc, keys::web};
+use schema::config::{self, Config, keys::files, keys::ldap, keys::log, keys::oidc, keys::web};
 use schema::error::DbError;
 use schema::reader::Reader;
 use schema::secrets::MasterKey;
@@ -42,6 +42,8 @@ pub struct WebSettings {
     pub trusted_proxies: Vec<IpCidr>,
     /// `web.desktop_user_agents`: substrings that mark a desktop client.
     pub desktop_user_agents: Vec<String>,
+    /// `files.quota_mb`: what each workspace may take, in MiB; 0 = as much as there is.
+    pub files_quota_mb: u64,
     /// `log.level`, which the program's log filter follows.
     pub log_level: LogLevel,
 }
@@ -74,6 +76,7 @@ impl WebSettings {
                 .collect(),
             trusted_proxies: config.get(&web::TRUSTED_PROXIES),
             desktop_user_agents: config.get(&web::DESKTOP_USER_AGENTS),
+            files_quota_mb: config.get(&files::QUOTA_MB),
             log_level: config.get(&log::LEVEL),
         }
     }
@@ -159,8 +162,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_of_the_web_and_the_log_is_read() {
+    fn every_key_that_the_http_layer_obeys_is_read() {
         let values = [
+            ("files.quota_mb", json!(7)),
             ("ldap.whitelist_enabled", json!(true)),
             ("log.level", json!("debug")),
             (
@@ -185,6 +189,7 @@ mod tests {
                 .map(|n| n.parse().unwrap())
                 .into(),
             desktop_user_agents: vec!["Desk".to_owned()],
+            files_quota_mb: 7,
             log_level: LogLevel::Debug,
         };
         assert_eq!(WebSettings::of(&Config::from_stored(stored), 7), expected);

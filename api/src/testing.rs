@@ -15,6 +15,7 @@ use schema::config::history::SavedBy;
 use schema::config::{Config, keys::oidc};
 use schema::db::{Backend, Db};
 use schema::directory::SyncScope;
+use schema::home::Homes;
 use schema::ids::{Timestamp, Uid};
 use schema::image::{ImageReference, PullLog, RunningPull};
 use schema::secrets::MasterKey;
@@ -33,6 +34,7 @@ use crate::auth::{Account, Authenticator, Role, Signer};
 use crate::deps::{Dependencies, Deps};
 use crate::dispatch::{Anyone, Api, Caller, OrdinaryUser, Session, Superadmin, Visitor};
 use crate::error::{ApiError, Result};
+use crate::files::Files;
 use crate::follows::FollowLimit;
 use crate::input::{Input, Nothing};
 use crate::ports::{
@@ -43,6 +45,7 @@ use crate::ports::{
     PortError, ProvidedIdentity, ProviderFailure, Pulls, Reconcilers, RegistryCredentials,
     RegistryError, RegistryTags, SyncPlan, Usage,
 };
+use crate::quota::Arrivals;
 use crate::reply::Reply;
 use crate::route::{Access, Handle, Modes, Route};
 use crate::settings::{AuthMode, WebSettings};
@@ -351,6 +354,8 @@ pub(crate) async fn world() -> World {
         adapter_check: Arc::new(Semaphore::new(1)),
         skills: Arc::new(SkillStore::open(dir.path()).unwrap()),
         checkouts: Arc::new(Checkouts::open(dir.path()).unwrap()),
+        files: Files::new(Arc::new(Homes::open(dir.path(), "test").unwrap())),
+        arrivals: Arrivals::default(),
         skill_import: Arc::new(Semaphore::new(1)),
         db: db.reader(),
         master_key,

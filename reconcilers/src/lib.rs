@@ -17,4 +17,5 @@ pub mod skill;
 pub mod skill_repository;
 pub mod skill_set;
 pub mod stores;
+pub mod usage;
 pub mod user;

@@ -45,4 +45,5 @@ reconcilers! {
     skill_set: SkillSetStore,
     agent_config: AgentConfigStore,
     container: ContainerStore,
+    usage: UsageStore,
 }

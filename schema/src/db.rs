@@ -142,14 +142,44 @@ impl Db {
                 (pool().await?, pool().await?)
             }
         };
-        let link = Link::new(matches!(backend, Backend::Postgres(_)));
-        Ok(Self {
+        Ok(Self::of(backend, writer, readers))
+    }
+
+    /// Opens the database of an installation whose service may be running. Nothing is created or migrated: a database that
+    /// is not of this release is refused and left as it is.
+    pub async fn join(backend: Backend) -> Result<Self, OpenError> {
+        sqlx::any::install_default_drivers();
+        let (writer, readers) = match &backend {
+            Backend::Sqlite(path) => {
+                refuse_others_files(path)?;
+                let failed = |error| not_opened(&backend, error);
+                // A look that changes nothing comes first: SQLite would set up its log in any file.
+                refuse_another_release(&sqlite_url(path, "ro"), &backend).await?;
+                let url = sqlite_url(path, "rw");
+                try_sqlite(&url).await.map_err(failed)?;
+                let writer = sqlite_pool(&url, 1).await.map_err(failed)?;
+                (writer, sqlite_pool(&url, 1).await.map_err(failed)?)
+            }
+            Backend::Postgres(url) => {
+                refuse_another_release(url, &backend).await?;
+                let pool = async || {
+                    let pool = postgres_options().connect(url).await;
+                    pool.map_err(OpenError::Unreachable)
+                };
+                (pool().await?, pool().await?)
+            }
+        };
+        Ok(Self::of(backend, writer, readers))
+    }
+
+    fn of(backend: Backend, writer: AnyPool, readers: AnyPool) -> Self {
+        Self {
+            link: Link::new(matches!(backend, Backend::Postgres(_))),
             backend,
-            link,
             pools: Arc::new(RwLock::new(Pools { writer, readers })),
             ringer: bell::bell().0,
             changed: bell::bell().0,
-        })
+        }
     }
 
     /// Which database this is.
@@ -651,6 +681,40 @@ async fn refuse_foreign_file(path: &Path, backend: &Backend) -> Result<(), OpenE
         .find(|version| !MIGRATOR.version_exists(*version))
     {
         Some(version) => Err(newer(backend, format!("unknown migration {version}"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a database that this release would have to migrate, or whose migrations it does not know.
+async fn refuse_another_release(url: &str, backend: &Backend) -> Result<(), OpenError> {
+    let connecting = tokio::time::timeout(ACQUIRE_TIMEOUT, AnyConnection::connect(url));
+    let connection = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    let mut connection = connection.map_err(|error| match backend {
+        Backend::Sqlite(_) => not_opened(backend, error),
+        Backend::Postgres(_) => OpenError::Unreachable(error),
+    })?;
+    let applied = sqlx::query_scalar(crate::meta::APPLIED_MIGRATIONS);
+    let applied = applied.fetch_all(&mut connection).await;
+    let _ = connection.close().await;
+    let applied: Vec<i64> = applied.map_err(|error| match backend {
+        Backend::Sqlite(_) => not_opened(backend, error),
+        Backend::Postgres(_) if error.as_database_error().is_some() => unreadable(backend, error),
+        Backend::Postgres(_) => OpenError::Unreachable(error),
+    })?;
+    if let Some(version) = applied.iter().find(|&&v| !MIGRATOR.version_exists(v)) {
+        return Err(newer(backend, format!("unknown migration {version}")));
+    }
+    let known = MIGRATOR
+        .iter()
+        .filter(|known| known.migration_type.is_up_migration());
+    match known
+        .map(|known| known.version)
+        .find(|version| !applied.contains(version))
+    {
+        Some(version) => Err(OpenError::Older {
+            place: backend.place(),
+            detail: format!("migration {version} is missing"),
+        }),
         None => Ok(()),
     }
 }

@@ -200,6 +200,16 @@ pub enum OpenError {
         /// Which migration is unknown.
         detail: String,
     },
+    /// An older release wrote this database, and only the service migrates it. It was not touched.
+    #[error(
+        "the database {place} was written by an older release: {detail}. It was not changed; run that release, or start the service of this one first"
+    )]
+    Older {
+        /// The file or server.
+        place: String,
+        /// Which migration is missing.
+        detail: String,
+    },
     /// The server cannot be reached.
     #[error("the database server cannot be reached")]
     Unreachable(#[source] sqlx::Error),
@@ -219,6 +229,7 @@ impl OpenError {
             Self::Url(_)
             | Self::Unreadable { .. }
             | Self::NotPrivate { .. }
+            | Self::Older { .. }
             | Self::Newer { .. } => true,
             Self::Unreachable(_) | Self::Migrate(_) | Self::Prepare(_) => false,
         }

@@ -60,6 +60,7 @@ kinds! {
     SkillRepository => skill_repository::KIND, "A git repository that skills are installed from.";
     SkillSet => skill_set::KIND, "The skills in a user's workspace.";
     Directory => directory::KIND, "The directory that users and groups come from.";
+    Usage => usage::KIND, "The space that users' workspaces take.";
 }
 
 impl Kind {

@@ -43,5 +43,6 @@ pub mod skill_repository;
 pub mod skill_set;
 pub mod skill_store;
 pub mod statement;
+pub mod usage;
 pub mod user;
 pub mod whitelist;

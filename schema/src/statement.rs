@@ -165,6 +165,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         crate::skill::query::STATEMENTS,
         crate::skill_repository::query::STATEMENTS,
         crate::skill_set::query::STATEMENTS,
+        crate::usage::query::STATEMENTS,
         crate::user::query::STATEMENTS,
         crate::whitelist::query::STATEMENTS,
     ]

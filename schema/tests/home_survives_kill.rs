@@ -39,8 +39,12 @@ fn child() {
 }
 
 fn run_child(data: &Path, fault: &str) -> ExitStatus {
+    run("child", data, fault)
+}
+
+fn run(child: &str, data: &Path, fault: &str) -> ExitStatus {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--ignored"])
+        .args(["--exact", child, "--ignored"])
         .env(DATA_DIR, data)
         .env("AGENTYARD_FAULT", fault)
         .output()
@@ -77,6 +81,53 @@ fn l02_killed_at_any_step_and_run_again_it_ends_the_same() {
         let (name, _) = alice();
         let next = Uid::from("b".repeat(32));
         assert_eq!(homes.state(&name, &next, None).unwrap(), HomeState::Missing);
+    }
+}
+
+fn restore(data: &Path) -> String {
+    let homes = Homes::open(data, "instance").unwrap();
+    let archives = homes.archives().unwrap();
+    let (name, uid) = alice();
+    homes.ensure(&name, &uid, None).unwrap();
+    let restored = homes.restore(&archives[0], &name, &uid).unwrap();
+    assert_eq!((restored.files, restored.bytes), (1, 7));
+    restored.directory
+}
+
+#[test]
+#[ignore = "the child process of the test below"]
+fn restoring_child() {
+    restore(Path::new(&std::env::var_os(DATA_DIR).unwrap()));
+}
+
+#[test]
+fn a_restore_that_is_killed_leaves_all_or_nothing_and_the_next_one_clears_up() {
+    for fault in [
+        "home.restore.begun",
+        "home.restore.copied",
+        "home.restore.placed",
+    ] {
+        let data = tempfile::tempdir().unwrap();
+        let homes = Homes::open(data.path(), "instance").unwrap();
+        let (name, uid) = alice();
+        let home = homes.ensure(&name, &uid, None).unwrap();
+        let file = home.write_atomic(".agent/workspace/file", b"content", 0o600);
+        file.unwrap();
+        homes.archive(&name, &uid, deleted_at(), None).unwrap();
+        let status = run("restoring_child", data.path(), fault);
+        assert_eq!(status.signal(), Some(SIGKILL), "{fault}: {status}");
+        let workspace = data.path().join("users/alice/.agent/workspace");
+        let there = std::fs::read_dir(&workspace).unwrap().count();
+        assert_eq!(there, usize::from(fault == "home.restore.placed"));
+        let directory = restore(data.path());
+        let directories = std::fs::read_dir(&workspace).unwrap();
+        for directory in directories.map(|entry| entry.unwrap().path()) {
+            let file = std::fs::read(directory.join("file")).unwrap();
+            assert_eq!(file, b"content", "{fault}: {directory:?}");
+        }
+        assert!(workspace.join(directory).exists());
+        let restoring = data.path().join("users/.restoring");
+        assert_eq!(std::fs::read_dir(restoring).unwrap().count(), 0);
     }
 }
 

@@ -254,3 +254,68 @@ async fn what_others_may_read_or_own_is_refused() {
     chown(&path, Some(12_345), None).expect("this test gives a file away: run it as root");
     refused_as_not_ours(&path, &path, "it belongs to user 12345").await;
 }
+
+async fn join(path: &Path) -> Result<Db, OpenError> {
+    Db::join(Backend::Sqlite(path.to_owned())).await
+}
+
+#[tokio::test]
+async fn whoever_joins_makes_and_migrates_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("agentyard.db");
+    let missing = join(&path).await.unwrap_err();
+    assert!(missing.is_refusal(), "{missing:?}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    write(&path, b"this is not a database".repeat(100));
+    let before = fs::read(&path).unwrap();
+    let garbage = join(&path).await.unwrap_err();
+    assert!(garbage.is_refusal(), "{garbage:?}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    fs::remove_file(&path).unwrap();
+
+    for (change, is_older) in [
+        (
+            "DELETE FROM _sqlx_migrations WHERE version = (SELECT max(version) FROM _sqlx_migrations)",
+            true,
+        ),
+        (
+            "UPDATE _sqlx_migrations SET version = 9999 WHERE version = (SELECT max(version) FROM _sqlx_migrations)",
+            false,
+        ),
+    ] {
+        let db = open(&path).await.unwrap();
+        let mut tx = db.begin().await.unwrap();
+        let changed = sqlx::query(change).execute(tx.raw()).await;
+        changed.unwrap();
+        tx.commit().await.unwrap();
+        db.close().await;
+        let refused = join(&path).await.unwrap_err();
+        assert!(refused.is_refusal(), "{refused:?}");
+        let older = matches!(refused, OpenError::Older { .. });
+        assert_eq!(older, is_older, "{refused}");
+        for file in fs::read_dir(dir.path()).unwrap() {
+            fs::remove_file(file.unwrap().path()).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_joins_reads_and_writes_beside_the_service() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("agentyard.db");
+    let service = open(&path).await.unwrap();
+    for _ in 0..2 {
+        let joined = join(&path).await.unwrap();
+        let mut tx = joined.begin().await.unwrap();
+        let (id, fresh) = schema::meta::ensure_instance_id(&mut tx).await.unwrap();
+        tx.commit().await.unwrap();
+        joined.close().await;
+        let mut connection = service.read().await.unwrap();
+        let seen = schema::meta::get(&mut connection, "instance_id").await;
+        assert_eq!(seen.unwrap(), Some(id), "{fresh}");
+    }
+    service.close().await;
+    // And without it.
+    join(&path).await.unwrap().close().await;
+    healthy(&path).await;
+}

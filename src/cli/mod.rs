@@ -2,6 +2,7 @@
 
 mod adapter;
 mod admin;
+mod archive;
 mod ask;
 mod audit;
 mod auth;
@@ -17,6 +18,7 @@ mod group;
 mod image;
 mod init;
 mod kinds;
+mod local;
 mod manual;
 mod output;
 mod pages;
@@ -96,6 +98,9 @@ enum Command {
         #[arg(long)]
         random: bool,
     },
+    /// List, show and restore the directories of deleted users (on the server's machine)
+    #[command(subcommand)]
+    Archive(archive::ArchiveCommand),
     #[command(flatten)]
     Ask(ask::Ask),
     /// Print shell completions
@@ -223,6 +228,10 @@ fn try_run(cli: Cli) -> Result {
         Command::ResetPassword { username, random } => {
             let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
             block_on(reset_password::reset_password(settings, &username, random))
+        }
+        Command::Archive(command) => {
+            let settings = Settings::resolve(&common, &InitArgs::default(), &none)?;
+            block_on(archive::archive(settings, command))
         }
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),

@@ -19,7 +19,9 @@ use api::auth::login_limit::LoginLimit;
 use api::auth::password::PasswordPool;
 use api::deps::Dependencies;
 use api::dispatch::Api;
+use api::files::Files;
 use api::follows::FollowLimit;
+use api::quota::Arrivals;
 use api::server::{Limits, Listener, Server};
 use api::settings::WebSettings;
 use api::tag_cache::TagCache;
@@ -43,6 +45,7 @@ use schema::adapter::store::ActiveAdapter;
 use schema::audit::Writer;
 use schema::clock::{SharedClock, SystemClock};
 use schema::db::Backend;
+use schema::home::Homes;
 use schema::skill_repository::Checkouts;
 use schema::skill_store::SkillStore;
 use tokio::sync::{Semaphore, watch};
@@ -189,6 +192,7 @@ pub async fn build(
         let error = schema::error::chain(&error);
         tracing::warn!(error, "cannot remove what an interrupted import has left");
     }
+    let homes = Arc::new(Homes::open(&settings.data_dir, &prepared.instance_id)?);
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let deps = Arc::new(Dependencies {
         clock: Arc::clone(&clock),
@@ -202,6 +206,8 @@ pub async fn build(
         adapter_check: Arc::new(Semaphore::new(1)),
         skills: Arc::new(skills),
         checkouts: Arc::new(Checkouts::open(&settings.data_dir)?),
+        files: Files::new(homes),
+        arrivals: Arrivals::default(),
         skill_import: Arc::new(Semaphore::new(1)),
         master_key: Arc::clone(&prepared.master_key),
         adapter: ActiveAdapter::new(prepared.db.reader()),

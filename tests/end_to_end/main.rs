@@ -31,6 +31,7 @@ mod support;
 
 mod adapter;
 mod agent_config;
+mod archive;
 mod audit;
 mod broken_users;
 mod clock;

@@ -135,7 +135,7 @@ async fn run(seed: u64, tally: &mut Tally) -> Result<(), String> {
         let facts = world.ground.store.directory_facts();
         if let Some(held) = &facts.held {
             *tally.entry("held").or_default() += 1;
-            // Somebody confirms what is true, and never a lie: also not one that was told earlier and may be told again.
+            // Somebody confirms what is true, and never a lie: also not one that was reported earlier and may be reported again.
             if *mood.lock().unwrap() != Mood::Honest {
                 lies.insert(held.digest.clone());
             } else if !lies.contains(&held.digest) && chance.per_mille(500) {

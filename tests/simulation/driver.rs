@@ -220,6 +220,7 @@ impl World {
             "archive",
             "skill",
             "skill-set",
+            "usage",
         ]) else {
             return;
         };

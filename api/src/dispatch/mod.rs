@@ -25,8 +25,8 @@ use crate::auth::{client_address, cors, csrf, origin};
 use crate::deps::Deps;
 use crate::error::{ApiError, Result};
 use crate::input::{
-    BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_query,
-    read_spooled, read_upload, take_if_generation,
+    BodyBudget, Fields, Meta, RawInput, Share, decode_segment, read_fields, read_into_workspace,
+    read_query, read_spooled, read_upload, take_if_generation,
 };
 use crate::reply::{Reply, Response};
 use crate::route::{Access, BodyKind, Modes, Route};
@@ -193,6 +193,13 @@ impl Api {
             BodyKind::SpooledUpload => {
                 let spool = || self.deps.skills.spool();
                 read_spooled(&head.headers, body, route.body_limit, spool).await?
+            }
+            BodyKind::Files => {
+                let Identity::Session(session) = &identity else {
+                    return Err(ApiError::NotSignedIn);
+                };
+                let (deps, account) = (&self.deps, &session.account);
+                read_into_workspace(&head.headers, body, route.body_limit, deps, account).await?
             }
             // Parameters of a POST never come from the query.
             BodyKind::None if route.post => Fields::default(),

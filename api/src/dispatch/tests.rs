@@ -91,7 +91,10 @@ async fn l20_every_route_admits_exactly_whom_the_table_says() {
         let mut request = warp::test::request()
             .method(case.route.method().as_str())
             .path(&path);
-        if matches!(case.route.body, BodyKind::Upload | BodyKind::SpooledUpload) {
+        if matches!(
+            case.route.body,
+            BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files
+        ) {
             let part = body.replace("csrf_token=", "");
             let part = format!("Content-Disposition: form-data; name=\"csrf_token\"\r\n\r\n{part}");
             let parts = match body.is_empty() {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, MapAccess, Visitor};
 use serde_json::Value;
 
+use super::into_workspace::ReceivedFiles;
 use super::value::{self, FieldValue};
 use crate::error::{ApiError, Result};
 
@@ -22,6 +23,8 @@ pub struct Fields {
     file: Option<Bytes>,
     /// The one file of an upload that was received on disk.
     spooled: Option<File>,
+    /// The files for a workspace.
+    received: ReceivedFiles,
 }
 
 /// Names only: values may be secrets.
@@ -56,15 +59,19 @@ impl Fields {
         self.file.take()
     }
 
-    /// Adds the file of an upload that was received on disk.
-    ///
-    /// # Errors
-    /// 400 when there is one already.
-    pub(super) fn insert_spooled(&mut self, name: &str, file: File) -> Result<()> {
-        if self.spooled.replace(file).is_some() {
-            return Err(ApiError::invalid(name, format!("{name} is given twice")));
-        }
-        Ok(())
+    /// Sets the file of an upload that was received on disk.
+    pub(super) fn set_spooled(&mut self, file: File) {
+        self.spooled = Some(file);
+    }
+
+    /// Sets the files for a workspace.
+    pub(super) fn set_received(&mut self, files: ReceivedFiles) {
+        self.received = files;
+    }
+
+    /// Removes the files for a workspace.
+    pub(super) fn take_received(&mut self) -> ReceivedFiles {
+        std::mem::take(&mut self.received)
     }
 
     /// Removes the file of an upload that was received on disk.

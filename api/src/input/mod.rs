@@ -4,6 +4,7 @@
 mod body;
 mod budget;
 mod fields;
+mod into_workspace;
 mod multipart;
 mod spool;
 mod urlencoded;
@@ -24,6 +25,8 @@ use serde::de::DeserializeOwned;
 pub(crate) use body::{FILE, read_fields, read_query, read_upload};
 pub(crate) use budget::{BodyBudget, Share};
 pub use fields::Fields;
+pub use into_workspace::ReceivedFiles;
+pub(crate) use into_workspace::{MOST_FILES, read_into_workspace};
 pub(crate) use spool::read_spooled;
 pub(crate) use urlencoded::decode_segment;
 
@@ -92,6 +95,8 @@ pub struct Input<T> {
     pub file: Option<Bytes>,
     /// The file of an upload that was received on disk, from its beginning.
     pub spooled: Option<File>,
+    /// The files for the caller's workspace.
+    pub received: ReceivedFiles,
     /// Facts about the request.
     pub meta: Meta,
 }
@@ -142,6 +147,7 @@ impl RawInput {
         Ok(Input {
             file: self.fields.take_file(),
             spooled: self.fields.take_spooled(),
+            received: self.fields.take_received(),
             params: self.fields.parse()?,
             wait,
             if_generation,

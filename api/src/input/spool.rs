@@ -1,15 +1,16 @@
-//! Receives an upload on disk: its file may be larger than what may be held in memory.
+//! Receives uploads piece by piece: their files may be larger than what may be held in memory.
 
 use std::fs::File;
 use std::io;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use futures::{Stream, StreamExt};
 use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH};
 use multer::{Constraints, Multipart, SizeLimit};
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -24,18 +25,32 @@ const IDLE: Duration = Duration::from_secs(30);
 const TOTAL: Duration = Duration::from_secs(3600);
 /// Longest text of a field beside the file, in bytes.
 const FIELD: u64 = 64 * 1024;
+/// Longest texts of all of them, in bytes.
+const FIELDS: usize = 256 * 1024;
+/// Most bytes that the parser may take in without giving anything out: it keeps them, and searches them again with each piece.
+const UNREAD: u64 = 2 * 1024 * 1024;
 
-/// Receives multipart/form-data with one part [`FILE`], which goes to the file that `make` makes, and fields beside it.
-/// Nothing is received that is longer than `limit`, nor kept when something is wrong.
+/// Where the files of an upload go, one after another.
+pub(crate) trait Sink {
+    /// A file begins, which its sender calls by this name.
+    async fn begin(&mut self, name: Option<String>) -> Result<()>;
+    /// The next bytes of it.
+    async fn piece(&mut self, piece: Bytes) -> Result<()>;
+    /// It has arrived.
+    async fn end(&mut self) -> Result<()>;
+}
+
+/// Receives multipart/form-data whose parts [`FILE`] go to `sink`, and the fields beside them. Nothing is received that is
+/// longer than `limit`.
 ///
 /// # Errors
 /// 413 as soon as the announced or received length passes the limit; 408 when the client pauses or drips; 400 when the body is
-/// malformed or cut; 415 for another content type; 507 when the disk is full.
-pub(crate) async fn read_spooled<S, B, E>(
+/// malformed or cut; 415 for another content type; those of the sink.
+pub(crate) async fn read_files<S, B, E>(
     headers: &HeaderMap,
     body: S,
     limit: u64,
-    make: impl Fn() -> io::Result<File>,
+    sink: &mut impl Sink,
 ) -> Result<Fields>
 where
     S: Stream<Item = Result<B, E>>,
@@ -55,11 +70,14 @@ where
     }
     // The parser has words of its own for what goes wrong in here.
     let wrong: Arc<Mutex<Option<ApiError>>> = Arc::default();
+    // What the parser has taken in since it last gave something out.
+    let unread: Arc<AtomicU64> = Arc::default();
     let mut body = pin!(body);
     let deadline = Instant::now() + TOTAL;
     let (sender, receiver) = futures::channel::mpsc::channel::<io::Result<Bytes>>(1);
     let feed = {
         let wrong = Arc::clone(&wrong);
+        let unread = Arc::clone(&unread);
         async move {
             let mut sender = sender;
             let mut received = 0_u64;
@@ -68,8 +86,10 @@ where
                 let piece = match timeout_at(deadline, next).await {
                     Ok(Ok(Some(Ok(mut piece)))) => {
                         received = received.saturating_add(piece.remaining() as u64);
-                        match received > limit {
-                            true => Err(ApiError::TooLarge { limit }),
+                        let length = piece.remaining() as u64;
+                        match unread.fetch_add(length, Ordering::Relaxed) > UNREAD {
+                            _ if received > limit => Err(ApiError::TooLarge { limit }),
+                            true => Err(MALFORMED),
                             false => Ok(piece.copy_to_bytes(piece.remaining())),
                         }
                     }
@@ -99,22 +119,29 @@ where
     let mut parts = Multipart::with_constraints(receiver, boundary, constraints);
     let read = async move {
         let mut fields = Fields::default();
+        let mut text_length = 0;
         while let Some(mut part) = parts.next_field().await.map_err(|_| MALFORMED)? {
+            unread.store(0, Ordering::Relaxed);
             let name = part.name().ok_or(MALFORMED)?.to_owned();
             if name != FILE {
                 let bytes = part.bytes().await.map_err(|_| MALFORMED)?;
+                text_length += name.len() + bytes.len();
+                if text_length > FIELDS {
+                    return Err(ApiError::InvalidBody(
+                        "the fields beside the file are too long",
+                    ));
+                }
                 let text = String::from_utf8(bytes.into())
                     .map_err(|_| ApiError::InvalidBody("a part of the body is not valid UTF-8"))?;
                 fields.insert(name, text)?;
                 continue;
             }
-            let mut file = tokio::fs::File::from_std(make().map_err(not_written)?);
+            sink.begin(file_name(part.headers())?).await?;
             while let Some(piece) = part.chunk().await.map_err(|_| MALFORMED)? {
-                file.write_all(&piece).await.map_err(not_written)?;
+                unread.store(0, Ordering::Relaxed);
+                sink.piece(piece).await?;
             }
-            file.flush().await.map_err(not_written)?;
-            file.rewind().await.map_err(not_written)?;
-            fields.insert_spooled(&name, file.into_std().await)?;
+            sink.end().await?;
         }
         Ok(fields)
     };
@@ -126,6 +153,67 @@ where
     }
 }
 
+/// Receives multipart/form-data with one part [`FILE`], which goes to the file that `make` makes, and fields beside it.
+/// Nothing is kept when something is wrong.
+///
+/// # Errors
+/// As [`read_files`]; 400 for a second file; 507 when the disk is full.
+pub(crate) async fn read_spooled<S, B, E>(
+    headers: &HeaderMap,
+    body: S,
+    limit: u64,
+    make: impl Fn() -> io::Result<File>,
+) -> Result<Fields>
+where
+    S: Stream<Item = Result<B, E>>,
+    B: Buf,
+{
+    let mut spool = Spool {
+        make,
+        file: None,
+        whole: None,
+    };
+    let mut fields = read_files(headers, body, limit, &mut spool).await?;
+    if let Some(file) = spool.whole {
+        fields.set_spooled(file);
+    }
+    Ok(fields)
+}
+
+/// One file, on disk.
+struct Spool<M> {
+    make: M,
+    file: Option<tokio::fs::File>,
+    whole: Option<File>,
+}
+
+impl<M: Fn() -> io::Result<File>> Sink for Spool<M> {
+    async fn begin(&mut self, _: Option<String>) -> Result<()> {
+        if self.whole.is_some() {
+            return Err(ApiError::invalid(FILE, format!("{FILE} is given twice")));
+        }
+        let file = (self.make)().map_err(not_written)?;
+        self.file = Some(tokio::fs::File::from_std(file));
+        Ok(())
+    }
+
+    async fn piece(&mut self, piece: Bytes) -> Result<()> {
+        match &mut self.file {
+            Some(file) => file.write_all(&piece).await.map_err(not_written),
+            None => Ok(()),
+        }
+    }
+
+    async fn end(&mut self) -> Result<()> {
+        if let Some(mut file) = self.file.take() {
+            file.flush().await.map_err(not_written)?;
+            file.rewind().await.map_err(not_written)?;
+            self.whole = Some(file.into_std().await);
+        }
+        Ok(())
+    }
+}
+
 fn not_written(error: io::Error) -> ApiError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -133,6 +221,47 @@ fn not_written(error: io::Error) -> ApiError {
         }
         _ => ApiError::internal(error),
     }
+}
+
+/// How the sender of a part calls its file.
+///
+/// Browsers and curl write `%22`, `%0D` and `%0A` for the three characters that cannot stand in the header, and everything
+/// else as it is in UTF-8, a backslash too (<https://html.spec.whatwg.org/#multipart-form-data>); older programs write a
+/// backslash before a quote, and some `filename*` (RFC 8187).
+///
+/// # Errors
+/// 400 when the name is not UTF-8.
+fn file_name(headers: &HeaderMap) -> Result<Option<String>> {
+    const NOT_UTF8: fn() -> ApiError = || ApiError::InvalidBody("a file name is not valid UTF-8");
+    let Some(value) = headers.get(CONTENT_DISPOSITION) else {
+        return Ok(None);
+    };
+    let value = std::str::from_utf8(value.as_bytes()).map_err(|_| NOT_UTF8())?;
+    if let Some((_, rest)) = value.split_once("filename*=") {
+        let encoded = rest.split(';').next().unwrap_or(rest).trim();
+        if let Some((charset, name)) = encoded.split_once("''")
+            && charset.eq_ignore_ascii_case("utf-8")
+        {
+            let name = percent_encoding::percent_decode_str(name).decode_utf8();
+            return Ok(Some(name.map_err(|_| NOT_UTF8())?.into_owned()));
+        }
+    }
+    let Some((_, rest)) = value.split_once("filename=") else {
+        return Ok(None);
+    };
+    let name = match rest.strip_prefix('"') {
+        // It stands last, so the last quote is its end, whatever is in it.
+        Some(rest) => rest.rsplit_once('"').map_or(rest, |(name, _)| name),
+        None => rest.split(';').next().unwrap_or(rest).trim(),
+    };
+    let mut name = name.to_owned();
+    if name.contains("\\\"") {
+        name = name.replace("\\\"", "\"").replace("\\\\", "\\");
+    }
+    for (escape, character) in [("%22", "\""), ("%0D", "\r"), ("%0A", "\n")] {
+        name = name.replace(escape, character);
+    }
+    Ok(Some(name))
 }
 
 #[cfg(test)]
@@ -209,6 +338,52 @@ mod tests {
         let read = read_spooled(&headers(), pieces, 10_000, tempfile::tempfile).await;
         let error = read.err().unwrap();
         assert_eq!(error.status(), StatusCode::REQUEST_TIMEOUT);
+    }
+
+    #[test]
+    fn l23_file_names_are_what_browsers_and_programs_mean() {
+        for (value, expected) in [
+            ("form-data; name=\"file\"", None),
+            (
+                "form-data; name=\"file\"; filename=\"a b.txt\"",
+                Some("a b.txt"),
+            ),
+            (
+                "form-data; name=\"file\"; filename=\"a%22b%0D%0A.txt\"",
+                Some("a\"b\r\n.txt"),
+            ),
+            (
+                "form-data; name=\"file\"; filename=\"100% a\\\"",
+                Some("100% a\\"),
+            ),
+            (
+                "form-data; name=\"file\"; filename=\"a\\\"b\\\\c\"",
+                Some("a\"b\\c"),
+            ),
+            (
+                "form-data; name=\"file\"; filename=\"a\"b.txt\"",
+                Some("a\"b.txt"),
+            ),
+            ("form-data; name=file; filename=a.txt", Some("a.txt")),
+            (
+                "form-data; name=\"file\"; filename=\"e\u{301}\u{1f600}\"",
+                Some("e\u{301}\u{1f600}"),
+            ),
+            (
+                "form-data; name=\"file\"; filename*=UTF-8''%C3%A9%22.txt",
+                Some("\u{e9}\".txt"),
+            ),
+        ] {
+            let mut headers = HeaderMap::new();
+            let header = HeaderValue::from_bytes(value.as_bytes()).unwrap();
+            headers.insert(CONTENT_DISPOSITION, header);
+            assert_eq!(file_name(&headers).unwrap().as_deref(), expected, "{value}");
+        }
+        let mut headers = HeaderMap::new();
+        let header = HeaderValue::from_bytes(b"form-data; filename=\"\xff\"").unwrap();
+        headers.insert(CONTENT_DISPOSITION, header);
+        let error = file_name(&headers).unwrap_err();
+        assert_eq!(error.status(), StatusCode::BAD_REQUEST);
     }
 
     #[tokio::test]

@@ -74,7 +74,7 @@ pub(super) fn of(route: &Route) -> Failures {
     });
     all.extend_from_slice(match route.body {
         BodyKind::None => &[],
-        BodyKind::Fields | BodyKind::Upload | BodyKind::SpooledUpload => {
+        BodyKind::Fields | BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files => {
             &[PARAMETER, BODY, TIMEOUT, LARGE, MEDIA, Failure::BUSY]
         }
     });

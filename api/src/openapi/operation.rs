@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Shape, example, failure};
 use crate::answer::Body;
-use crate::input::FILE;
+use crate::input::{FILE, MOST_FILES};
 use crate::route::{Access, BodyKind, Route, Waits};
 
 /// How fields may be sent.
@@ -107,12 +107,19 @@ fn body(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> Value {
         "properties": properties,
         "required": shape.fields.get("required").cloned().unwrap_or(json!([])),
     });
-    if matches!(route.body, BodyKind::Upload | BodyKind::SpooledUpload) {
-        schema["properties"][FILE] = json!({
+    if matches!(
+        route.body,
+        BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files
+    ) {
+        let file = json!({
             "type": "string",
             "contentMediaType": "application/octet-stream",
             "example": "the bytes of the file",
         });
+        schema["properties"][FILE] = match route.body {
+            BodyKind::Files => json!({"type": "array", "items": file, "maxItems": MOST_FILES}),
+            _ => file,
+        };
         schema["required"] = json!([FILE]);
     }
     let example = example::of_request(&schema, schemas);
@@ -127,7 +134,7 @@ fn body(route: &Route, shape: &Shape, schemas: &Map<String, Value>) -> Value {
         schema["properties"]["if_generation"] = shared("IfGenerationField");
     }
     let types: &[&str] = match route.body {
-        BodyKind::Upload | BodyKind::SpooledUpload => &["multipart/form-data"],
+        BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files => &["multipart/form-data"],
         BodyKind::None | BodyKind::Fields => &FIELD_TYPES,
     };
     let content = types.iter().map(|&content_type| {
@@ -214,6 +221,8 @@ fn add_body(
 fn meaning(status: u16) -> &'static str {
     match status {
         202 => "Recorded, not converged yet: `state` is `pending`",
+        206 => "The part in `Content-Range`",
+        304 => "The client has it: `If-None-Match` names its `ETag`",
         302 => "Go to the address in `Location`",
         503 => "Not ready",
         _ => "Success",

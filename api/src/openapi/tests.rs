@@ -69,7 +69,7 @@ fn a_body_is_documented_where_one_is_read() {
         let expected = match route.body {
             BodyKind::None => 0,
             BodyKind::Fields => 3,
-            BodyKind::Upload | BodyKind::SpooledUpload => 1,
+            BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files => 1,
         };
         assert_eq!(kinds, expected, "{}", route.id);
         let parameters = operation["parameters"].as_array();

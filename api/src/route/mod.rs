@@ -54,6 +54,8 @@ pub(crate) enum BodyKind {
     Upload,
     /// The same with a file that may be large: it is received on disk.
     SpooledUpload,
+    /// Multipart with files for the caller's workspace, and named fields beside them.
+    Files,
 }
 
 /// What an answer may be held back for.
@@ -183,6 +185,15 @@ impl Route {
     pub(crate) fn spooled_upload(self, bytes: u64) -> Self {
         Self {
             body: BodyKind::SpooledUpload,
+            body_limit: bytes + AROUND_A_FILE,
+            ..self
+        }
+    }
+
+    /// It takes files for the caller's workspace, of at most so many bytes together.
+    pub(crate) fn files(self, bytes: u64) -> Self {
+        Self {
+            body: BodyKind::Files,
             body_limit: bytes + AROUND_A_FILE,
             ..self
         }

@@ -6,6 +6,7 @@ mod auth;
 mod basic;
 mod config;
 mod containers;
+mod files;
 mod groups;
 mod health;
 mod images;
@@ -43,6 +44,7 @@ pub fn all() -> Vec<Route> {
         own_container::routes(),
         mcp_token::routes(),
         user_config::routes(),
+        files::routes(),
         config::routes(),
         users::routes(),
         auth::routes(),
@@ -116,7 +118,7 @@ mod tests {
                     Token::Missing | Token::InQuery => String::new(),
                 };
                 request = match case.route.body {
-                    BodyKind::Upload | BodyKind::SpooledUpload => request
+                    BodyKind::Upload | BodyKind::SpooledUpload | BodyKind::Files => request
                         .header("content-type", "multipart/form-data; boundary=X")
                         .body(format!(
                             "--X\r\nContent-Disposition: form-data; name=\"csrf_token\"\r\n\r\n{token}\r\n--X--\r\n"

@@ -128,11 +128,12 @@ mod tests {
         }
     }
 
-    /// What only grows.
+    /// What only grows, and what an agent may fill.
     const LOGS: &[&str] = &[
         "audit",
         "config_history",
         "events",
+        "files",
         "images_rollouts",
         "tasks",
     ];
@@ -152,7 +153,7 @@ mod tests {
                 "images_upgrade_candidates" => "?tag=1",
                 _ => "",
             };
-            let who = match route.path.starts_with("/api/user/") {
+            let who = match route.path.starts_with("/api/user/") || route.id == "files" {
                 true => ("alice", &alice),
                 false => ("root", &root),
             };

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
+use super::images::size_text;
 use super::page::{Page, read_page, search};
 use super::params::{
     Credentials, NewPassword, PasswordReset, ResetForm, Who, by_rule_of, ordinary_user,
@@ -131,6 +132,11 @@ pub struct Item {
     created_at: Timestamp,
     /// When it last signed in.
     last_login_at: Option<Timestamp>,
+    /// Bytes that the workspace takes on the disk, as last measured; null before that.
+    used_bytes: Option<u64>,
+    /// The same as people say it; `at least` when not everything could be counted.
+    #[schema(example = "1.2 GB")]
+    used: Option<String>,
 }
 
 impl Item {
@@ -138,7 +144,10 @@ impl Item {
         let desired = user.desired.unwrap_or(Desired::Stopped);
         let desired_running = desired == Desired::Running && !user.disabled;
         let deleted = user.deleted_at.is_some();
+        let used_bytes = user.used_bytes.and_then(|bytes| u64::try_from(bytes).ok());
         Self {
+            used: used_bytes.map(|bytes| used_text(bytes, user.used_complete)),
+            used_bytes,
             status: status_word(desired_running, deleted, user.generation, &user.status),
             username: user.name,
             source: user.source,
@@ -156,6 +165,15 @@ impl Item {
             created_at: user.created_at,
             last_login_at: user.last_login_at,
         }
+    }
+}
+
+/// What a workspace takes, as people say it.
+fn used_text(bytes: u64, complete: bool) -> String {
+    let size = size_text(bytes);
+    match complete {
+        true => size,
+        false => format!("at least {size}"),
     }
 }
 

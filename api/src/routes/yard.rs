@@ -163,11 +163,16 @@ impl Yard {
     }
 
     pub(in crate::routes) fn upload(&self, path: &str, file: &[u8]) -> Ask<'_> {
+        self.multipart(path, crate::routes::adapter::tests::body(file))
+    }
+
+    /// A form whose boundary is `X`.
+    pub(in crate::routes) fn multipart(&self, path: &str, body: Vec<u8>) -> Ask<'_> {
         let mut ask = self.get(path).method("POST");
         ask.request = ask
             .request
             .header(CONTENT_TYPE, "multipart/form-data; boundary=X")
-            .body(crate::routes::adapter::tests::body(file));
+            .body(body);
         ask
     }
 

@@ -3,7 +3,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Buf, Bytes};
@@ -12,12 +14,14 @@ use futures::stream::BoxStream;
 use schema::condition::Reason;
 use schema::home::{
     AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FoundFile, HomeError, HomeLook, HomeState, Homes,
-    NewFile, Owner, PreviousSkill, SeedLimits, Seeded, SeenSkills, SkillsLook,
+    Measured, NewFile, Owner, PreviousSkill, SeedLimits, Seeded, SeenSkills, SkillsLook,
 };
 use schema::ids::{SkillName, Timestamp, Uid, UserName};
 use schema::skill_repository::{Checkouts, NewCheckout, OfferedSkill};
 use schema::skill_store::{SkillStore, SkillStoreError, TreeDigest, TreeLimits, TreeStamp};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::runtime::{Classify, ErrorClass, blocking};
 
@@ -25,6 +29,11 @@ use crate::runtime::{Classify, ErrorClass, blocking};
 const PROBE_DIR: &str = "probe";
 /// Its file.
 const PROBE_FILE: &str = "probe";
+
+/// How long a walk through a workspace may count; what it has counted by then is a lower bound.
+const LONGEST_WALK: Duration = Duration::from_secs(2 * 60);
+/// How long it may take to its end then: a disk may hang.
+const WALK_ENDS: Duration = Duration::from_secs(30);
 
 /// Bytes of somebody who may fail on the way.
 pub type ByteStream = BoxStream<'static, io::Result<Bytes>>;
@@ -182,6 +191,8 @@ pub trait DataDir: Send + Sync + 'static {
     ) -> Result<Vec<OfferedSkill>, HomeError>;
     /// Removes all files of a repository.
     async fn remove_checkouts(&self, repository: &Uid) -> Result<(), HomeError>;
+    /// Measures a user's workspace; `None` when there is none. Whoever does not wait for it any more ends it.
+    async fn measure(&self, name: &UserName, uid: &Uid) -> Result<Option<Measured>, HomeError>;
     /// Writes `<data>/probe/probe`.
     async fn write_probe(&self, content: &str) -> io::Result<()>;
     /// Removes `<data>/probe`.
@@ -192,6 +203,15 @@ pub trait DataDir: Send + Sync + 'static {
 fn home_gone() -> HomeError {
     HomeError::Changed {
         path: String::new(),
+    }
+}
+
+/// A walk that does not come to its end.
+fn takes_too_long(path: PathBuf) -> HomeError {
+    HomeError::Io {
+        action: "measuring",
+        path,
+        source: io::ErrorKind::TimedOut.into(),
     }
 }
 
@@ -539,6 +559,29 @@ impl DataDir for LocalDataDir {
     async fn remove_checkouts(&self, repository: &Uid) -> Result<(), HomeError> {
         let (checkouts, uid) = (Arc::clone(&self.checkouts), repository.clone());
         blocking(move || checkouts.remove(&uid)).await
+    }
+
+    async fn measure(&self, name: &UserName, uid: &Uid) -> Result<Option<Measured>, HomeError> {
+        let homes = Arc::clone(&self.homes);
+        let (name, uid) = (name.clone(), uid.clone());
+        let path = homes.path_of(&name);
+        let ended = CancellationToken::new();
+        let _ends_with_this = ended.clone().drop_guard();
+        let ends = ended.clone();
+        let walk = blocking(move || match homes.open_existing(&name, &uid)? {
+            // What has not begun has counted nothing, and is no number.
+            Some(_) if ends.is_cancelled() => Err(takes_too_long(homes.path_of(&name))),
+            Some(home) => home.measure(|| !ends.is_cancelled()),
+            None => Ok(None),
+        });
+        let mut walk = pin!(walk);
+        if let Ok(measured) = timeout(LONGEST_WALK, &mut walk).await {
+            return measured;
+        }
+        // What it has counted until now.
+        ended.cancel();
+        let rest = timeout(WALK_ENDS, walk).await;
+        rest.unwrap_or_else(|_| Err(takes_too_long(path)))
     }
 
     async fn write_probe(&self, content: &str) -> io::Result<()> {

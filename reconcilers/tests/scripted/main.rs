@@ -18,4 +18,5 @@ mod skill;
 mod skill_repository;
 mod skill_set;
 mod skill_yard;
+mod usage;
 mod user;

@@ -17,6 +17,6 @@ pub use query::{
     all, applied, channel_values, cookies, delete_cookies, get, list_cookies, save_facts,
     set_channel_values, set_cookies, values,
 };
-pub(crate) use query::{create, delete, purge};
+pub(crate) use query::{delete, purge};
 
 pub(crate) const KIND: Descriptor = Descriptor::new("agent-configs", &["ac"]);

@@ -98,16 +98,6 @@ pub(super) fn seal(key: &MasterKey, context: &str, text: &[u8]) -> Result<Vec<u8
         .map_err(|e| DbError::Sealed(format!("{context}: {e}")))
 }
 
-/// Records a user's agent-config object. Called by [`crate::user::create`].
-pub(crate) async fn create(
-    tx: &mut Tx,
-    uid: &Uid,
-    name: &str,
-    now: Timestamp,
-) -> Result<Generation, DbError> {
-    object::insert(tx, Kind::AgentConfig, uid, name, now).await
-}
-
 /// Asks for the removal of a user's agent-config object; what the user set is forgotten at once.
 pub(crate) async fn delete(tx: &mut Tx, uid: &Uid, now: Timestamp) -> Result<(), DbError> {
     // The object comes first, as wherever what a user has set changes.

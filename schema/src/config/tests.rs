@@ -210,7 +210,7 @@ fn l21_json_types_are_never_converted(#[case] key: &str, #[case] value: Value) {
 
 #[test]
 fn a_key_that_is_not_available_yet_keeps_its_value_or_returns_to_its_default() {
-    let earlier = stored(json!({"files.quota_mb": 7, "oidc.client_secret": "pw"}));
+    let earlier = stored(json!({"mcp.get_stream": "refuse", "oidc.client_secret": "pw"}));
     for def in KEYS
         .values()
         .filter(|def| def.available == Availability::NotYet)
@@ -225,7 +225,7 @@ fn a_key_that_is_not_available_yet_keeps_its_value_or_returns_to_its_default() {
             }
         }
     }
-    let document = json!({"files": {"quota_mb": 8}, "mcp.session_strict": true, "image.tag": "v1"});
+    let document = json!({"mcp": {"policy": {"a": 1}, "session_strict": true}, "image.tag": "v1"});
     let problems = save(&earlier, &document).unwrap_err();
     let shown: Vec<_> = problems.iter().map(|p| (p.code, &*p.message)).collect();
     assert_eq!(
@@ -233,7 +233,7 @@ fn a_key_that_is_not_available_yet_keeps_its_value_or_returns_to_its_default() {
         [
             (
                 ProblemCode::NotAvailableYet,
-                "files.quota_mb is not available yet"
+                "mcp.policy is not available yet"
             ),
             (
                 ProblemCode::NotAvailableYet,

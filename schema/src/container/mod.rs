@@ -12,7 +12,7 @@ pub use query::{
     all, count_on_network, get, purge, request_fresh, request_restart, save_facts, set_desired,
     set_limits,
 };
-pub(crate) use query::{create, forget_health_timeout, set_image};
+pub(crate) use query::{create_many, forget_health_timeout, set_image};
 
 pub(crate) const KIND: Descriptor = Descriptor {
     finalizer: Some("container"),

@@ -7,7 +7,7 @@ use crate::column::Millis;
 use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
-use crate::ids::{Generation, Kind, Timestamp, Uid};
+use crate::ids::{Generation, Kind, Uid};
 use crate::object;
 use crate::rollout::ImageChoice;
 use crate::statement::{execute, fetch_all, fetch_optional, insert_rows, scalar, statements};
@@ -64,19 +64,6 @@ statements! {
                   ip = excluded.ip, started_at = excluded.started_at, ready_at = excluded.ready_at, crash_count = excluded.crash_count, crash_token = excluded.crash_token, last_exit_at = excluded.last_exit_at, \
                   last_exit_code = excluded.last_exit_code, failed_digest = excluded.failed_digest, failed_at = excluded.failed_at, failed_count = excluded.failed_count, \
                   failure = excluded.failure, failure_log = excluded.failure_log";
-}
-
-/// Records a container with generation 1. Called by [`crate::user::create`].
-pub(crate) async fn create(
-    tx: &mut Tx,
-    uid: &Uid,
-    name: &str,
-    desired: Desired,
-    image_ref: &str,
-    now: Timestamp,
-) -> Result<Generation, DbError> {
-    execute!(tx, INSERT, uid, desired, image_ref)?;
-    object::insert(tx, Kind::Container, uid, name, now).await
 }
 
 /// Records the containers of new users, without their objects.

@@ -208,11 +208,7 @@ async fn add(
 ) -> Result<Uid, DbError> {
     let new = template.new_user(&listed.name, source, None);
     user::create(tx, &new, now).await?;
-    execute!(tx, PUT, &new.uid, &listed.subject, listed.digest())?;
-    for name in listed.groups.iter().flatten() {
-        let group = groups.ensure(tx, name).await?;
-        execute!(tx, JOIN, group, &new.uid)?;
-    }
+    remember_new(tx, &[(&new.uid, listed)], groups).await?;
     Ok(new.uid)
 }
 
@@ -234,10 +230,19 @@ async fn add_many(
         .iter()
         .zip(listed)
         .filter(|(user, _)| created.contains(&user.uid));
-    let created: Vec<(&Uid, &&Listed)> =
-        created.map(|(user, listed)| (&user.uid, listed)).collect();
+    let created: Vec<(&Uid, &Listed)> =
+        created.map(|(user, listed)| (&user.uid, *listed)).collect();
+    remember_new(tx, &created, groups).await
+}
+
+/// What was said of new users.
+async fn remember_new(
+    tx: &mut Tx,
+    users: &[(&Uid, &Listed)],
+    groups: &mut Groups,
+) -> Result<(), DbError> {
     let mut members: Vec<(Uid, &Uid)> = Vec::new();
-    for (uid, listed) in &created {
+    for (uid, listed) in users {
         for name in listed.groups.iter().flatten() {
             members.push((groups.ensure(tx, name).await?, *uid));
         }
@@ -245,7 +250,7 @@ async fn add_many(
     let _: Vec<Uid> = insert_rows!(
         tx,
         PUT,
-        created,
+        users,
         |(uid, listed)| *uid,
         &listed.subject,
         listed.digest()

@@ -218,17 +218,34 @@ fn open_file(dir: &OwnedFd, name: &Path) -> rustix::io::Result<File> {
 fn copy_file(from: &OwnedFd, to: &OwnedFd, name: &Path) -> io::Result<()> {
     let original = open_file(from, name)?;
     let stat = rustix::fs::fstat(&original)?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let copy = File::from(beneath::open(to, name, flags, Mode::RUSR | Mode::WUSR)?);
-    copy.set_len(u64::try_from(stat.st_size).unwrap_or(0))?;
-    for_each_block(&original, |offset, block| copy.write_all_at(block, offset))?;
+    let copy = copy_content(&original, &stat, to, name)?;
     Ok(imitate(&copy, &stat)?)
 }
 
-fn copy_link(from: &OwnedFd, to: &OwnedFd, name: &Path) -> io::Result<()> {
+/// Makes the file `name` with the content of another one, of which the system said `stat`; holes stay holes.
+pub(super) fn copy_content(
+    original: &File,
+    stat: &Stat,
+    to: &OwnedFd,
+    name: &Path,
+) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let copy = File::from(beneath::open(to, name, flags, Mode::RUSR | Mode::WUSR)?);
+    copy.set_len(u64::try_from(stat.st_size).unwrap_or(0))?;
+    for_each_block(original, |offset, block| copy.write_all_at(block, offset))?;
+    Ok(copy)
+}
+
+/// Makes a link like the one of this name in `from`; what the system said of that one.
+pub(super) fn make_link(from: &OwnedFd, to: &OwnedFd, name: &Path) -> io::Result<Stat> {
     let goal = rustix::fs::readlinkat(from, name, Vec::new())?;
     let stat = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?;
     rustix::fs::symlinkat(goal.as_c_str(), to, name)?;
+    Ok(stat)
+}
+
+fn copy_link(from: &OwnedFd, to: &OwnedFd, name: &Path) -> io::Result<()> {
+    let stat = make_link(from, to, name)?;
     give(
         |user, group| {
             rustix::fs::chownat(to, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)
@@ -266,7 +283,7 @@ fn give(
     }
 }
 
-fn times(stat: &Stat) -> Timestamps {
+pub(super) fn times(stat: &Stat) -> Timestamps {
     let time = |seconds, nanoseconds| Timespec {
         tv_sec: seconds,
         tv_nsec: i64::try_from(nanoseconds).unwrap_or(0),

@@ -29,7 +29,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    fn of(stat: &Stat) -> Self {
+    pub(super) fn of(stat: &Stat) -> Self {
         // The types of the fields differ from one machine to another.
         #[allow(clippy::useless_conversion, clippy::unnecessary_fallible_conversions)]
         Self {

@@ -3,6 +3,7 @@
 //! ```text
 //! <data>/users/.agentyard          whose root this is (instance)
 //! <data>/users/.owners/<name>      whose directory users/<name> is (uid), and whether the image's home was copied
+//! <data>/users/.restoring/<uid>/   what is being copied out of the archive for a user
 //! <data>/users/.staging/<uid>/     skills that are being made for a user, records of those on their way out
 //! <data>/users/<name>/             mounted as the home of the user's container
 //! <data>/users/<name>/.agent/.agentyard-skill-<random>/  a skill on its way
@@ -23,6 +24,8 @@
 //! All functions block; callers on async threads use `spawn_blocking`.
 
 mod archive;
+mod archive_contents;
+mod archive_handle;
 pub(crate) mod beneath;
 mod copy;
 mod ensure;
@@ -30,8 +33,11 @@ mod error;
 mod files;
 mod look;
 mod marker;
+mod measure;
 mod removal;
 pub(crate) mod remove;
+mod restore;
+mod restore_copy;
 pub(crate) mod root;
 mod seed;
 mod skill_moves;
@@ -40,15 +46,20 @@ mod skills;
 mod tests;
 mod user_home;
 pub(crate) mod walk;
+pub mod workspace;
 
 use std::path::{Path, PathBuf};
 
 pub use archive::{ArchiveBatch, ArchiveOutcome, Skipped, archive_names};
+pub use archive_contents::{ArchiveContents, TopEntry};
+pub use archive_handle::{HandleError, archive_by_handle, archive_handles};
 pub use ensure::HomeState;
 pub use error::HomeError;
 pub use files::{FoundFile, NewFile, Stamp};
 pub use look::{HomeId, HomeLook};
+pub use measure::Measured;
 pub use removal::Archive;
+pub use restore::{RestoreError, Restored};
 pub use seed::{SeedLimits, Seeded};
 pub use skills::{AskedSkill, FoundSkill, PreviousSkill, SeenSkills, SkillLook, SkillsLook};
 pub use user_home::UserHome;

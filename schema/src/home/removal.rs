@@ -69,7 +69,7 @@ impl Archive {
 }
 
 /// The name of the batch, if there is one, and the name in it.
-fn split(directory: &str) -> (Option<&str>, &str) {
+pub(super) fn split(directory: &str) -> (Option<&str>, &str) {
     match directory.split_once('/') {
         Some((batch, name)) => (Some(batch), name),
         None => (None, directory),

@@ -412,7 +412,7 @@ impl UserHome {
     }
 
     /// A directory that is to be there; `None` when nothing is.
-    fn own_dir(&self, relative: &str) -> Result<Option<OwnedFd>, HomeError> {
+    pub(super) fn own_dir(&self, relative: &str) -> Result<Option<OwnedFd>, HomeError> {
         match beneath::open_dir_unlocked(self.dir(), Path::new(relative), Mode::RWXU) {
             Ok(dir) => Ok(Some(dir)),
             Err(Errno::NOENT) => Ok(None),
@@ -455,7 +455,7 @@ impl UserHome {
     }
 
     /// Whom the workspace belongs to.
-    fn workspace_owner(&self) -> Result<Owner, HomeError> {
+    pub(super) fn workspace_owner(&self) -> Result<Owner, HomeError> {
         let workspace = self.own_dir(WORKSPACE_DIR)?.ok_or_else(gone)?;
         let stat = rustix::fs::fstat(&workspace)
             .map_err(HomeError::io("inspecting", self.path().join(WORKSPACE_DIR)))?;
@@ -506,7 +506,7 @@ impl Visit<2> for Staging {
 }
 
 /// Gives what was made to its owner. A service that is not root makes it for itself.
-fn give(made: impl AsFd, (user, group): Owner) -> rustix::io::Result<()> {
+pub(super) fn give(made: impl AsFd, (user, group): Owner) -> rustix::io::Result<()> {
     let stat = rustix::fs::fstat(made.as_fd())?;
     if (stat.st_uid, stat.st_gid) == (user, group) {
         return Ok(());
@@ -558,7 +558,7 @@ fn read_skill(tree: &OwnedFd, asked: &AskedSkill) -> io::Result<FoundSkill> {
 }
 
 /// A directory of ours, made if it is missing.
-fn made_dir(parent: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
+pub(super) fn made_dir(parent: &OwnedFd, name: &str) -> rustix::io::Result<OwnedFd> {
     match beneath::open_dir(parent, Path::new(name)) {
         Err(Errno::NOENT) => {}
         opened => return opened,

@@ -297,6 +297,11 @@ impl<'a> TemporaryFile<'a> {
         }
     }
 
+    /// What the system says of it, whatever bears its name.
+    pub(super) fn stat(&self) -> rustix::io::Result<Stat> {
+        rustix::fs::fstat(&self.file)
+    }
+
     /// Makes sure that the new name survives a loss of power.
     pub(super) fn sync_parent(&self) -> rustix::io::Result<()> {
         rustix::fs::fsync(self.parent)

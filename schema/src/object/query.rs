@@ -130,19 +130,16 @@ pub async fn insert(
     name: &str,
     now: Timestamp,
 ) -> Result<Generation, DbError> {
-    execute!(tx, INSERT, kind, uid, name, FIRST, now)?;
-    tx.changed(kind, uid);
-    tx.ring_on_commit();
-    Ok(FIRST)
+    insert_many(tx, kind, &[(uid, name)], now).await
 }
 
-/// Inserts objects of one kind, by uid and name: as [`insert`] for each, in few statements.
+/// Records new objects of one kind, by uid and name, with generation 1, in few statements.
 pub(crate) async fn insert_many(
     tx: &mut Tx,
     kind: Kind,
     objects: &[(&Uid, &str)],
     now: Timestamp,
-) -> Result<(), DbError> {
+) -> Result<Generation, DbError> {
     let _: Vec<Uid> = insert_rows!(
         tx,
         INSERT,
@@ -157,7 +154,7 @@ pub(crate) async fn insert_many(
         tx.changed(kind, uid);
     }
     tx.ring_on_commit();
-    Ok(())
+    Ok(FIRST)
 }
 
 /// Makes the objects of those kinds of which there is one; those that are there stay as they are.

@@ -9,6 +9,6 @@ use crate::kind::Descriptor;
 
 pub use model::{Deployment, DesiredSkill, SkillSetRow};
 pub use query::{all, deployments, desired, get, save_deployments};
-pub(crate) use query::{create, delete, purge};
+pub(crate) use query::{delete, purge};
 
 pub(crate) const KIND: Descriptor = Descriptor::new("skill-sets", &["ss"]);

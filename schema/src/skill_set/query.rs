@@ -6,7 +6,7 @@ use super::model::{Deployment, DesiredSkill, SkillSetRow};
 use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
-use crate::ids::{Generation, Kind, Timestamp, Uid};
+use crate::ids::{Kind, Timestamp, Uid};
 use crate::statement::{execute, fetch_all, fetch_optional, statements};
 use crate::{object, skill};
 
@@ -33,16 +33,6 @@ statements! {
            ON CONFLICT (user_uid, name) DO UPDATE SET digest = excluded.digest, stamp = excluded.stamp, next = excluded.next, file_count = excluded.file_count, size = excluded.size";
     /// Forgets one.
     FORGET = "DELETE FROM skill_deployments WHERE user_uid = $1 AND name = $2";
-}
-
-/// Records a user's skill set. Called by [`crate::user::create`].
-pub(crate) async fn create(
-    tx: &mut Tx,
-    uid: &Uid,
-    name: &str,
-    now: Timestamp,
-) -> Result<Generation, DbError> {
-    object::insert(tx, Kind::SkillSet, uid, name, now).await
 }
 
 /// Asks for the removal of a user's skill set, and ends the user's own bindings.

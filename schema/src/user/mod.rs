@@ -39,6 +39,7 @@ pub(crate) const KIND: Descriptor = Descriptor {
         kind::GENERATION,
         kind::OBSERVED,
         Column::text("GROUPS", "groups").wide(),
+        Column::text("USED", "used").wide(),
         Column::age("LAST LOGIN", "last_login_at").wide(),
         kind::MESSAGE,
     ],

@@ -147,6 +147,11 @@ pub struct UserListing {
     pub image_id: Option<String>,
     /// Address of the container in the agent network.
     pub ip: Option<String>,
+    /// Bytes that the workspace takes, as last measured.
+    pub used_bytes: Option<i64>,
+    /// Everything in it was counted.
+    #[sqlx(try_from = "Flag")]
+    pub used_complete: bool,
 }
 
 /// Everything the user reconciler needs from the database about one user.

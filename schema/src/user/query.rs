@@ -41,6 +41,16 @@ macro_rules! select_user_row {
     };
 }
 
+/// Inserts an account.
+macro_rules! insert_user {
+    ($rest:literal) => {
+        concat!(
+            "INSERT INTO users (uid, name, name_key, role, source, password_hash, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            $rest
+        )
+    };
+}
+
 statements! {
     /// One user, for its reconciler.
     ROW = select_user_row!("AND o.uid = $1");
@@ -53,15 +63,15 @@ statements! {
     /// How many superadmins there are.
     COUNT_SUPERADMINS = "SELECT count(*) FROM users WHERE role = 'superadmin'";
     /// Records an account.
-    INSERT = "INSERT INTO users (uid, name, name_key, role, source, password_hash, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    INSERT = insert_user!("");
+    /// The same unless the name is taken; gives who was inserted.
+    INSERT_FREE = insert_user!(" ON CONFLICT (name_key) DO NOTHING RETURNING uid");
     /// Sets the password.
     SET_PASSWORD = "UPDATE users SET password_hash = $2 WHERE uid = $1";
     /// Sets the password, only if the caller verified the present one.
     REPLACE_PASSWORD = "UPDATE users SET password_hash = $3 WHERE uid = $1 AND password_hash = $2";
     /// Where ordinary users come from; no row: it was never set.
     AUTH_MODE = "SELECT value FROM config_values WHERE key = 'web.auth_mode'";
-    /// The same unless the name is taken; gives who was inserted.
-    INSERT_FREE = "INSERT INTO users (uid, name, name_key, role, source, password_hash, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name_key) DO NOTHING RETURNING uid";
     /// Notes a sign-in.
     SET_LAST_LOGIN = "UPDATE users SET last_login_at = $2 WHERE uid = $1";
     /// Allows or forbids signing in.
@@ -72,13 +82,14 @@ statements! {
     DELETE = "DELETE FROM users WHERE uid = $1";
     /// One page of users with their containers; `$1` is a LIKE pattern on the lower-case name.
     LIST = concat!("SELECT u.uid, u.name, u.source, u.disabled, u.created_at, u.last_login_at, o.deleted_at, \
-            c.desired, coalesce(c.image_ref, '') AS image_ref, coalesce(co.generation, 0) AS generation, f.ip, ", status_columns!(), ", \
+            w.used_bytes, coalesce(w.complete, 0) AS used_complete, c.desired, coalesce(c.image_ref, '') AS image_ref, coalesce(co.generation, 0) AS generation, f.ip, ", status_columns!(), ", \
             coalesce(c.image_id, CASE WHEN f.image_ref = c.image_ref THEN f.image_id END) AS image_id \
             FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid \
             LEFT JOIN containers c ON c.uid = u.uid \
             LEFT JOIN objects co ON co.kind = 'container' AND co.uid = u.uid \
             LEFT JOIN object_status s ON s.kind = 'container' AND s.uid = u.uid \
             LEFT JOIN container_facts f ON f.uid = u.uid \
+            LEFT JOIN workspace_usage w ON w.uid = u.uid \
             WHERE u.role = 'user' AND u.name_key LIKE $1 ESCAPE '!' ORDER BY u.name_key LIMIT $2 OFFSET $3");
     /// How many users `LIST` would give without paging.
     COUNT = "SELECT count(*) FROM users WHERE role = 'user' AND name_key LIKE $1 ESCAPE '!'";
@@ -146,18 +157,18 @@ pub async fn create(tx: &mut Tx, new: &NewUser, now: Timestamp) -> Result<Genera
         now,
     )
     .await?;
-    object::insert(tx, Kind::User, &new.uid, new.name.as_str(), now).await?;
-    agent_config::create(tx, &new.uid, new.name.as_str(), now).await?;
-    skill_set::create(tx, &new.uid, new.name.as_str(), now).await?;
-    container::create(
-        tx,
-        &new.uid,
-        new.name.as_str(),
-        new.desired,
-        &new.image_ref,
-        now,
-    )
-    .await
+    provide(tx, &[new], now).await
+}
+
+/// Gives new ordinary users what each has. Returns the generation of their containers.
+async fn provide(tx: &mut Tx, users: &[&NewUser], now: Timestamp) -> Result<Generation, DbError> {
+    let named = users.iter().map(|user| (&user.uid, user.name.as_str()));
+    let named: Vec<_> = named.collect();
+    for kind in [Kind::User, Kind::AgentConfig, Kind::SkillSet] {
+        object::insert_many(tx, kind, &named, now).await?;
+    }
+    container::create_many(tx, users).await?;
+    object::insert_many(tx, Kind::Container, &named, now).await
 }
 
 /// Creates ordinary users of a source with their containers: as [`create`] for each, in few statements. Whose name is taken, or
@@ -192,15 +203,7 @@ pub(crate) async fn create_many<'a>(
     let inserted: BTreeSet<_> = inserted.into_iter().collect();
     let created = users.iter().filter(|user| inserted.contains(&user.uid));
     let created: Vec<&NewUser> = created.collect();
-    let named: Vec<(&Uid, &str)> = created
-        .iter()
-        .map(|user| (&user.uid, user.name.as_str()))
-        .collect();
-    for kind in [Kind::User, Kind::AgentConfig, Kind::SkillSet] {
-        object::query::insert_many(tx, kind, &named, now).await?;
-    }
-    container::query::create_many(tx, &created).await?;
-    object::query::insert_many(tx, Kind::Container, &named, now).await?;
+    provide(tx, &created, now).await?;
     Ok(created)
 }
 

@@ -159,6 +159,23 @@ pub static LOCAL_IMAGES: KindInfo = listed(
     ],
 );
 
+/// Directories of users who left, on this machine. Not a kind: the object `archive/local` is about all of them.
+pub static ARCHIVES: KindInfo = listed(
+    "archive",
+    "archives",
+    &[],
+    ("", Paging::Whole),
+    ("archives", "archive"),
+    &[
+        Column::text("ARCHIVE", "archive"),
+        Column::age("AGE", "deleted_at"),
+        Column::text("MODE SWITCH", "mode_switch"),
+        Column::text("STATUS", "status"),
+        Column::text("DELETED", "deleted_at").wide(),
+        Column::text("PATH", "path").wide(),
+    ],
+);
+
 /// Changes of the configuration. Not a kind: nobody reconciles the past.
 pub static CONFIG_HISTORY: KindInfo = listed(
     "revision",

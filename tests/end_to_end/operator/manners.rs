@@ -149,6 +149,7 @@ async fn every_help_has_examples_and_the_first_has_the_exit_codes() {
                 "group remove",
                 "group members",
             ],
+            "archive" => vec!["archive list", "archive show", "archive restore"],
             "auth" => vec!["auth test", "auth sync", "auth whitelist", "auth switch"],
             other => vec![other],
         };

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use schema::home::{
     AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FoundFile, HomeError, HomeId, HomeLook,
-    HomeState, NewFile, Owner, PreviousSkill, Seeded, SeenSkills, SkillsLook, Stamp, archive_names,
+    HomeState, Measured, NewFile, Owner, PreviousSkill, Seeded, SeenSkills, SkillsLook, Stamp,
+    WORKSPACE_DIR, archive_names,
 };
 use schema::ids::{SkillName, Timestamp, Uid, UserName};
 use schema::skill::{TreeDigest, TreeStamp};
@@ -394,6 +395,26 @@ impl DataDir for MemoryDataDir {
                     .clone();
                 let by_agent = made.and_then(|made| made(uid, relative));
                 Ok(by_agent.or_else(|| home.files.get(relative).map(|file| file.modified)))
+            }
+            Some(home) => Err(HomeError::Conflict(conflict(name, &home.uid))),
+        })
+        .await
+    }
+
+    /// Each byte of a file in the workspace takes one.
+    async fn measure(&self, name: &UserName, uid: &Uid) -> Result<Option<Measured>, HomeError> {
+        self.call("measuring", |disk| match disk.users.get(name.as_str()) {
+            None => Ok(None),
+            Some(home) if home.uid == *uid => {
+                let files = home.files.iter();
+                let files = files.filter(|(path, _)| Path::new(path).starts_with(WORKSPACE_DIR));
+                Ok(Some(files.fold(Measured::default(), |sum, (_, file)| {
+                    Measured {
+                        bytes: sum.bytes + file.bytes.len() as u64,
+                        files: sum.files + 1,
+                        ..sum
+                    }
+                })))
             }
             Some(home) => Err(HomeError::Conflict(conflict(name, &home.uid))),
         })

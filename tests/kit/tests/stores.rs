@@ -154,7 +154,7 @@ impl Both {
 
     /// Somebody writes something, anything.
     async fn write(&self, rng: &mut StdRng, uids: &mut Vec<Uid>) {
-        let number: u32 = rng.random_range(0..28);
+        let number: u32 = rng.random_range(0..30);
         let now = NOW.plus(std::time::Duration::from_secs(rng.random_range(0..1000)));
         if number < 2 || uids.is_empty() {
             return self.create(rng, uids).await;
@@ -272,6 +272,7 @@ impl Both {
             15 => self.save_status(rng, &uid, now).await,
             16..=20 => self.rollout(rng, uids, now).await,
             24..=27 => self.write_agent_config(rng, &uid).await,
+            28 | 29 => self.write_usage(rng, &uid, now).await,
             _ => self.write_image(rng, uids, now).await,
         }
     }
@@ -792,7 +793,7 @@ async fn the_data_directory_in_memory_answers_as_the_real_one() {
         for step in 0..STEPS {
             let uid = &uids[rng.random_range(0..uids.len())];
             let name: UserName = ["ada", "zoe"][rng.random_range(0..2)].parse().unwrap();
-            let number = rng.random_range(0..8);
+            let number = rng.random_range(0..9);
             let [one, other] = match number {
                 0 | 1 => [
                     kind_of(memory.ensure(&name, uid, None).await),
@@ -851,6 +852,10 @@ async fn the_data_directory_in_memory_answers_as_the_real_one() {
                         kind_of(real.remove_archive(directory).await),
                     ]
                 }
+                7 => [
+                    kind_of(memory.measure(&name, uid).await),
+                    kind_of(real.measure(&name, uid).await),
+                ],
                 _ => [
                     kind_of(memory.file_modified(&name, uid, "none").await),
                     kind_of(real.file_modified(&name, uid, "none").await),
@@ -897,3 +902,4 @@ fn listing(dir: &std::path::Path) -> Vec<String> {
 
 mod directories;
 mod skills;
+mod usage;

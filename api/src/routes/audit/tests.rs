@@ -10,6 +10,7 @@ use crate::auth::session::SessionClaims;
 use crate::route::Access;
 use crate::routes;
 use crate::routes::adapter;
+use crate::routes::files;
 use crate::routes::skills;
 use crate::routes::yard::{Answer, PASSWORD, Yard, from_address, from_socket, yard};
 
@@ -71,6 +72,9 @@ impl Yard {
         }
         if id == "auth_sync_users" {
             schema::object::ensure_singles(&mut tx, now).await.unwrap();
+        }
+        if id == "files_upload" {
+            files::tests::make_home(self, "alice").await;
         }
         if id == "adapter_refresh" {
             let key = &self.world.deps.master_key;
@@ -359,6 +363,15 @@ fn case(id: &str) -> Case {
             "skill-repository/repo",
             "",
         ),
+        "files_upload" => (&[], "workspace/alice", "files: 1, bytes: "),
+        "files_delete" => (&[("path", "a.zip")], "workspace/alice", ""),
+        "files_mkdir" => (&[("name", "d")], "workspace/alice", ""),
+        "files_move" => (&[("from", "d"), ("to", "e")], "workspace/alice", ""),
+        "files_edit_save" => (
+            &[("path", "t"), ("content", CANARY)],
+            "workspace/alice",
+            "bytes: 14",
+        ),
         "adapter_refresh" => (&[("wait", "0")], "adapter/active", ""),
         "adapter_upload" => (&[], "adapter/active", "version 7.0, digest "),
         "adapter_rollback" => (&[], "adapter/active", "back to version "),
@@ -416,6 +429,7 @@ async fn every_post_leaves_one_entry_of_who_did_what_and_never_a_secret() {
         let ask = match route.id {
             "adapter_upload" => yard.upload(route.path, &adapter::tests::version("7.0")),
             "skills_upload" => yard.upload(route.path, &skills::tests::package("tool")),
+            "files_upload" => yard.upload(route.path, b"file"),
             _ => yard.post(route.path, &form),
         };
         let ask = ask.with(who, cookie).context(from_address(ADDRESS));

@@ -351,16 +351,16 @@ async fn a_mode_needs_what_it_works_with() {
 #[tokio::test]
 async fn keys_that_nothing_reads_yet_are_refused_as_such_and_go_back_unchanged() {
     let admin = admin().await;
-    let document = json!({"files": {"quota_mb": 7}, "image.tag": "2"});
+    let document = json!({"mcp": {"session_strict": true}, "image.tag": "2"});
     for more in [&[][..], &[("dry_run", "1")]] {
         let answer = admin.save_with(&document, more).await;
         assert_eq!(answer.verdict(), (422, "not_available_yet"));
-        let said = "the configuration was not saved: files.quota_mb is not available yet";
+        let said = "the configuration was not saved: mcp.session_strict is not available yet";
         assert_eq!(answer.body["error"], said);
         let problem = json!({
-            "key": "files.quota_mb",
+            "key": "mcp.session_strict",
             "code": "not_available_yet",
-            "message": "files.quota_mb is not available yet",
+            "message": "mcp.session_strict is not available yet",
         });
         assert_eq!(answer.body["problems"], json!([problem]));
     }
@@ -372,7 +372,7 @@ async fn keys_that_nothing_reads_yet_are_refused_as_such_and_go_back_unchanged()
         (again.status.as_u16(), &again.body["changed"]),
         (200, &json!([]))
     );
-    let defaults = json!({"files.quota_mb": 0, "mcp.policy": null});
+    let defaults = json!({"mcp.session_strict": false, "mcp.policy": null});
     assert_eq!(admin.save(&defaults).await.status, 200);
 }
 

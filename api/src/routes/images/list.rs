@@ -113,7 +113,7 @@ pub(in crate::routes) fn size_text(bytes: u64) -> String {
 }
 
 /// `YYYY-MM-DD HH:MM`, UTC.
-fn minute(at: Timestamp) -> String {
+pub(in crate::routes) fn minute(at: Timestamp) -> String {
     let text = at.to_rfc3339();
     let text: String = text.chars().take(16).collect();
     text.replace('T', " ")

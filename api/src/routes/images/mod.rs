@@ -15,7 +15,7 @@ mod tests;
 mod users;
 
 pub(in crate::routes) use self::control::{Noted, cancel as cancel_rollout, cancel_pull, noted};
-pub(in crate::routes) use self::list::size_text;
+pub(in crate::routes) use self::list::{minute, size_text};
 pub(in crate::routes) use self::pull::is_open as is_open_pull;
 use crate::route::{Failure, Route};
 

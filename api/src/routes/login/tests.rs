@@ -409,6 +409,7 @@ async fn signing_out_clears_the_cookie_even_without_a_database() {
     let input = Input {
         file: None,
         spooled: None,
+        received: Default::default(),
         params: Nothing {},
         wait: None,
         if_generation: None,

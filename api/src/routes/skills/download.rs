@@ -1,14 +1,11 @@
 //! `GET /api/admin/skills/download`: a skill as a zip.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::HeaderValue;
 use schema::ids::SkillName;
-use schema::skill_store::SkillStoreError;
 use serde::Deserialize;
-use tokio::sync::mpsc;
 use utoipa::ToSchema;
 
 use super::{NO_SKILL, present};
@@ -17,6 +14,7 @@ use crate::deps::Deps;
 use crate::dispatch::Superadmin;
 use crate::error::{ApiError, Result};
 use crate::input::Input;
+use crate::pieces::Pieces;
 use crate::route::{Area, Route};
 
 /// The routes of this file.
@@ -42,9 +40,6 @@ pub struct Which {
     #[schema(example = 1)]
     number: Option<i64>,
 }
-
-/// Bytes that are sent at once.
-const PIECE: usize = 64 * 1024;
 
 /// `GET /api/admin/skills/download`.
 ///
@@ -73,61 +68,11 @@ async fn download(_: Superadmin, input: Input<Which>, deps: Deps) -> Result<Down
     {
         return Err(missing());
     }
-    let (sender, receiver) = mpsc::channel(2);
     let skill = row.name.clone();
-    // Whoever reads slowly holds up a thread, and no more than two pieces of memory.
-    deps.tasks.spawn_blocking(move || {
-        let mut out = Pieces::new(sender.clone());
-        let packed = store.write_zip(&skill, &digest, &mut out);
-        let ended = packed.and_then(|_| {
-            out.flush().map_err(|source| SkillStoreError::Io {
-                action: "sending",
-                path: skill.as_str().into(),
-                source,
-            })
-        });
-        if let Err(error) = ended {
-            let _ = sender.blocking_send(Err(io::Error::other(error)));
-        }
-    });
-    let pieces = futures::stream::unfold(receiver, |mut receiver| async move {
-        let piece = receiver.recv().await?;
-        Some((piece, receiver))
+    let pieces = Pieces::written(&deps, move |out| {
+        let packed = store.write_zip(&skill, &digest, out);
+        packed.map(drop).map_err(io::Error::other)
     });
     let kind = HeaderValue::from_static("application/zip");
     Ok(Download::new(kind, &format!("{}.zip", row.name), pieces))
-}
-
-/// Collects what is written into pieces.
-struct Pieces {
-    piece: Vec<u8>,
-    sender: mpsc::Sender<io::Result<Bytes>>,
-}
-
-impl Pieces {
-    fn new(sender: mpsc::Sender<io::Result<Bytes>>) -> Self {
-        Self {
-            piece: Vec::with_capacity(PIECE),
-            sender,
-        }
-    }
-}
-
-impl Write for Pieces {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.piece.extend_from_slice(bytes);
-        if self.piece.len() >= PIECE {
-            self.flush()?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.piece.is_empty() {
-            return Ok(());
-        }
-        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
-        let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
-        self.sender.blocking_send(Ok(piece.into())).map_err(gone)
-    }
 }

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::explain::{Explained, explained_owned};
 use crate::input::{Input, Nothing};
 use crate::route::{Area, Route};
-use crate::routes::images::size_text;
+use crate::routes::images::{minute, size_text};
 use crate::routes::page::{Page, read_page, search};
 
 /// The routes of this file.
@@ -101,7 +101,7 @@ impl Item {
             file_count: version.file_count,
             size: version.size,
             size_str: size_text(u64::try_from(version.size).unwrap_or(0)),
-            mod_time: to_minute(version.created_at),
+            mod_time: minute(version.created_at),
             modified_at: version.created_at,
             bound_groups,
             user_count,
@@ -111,11 +111,6 @@ impl Item {
             conditions: explained_owned(status.conditions),
         }
     }
-}
-
-fn to_minute(at: Timestamp) -> String {
-    let text = at.to_rfc3339();
-    text.get(..16).unwrap_or_default().replace('T', " ")
 }
 
 /// Skills and repositories.

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use schema::condition::{Condition, Reason};
+use schema::home::Measured;
 use schema::session;
+use schema::usage::{self, Attempt};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
@@ -203,6 +205,7 @@ async fn a_user_is_listed_with_its_container() {
         "image_ready": false, "ip": null, "groups": [], "desired": "running",
         "generation": 1, "observed_generation": 1, "conditions": [condition],
         "created_at": NOW.to_rfc3339(), "last_login_at": null,
+        "used_bytes": null, "used": null,
     });
     assert_eq!(user, &expected);
 }
@@ -228,6 +231,49 @@ async fn l60_users_come_in_pages_and_the_last_page_stands_for_those_behind_it() 
     );
     let found = page("search=SER3").await;
     assert_eq!((names(&found), &found["total"]), (vec!["user3"], &json!(1)));
+}
+
+#[tokio::test]
+async fn the_space_that_a_workspace_takes_is_shown_as_it_was_measured() {
+    let yard = yard().await;
+    let [alice, bob] = [yard.user("alice").await, yard.user("bob").await];
+    yard.user("carol").await;
+    let measured = |bytes, stopped| Measured {
+        bytes,
+        files: 3,
+        stopped,
+        ..Measured::default()
+    };
+    let attempt = |uid: &Uid, outcome| Attempt {
+        uid: uid.clone(),
+        changes: 0,
+        outcome,
+    };
+    let attempts = [
+        attempt(&alice, Ok(measured(2_500_000, false))),
+        attempt(&bob, Ok(measured(999, true))),
+        // A later failure leaves the number as it is.
+        attempt(&alice, Err("it failed".to_owned())),
+    ];
+    let mut tx = yard.world.db.begin().await.unwrap();
+    usage::save(&mut tx, &attempts, NOW).await.unwrap();
+    tx.commit().await.unwrap();
+    let body = yard.get(LIST).await.is(200);
+    let users = body["users"].as_array().unwrap().iter();
+    let shown: Vec<_> = users
+        .map(|user| json!([user["used_bytes"], user["used"]]))
+        .collect();
+    let expected = json!([[2_500_000, "2.5 MB"], [999, "at least 999 B"], [null, null]]);
+    assert_eq!(json!(shown), expected);
+    let body = yard
+        .get("/api/admin/reconcile/objects/user/alice")
+        .await
+        .is(200);
+    let expected = json!({
+        "used_bytes": 2_500_000, "files": 3, "complete": true, "measured_at": NOW.to_rfc3339(),
+        "problem": "it failed",
+    });
+    assert_eq!(body["observed"]["workspace"], expected);
 }
 
 #[test]

@@ -8,6 +8,8 @@ use serde_json::json;
 use super::support::{NEW, Yard, upgrade};
 use kit::engine::Verb;
 use reconcilers::drivers::docker::EngineError;
+use reconcilers::runtime::Requeue;
+use reconcilers::shared::pulls::LONGEST_RETRY;
 use reconcilers::stores::ConfigStore;
 
 async fn policy(yard: &Yard, policy: &str) {
@@ -173,6 +175,31 @@ async fn a_pull_that_fails_with_nothing_to_fall_back_to_is_tried_again_and_nobod
         assert_eq!(pulls(&yard), 4);
         assert_eq!(yard.images(), vec![Some(newest); 2]);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_was_removed_after_the_pull_is_pulled_once_more_after_a_while() {
+    let mut yard = of_kind(RolloutKind::Upgrade).await;
+    let newest = yard.fake.publish_image(NEW);
+    while pulls(&yard) == 0 {
+        yard.pass().await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    yard.fake.hand_remove_image(&newest);
+    // The first pass writes down why nobody is moved.
+    yard.pass().await.unwrap();
+    let (acted, condition, requeue) = yard.pass().await.unwrap().unwrap();
+    assert_eq!((acted, condition.reason), (0, Reason::ImageMissing));
+    let Requeue::After(left) = requeue else {
+        panic!("{requeue:?}");
+    };
+    assert!(left <= LONGEST_RETRY, "{left:?}");
+    yard.clock.advance(left / 2);
+    yard.pass().await.unwrap();
+    assert_eq!(pulls(&yard), 1, "the next one is not due");
+    assert_eq!(yard.settled().await.status, ConditionStatus::True);
+    assert_eq!(pulls(&yard), 2);
+    assert_eq!(yard.images(), vec![Some(newest); 2]);
 }
 
 #[tokio::test(start_paused = true)]

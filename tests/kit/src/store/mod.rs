@@ -14,6 +14,7 @@ mod rollouts;
 mod skills;
 mod statuses;
 mod tables;
+mod usage;
 mod writes;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

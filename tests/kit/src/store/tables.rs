@@ -73,6 +73,8 @@ pub(super) struct Tables {
     pub(super) directory: super::directories::Directories,
     /// The batches of the archive that directories of users go to.
     pub(super) batches: BTreeMap<Uid, ArchiveBatch>,
+    /// What users' workspaces take.
+    pub(super) workspaces: BTreeMap<Uid, super::usage::Workspace>,
 }
 
 impl Tables {
@@ -234,6 +236,7 @@ impl Tables {
         self.skills.purge_user(uid);
         self.directory.purge_user(uid);
         self.agent_configs.remove(uid);
+        self.workspaces.remove(uid);
         self.accounts.remove(uid);
         Ok(true)
     }

@@ -176,8 +176,8 @@ async fn forms_can_be_made_from_the_schema() {
     let password = &keys["oidc"]["properties"]["client_secret"];
     assert_eq!(password["secret"], true);
     assert_eq!(password["x-available"], true);
-    let quota = &keys["files"]["properties"]["quota_mb"];
-    assert_eq!(quota["x-available"], false);
+    let strict = &keys["mcp"]["properties"]["session_strict"];
+    assert_eq!(strict["x-available"], false);
     assert_eq!(keys["image"]["properties"]["tag"]["x-available"], true);
     assert_eq!(keys["security"]["secret"], true);
     let memory = &keys["container"]["properties"]["memory_limit_mb"];

@@ -2,6 +2,7 @@
 
 use schema::condition::{self, ConditionStatus, ConditionType};
 use schema::ids::UserName;
+use schema::usage::{self, Usage};
 use schema::user::{self, Role, Source};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -33,6 +34,9 @@ pub struct Observed {
     /// Below the data directory; null while it is not as it should be.
     #[schema(required = true)]
     directory: Option<String>,
+    /// What the workspace takes; null before it was measured.
+    #[schema(required = true)]
+    workspace: Option<Usage>,
 }
 
 pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Observed>> {
@@ -44,6 +48,7 @@ pub(super) async fn read(at: &mut Reading<'_>) -> Result<Sections<Desired, Obser
     let there = ready.is_some_and(|ready| ready.status == ConditionStatus::True);
     let observed = Observed {
         directory: there.then(|| directory.clone()),
+        workspace: usage::get(at.connection, &at.row.uid).await?,
     };
     let desired = account.map(|account| Desired {
         role: account.role,

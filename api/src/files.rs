@@ -1,0 +1,191 @@
+//! Users' files, off the async threads.
+//!
+//! A handler reads and writes files of its own caller's workspace, and of no other. Calls to the system may take long: they
+//! run on threads of their own, so many at once and no more, and whoever comes later waits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schema::home::Homes;
+use schema::home::workspace::{FileError, Workspace};
+use schema::ids::Uid;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::auth::Account;
+use crate::error::{ApiError, Result};
+use crate::tally::{Place, Tally};
+
+/// Most calls to the file system at once.
+const CALLS: usize = 16;
+/// Most calls at once that may take long: listings, removals, counting what is to be packed.
+const LONG_CALLS: usize = 4;
+/// Most of those that one user has at once, those that wait included.
+const LONG_PER_USER: usize = 3;
+/// How long a call waits for others.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// Most zip files that are made at once: each takes a thread for as long as it lasts. One user makes one.
+const ZIPS: usize = 4;
+/// Most files that arrive at once, in all requests: each is an open file.
+const ARRIVING: usize = 400;
+/// How long a change waits for the workspace of a user who is new.
+const NEW_USER: Duration = Duration::from_secs(4);
+/// How often it looks.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// When whoever was turned away may try again.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+const BUSY: ApiError = ApiError::Busy {
+    retry_after: RETRY_AFTER,
+};
+
+/// Users' files.
+#[derive(Debug, Clone)]
+pub struct Files {
+    homes: Arc<Homes>,
+    calls: Arc<Semaphore>,
+    long_calls: Arc<Semaphore>,
+    long_of_users: Tally<Uid>,
+    zips: Arc<Semaphore>,
+    zips_of_users: Tally<Uid>,
+    arriving: Arc<Semaphore>,
+}
+
+/// The right of a user to a call that may take long.
+#[derive(Debug)]
+pub(crate) struct LongCall(Place<Uid>);
+
+impl Files {
+    /// Those of this data directory.
+    pub fn new(homes: Arc<Homes>) -> Self {
+        Self {
+            homes,
+            calls: Arc::new(Semaphore::new(CALLS)),
+            long_calls: Arc::new(Semaphore::new(LONG_CALLS)),
+            long_of_users: Tally::default(),
+            zips: Arc::new(Semaphore::new(ZIPS)),
+            zips_of_users: Tally::default(),
+            arriving: Arc::new(Semaphore::new(ARRIVING)),
+        }
+    }
+
+    /// Runs what calls the file system and does not take long.
+    ///
+    /// # Errors
+    /// 503 `busy` when it has to wait too long; [`ApiError::Internal`] when it panics.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        Self::run_in(&self.calls, work).await
+    }
+
+    /// The right to [`Files::run_long`].
+    ///
+    /// # Errors
+    /// 503 `busy` when the user has as many of them as may be.
+    pub(crate) fn enter(&self, account: &Account) -> Result<LongCall> {
+        let place = self.long_of_users.enter(&account.uid, LONG_PER_USER);
+        place.map(LongCall).ok_or(BUSY)
+    }
+
+    /// Runs what calls the file system and may take long. It does not hold up what is short.
+    ///
+    /// # Errors
+    /// As [`Files::run`].
+    pub(crate) async fn run_long<T: Send + 'static>(
+        &self,
+        place: LongCall,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let work = move || {
+            let _place = place.0;
+            work()
+        };
+        Self::run_in(&self.long_calls, work).await
+    }
+
+    async fn run_in<T: Send + 'static>(
+        turns: &Arc<Semaphore>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let turn = tokio::time::timeout(PATIENCE, Arc::clone(turns).acquire_owned()).await;
+        let turn = turn.map_err(|_| BUSY)?.map_err(ApiError::internal)?;
+        let done = tokio::task::spawn_blocking(move || {
+            // Kept to the end also when the client is gone.
+            let _turn = turn;
+            work()
+        });
+        done.await.map_err(ApiError::internal)
+    }
+
+    /// The right to receive a file.
+    ///
+    /// # Errors
+    /// 503 `busy` when as many arrive as may be.
+    pub(crate) fn arriving(&self) -> Result<OwnedSemaphorePermit> {
+        let turn = Arc::clone(&self.arriving).try_acquire_owned();
+        turn.map_err(|_| BUSY)
+    }
+
+    /// The workspace of a user; `None` when it has not been made yet.
+    pub(crate) async fn find(&self, account: &Account) -> Result<Option<Arc<Workspace>>> {
+        let homes = Arc::clone(&self.homes);
+        let (name, uid) = (account.name.clone(), account.uid.clone());
+        let found = self.run(move || homes.workspace(&name, &uid)).await?;
+        Ok(found.map_err(refused)?.map(Arc::new))
+    }
+
+    /// The workspace of a user, to change what is in it. That of a new user is waited for.
+    ///
+    /// # Errors
+    /// 503 `busy` when it is still not made.
+    pub(crate) async fn open(&self, account: &Account) -> Result<Arc<Workspace>> {
+        let looking = async {
+            loop {
+                if let Some(workspace) = self.find(account).await? {
+                    return Ok(workspace);
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        let found = tokio::time::timeout(NEW_USER, looking).await;
+        found.unwrap_or(Err(BUSY))
+    }
+
+    /// The right to make a zip file.
+    ///
+    /// # Errors
+    /// 503 `busy` when as many are made as may be, or one of this user.
+    pub(crate) fn zip(&self, account: &Account) -> Result<(Place<Uid>, OwnedSemaphorePermit)> {
+        let place = self.zips_of_users.enter(&account.uid, 1).ok_or(BUSY)?;
+        let turn = Arc::clone(&self.zips).try_acquire_owned();
+        Ok((place, turn.map_err(|_| BUSY)?))
+    }
+}
+
+/// What a failure means to the client.
+pub(crate) fn refused(error: FileError) -> ApiError {
+    let message = error.to_string();
+    let conflict = |code| ApiError::conflict(code, message.clone());
+    match error {
+        FileError::NotFound { path } => ApiError::not_found(format!("{path:?}")),
+        FileError::Exists { path } => ApiError::AlreadyExists {
+            what: format!("{path:?}"),
+        },
+        FileError::NotADirectory { .. } => conflict("not_a_directory"),
+        FileError::NotAFile { .. } => conflict("not_a_file"),
+        FileError::Link { .. } => conflict("symbolic_link"),
+        FileError::Forbidden { .. } => conflict("no_permission"),
+        FileError::Meanwhile { .. } => conflict("changed_meanwhile"),
+        FileError::TooMany { .. } => conflict("too_many_entries"),
+        FileError::Top => ApiError::invalid("path", message.clone()),
+        FileError::TooLong { .. } => ApiError::invalid("path", message.clone()),
+        FileError::IntoItself => ApiError::invalid("to", message.clone()),
+        FileError::Changed { .. } => ApiError::StaleFile,
+        FileError::NotText { .. } => ApiError::UnsupportedMediaType(
+            "only UTF-8 text of at most 1 MiB can be edited; download the file instead",
+        ),
+        FileError::Full(cause) => ApiError::DiskFull(cause.into()),
+        error @ (FileError::Home(_) | FileError::Io { .. }) => ApiError::internal(error),
+    }
+}

@@ -1,0 +1,127 @@
+//! Making, moving and removing entries of the caller's workspace.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{DISK, EXISTS, change, failures, path};
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::OrdinaryUser;
+use crate::error::{ApiError, Result};
+use crate::input::Input;
+use crate::route::{Area, Route};
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post("files_delete", "/api/files/delete", delete)
+            .title(Area::Files, "Delete a file or directory of my workspace")
+            .about("With everything in it. There is no way back.")
+            .fails(failures![]),
+        Route::post("files_mkdir", "/api/files/mkdir", mkdir)
+            .title(Area::Files, "Make a directory in my workspace")
+            .about("The one that it lies in must be there.")
+            .fails(failures![EXISTS, DISK]),
+        Route::post("files_move", "/api/files/move", rename)
+            .title(
+                Area::Files,
+                "Move or rename a file or directory of my workspace",
+            )
+            .about("Nothing is replaced.")
+            .fails(failures![EXISTS, DISK]),
+    ]
+}
+
+/// What to delete.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = FilesDelete)]
+pub struct Deleted {
+    /// Its path, relative to the workspace.
+    #[schema(example = "notes/todo.txt")]
+    path: String,
+}
+
+/// `POST /api/files/delete`.
+///
+/// # Errors
+/// 400 for the top of the workspace, 404 without such an entry.
+async fn delete(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<Deleted>,
+    deps: Deps,
+) -> Result<Answer> {
+    let path = path("path", &input.params.path)?;
+    let message = format!("deleted {:?}", path.as_str());
+    let work = move |workspace: &schema::home::workspace::Workspace| workspace.remove(&path);
+    change(&deps, session, input.meta, None, String::new(), work).await?;
+    Ok(Answer::plain(message))
+}
+
+/// Which directory to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = FilesMkdir)]
+pub struct Made {
+    /// The directory that it is to lie in, relative to the workspace; default: its top.
+    #[serde(default)]
+    #[schema(example = "notes")]
+    path: String,
+    /// Its name.
+    #[schema(example = "2026")]
+    name: String,
+}
+
+/// `POST /api/files/mkdir`.
+///
+/// # Errors
+/// 404 without the directory that it is to lie in, 409 when something is there.
+async fn mkdir(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<Made>,
+    deps: Deps,
+) -> Result<Answer> {
+    let made = path("path", &input.params.path)?
+        .join(&input.params.name)
+        .map_err(|rule| ApiError::invalid("name", rule.to_string()))?;
+    let message = format!("made {:?}", made.as_str());
+    let work =
+        move |workspace: &schema::home::workspace::Workspace| workspace.make_directory(&made);
+    change(&deps, session, input.meta, None, String::new(), work).await?;
+    Ok(Answer::plain(message))
+}
+
+/// What to move where.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = FilesMove)]
+pub struct Moved {
+    /// What is there, relative to the workspace.
+    #[schema(example = "notes/todo.txt")]
+    from: String,
+    /// The path that it is to have.
+    #[schema(example = "notes/done.txt")]
+    to: String,
+}
+
+/// `POST /api/files/move`.
+///
+/// # Errors
+/// 404 when there is nothing to move, 409 when something is where it is to be.
+async fn rename(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<Moved>,
+    deps: Deps,
+) -> Result<Answer> {
+    let (from, to) = (
+        path("from", &input.params.from)?,
+        path("to", &input.params.to)?,
+    );
+    for (field, path) in [("from", &from), ("to", &to)] {
+        if path.is_top() {
+            let rule = format!("{field} is not the top of the workspace");
+            return Err(ApiError::invalid(field, rule));
+        }
+    }
+    let message = format!("moved {:?} to {:?}", from.as_str(), to.as_str());
+    let work = move |workspace: &schema::home::workspace::Workspace| workspace.rename(&from, &to);
+    change(&deps, session, input.meta, None, String::new(), work).await?;
+    Ok(Answer::plain(message))
+}

@@ -1,0 +1,201 @@
+//! `GET /api/files`: what is in a directory.
+
+use schema::home::workspace::{EntryType, FileEntry, Order, Sort, WorkspacePath};
+use schema::ids::Timestamp;
+use schema::usage::{self, Usage};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::failures;
+use crate::answer::Answer;
+use crate::deps::Deps;
+use crate::dispatch::OrdinaryUser;
+use crate::error::{ApiError, Result};
+use crate::files::refused;
+use crate::input::Input;
+use crate::route::{Area, Route};
+use crate::routes::images::{minute, size_text};
+use crate::routes::page::Page;
+
+/// The routes of this file.
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("files", "/api/files", list)
+            .title(Area::Files, "List my files")
+            .about(
+                "A page of it: without `page`, the first one. Directories come first. Links are listed and not followed; \
+                 named pipes, sockets and devices are listed and never opened. Of more than 200,000 entries the rest is \
+                 left out (`truncated`). The workspace of a new user is empty.",
+            )
+            .paged()
+            .fails(failures![]),
+    ]
+}
+
+/// Which directory, and in which order.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = FilesAsked)]
+pub struct Asked {
+    /// The directory, relative to the workspace; default: its top.
+    #[serde(default)]
+    #[schema(example = "notes")]
+    path: String,
+    /// `name` (default; without regard to case), `size` or `modified`; with `-` before it, the last one first.
+    #[schema(example = "name")]
+    sort: Option<String>,
+}
+
+/// An entry of a directory.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FileEntry)]
+pub struct Entry {
+    /// Its name; what of it is not UTF-8 is U+FFFD.
+    #[schema(example = "todo.txt")]
+    name: String,
+    /// Whether it is a directory.
+    is_dir: bool,
+    /// `directory`, `file`, `symlink`, `fifo`, `socket` or `device`.
+    #[schema(example = "file")]
+    r#type: String,
+    /// Length in bytes; 0 for everything but files.
+    #[schema(example = 120)]
+    size: u64,
+    /// The same for people.
+    #[schema(example = "120 B")]
+    size_str: String,
+    /// When it was last changed, for people (UTC).
+    #[schema(example = "2026-05-11 11:46")]
+    mod_time: String,
+    /// When it was last changed.
+    modified_at: Timestamp,
+    /// Its path, relative to the workspace; null when its name is not UTF-8, so that no request can name it.
+    #[schema(example = "notes/todo.txt")]
+    rel_path: Option<String>,
+}
+
+/// A step on the way to a directory.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FileCrumb)]
+pub struct Crumb {
+    /// Its name; that of the top is `workspace`.
+    #[schema(example = "notes")]
+    name: String,
+    /// Its path, relative to the workspace.
+    #[schema(example = "notes")]
+    path: String,
+}
+
+/// A page of a directory.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Files)]
+pub struct Directory {
+    /// The directory.
+    #[schema(example = "notes")]
+    path: String,
+    /// What is in it.
+    entries: Vec<Entry>,
+    /// The way to it, from the top.
+    breadcrumb: Vec<Crumb>,
+    /// What the workspace takes; null before it was measured.
+    #[schema(required = true)]
+    usage: Option<Usage>,
+    /// What it may take, in MiB; 0 = as much as there is.
+    quota_mb: u64,
+    /// There are more entries than are listed.
+    truncated: bool,
+    #[serde(flatten)]
+    page: Page,
+}
+
+fn order(sort: Option<&str>) -> Result<Order> {
+    let text = sort.unwrap_or_default();
+    let (descending, key) = match text.strip_prefix('-') {
+        Some(key) => (true, key),
+        None => (false, text),
+    };
+    let sort = match key {
+        "" | "name" => Sort::Name,
+        "size" => Sort::Size,
+        "modified" => Sort::Modified,
+        _ => {
+            let rule = "sort is name, size or modified, or one of them after -";
+            return Err(ApiError::invalid("sort", rule));
+        }
+    };
+    Ok(Order { sort, descending })
+}
+
+fn entry(directory: &WorkspacePath, found: FileEntry) -> Entry {
+    let path = match directory.is_top() {
+        true => found.name.clone(),
+        false => format!("{directory}/{}", found.name),
+    };
+    Entry {
+        is_dir: found.kind == EntryType::Directory,
+        r#type: found.kind.to_string(),
+        size: found.size,
+        size_str: size_text(found.size),
+        mod_time: minute(found.modified),
+        modified_at: found.modified,
+        rel_path: found.named.then_some(path),
+        name: found.name,
+    }
+}
+
+/// `GET /api/files`.
+///
+/// # Errors
+/// 404 without such a directory.
+async fn list(
+    OrdinaryUser(session): OrdinaryUser,
+    input: Input<Asked>,
+    deps: Deps,
+) -> Result<Answer<Directory>> {
+    let path = super::path("path", &input.params.path)?;
+    let order = order(input.params.sort.as_deref())?;
+    // An agent may fill a directory: there is no list of everything.
+    let paging = input.paging.unwrap_or_default();
+    let workspace = deps.files.find(&session.account).await?;
+    let (entries, total, truncated) = match workspace {
+        Some(workspace) => {
+            let (path, paging) = (path.clone(), paging.clone());
+            let work = move || {
+                workspace.list(&path, order, &paging.search, |total| {
+                    let (page, _) = paging.clamp(total as u64);
+                    let size = paging.page_size as usize;
+                    let begin = (page as usize).saturating_sub(1).saturating_mul(size);
+                    begin..begin.saturating_add(size)
+                })
+            };
+            let place = deps.files.enter(&session.account)?;
+            let listing = deps.files.run_long(place, work).await?.map_err(refused)?;
+            (listing.entries, listing.total, listing.truncated)
+        }
+        None if path.is_top() => (Vec::new(), 0, false),
+        None => return Err(ApiError::not_found(format!("{:?}", path.as_str()))),
+    };
+    let mut connection = deps.db.read().await?;
+    let usage = usage::get(&mut connection, &session.account.uid).await?;
+    drop(connection);
+    let mut breadcrumb = vec![Crumb {
+        name: "workspace".to_owned(),
+        path: String::new(),
+    }];
+    breadcrumb.extend(path.steps().map(|(name, path)| Crumb {
+        name: name.to_owned(),
+        path: path.to_owned(),
+    }));
+    let listed = Directory {
+        entries: entries
+            .into_iter()
+            .map(|found| entry(&path, found))
+            .collect(),
+        path: path.to_string(),
+        breadcrumb,
+        truncated,
+        usage,
+        quota_mb: deps.settings().files_quota_mb,
+        page: Page::of(Some(&paging), i64::try_from(total).unwrap_or(i64::MAX)),
+    };
+    Ok(Answer::ok("", listed))
+}

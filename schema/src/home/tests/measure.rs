@@ -1,0 +1,195 @@
+use std::cell::Cell;
+use std::os::unix::net::UnixListener;
+
+use super::*;
+
+/// A user's home, and the path of the workspace.
+fn workspace(yard: &Yard) -> (UserHome, PathBuf) {
+    let home = yard.homes.ensure(&name("alice"), &uid('a'), None).unwrap();
+    (home, yard.users("alice").join(WORKSPACE_DIR))
+}
+
+fn measured(home: &UserHome) -> Measured {
+    home.measure(|| true).unwrap().unwrap()
+}
+
+/// What the system says that these take.
+fn taken(paths: &[PathBuf]) -> u64 {
+    let blocks = paths
+        .iter()
+        .map(|path| fs::symlink_metadata(path).unwrap().blocks());
+    blocks.sum::<u64>() * 512
+}
+
+#[test]
+fn everything_in_a_workspace_counts_with_what_it_takes_on_the_disk() {
+    let yard = Yard::new();
+    let (home, root) = workspace(&yard);
+    assert_eq!(measured(&home), Measured::default());
+    fs::create_dir_all(root.join("a/b")).unwrap();
+    fs::write(root.join("a/b/large"), vec![b'x'; 300_000]).unwrap();
+    fs::write(root.join("small"), b"x").unwrap();
+    // Beside the workspace, not in it.
+    fs::write(yard.users("alice").join(".agent/log"), vec![b'x'; 100_000]).unwrap();
+    let paths = ["a", "a/b", "a/b/large", "small"].map(|path| root.join(path));
+    let found = measured(&home);
+    assert_eq!((found.bytes, found.files), (taken(&paths), 2));
+    assert!(found.bytes >= 300_001 && found.is_complete(), "{found:?}");
+}
+
+#[test]
+fn a_sparse_file_takes_what_is_allocated_and_one_of_several_names_counts_once() {
+    let yard = Yard::new();
+    let (home, root) = workspace(&yard);
+    let sparse = fs::File::create(root.join("sparse")).unwrap();
+    sparse.set_len(1 << 40).unwrap();
+    fs::write(root.join("one"), vec![b'x'; 50_000]).unwrap();
+    fs::create_dir(root.join("names")).unwrap();
+    for number in 0..10 {
+        fs::hard_link(root.join("one"), root.join(format!("names/{number}"))).unwrap();
+    }
+    let found = measured(&home);
+    let paths = ["sparse", "one", "names"].map(|path| root.join(path));
+    assert_eq!((found.bytes, found.files), (taken(&paths), 2));
+    assert!(found.bytes < 1 << 20, "{found:?}");
+}
+
+#[test]
+fn l25_what_links_lead_to_is_not_counted() {
+    let yard = Yard::new();
+    let (home, root) = workspace(&yard);
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("large"), vec![b'x'; 900_000]).unwrap();
+    symlink(outside.path(), root.join("directory")).unwrap();
+    symlink(outside.path().join("large"), root.join("file")).unwrap();
+    symlink(&root, root.join("circle")).unwrap();
+    let _socket = UnixListener::bind(root.join("socket")).unwrap();
+    let found = measured(&home);
+    assert!(found.bytes < 100_000 && found.is_complete(), "{found:?}");
+    assert_eq!(found.files, 0);
+    // A link in place of the workspace is not followed, either.
+    fs::rename(&root, yard.users("alice").join("elsewhere")).unwrap();
+    assert_eq!(home.measure(|| true).unwrap(), None);
+    symlink(outside.path(), &root).unwrap();
+    assert!(matches!(
+        home.measure(|| true),
+        Err(HomeError::Io {
+            action: "measuring",
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_walk_ends_after_so_many_entries_and_when_it_is_not_to_go_on() {
+    let yard = Yard::new();
+    let (home, root) = workspace(&yard);
+    for number in 0..20 {
+        fs::write(root.join(number.to_string()), b"x").unwrap();
+    }
+    for (most, files, stopped) in [(19, 19, true), (20, 20, false)] {
+        let found = home.measure_at_most(most, || true).unwrap().unwrap();
+        assert_eq!((found.files, found.stopped), (files, stopped));
+        assert_eq!(found.is_complete(), !stopped);
+    }
+    let asked = Cell::new(0);
+    let goes_on = || asked.replace(asked.get() + 1) < 5;
+    let found = home.measure(goes_on).unwrap().unwrap();
+    assert_eq!((found.files, found.stopped, asked.get()), (5, true, 6));
+}
+
+#[test]
+fn what_vanishes_or_becomes_a_link_meanwhile_is_not_counted() {
+    let yard = Yard::new();
+    let (home, root) = workspace(&yard);
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("large"), vec![b'x'; 900_000]).unwrap();
+    for directory in ["a", "b"] {
+        fs::create_dir(root.join(directory)).unwrap();
+        fs::write(root.join(directory).join("file"), b"x").unwrap();
+    }
+    // Both are listed by then.
+    let replaced = Cell::new(false);
+    let found = home.measure(|| {
+        if !replaced.replace(true) {
+            for directory in ["a", "b"] {
+                fs::remove_dir_all(root.join(directory)).unwrap();
+            }
+            symlink(outside.path(), root.join("b")).unwrap();
+        }
+        true
+    });
+    let found = found.unwrap().unwrap();
+    assert_eq!((found.files, found.is_complete()), (0, true));
+    assert!(found.bytes < 100_000, "{found:?}");
+}
+
+#[test]
+fn l25_a_directory_that_is_moved_away_leads_the_walk_nowhere() {
+    let yard = Yard::new();
+    let (home, root) = workspace(&yard);
+    fs::create_dir_all(root.join("a/b")).unwrap();
+    fs::write(root.join("a/b/file"), b"x").unwrap();
+    let elsewhere = yard.users("alice").join("elsewhere");
+    let asked = Cell::new(0);
+    let moved = home.measure(|| {
+        // a, b, file
+        if asked.replace(asked.get() + 1) == 2 {
+            fs::rename(root.join("a/b"), &elsewhere).unwrap();
+        }
+        true
+    });
+    let Err(HomeError::Io { source, .. }) = moved else {
+        panic!("{moved:?}");
+    };
+    assert_eq!(source.to_string(), "a directory was moved meanwhile");
+    assert_eq!(measured(&home).files, 0);
+}
+
+/// The service as another user than root, for whom an agent's permissions count: a thread of its own has that user.
+#[test]
+fn an_unreadable_directory_is_left_out_and_the_rest_is_counted() {
+    let nobody = rustix::fs::Uid::from_raw(65_534);
+    let work = move || {
+        if rustix::process::geteuid().is_root() {
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        }
+        let yard = Yard::new();
+        let (home, root) = workspace(&yard);
+        fs::write(root.join("file"), b"x").unwrap();
+        let modes = [("locked", 0o000), ("listed", 0o400), ("passed", 0o100)];
+        for (directory, mode) in modes {
+            let directory = root.join(directory);
+            fs::create_dir(&directory).unwrap();
+            fs::write(directory.join("hidden"), b"x").unwrap();
+            fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let found = measured(&home);
+        assert_eq!((found.files, found.unreadable), (1, 3));
+        assert!(!found.is_complete());
+        for (directory, _) in modes {
+            let usable = fs::Permissions::from_mode(0o700);
+            fs::set_permissions(root.join(directory), usable).unwrap();
+        }
+    };
+    std::thread::spawn(work).join().unwrap();
+}
+
+#[test]
+fn a_tree_deeper_than_a_path_is_long_is_measured() {
+    let yard = Yard::new();
+    let (home, root) = workspace(&yard);
+    let mut at = fs::File::open(&root).unwrap().into();
+    for _ in 0..3000 {
+        rustix::fs::mkdirat(&at, "deep", rustix::fs::Mode::RWXU).unwrap();
+        at = beneath::open_dir(&at, Path::new("deep")).unwrap();
+    }
+    let found = measured(&home);
+    assert_eq!((found.files, found.is_complete()), (0, true));
+    remove::remove_tree(
+        &fs::File::open(&root).unwrap().into(),
+        Path::new("deep"),
+        &root,
+    )
+    .unwrap();
+}

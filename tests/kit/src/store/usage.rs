@@ -1,0 +1,158 @@
+//! What workspaces take, in memory.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reconcilers::usage::{UsageRow, UsageStore};
+use schema::container::Desired;
+use schema::error::DbError;
+use schema::home::Measured;
+use schema::ids::{Kind, Timestamp, Uid, UserName};
+use schema::usage::{
+    AFTER_CHANGE, Attempt, Due, Failing, OTHERWISE, RETRY, WHILE_RUNNING, object_uid,
+};
+
+use super::MemoryStore;
+use super::tables::Tables;
+
+/// A row of `workspace_usage`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Workspace {
+    measured: Option<Measured>,
+    attempted_at: Option<Timestamp>,
+    problem: Option<String>,
+    changes: i64,
+    measured_changes: i64,
+}
+
+impl Tables {
+    /// Names of users who are not leaving.
+    fn present(&self) -> impl Iterator<Item = (&Uid, &UserName)> {
+        let accounts = self.accounts.iter().filter(|(uid, _)| {
+            let object = self.object(Kind::User, uid);
+            object.is_some_and(|object| object.deleted_at.is_none())
+        });
+        accounts.map(|(uid, account)| (uid, &account.name))
+    }
+
+    fn is_seen(&self, uid: &Uid) -> bool {
+        let status = self.statuses.get(&(Kind::User, uid.clone()));
+        status.is_some_and(|(status, _)| status.observed_generation.0 > 0)
+    }
+
+    /// Since when a workspace is to be measured, or when it will be.
+    fn due_at(&self, uid: &Uid, row: &Workspace) -> Timestamp {
+        let Some(attempted_at) = row.attempted_at else {
+            return Timestamp::from_millis(0);
+        };
+        let files = row.measured.map_or(0, |measured| measured.files);
+        let runs = self
+            .container_row(uid)
+            .is_some_and(|container| container.desired == Desired::Running && !container.disabled);
+        attempted_at.plus(match () {
+            () if row.problem.is_some() => RETRY,
+            () if row.changes != row.measured_changes => {
+                AFTER_CHANGE + Duration::from_millis(files)
+            }
+            () if runs => WHILE_RUNNING,
+            () => OTHERWISE,
+        })
+    }
+
+    fn due(&self, now: Timestamp) -> Vec<Due> {
+        let seen = self.present().filter(|(uid, _)| self.is_seen(uid));
+        let mut due: Vec<_> = seen
+            .filter_map(|(uid, name)| {
+                let row = self.workspaces.get(uid).cloned().unwrap_or_default();
+                let at = self.due_at(uid, &row);
+                let from_later = row.attempted_at.is_some_and(|at| at > now);
+                let due = Due {
+                    uid: uid.clone(),
+                    name: name.clone(),
+                    changes: row.changes,
+                };
+                (at <= now || from_later).then_some((at, due))
+            })
+            .collect();
+        due.sort_by(|(one, a), (other, b)| (one, &a.uid).cmp(&(other, &b.uid)));
+        due.into_iter().map(|(_, due)| due).collect()
+    }
+
+    fn failing(&self) -> Option<Failing> {
+        let failing = self.present().filter_map(|(uid, name)| {
+            let row = self.workspaces.get(uid)?;
+            Some((name, row.problem.clone()?, row.attempted_at?))
+        });
+        let failing: Vec<_> = failing.collect();
+        let oldest = failing.iter().map(|(_, _, at)| *at).min()?;
+        let first = failing.iter().min_by_key(|(name, ..)| name.key())?;
+        Some(Failing {
+            count: i64::try_from(failing.len()).unwrap_or(i64::MAX),
+            oldest,
+            name: first.0.clone(),
+            problem: first.1.clone(),
+        })
+    }
+}
+
+#[async_trait]
+impl UsageStore for MemoryStore {
+    async fn usage_row(&self, now: Timestamp, most: usize) -> Result<Option<UsageRow>, DbError> {
+        self.transaction(|tables| {
+            let Some(object) = tables.object(Kind::Usage, &object_uid()) else {
+                return Ok(None);
+            };
+            let mut due = tables.due(now);
+            due.truncate(most);
+            Ok(Some(UsageRow {
+                generation: object.generation,
+                due,
+                failing: tables.failing(),
+            }))
+        })
+        .await
+    }
+
+    async fn save_usage(&self, attempts: &[Attempt], now: Timestamp) -> Result<(), DbError> {
+        self.transaction(|tables| {
+            for attempt in attempts {
+                if !tables.accounts.contains_key(&attempt.uid) {
+                    continue;
+                }
+                let row = tables.workspaces.entry(attempt.uid.clone()).or_default();
+                row.attempted_at = Some(now);
+                match &attempt.outcome {
+                    Ok(measured) => {
+                        row.measured = Some(*measured);
+                        row.measured_changes = attempt.changes;
+                        row.problem = None;
+                    }
+                    Err(problem) => row.problem = Some(problem.clone()),
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl MemoryStore {
+    /// A request has changed a user's workspace.
+    ///
+    /// # Errors
+    /// When there is no such user.
+    pub fn workspace_changed(&self, uid: &Uid) -> Result<(), DbError> {
+        self.write(|tables| {
+            if !tables.accounts.contains_key(uid) {
+                return Err(DbError::NotFound("user"));
+            }
+            tables.workspaces.entry(uid.clone()).or_default().changes += 1;
+            Ok(())
+        })
+    }
+
+    /// What is known of a user's workspace, at once.
+    pub fn peek_usage(&self, uid: &Uid) -> Option<Measured> {
+        self.tables().workspaces.get(uid)?.measured
+    }
+}
