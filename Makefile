@@ -8,9 +8,12 @@ SHELL := /bin/bash
 DATA ?= data
 # A backtrace of the test's own runtime hides what the test said.
 export RUST_BACKTRACE = 0
-# An incremental cache is of no use on a machine that builds once.
+# A machine that builds once has no use for an incremental cache, nor for line numbers of backtraces: without them the build takes
+# half of the disk.
 ifdef CI
 export CARGO_INCREMENTAL = 0
+export CARGO_PROFILE_DEV_DEBUG = false
+export CARGO_PROFILE_DEV_STRIP = debuginfo
 endif
 CARGO ?= cargo
 # One build for all tests, with the named points at which a test can end the process.

@@ -135,15 +135,21 @@ impl Files {
         Ok(found.map_err(refused)?.map(Arc::new))
     }
 
-    /// The workspace of a user, to change what is in it. That of a new user is waited for.
+    /// The workspace of a user, to change what is in it. That of a new user is waited for; one that the agent has removed is made
+    /// again.
     ///
     /// # Errors
     /// 503 `busy` when it is still not made.
     pub(crate) async fn open(&self, account: &Account) -> Result<Arc<Workspace>> {
         let looking = async {
             loop {
-                if let Some(workspace) = self.find(account).await? {
-                    return Ok(workspace);
+                let homes = Arc::clone(&self.homes);
+                let (name, uid) = (account.name.clone(), account.uid.clone());
+                let found = self
+                    .run(move || homes.workspace_to_change(&name, &uid))
+                    .await?;
+                if let Some(workspace) = found.map_err(refused)? {
+                    return Ok(Arc::new(workspace));
                 }
                 tokio::time::sleep(LOOK_EVERY).await;
             }
@@ -182,6 +188,12 @@ pub(crate) fn refused(error: FileError) -> ApiError {
         FileError::TooLong { .. } => ApiError::invalid("path", message.clone()),
         FileError::IntoItself => ApiError::invalid("to", message.clone()),
         FileError::Changed { .. } => ApiError::StaleFile,
+        FileError::OtherFileSystem { .. } => conflict("other_file_system"),
+        FileError::Partly(cause) => match *cause {
+            FileError::Full(_) | FileError::Home(_) | FileError::Io { .. } => refused(*cause),
+            // It could be done when it was begun.
+            _ => conflict("changed_meanwhile"),
+        },
         FileError::NotText { .. } => ApiError::UnsupportedMediaType(
             "only UTF-8 text of at most 1 MiB can be edited; download the file instead",
         ),

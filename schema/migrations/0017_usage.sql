@@ -5,6 +5,7 @@ CREATE TABLE workspace_usage (
     -- Of the newest measurement that succeeded; NULL before the first. `complete` is 0 when there may be more.
     used_bytes       BIGINT,
     files            BIGINT,
+    entries          BIGINT,
     complete         BIGINT NOT NULL DEFAULT 0,
     measured_at      BIGINT,
     -- Of the newest measurement; `problem`: why it failed.

@@ -60,6 +60,7 @@ fn l02_killed_at_any_step_and_run_again_it_ends_the_same() {
         "home.ensure.after_part",
         "home.ensure.after_part:2",
         "home.write.before_rename",
+        "home.temporary.linked",
         "home.write.after_rename",
         "home.archive.after_claim",
         "home.archive.after_rename",

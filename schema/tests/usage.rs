@@ -19,7 +19,7 @@ on_both_databases!(
     a_workspace_is_measured_once_there_is_one,
     how_long_a_number_is_good,
     what_a_request_changes_during_a_measurement_is_measured_again,
-    a_workspace_with_many_files_is_measured_less_often,
+    a_workspace_with_many_entries_is_measured_less_often,
     a_failure_keeps_the_number_and_holds_up_nobody,
     the_longest_due_come_first_in_a_bounded_number,
     l73_a_clock_that_was_set_back_stops_no_measurement,
@@ -163,10 +163,14 @@ async fn what_a_request_changes_during_a_measurement_is_measured_again(yard: Yar
     assert!(names(&yard, later.plus(MINUTE)).await.is_empty());
 }
 
-async fn a_workspace_with_many_files_is_measured_less_often(yard: Yard) {
+async fn a_workspace_with_many_entries_is_measured_less_often(yard: Yard) {
     let ada = create(&yard, "ada").await;
     let first = due(&yard, NOW).await.remove(0);
-    save(&yard, &first, Ok(measured(1, 100_000)), NOW).await;
+    let wide = Measured {
+        entries: 100_000,
+        ..measured(1, 1)
+    };
+    save(&yard, &first, Ok(wide), NOW).await;
     changed(&yard, &ada).await;
     assert!(names(&yard, NOW.plus(SECOND * 109)).await.is_empty());
     assert_eq!(names(&yard, NOW.plus(SECOND * 110)).await, ["ada"]);

@@ -14,7 +14,7 @@ use futures::stream::BoxStream;
 use schema::condition::Reason;
 use schema::home::{
     AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FoundFile, HomeError, HomeLook, HomeState, Homes,
-    Measured, NewFile, Owner, PreviousSkill, SeedLimits, Seeded, SeenSkills, SkillsLook,
+    Measurement, NewFile, Owner, PreviousSkill, SeedLimits, Seeded, SeenSkills, SkillsLook, Walked,
 };
 use schema::ids::{SkillName, Timestamp, Uid, UserName};
 use schema::skill_repository::{Checkouts, NewCheckout, OfferedSkill};
@@ -30,8 +30,8 @@ const PROBE_DIR: &str = "probe";
 /// Its file.
 const PROBE_FILE: &str = "probe";
 
-/// How long a walk through a workspace may count; what it has counted by then is a lower bound.
-const LONGEST_WALK: Duration = Duration::from_secs(2 * 60);
+/// How long a walk through a workspace goes on at a time.
+const PIECE_OF_WALK: Duration = Duration::from_secs(20);
 /// How long it may take to its end then: a disk may hang.
 const WALK_ENDS: Duration = Duration::from_secs(30);
 
@@ -191,8 +191,13 @@ pub trait DataDir: Send + Sync + 'static {
     ) -> Result<Vec<OfferedSkill>, HomeError>;
     /// Removes all files of a repository.
     async fn remove_checkouts(&self, repository: &Uid) -> Result<(), HomeError>;
-    /// Measures a user's workspace; `None` when there is none. Whoever does not wait for it any more ends it.
-    async fn measure(&self, name: &UserName, uid: &Uid) -> Result<Option<Measured>, HomeError>;
+    /// Measures a user's workspace, or goes on with what has `begun`. Whoever does not wait for it any more ends it.
+    async fn measure(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        begun: Option<Measurement>,
+    ) -> Result<Walked, HomeError>;
     /// Writes `<data>/probe/probe`.
     async fn write_probe(&self, content: &str) -> io::Result<()>;
     /// Removes `<data>/probe`.
@@ -222,6 +227,8 @@ pub struct LocalDataDir {
     homes: Arc<Homes>,
     skills: Arc<SkillStore>,
     checkouts: Arc<Checkouts>,
+    /// How long a walk through a workspace goes on at a time.
+    piece_of_walk: Duration,
 }
 
 impl LocalDataDir {
@@ -251,7 +258,15 @@ impl LocalDataDir {
             homes: Arc::new(homes),
             skills: Arc::new(skills),
             checkouts: Arc::new(Checkouts::open(path)?),
+            piece_of_walk: PIECE_OF_WALK,
         })
+    }
+
+    /// The same with walks through workspaces that go on for so long at a time.
+    #[must_use]
+    pub fn with_pieces_of_walks(mut self, piece: Duration) -> Self {
+        self.piece_of_walk = piece;
+        self
     }
 
     /// Files are read and written on threads that may block.
@@ -561,24 +576,30 @@ impl DataDir for LocalDataDir {
         blocking(move || checkouts.remove(&uid)).await
     }
 
-    async fn measure(&self, name: &UserName, uid: &Uid) -> Result<Option<Measured>, HomeError> {
+    async fn measure(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        begun: Option<Measurement>,
+    ) -> Result<Walked, HomeError> {
         let homes = Arc::clone(&self.homes);
         let (name, uid) = (name.clone(), uid.clone());
         let path = homes.path_of(&name);
         let ended = CancellationToken::new();
         let _ends_with_this = ended.clone().drop_guard();
         let ends = ended.clone();
-        let walk = blocking(move || match homes.open_existing(&name, &uid)? {
-            // What has not begun has counted nothing, and is no number.
-            Some(_) if ends.is_cancelled() => Err(takes_too_long(homes.path_of(&name))),
-            Some(home) => home.measure(|| !ends.is_cancelled()),
-            None => Ok(None),
+        let walk = blocking(move || {
+            let goes_on = || !ends.is_cancelled();
+            if let Some(begun) = begun {
+                return begun.go_on(goes_on);
+            }
+            let home = homes.open_existing(&name, &uid)?;
+            home.map_or(Ok(Walked::Nowhere), |home| home.measure(goes_on))
         });
         let mut walk = pin!(walk);
-        if let Ok(measured) = timeout(LONGEST_WALK, &mut walk).await {
-            return measured;
+        if let Ok(walked) = timeout(self.piece_of_walk, &mut walk).await {
+            return walked;
         }
-        // What it has counted until now.
         ended.cancel();
         let rest = timeout(WALK_ENDS, walk).await;
         rest.unwrap_or_else(|_| Err(takes_too_long(path)))

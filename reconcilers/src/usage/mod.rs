@@ -4,7 +4,8 @@
 //! workspaces through [`DataDir`] and changes nothing there. What is to be measured is found by the resync.
 //!
 //! Invariants: no request walks through a workspace; one walk runs at a time, and each is bounded; a workspace that cannot be measured
-//! keeps its number, is reported, and holds up no other; what a request changes during a walk is measured again.
+//! keeps its number, is reported, and holds up no other; what a request changes during a walk is measured again. A walk that takes long
+//! goes on in later passes, as long as this process runs.
 //!
 //! [`DataDir`]: crate::stores::DataDir
 
@@ -13,13 +14,14 @@ mod plan;
 mod plan_tests;
 mod store;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use schema::condition::Reason;
 use schema::error::{DbError, chain};
-use schema::home::Measured;
+use schema::home::{Measurement, Walked};
 use schema::ids::{Generation, Kind, Timestamp, Uid};
 use schema::usage::{Attempt, Due, object_uid};
 
@@ -33,6 +35,10 @@ use crate::shared::Shared;
 const AT_ONCE: usize = 20;
 /// After this time a pass saves what it has, and leaves the others to the next one.
 const LONG_ENOUGH: Duration = Duration::from_secs(60);
+/// After this time it goes on with what an earlier pass has begun, so that neither waits for all of the other.
+const FIRST: Duration = Duration::from_secs(30);
+/// Most walks that are interrupted at a time: each keeps a directory open.
+const MOST_BEGUN: usize = 4;
 /// Most characters that are remembered of a failure, which may name a path of the agent's.
 const LONGEST_PROBLEM: usize = 300;
 
@@ -49,6 +55,8 @@ pub fn register(
 pub struct UsageReconciler {
     store: Arc<dyn UsageStore>,
     shared: Arc<Shared>,
+    /// Walks that take longer than a pass, and how often requests had changed the workspace when they began.
+    begun: Mutex<BTreeMap<Uid, (i64, Measurement)>>,
     /// How often something was measured and saved: passes that follow each other are no fight.
     rounds: AtomicU64,
 }
@@ -76,21 +84,44 @@ impl UsageReconciler {
         Self {
             store,
             shared,
+            begun: Mutex::default(),
             rounds: AtomicU64::new(0),
         }
     }
 
-    /// Measures one workspace, or says why that cannot be done.
-    async fn measure(&self, due: &Due) -> Result<Measured, String> {
-        match self.shared.data_dir.measure(&due.name, &due.uid).await {
-            Ok(Some(measured)) => Ok(measured),
-            Ok(None) => Err("there is no workspace".to_owned()),
+    /// Measures one workspace, or says why that cannot be done; `None` when it has only gone on with it.
+    async fn measure(&self, due: &Due) -> Option<Attempt> {
+        let (changes, begun) = match self.begun().remove(&due.uid) {
+            Some((changes, begun)) => (changes, Some(begun)),
+            None => (due.changes, None),
+        };
+        let data_dir = &self.shared.data_dir;
+        let outcome = match data_dir.measure(&due.name, &due.uid, begun).await {
+            Ok(Walked::Done(measured)) => Ok(measured),
+            Ok(Walked::Paused(walk)) => {
+                let mut begun = self.begun();
+                if begun.len() < MOST_BEGUN {
+                    begun.insert(due.uid.clone(), (changes, walk));
+                    return None;
+                }
+                Ok(walk.give_up())
+            }
+            Ok(Walked::Nowhere) => Err("there is no workspace".to_owned()),
             Err(error) => {
                 let problem = one_line(&chain(&error));
                 tracing::warn!(user = %due.name, %problem, "the workspace cannot be measured");
                 Err(problem)
             }
-        }
+        };
+        Some(Attempt {
+            uid: due.uid.clone(),
+            changes,
+            outcome,
+        })
+    }
+
+    fn begun(&self) -> MutexGuard<'_, BTreeMap<Uid, (i64, Measurement)>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -111,8 +142,9 @@ impl Reconciler for UsageReconciler {
     type Action = Action;
     type Error = UsageError;
 
-    /// Nothing is remembered but a number that only has to change.
-    fn leads(&self) {}
+    fn leads(&self) {
+        self.begun().clear();
+    }
 
     async fn keys(&self) -> Result<Vec<Uid>, UsageError> {
         Ok(vec![object_uid()])
@@ -157,19 +189,25 @@ impl Reconciler for UsageReconciler {
 
     async fn apply(&self, _key: &Uid, Action::Measure(due): &Action) -> Result<(), UsageError> {
         let clock = &self.shared.clock;
-        let begun = clock.steady();
+        let since = clock.steady();
         let mut attempts = Vec::with_capacity(due.len());
-        for due in due {
-            attempts.push(Attempt {
-                uid: due.uid.clone(),
-                changes: due.changes,
-                outcome: self.measure(due).await,
-            });
-            if clock.steady().saturating_sub(begun) > LONG_ENOUGH {
-                break;
+        let (begun, new): (Vec<_>, Vec<_>) = {
+            let mut begun = self.begun();
+            // Of users who are gone.
+            begun.retain(|uid, _| due.iter().any(|due| due.uid == *uid));
+            due.iter().partition(|due| begun.contains_key(&due.uid))
+        };
+        for (due, enough) in [(new, FIRST), (begun, LONG_ENOUGH)] {
+            for due in due {
+                attempts.extend(self.measure(due).await);
+                if clock.steady().saturating_sub(since) > enough {
+                    break;
+                }
             }
         }
-        self.store.save_usage(&attempts, clock.now()).await?;
+        if !attempts.is_empty() {
+            self.store.save_usage(&attempts, clock.now()).await?;
+        }
         self.rounds.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -16,7 +16,7 @@ use schema::clock::{Clock, ManualClock};
 use schema::condition::{Condition, ConditionStatus, Reason};
 use schema::container::Desired;
 use schema::db::{Backend, Db};
-use schema::home::WORKSPACE_DIR;
+use schema::home::{WORKSPACE_DIR, Walked};
 use schema::ids::{Epoch, Generation, Kind, Timestamp, Uid, UserName};
 use schema::object::{self, StatusRow};
 use schema::secrets::MasterKey;
@@ -274,6 +274,41 @@ async fn l6_what_was_measured_for_one_user_is_not_the_next_ones() {
     assert_eq!(yard.known(&next).await, Some((false, 0)));
 }
 
+#[tokio::test]
+async fn a_large_workspace_is_measured_over_many_passes_and_holds_up_no_other() {
+    const FILES: u64 = 30_000;
+    let mut yard = Yard::new().await;
+    let ada = yard.user("ada").await;
+    for directory in 0..3 {
+        let directory = yard.workspace("ada").join(directory.to_string());
+        fs::create_dir(&directory).unwrap();
+        for number in 0..FILES / 3 {
+            fs::write(directory.join(number.to_string()), b"").unwrap();
+        }
+    }
+    let small = yard.user("zoe").await;
+    let files = LocalDataDir::open(yard.dir.path(), OWNER).unwrap();
+    let files = files.with_pieces_of_walks(Duration::from_millis(1));
+    yard.reconciler = boot(&yard.db, &yard.key, &yard.clock, Arc::new(files));
+    yard.pass(&mut None).await.unwrap();
+    assert_eq!(yard.usage(&ada).await, None, "a part is no number");
+    assert_eq!(yard.known(&small).await, Some((false, 0)));
+    // What a request changes meanwhile is measured afterwards.
+    yard.changed(&ada).await;
+    let mut passes = 1;
+    while yard.usage(&ada).await.is_none() {
+        yard.pass(&mut None).await.unwrap();
+        passes += 1;
+        assert!(passes < 10_000, "it never comes to an end");
+    }
+    assert!(passes > 3, "{passes}");
+    let usage = yard.usage(&ada).await.unwrap();
+    assert_eq!((usage.files, usage.complete), (FILES, true));
+    yard.clock.advance(HOUR / 2);
+    let again = yard.pass(&mut None).await.unwrap();
+    assert_eq!(again.steps, ["measure the workspace of ada"]);
+}
+
 /// A walk that nobody waits for any more ends: the service does not wait for it, either.
 #[tokio::test]
 async fn a_measurement_that_is_given_up_ends() {
@@ -286,10 +321,13 @@ async fn a_measurement_that_is_given_up_ends() {
     let name: UserName = "ada".parse().unwrap();
     // More of them than may run at once: each that goes on would keep its place.
     for _ in 0..20 {
-        let measured = yard.files.measure(&name, &ada);
+        let measured = yard.files.measure(&name, &ada, None);
         let given_up = tokio::time::timeout(Duration::from_micros(10), measured);
         drop(given_up.await);
     }
-    let whole = yard.files.measure(&name, &ada).await.unwrap().unwrap();
+    let walked = yard.files.measure(&name, &ada, None).await.unwrap();
+    let Walked::Done(whole) = walked else {
+        panic!("{walked:?}");
+    };
     assert_eq!((whole.files, whole.is_complete()), (2000, true));
 }

@@ -13,13 +13,13 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::ensure::{Found, type_of};
 use super::error::HomeError;
 use super::marker::{self, Marker};
+use super::rename::rename_to_free;
 use super::root::{OWNERS, Root, ensure_dir};
 use super::{Homes, beneath, copy, remove};
 use crate::config::AuthMode;
@@ -279,7 +279,7 @@ impl Homes {
         directory: &str,
     ) -> Result<bool, HomeError> {
         let (from, to) = (&self.users.fd, &shelf.fd);
-        match rename_noreplace(from, name.as_str(), to, directory) {
+        match rename_to_free(from, name.as_str(), to, directory) {
             Ok(()) => {}
             Err(Errno::XDEV) => return Ok(false),
             Err(errno) => return Err(HomeError::io("archiving", self.path_of(name))(errno)),
@@ -319,7 +319,7 @@ impl Homes {
             }
             fault::point("home.archive.after_verify");
             let archive = &shelf.fd;
-            rename_noreplace(archive, &partial, archive, directory)
+            rename_to_free(archive, &partial, archive, directory)
                 .map_err(HomeError::io("publishing", shelf.archive_path(directory)))?;
             fault::point("home.archive.after_publish");
             rustix::fs::fsync(archive).map_err(HomeError::io("saving", &shelf.path))?;
@@ -448,22 +448,4 @@ pub fn archive_names(name: &UserName, uid: &Uid, deleted_at: Timestamp) -> [Stri
 
 fn partial_name(uid: &Uid) -> String {
     format!(".partial-{uid}")
-}
-
-/// Renames unless the new name is taken.
-pub(super) fn rename_noreplace(
-    from: &OwnedFd,
-    old: &str,
-    to: &OwnedFd,
-    new: &str,
-) -> rustix::io::Result<()> {
-    match rustix::fs::renameat_with(from, old, to, new, RenameFlags::NOREPLACE) {
-        // A file system without RENAME_NOREPLACE. A directory never replaces a file or a directory
-        // with entries, and nobody else creates names in the archive.
-        Err(Errno::INVAL | Errno::NOSYS) => match type_of(to, new)? {
-            Some(_) => Err(Errno::EXIST),
-            None => rustix::fs::renameat(from, old, to, new),
-        },
-        outcome => outcome,
-    }
 }

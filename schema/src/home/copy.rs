@@ -4,6 +4,7 @@
 //! holes stay holes; fifos, sockets and devices are skipped and reported. Nothing is followed.
 //! Afterwards the copy was compared with the original by SHA-256 and is on disk.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,9 +20,12 @@ use sha2::{Digest, Sha256};
 use super::archive::Skipped;
 use super::beneath;
 use super::error::HomeError;
+use super::hard_links::{HardLinks, has_names};
 use super::walk::{Entry, Visit, for_each, walk};
 
 const BLOCK: usize = 64 * 1024;
+/// Of so many files with several names it is remembered that they were compared: some 10 MB.
+const MOST_COMPARED: usize = 200_000;
 
 /// Copies the directory `source` (shown as `path`) to the new directory `name` in `target`.
 pub(super) fn copy_verified(
@@ -38,8 +42,12 @@ pub(super) fn copy_verified(
         let again = again(source).and_then(|source| Ok([source, again(&copy)?]));
         again.map_err(HomeError::io("copying", path))
     };
-    let mut copying = Copying::default();
+    let mut copying = Copying {
+        skipped: Skipped::default(),
+        links: HardLinks::of(&copy).map_err(HomeError::io("copying", path))?,
+    };
     walk(both()?, &mut copying, "copying", path)?;
+    copying.links.end(name)?;
     if let Some(detail) = differs(both()?, path)? {
         return Err(HomeError::CopyDiffers {
             path: path.to_owned(),
@@ -53,9 +61,21 @@ pub(super) fn copy_verified(
 }
 
 /// Copies contents.
-#[derive(Default)]
 struct Copying {
     skipped: Skipped,
+    links: HardLinks,
+}
+
+impl Copying {
+    fn copy_file(&mut self, from: &OwnedFd, to: &OwnedFd, name: &Path) -> io::Result<()> {
+        let original = open_file(from, name)?;
+        let stat = rustix::fs::fstat(&original)?;
+        if self.links.link(&stat, to, name)? {
+            return Ok(());
+        }
+        imitate(copy_content(&original, &stat, to, name)?, &stat)?;
+        self.links.add(&stat, to, name)
+    }
 }
 
 impl Visit<2> for Copying {
@@ -72,7 +92,7 @@ impl Visit<2> for Copying {
                 let original = beneath::open_dir_unlocked(from, name, Mode::RUSR | Mode::XUSR)?;
                 return Ok(Some([original, beneath::open_dir(to, name)?]));
             }
-            FileType::RegularFile => copy_file(from, to, name)?,
+            FileType::RegularFile => self.copy_file(from, to, name)?,
             FileType::Symlink => copy_link(from, to, name)?,
             _ => self.skipped.push(&entry.path()),
         }
@@ -111,7 +131,10 @@ impl Visit<2> for Finishing {
 /// same content and nothing else is there; otherwise what differs. Owners, modes and times are not
 /// inspected.
 pub(super) fn differs(both: [OwnedFd; 2], path: &Path) -> Result<Option<String>, HomeError> {
-    let mut comparison = Comparison { detail: None };
+    let mut comparison = Comparison {
+        detail: None,
+        compared: HashSet::new(),
+    };
     let begun = comparison.enter(&both, || PathBuf::from("the top"));
     begun.map_err(HomeError::io("verifying", path))?;
     walk(both, &mut comparison, "verifying", path)?;
@@ -121,6 +144,8 @@ pub(super) fn differs(both: [OwnedFd; 2], path: &Path) -> Result<Option<String>,
 struct Comparison {
     /// What differs.
     detail: Option<String>,
+    /// Files with several names that are the same, each with its copy.
+    compared: HashSet<[(u64, u64); 2]>,
 }
 
 impl Comparison {
@@ -137,6 +162,22 @@ impl Comparison {
             self.detail = Some(format!("{:?} has other entries", path()));
         }
         Ok(())
+    }
+}
+
+impl Comparison {
+    /// Whether two files have the same content. One with several names is read once.
+    fn is_same(&mut self, original: &File, copy: &File) -> io::Result<bool> {
+        let [stat, of_copy] = [rustix::fs::fstat(original)?, rustix::fs::fstat(copy)?];
+        let both = [(stat.st_dev, stat.st_ino), (of_copy.st_dev, of_copy.st_ino)];
+        if self.compared.contains(&both) {
+            return Ok(true);
+        }
+        let same = digest(original)? == digest(copy)?;
+        if same && has_names(&stat) && self.compared.len() < MOST_COMPARED {
+            self.compared.insert(both);
+        }
+        Ok(same)
     }
 }
 
@@ -169,7 +210,7 @@ impl Visit<2> for Comparison {
         }
         let same = match entry.kind {
             FileType::RegularFile => {
-                digest(&open_file(from, name)?)? == digest(&open_file(to, name)?)?
+                self.is_same(&open_file(from, name)?, &open_file(to, name)?)?
             }
             FileType::Symlink => {
                 let goal = |dir| rustix::fs::readlinkat(dir, name, Vec::new());
@@ -213,13 +254,6 @@ fn open_file(dir: &OwnedFd, name: &Path) -> rustix::io::Result<File> {
         FileType::RegularFile => Ok(File::from(fd)),
         _ => Err(Errno::INVAL),
     }
-}
-
-fn copy_file(from: &OwnedFd, to: &OwnedFd, name: &Path) -> io::Result<()> {
-    let original = open_file(from, name)?;
-    let stat = rustix::fs::fstat(&original)?;
-    let copy = copy_content(&original, &stat, to, name)?;
-    Ok(imitate(&copy, &stat)?)
 }
 
 /// Makes the file `name` with the content of another one, of which the system said `stat`; holes stay holes.

@@ -11,7 +11,8 @@ use rustix::io::Errno;
 
 use super::beneath;
 use super::error::HomeError;
-use super::user_home::{TemporaryFile, UserHome, is_temporary, not_regular, unsafe_path};
+use super::temporary::is_temporary;
+use super::user_home::{UserHome, not_regular, unsafe_path};
 use crate::fault;
 
 /// So many entries of a directory are searched for what was left there.
@@ -142,24 +143,22 @@ impl UserHome {
             let temporary = self
                 .prepare(parent.as_fd(), file.bytes.as_slice(), file.mode)
                 .map_err(|error| self.not_written(&relative, error))?;
-            prepared.push((file, relative, temporary));
+            prepared.push((file, parent, relative, temporary));
         }
-        for (file, relative, temporary) in &prepared {
-            unchanged(file, relative, temporary)?;
+        for (file, parent, relative, _) in &prepared {
+            unchanged(file, relative, parent)?;
         }
         fault::point("home.files.prepared");
-        for (file, relative, temporary) in &prepared {
-            unchanged(file, relative, temporary)?;
+        for (file, parent, relative, temporary) in &prepared {
+            unchanged(file, relative, parent)?;
             let name = relative.file_name().ok_or_else(|| unsafe_path(relative))?;
             temporary
-                .rename(name)
+                .replace(parent, name)
                 .map_err(|error| self.not_written(relative, error.into()))?;
             fault::point("home.files.renamed");
         }
-        for (_, relative, temporary) in &prepared {
-            temporary
-                .sync_parent()
-                .map_err(|error| self.not_written(relative, error.into()))?;
+        for (_, parent, relative, _) in &prepared {
+            rustix::fs::fsync(parent).map_err(|error| self.not_written(relative, error.into()))?;
         }
         Ok(())
     }
@@ -169,21 +168,17 @@ impl UserHome {
         if !beneath::is_plain(relative) {
             return Err(unsafe_path(relative));
         }
-        let parent = relative.parent().unwrap_or(Path::new(""));
-        let mut at: Option<OwnedFd> = None;
-        for name in parent.components() {
-            let name = Path::new(name.as_os_str());
-            let above = at.as_ref().map_or(self.dir(), AsFd::as_fd);
-            at = Some(
-                self.part(above, name)
-                    .map_err(|errno| self.refused("opening the directory of", relative, errno))?,
-            );
+        self.directory(relative.parent().unwrap_or(Path::new("")))
+            .map_err(|errno| self.refused("opening the directory of", relative, errno))
+    }
+
+    /// Opens a directory, and makes what is missing of the way to it.
+    pub(super) fn directory(&self, relative: &Path) -> rustix::io::Result<OwnedFd> {
+        let mut at = rustix::io::fcntl_dupfd_cloexec(self.dir(), 0)?;
+        for name in relative.components() {
+            at = self.part(&at, Path::new(name.as_os_str()))?;
         }
-        match at {
-            Some(parent) => Ok(parent),
-            None => rustix::io::fcntl_dupfd_cloexec(self.dir(), 0)
-                .map_err(|errno| self.refused("opening the directory of", relative, errno)),
-        }
+        Ok(at)
     }
 
     fn part(&self, above: impl AsFd, name: &Path) -> rustix::io::Result<OwnedFd> {
@@ -223,13 +218,9 @@ fn sweep(directory: &OwnedFd) {
 }
 
 /// Whether the file is still what its new version takes the place of.
-fn unchanged(
-    file: &NewFile,
-    relative: &Path,
-    temporary: &TemporaryFile<'_>,
-) -> Result<(), HomeError> {
+fn unchanged(file: &NewFile, relative: &Path, parent: &OwnedFd) -> Result<(), HomeError> {
     let name = relative.file_name().ok_or_else(|| unsafe_path(relative))?;
-    let found = match rustix::fs::statat(temporary.parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+    let found = match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
             Some(Stamp::of(&stat))
         }

@@ -1,18 +1,21 @@
 //! How much space a user's workspace takes.
 
 use std::collections::HashSet;
-use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
 use super::error::HomeError;
+use super::hard_links::has_names;
 use super::user_home::UserHome;
-use super::walk::{Entry, Visit, walk};
-use super::{WORKSPACE_DIR, beneath};
+use super::walk::{Entry, Visit, Walk};
+use super::{WORKSPACE_DIR, beneath, temporary};
 
+const ACTION: &str = "measuring";
 /// Most entries that one walk counts.
 const MOST_ENTRIES: u64 = 5_000_000;
 /// Of so many files with several names it is remembered that they were counted: some 10 MB. Those beyond count once for each
@@ -29,9 +32,11 @@ pub struct Measured {
     pub bytes: u64,
     /// Regular files, one with several names once.
     pub files: u64,
+    /// Entries that were inspected.
+    pub entries: u64,
     /// Directories that could not be read, and what is in them is not counted.
     pub unreadable: u64,
-    /// The walk stopped early: there were too many entries, or it was not to go on.
+    /// The walk stopped early: there were too many entries, or it took too long.
     pub stopped: bool,
 }
 
@@ -42,15 +47,42 @@ impl Measured {
     }
 }
 
+/// What came of a piece of a walk.
+#[derive(Debug)]
+pub enum Walked {
+    /// There is no workspace.
+    Nowhere,
+    /// It has come to its end.
+    Done(Measured),
+    /// It can go on.
+    Paused(Measurement),
+}
+
+/// A walk through a workspace that has begun. It holds one open directory.
+pub struct Measurement {
+    walk: Walk<1>,
+    count: Count,
+    path: PathBuf,
+}
+
+impl fmt::Debug for Measurement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Measurement")
+            .field("path", &self.path)
+            .field("measured", &self.count.measured)
+            .finish_non_exhaustive()
+    }
+}
+
 impl UserHome {
-    /// Measures the workspace, in bounded memory and without following links; `None` when there is none. `goes_on` is asked at each
-    /// entry, and ends the walk.
+    /// Measures the workspace, in bounded memory and without following links. `goes_on` is asked at each entry, and interrupts the walk.
     ///
-    /// Nothing is changed. What vanishes meanwhile is not counted, and a directory that cannot be read is left out.
+    /// Nothing is changed, but for files that a service which was killed has left on their way to their names: these are removed. What
+    /// vanishes meanwhile is not counted, and a directory that cannot be read is left out.
     ///
     /// # Errors
     /// [`HomeError::Io`]; also when somebody moves a directory while the walk is in it: another walk may have more luck.
-    pub fn measure(&self, goes_on: impl Fn() -> bool) -> Result<Option<Measured>, HomeError> {
+    pub fn measure(&self, goes_on: impl Fn() -> bool) -> Result<Walked, HomeError> {
         self.measure_at_most(MOST_ENTRIES, goes_on)
     }
 
@@ -58,39 +90,70 @@ impl UserHome {
         &self,
         most: u64,
         goes_on: impl Fn() -> bool,
-    ) -> Result<Option<Measured>, HomeError> {
-        const ACTION: &str = "measuring";
+    ) -> Result<Walked, HomeError> {
         let path = self.path().join(WORKSPACE_DIR);
         let top = match beneath::open_dir(self.dir(), Path::new(WORKSPACE_DIR)) {
             Ok(top) => top,
-            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::NOENT) => return Ok(Walked::Nowhere),
             Err(errno) => return Err(HomeError::io(ACTION, path)(errno)),
         };
-        let mut measuring = Measuring {
-            measured: Measured::default(),
-            left: most,
-            linked: HashSet::new(),
-            goes_on,
+        let measurement = Measurement {
+            walk: Walk::begin([top]).map_err(HomeError::io(ACTION, &path))?,
+            count: Count {
+                measured: Measured::default(),
+                most,
+                linked: HashSet::new(),
+            },
+            path,
         };
-        walk([top], &mut measuring, ACTION, &path)?;
-        Ok(Some(measuring.measured))
+        measurement.go_on(goes_on)
     }
 }
 
-struct Measuring<F> {
+impl Measurement {
+    /// Goes on where the walk was interrupted.
+    ///
+    /// # Errors
+    /// As [`UserHome::measure`].
+    pub fn go_on(mut self, goes_on: impl Fn() -> bool) -> Result<Walked, HomeError> {
+        let mut measuring = Measuring {
+            count: &mut self.count,
+            goes_on,
+        };
+        let ended = self.walk.go_on(&mut measuring, ACTION, &self.path)?;
+        let measured = self.count.measured;
+        match ended || measured.stopped {
+            true => Ok(Walked::Done(measured)),
+            false => Ok(Walked::Paused(self)),
+        }
+    }
+
+    /// What was counted, when the walk is not to go on.
+    pub fn give_up(self) -> Measured {
+        Measured {
+            stopped: true,
+            ..self.count.measured
+        }
+    }
+}
+
+struct Count {
     measured: Measured,
-    /// Entries that may still be counted.
-    left: u64,
+    /// Most entries that are counted.
+    most: u64,
     /// Files with several names that were counted.
     linked: HashSet<(u64, u64)>,
+}
+
+struct Measuring<'a, F> {
+    count: &'a mut Count,
     goes_on: F,
 }
 
-impl<F> Measuring<F> {
-    fn count(&mut self, stat: &Stat) {
+impl Count {
+    fn add(&mut self, stat: &Stat) {
         let kind = FileType::from_raw_mode(stat.st_mode);
-        // A directory has several links and one name.
-        if kind != FileType::Directory && stat.st_nlink > 1 && self.was_counted(stat) {
+        if has_names(stat) && self.was_counted(stat) {
             return;
         }
         let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
@@ -108,17 +171,18 @@ impl<F> Measuring<F> {
     }
 }
 
-impl<F: Fn() -> bool> Visit<1> for Measuring<F> {
+impl<F: Fn() -> bool> Visit<1> for Measuring<'_, F> {
     fn entry(
         &mut self,
         [at]: &[OwnedFd; 1],
         entry: &Entry<'_>,
     ) -> io::Result<Option<[OwnedFd; 1]>> {
-        if self.left == 0 || !(self.goes_on)() {
-            self.measured.stopped = true;
+        let measured = &mut self.count.measured;
+        if measured.entries == self.count.most {
+            measured.stopped = true;
             return Ok(None);
         }
-        self.left -= 1;
+        measured.entries += 1;
         let seen = match entry.kind {
             FileType::Directory => open_searchable(at, entry.name).map(Some),
             _ => Ok(None),
@@ -131,14 +195,19 @@ impl<F: Fn() -> bool> Visit<1> for Measuring<F> {
             Ok((directory, stat?))
         });
         match inspected {
+            Ok((_, stat)) if is_left(entry, &stat) => {
+                // The next walk has another try.
+                let _ = rustix::fs::unlinkat(at, entry.name, AtFlags::empty());
+                Ok(None)
+            }
             Ok((directory, stat)) => {
-                self.count(&stat);
+                self.count.add(&stat);
                 Ok(directory.map(|directory| [directory]))
             }
             // Gone, or something else by now.
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => Ok(None),
             Err(Errno::ACCESS | Errno::PERM) => {
-                self.measured.unreadable += 1;
+                self.count.measured.unreadable += 1;
                 Ok(None)
             }
             Err(errno) => Err(errno.into()),
@@ -146,8 +215,14 @@ impl<F: Fn() -> bool> Visit<1> for Measuring<F> {
     }
 
     fn is_done(&self) -> bool {
-        self.measured.stopped
+        self.count.measured.stopped || !(self.goes_on)()
     }
+}
+
+/// Whether a service that was killed has left it.
+fn is_left(entry: &Entry<'_>, stat: &Stat) -> bool {
+    let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    is_file && temporary::is_left(entry.name.as_os_str().as_bytes(), stat)
 }
 
 /// Opens a directory whose entries can be inspected, and which can be left again: a service that is not root may be allowed to list

@@ -18,9 +18,10 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use time::format_description::well_known::Rfc3339;
 
-use super::archive::{ArchiveBatch, archive_names, rename_noreplace};
+use super::archive::{ArchiveBatch, archive_names};
 use super::ensure::type_of;
 use super::error::HomeError;
+use super::rename::rename_to_free;
 use super::root::{OWNERS, Root};
 use super::{Homes, marker, remove, walk};
 use crate::fault;
@@ -197,13 +198,13 @@ fn remove_from(shelf: &Root, archive: &Archive, directory: &str) -> Result<(), H
                 shelf.archive_path(directory).display()
             )));
         }
-        rename_noreplace(owners, directory, owners, &removing).map_err(failed("releasing"))?;
+        rename_to_free(owners, directory, owners, &removing).map_err(failed("releasing"))?;
         rustix::fs::fsync(owners).map_err(failed("releasing"))?;
         fault::point("home.removal.after_release");
     }
     // With a marker, what lies there is a later archive of the same name.
     if is_directory()? && shelf.archive_marker(directory)?.is_none() {
-        rename_noreplace(root, directory, root, &removing).map_err(failed("removing"))?;
+        rename_to_free(root, directory, root, &removing).map_err(failed("removing"))?;
         rustix::fs::fsync(root).map_err(failed("removing"))?;
         fault::point("home.removal.after_rename");
     }

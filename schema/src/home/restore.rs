@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
 
-use super::archive::{ArchiveBatch, Shelf, Skipped, rename_noreplace};
+use super::archive::{ArchiveBatch, Shelf, Skipped};
 use super::error::HomeError;
 use super::removal::{Archive, split};
 use super::remove::remove_tree;
+use super::rename::rename_to_free;
 use super::restore_copy::{Copied, Unlocked, copy_for};
 use super::skills::made_dir;
 use super::user_home::UserHome;
@@ -31,7 +32,7 @@ const MOST_NAMES: u32 = 1000;
 pub struct Restored {
     /// Its name in the workspace.
     pub directory: String,
-    /// How many regular files there are.
+    /// How many regular files there are, one with several names once.
     pub files: u64,
     /// What is in them.
     pub bytes: u64,
@@ -234,7 +235,7 @@ fn place(
             1 => first.clone(),
             number => format!("{first}-{number}"),
         };
-        match rename_noreplace(restoring, uid.as_str(), &workspace, &directory) {
+        match rename_to_free(restoring, uid.as_str(), &workspace, &directory) {
             Ok(()) => {
                 rustix::fs::fsync(workspace.as_fd()).map_err(failed)?;
                 return Ok(directory);

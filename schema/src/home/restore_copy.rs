@@ -16,6 +16,7 @@ use super::archive::Skipped;
 use super::copy::{copy_content, make_link, times};
 use super::error::HomeError;
 use super::files::READ;
+use super::hard_links::HardLinks;
 use super::skills::give;
 use super::walk::{Entry, Visit, walk};
 use super::{Owner, beneath};
@@ -26,7 +27,7 @@ const KEPT: u32 = 0o1777;
 /// What was copied.
 #[derive(Debug, Default)]
 pub(super) struct Copied {
-    /// Regular files.
+    /// Regular files, one with several names once.
     pub files: u64,
     /// What is in them.
     pub bytes: u64,
@@ -43,6 +44,7 @@ pub(super) fn copy_for(
 ) -> Result<Copied, HomeError> {
     let mut copying = Copying {
         owner,
+        links: HardLinks::of(&to).map_err(HomeError::io("copying to", path))?,
         copied: Copied::default(),
         locked: Vec::new(),
     };
@@ -94,6 +96,7 @@ fn unlock(parent: impl AsFd, name: &Path) -> rustix::io::Result<(OwnedFd, Option
 
 struct Copying {
     owner: Owner,
+    links: HardLinks,
     copied: Copied,
     /// Of each directory on the way, but the first, the permissions that it gets back.
     locked: Vec<Option<Mode>>,
@@ -125,6 +128,9 @@ impl Visit<2> for Copying {
     fn leave(&mut self, [from, to]: &[OwnedFd; 2]) -> io::Result<()> {
         let stat = rustix::fs::fstat(from)?;
         let is_top = self.locked.is_empty();
+        if is_top {
+            self.links.end(Path::new("")).map_err(io::Error::other)?;
+        }
         let was = self.locked.pop().flatten();
         let mode = was.map_or(stat.st_mode, |was| was.bits());
         // What cannot be written to cannot be moved to its place.
@@ -140,12 +146,15 @@ impl Visit<2> for Copying {
 impl Copying {
     fn copy_file(&mut self, from: &OwnedFd, to: &OwnedFd, name: &Path) -> io::Result<()> {
         let (original, stat) = open_file(from, name)?;
+        if self.links.link(&stat, to, name)? {
+            return Ok(());
+        }
         let copy = copy_content(&original, &stat, to, name)?;
         let length = u64::try_from(stat.st_size).unwrap_or(0);
         self.finish(&copy, &stat, stat.st_mode)?;
         self.copied.files += 1;
         self.copied.bytes = self.copied.bytes.saturating_add(length);
-        Ok(())
+        self.links.add(&stat, to, name)
     }
 
     fn copy_link(&self, from: &OwnedFd, to: &OwnedFd, name: &Path) -> io::Result<()> {

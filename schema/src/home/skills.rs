@@ -16,10 +16,10 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid as UnixUid};
 use rustix::io::Errno;
 
-use super::archive::rename_noreplace;
 use super::error::HomeError;
 use super::look::HomeId;
 use super::remove::remove_tree;
+use super::rename::rename_to_free;
 use super::skill_moves::{Move, exchange};
 use super::user_home::UserHome;
 use super::walk::{self, Entry, Visit, walk};
@@ -265,7 +265,7 @@ impl Homes {
         let staging = staging.ok_or_else(|| changed(skill))?;
         let skills = home.ensure_skills()?;
         let failed = || home.failed("deploying", skill);
-        let place = |from: &OwnedFd, name: &str| match rename_noreplace(
+        let place = |from: &OwnedFd, name: &str| match rename_to_free(
             from,
             name,
             &skills,

@@ -6,12 +6,13 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid as UnixUid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid as UnixUid};
 use rustix::io::Errno;
 
 use super::beneath;
 use super::error::HomeError;
 use super::files::READ;
+use super::temporary::TemporaryFile;
 use crate::fault;
 use crate::ids::Timestamp;
 
@@ -143,9 +144,9 @@ impl UserHome {
     ) -> io::Result<()> {
         let temporary = self.prepare(parent, content, mode)?;
         fault::point("home.write.before_rename");
-        temporary.rename(name)?;
+        temporary.replace(parent, name)?;
         fault::point("home.write.after_rename");
-        Ok(temporary.sync_parent()?)
+        Ok(rustix::fs::fsync(parent)?)
     }
 
     /// Makes a file whose name is free: it is there completely or not at all, even after a loss of power.
@@ -164,21 +165,22 @@ impl UserHome {
         }
         let temporary = self.prepare(parent, content, mode)?;
         fault::point("home.write_new.before_rename");
-        Ok(temporary.rename_to_free(name)?)
+        Ok(temporary.appear(parent, name)?)
     }
 
-    /// A new file beside its place, complete and on the disk.
-    pub(super) fn prepare<'a>(
+    /// A new file on the file system of its place, complete and on the disk.
+    pub(super) fn prepare<P: AsFd>(
         &self,
-        parent: BorrowedFd<'a>,
+        parent: P,
         mut content: impl Read,
         mode: u32,
-    ) -> io::Result<TemporaryFile<'a>> {
+    ) -> io::Result<TemporaryFile<P>> {
         let temporary = TemporaryFile::create(parent)?;
-        self.give_to_owner(&temporary.file)?;
-        io::copy(&mut content, &mut &temporary.file)?;
-        rustix::fs::fchmod(&temporary.file, Mode::from_raw_mode(mode & 0o777))?;
-        temporary.file.sync_all()?;
+        let mut file = temporary.file();
+        self.give_to_owner(file)?;
+        io::copy(&mut content, &mut file)?;
+        rustix::fs::fchmod(file, Mode::from_raw_mode(mode & 0o777))?;
+        file.sync_all()?;
         Ok(temporary)
     }
 
@@ -242,75 +244,5 @@ pub(super) fn unsafe_path(relative: &Path) -> HomeError {
 pub(super) fn not_regular(relative: &Path) -> HomeError {
     HomeError::NotRegular {
         path: relative.display().to_string(),
-    }
-}
-
-const PREFIX: &str = ".agentyard-";
-const SUFFIX: &str = ".tmp";
-
-/// Whether a name is one that [`TemporaryFile`] gives.
-pub(super) fn is_temporary(name: &[u8]) -> bool {
-    let middle = name
-        .strip_prefix(PREFIX.as_bytes())
-        .and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));
-    middle.is_some_and(|middle| {
-        let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        middle.len() == 32 && middle.iter().all(is_hex)
-    })
-}
-
-/// A new file in a directory of the agent's, removed again unless it was renamed.
-pub(super) struct TemporaryFile<'a> {
-    pub(super) parent: BorrowedFd<'a>,
-    name: String,
-    file: File,
-}
-
-impl<'a> TemporaryFile<'a> {
-    fn create(parent: BorrowedFd<'a>) -> io::Result<Self> {
-        // A random name: the agent cannot have planted anything there, and EXCL would notice.
-        let name = format!("{PREFIX}{}{SUFFIX}", uuid::Uuid::new_v4().simple());
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::openat(parent, name.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
-        Ok(Self {
-            parent,
-            name,
-            file: File::from(file),
-        })
-    }
-
-    /// Gives the file its name, in the place of what bears it now.
-    pub(super) fn rename(&self, name: &OsStr) -> rustix::io::Result<()> {
-        rustix::fs::renameat(self.parent, self.name.as_str(), self.parent, name)
-    }
-
-    /// Gives the file a name that nothing bears.
-    fn rename_to_free(&self, name: &OsStr) -> rustix::io::Result<()> {
-        let (parent, temporary) = (self.parent, self.name.as_str());
-        match rustix::fs::renameat_with(parent, temporary, parent, name, RenameFlags::NOREPLACE) {
-            // A file system without RENAME_NOREPLACE: a second name, which replaces nothing either.
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                rustix::fs::linkat(parent, temporary, parent, name, AtFlags::empty())
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// What the system says of it, whatever bears its name.
-    pub(super) fn stat(&self) -> rustix::io::Result<Stat> {
-        rustix::fs::fstat(&self.file)
-    }
-
-    /// Makes sure that the new name survives a loss of power.
-    pub(super) fn sync_parent(&self) -> rustix::io::Result<()> {
-        rustix::fs::fsync(self.parent)
-    }
-}
-
-impl Drop for TemporaryFile<'_> {
-    fn drop(&mut self) {
-        // After the rename the name is free and this does nothing.
-        let _ = rustix::fs::unlinkat(self.parent, self.name.as_str(), AtFlags::empty());
     }
 }

@@ -93,66 +93,94 @@ pub(super) fn walk<const N: usize>(
     action: &'static str,
     shown: &Path,
 ) -> Result<(), HomeError> {
-    let mut trail = Trail::default();
-    go(top, visit, &mut trail).map_err(|error| {
-        let path = match trail.path.as_os_str().is_empty() {
-            true => shown.to_owned(),
-            false => shown.join(&trail.path),
-        };
-        HomeError::io(action, path)(error)
-    })
+    let mut walk = Walk::begin(top).map_err(HomeError::io(action, shown))?;
+    walk.go_on(visit, action, shown).map(drop)
 }
 
-fn go<const N: usize, V: Visit<N>>(
-    top: [OwnedFd; N],
-    visit: &mut V,
-    trail: &mut Trail,
-) -> io::Result<()> {
-    let mut dirs = top;
-    let mut levels: Vec<Level<N>> = Vec::new();
-    let mut listing = Dir::read_from(&dirs[0])?;
-    // Where the entry begins that comes next.
-    let mut place = 0;
-    while !visit.is_done() {
-        if let Some(entry) = listing.read() {
-            let entry = entry?;
-            let begin = std::mem::replace(&mut place, entry.offset());
-            let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
-            if name == Path::new(".") || name == Path::new("..") {
-                continue;
-            }
-            let Some(kind) = kind_of(&dirs[0], &entry)? else {
-                continue;
-            };
-            let seen = Entry { name, kind, trail };
-            if let Some(children) = visit.entry(&dirs, &seen)? {
-                levels.push(Level {
-                    ids: ids(&dirs)?,
-                    next: if V::AGAIN { begin } else { place },
-                });
-                trail.push(name);
-                dirs = children;
-                listing = Dir::read_from(&dirs[0])?;
-                place = 0;
-            }
-            continue;
-        }
-        let Some(level) = levels.pop() else {
-            return visit.leave(&dirs);
-        };
-        // Before it is left: what it is left with may let nobody through.
-        let parents = parents(&dirs)?;
-        if ids(&parents)? != level.ids {
-            return Err(io::Error::other("a directory was moved meanwhile"));
-        }
-        visit.leave(&dirs)?;
-        trail.pop();
-        dirs = parents;
-        listing = Dir::read_from(&dirs[0])?;
-        listing.seek(level.next)?;
-        place = level.next;
+/// A walk that can be interrupted.
+pub(super) struct Walk<const N: usize> {
+    /// Where it is.
+    dirs: [OwnedFd; N],
+    listing: Dir,
+    /// Where the entry begins that comes next.
+    place: i64,
+    /// The directories above.
+    levels: Vec<Level<N>>,
+    trail: Trail,
+}
+
+impl<const N: usize> Walk<N> {
+    /// Begins at `top`.
+    pub(super) fn begin(top: [OwnedFd; N]) -> io::Result<Self> {
+        Ok(Self {
+            listing: Dir::read_from(&top[0])?,
+            dirs: top,
+            place: 0,
+            levels: Vec::new(),
+            trail: Trail::default(),
+        })
     }
-    Ok(())
+
+    /// Goes on until everything was seen, which it says, or `visit` wants to see no more.
+    pub(super) fn go_on(
+        &mut self,
+        visit: &mut impl Visit<N>,
+        action: &'static str,
+        shown: &Path,
+    ) -> Result<bool, HomeError> {
+        self.steps(visit).map_err(|error| {
+            let path = match self.trail.path.as_os_str().is_empty() {
+                true => shown.to_owned(),
+                false => shown.join(&self.trail.path),
+            };
+            HomeError::io(action, path)(error)
+        })
+    }
+
+    fn steps<V: Visit<N>>(&mut self, visit: &mut V) -> io::Result<bool> {
+        while !visit.is_done() {
+            if let Some(entry) = self.listing.read() {
+                let entry = entry?;
+                let begin = std::mem::replace(&mut self.place, entry.offset());
+                let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
+                if name == Path::new(".") || name == Path::new("..") {
+                    continue;
+                }
+                let Some(kind) = kind_of(&self.dirs[0], &entry)? else {
+                    continue;
+                };
+                let trail = &self.trail;
+                let seen = Entry { name, kind, trail };
+                if let Some(children) = visit.entry(&self.dirs, &seen)? {
+                    self.levels.push(Level {
+                        ids: ids(&self.dirs)?,
+                        next: if V::AGAIN { begin } else { self.place },
+                    });
+                    self.trail.push(name);
+                    self.dirs = children;
+                    self.listing = Dir::read_from(&self.dirs[0])?;
+                    self.place = 0;
+                }
+                continue;
+            }
+            let Some(level) = self.levels.pop() else {
+                visit.leave(&self.dirs)?;
+                return Ok(true);
+            };
+            // Before it is left: what it is left with may let nobody through.
+            let parents = parents(&self.dirs)?;
+            if ids(&parents)? != level.ids {
+                return Err(io::Error::other("a directory was moved meanwhile"));
+            }
+            visit.leave(&self.dirs)?;
+            self.trail.pop();
+            self.dirs = parents;
+            self.listing = Dir::read_from(&self.dirs[0])?;
+            self.listing.seek(level.next)?;
+            self.place = level.next;
+        }
+        Ok(false)
+    }
 }
 
 /// The type of an entry, which some file systems do not list; `None` when it is gone.

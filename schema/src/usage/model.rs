@@ -11,7 +11,7 @@ use crate::ids::{Timestamp, Uid, UserName};
 
 /// How long a workspace that could not be measured is left alone.
 pub const RETRY: Duration = Duration::from_secs(5 * 60);
-/// How long one that was measured is left alone although requests change it; to that comes a millisecond for each file in it,
+/// How long one that was measured is left alone although requests change it; to that comes a millisecond for each entry in it,
 /// so that no user keeps the disk busy.
 pub const AFTER_CHANGE: Duration = Duration::from_secs(10);
 /// How long the number of one whose agent is to run is good.

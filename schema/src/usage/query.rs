@@ -20,7 +20,7 @@ statements! {
     DUE = "SELECT d.uid, d.name, d.changes FROM (SELECT u.uid, u.name, coalesce(w.changes, 0) AS changes, coalesce(w.attempted_at, 0) AS attempted_at, \
            CASE WHEN w.attempted_at IS NULL THEN 0 \
            WHEN w.problem IS NOT NULL THEN w.attempted_at + $2 \
-           WHEN w.changes <> w.measured_changes THEN w.attempted_at + $3 + coalesce(w.files, 0) \
+           WHEN w.changes <> w.measured_changes THEN w.attempted_at + $3 + coalesce(w.entries, 0) \
            WHEN c.desired = 'running' AND u.disabled = 0 THEN w.attempted_at + $4 \
            ELSE w.attempted_at + $5 END AS due_at \
            FROM users u JOIN objects o ON o.kind = 'user' AND o.uid = u.uid \
@@ -33,9 +33,9 @@ statements! {
                FROM workspace_usage w JOIN users u ON u.uid = w.uid JOIN objects o ON o.kind = 'user' AND o.uid = u.uid \
                WHERE w.problem IS NOT NULL AND o.deleted_at IS NULL ORDER BY u.name_key LIMIT 1";
     /// Remembers what was counted; nothing of a user who is gone.
-    SAVE = "INSERT INTO workspace_usage (uid, used_bytes, files, complete, measured_at, attempted_at, measured_changes) \
-            SELECT uid, $2, $3, $4, $5, $5, $6 FROM users WHERE uid = $1 \
-            ON CONFLICT (uid) DO UPDATE SET used_bytes = excluded.used_bytes, files = excluded.files, complete = excluded.complete, \
+    SAVE = "INSERT INTO workspace_usage (uid, used_bytes, files, entries, complete, measured_at, attempted_at, measured_changes) \
+            SELECT uid, $2, $3, $4, $5, $6, $6, $7 FROM users WHERE uid = $1 \
+            ON CONFLICT (uid) DO UPDATE SET used_bytes = excluded.used_bytes, files = excluded.files, entries = excluded.entries, complete = excluded.complete, \
             measured_at = excluded.measured_at, attempted_at = excluded.attempted_at, measured_changes = excluded.measured_changes, problem = NULL";
     /// Remembers why nothing was counted; the numbers stay.
     SAVE_PROBLEM = "INSERT INTO workspace_usage (uid, attempted_at, problem) SELECT uid, $2, $3 FROM users WHERE uid = $1 \
@@ -89,9 +89,10 @@ pub async fn save(
     {
         match outcome {
             Ok(measured) => {
-                let (bytes, files) = (stored(measured.bytes), stored(measured.files));
+                let [bytes, files, entries] =
+                    [measured.bytes, measured.files, measured.entries].map(stored);
                 let complete = i64::from(measured.is_complete());
-                execute!(tx, SAVE, uid, bytes, files, complete, now, changes)?;
+                execute!(tx, SAVE, uid, bytes, files, entries, complete, now, changes)?;
             }
             Err(problem) => {
                 execute!(tx, SAVE_PROBLEM, uid, now, problem)?;

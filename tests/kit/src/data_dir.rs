@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use schema::home::{
     AGENT_DIR, Archive, ArchiveBatch, AskedSkill, FoundFile, HomeError, HomeId, HomeLook,
-    HomeState, Measured, NewFile, Owner, PreviousSkill, Seeded, SeenSkills, SkillsLook, Stamp,
-    WORKSPACE_DIR, archive_names,
+    HomeState, Measured, Measurement, NewFile, Owner, PreviousSkill, Seeded, SeenSkills,
+    SkillsLook, Stamp, WORKSPACE_DIR, Walked, archive_names,
 };
 use schema::ids::{SkillName, Timestamp, Uid, UserName};
 use schema::skill::{TreeDigest, TreeStamp};
@@ -402,19 +402,23 @@ impl DataDir for MemoryDataDir {
     }
 
     /// Each byte of a file in the workspace takes one.
-    async fn measure(&self, name: &UserName, uid: &Uid) -> Result<Option<Measured>, HomeError> {
+    async fn measure(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+        _begun: Option<Measurement>,
+    ) -> Result<Walked, HomeError> {
         self.call("measuring", |disk| match disk.users.get(name.as_str()) {
-            None => Ok(None),
+            None => Ok(Walked::Nowhere),
             Some(home) if home.uid == *uid => {
                 let files = home.files.iter();
                 let files = files.filter(|(path, _)| Path::new(path).starts_with(WORKSPACE_DIR));
-                Ok(Some(files.fold(Measured::default(), |sum, (_, file)| {
-                    Measured {
-                        bytes: sum.bytes + file.bytes.len() as u64,
-                        files: sum.files + 1,
-                        ..sum
-                    }
-                })))
+                let measured = files.fold(Measured::default(), |sum, (_, file)| Measured {
+                    bytes: sum.bytes + file.bytes.len() as u64,
+                    files: sum.files + 1,
+                    ..sum
+                });
+                Ok(Walked::Done(measured))
             }
             Some(home) => Err(HomeError::Conflict(conflict(name, &home.uid))),
         })

@@ -853,8 +853,8 @@ async fn the_data_directory_in_memory_answers_as_the_real_one() {
                     ]
                 }
                 7 => [
-                    kind_of(memory.measure(&name, uid).await),
-                    kind_of(real.measure(&name, uid).await),
+                    kind_of(memory.measure(&name, uid, None).await),
+                    kind_of(real.measure(&name, uid, None).await),
                 ],
                 _ => [
                     kind_of(memory.file_modified(&name, uid, "none").await),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{DISK, EXISTS, change, failures, path};
+use super::{DISK, EXISTS, OTHER_FILE_SYSTEM, change, failures, path};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
                 "Move or rename a file or directory of my workspace",
             )
             .about("Nothing is replaced.")
-            .fails(failures![EXISTS, DISK]),
+            .fails(failures![EXISTS, DISK, OTHER_FILE_SYSTEM]),
     ]
 }
 

@@ -47,6 +47,11 @@ const MEANWHILE: Failure = Failure(
     "changed_meanwhile",
     "the agent has changed it during the request",
 );
+const OTHER_FILE_SYSTEM: Failure = Failure(
+    409,
+    "other_file_system",
+    "it lies on another file system than the workspace",
+);
 const DISK: Failure = Failure(507, "disk_full", "the disk has no space left");
 const QUOTA: Failure = Failure(
     507,
@@ -107,12 +112,17 @@ async fn change<T: Send + 'static>(
     let changing = deps.tasks.spawn(async move {
         let deps = &task_deps;
         let done = deps.files.run_long(place, move || work(&workspace)).await?;
-        let done = done.map_err(refused)?;
+        let detail = match &done {
+            Ok(_) => detail,
+            Err(FileError::Partly(_)) if detail.is_empty() => "not completed".to_owned(),
+            Err(FileError::Partly(_)) => format!("{detail}; not completed"),
+            Err(_) => return done.map_err(refused),
+        };
         if let Some(room) = room {
             room.keep();
         }
         record(deps, &session, &meta, detail).await?;
-        Ok(done)
+        done.map_err(refused)
     });
     changing.await.map_err(ApiError::internal)?
 }

@@ -690,6 +690,18 @@ async fn the_trail_records_that_something_was_changed_but_not_the_names_of_files
         &[("from", "private-name"), ("to", "other")],
     )
     .await;
+    // A file system of its own cannot be removed: what is in it is.
+    let mounted = own.at("dir/mounted");
+    std::fs::create_dir_all(&mounted).unwrap();
+    let mount = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "tmpfs"])
+        .arg(&mounted)
+        .status();
+    assert!(mount.unwrap().success(), "mounting needs root");
+    let partly = own.post("/api/files/delete", &[("path", "dir")]).await;
+    let unmount = std::process::Command::new("umount").arg(&mounted).status();
+    assert!(unmount.unwrap().success());
+    assert_eq!(partly.verdict(), (409, "changed_meanwhile"));
     let mut connection = own.yard.world.db.read().await.unwrap();
     let trail = audit::following(&mut connection, 0, 100).await.unwrap();
     let entries: Vec<_> = trail
@@ -706,6 +718,7 @@ async fn the_trail_records_that_something_was_changed_but_not_the_names_of_files
     let expected = [
         ("files_upload", "workspace/alice", "files: 1, bytes: 5"),
         ("files_move", "workspace/alice", ""),
+        ("files_delete", "workspace/alice", "not completed"),
     ];
     assert_eq!(entries, expected);
 }

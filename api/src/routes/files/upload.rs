@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use schema::home::workspace::{FileError, WorkspacePath};
+use schema::home::workspace::WorkspacePath;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{DISK, EXISTS, QUOTA, change, failures};
+use super::{DISK, EXISTS, OTHER_FILE_SYSTEM, QUOTA, change, failures};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
                  replaced, and with it only regular files are.",
             )
             .files(ALL_FILES)
-            .fails(failures![EXISTS, DISK, QUOTA]),
+            .fails(failures![EXISTS, DISK, QUOTA, OTHER_FILE_SYSTEM]),
     ]
 }
 
@@ -113,14 +113,7 @@ async fn upload(
     };
     let detail = format!("files: {}, bytes: {bytes}", files.len());
     change(&deps, session, input.meta, room, detail, move |workspace| {
-        // Nothing is placed if one of them cannot be.
-        for (path, _) in &placed {
-            workspace.can_place(path, overwrite)?;
-        }
-        for (path, received) in &placed {
-            workspace.place(path, received, overwrite)?;
-        }
-        Ok::<_, FileError>(())
+        workspace.place_all(&placed, overwrite)
     })
     .await?;
     Ok(Answer::ok(message, Files { files }))

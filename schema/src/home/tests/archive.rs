@@ -298,6 +298,26 @@ fn l26_an_archive_on_another_file_system_gets_a_verified_copy() {
 }
 
 #[test]
+fn l26_a_file_with_several_names_takes_its_space_in_the_archive_once() {
+    let (_other, world) = two_file_systems();
+    let filled = Filled::with(world);
+    let home = filled.world.users("alice");
+    fs::write(home.join("many"), b"names").unwrap();
+    for number in 1..20 {
+        fs::hard_link(home.join("many"), home.join(format!("name-{number}"))).unwrap();
+    }
+    let before = snapshot(&home);
+    assert_eq!(filled.archive(), archived(&alices()));
+    let copy = filled.world.homes.archive.path.join(alices());
+    assert_eq!(snapshot(&copy), before);
+    let links = fs::metadata(copy.join("name-7")).unwrap().nlink();
+    assert_eq!(
+        links, 20,
+        "and nothing is left that was only there for the copy"
+    );
+}
+
+#[test]
 fn what_has_no_content_is_skipped_and_reported_even_after_a_crash() {
     let (_other, world) = two_file_systems();
     let filled = Filled::with(world);

@@ -110,7 +110,7 @@ fn l44_killed_anywhere_each_file_is_whole_and_the_next_write_ends_it() {
         result.unwrap();
         points.len()
     };
-    assert_eq!(count, 3, "before the first rename and after each");
+    assert_eq!(count, 5, "before the first file, and in and after each");
     for nth in 1..=count {
         let world = Yard::new();
         let home = home(&world);
@@ -119,14 +119,15 @@ fn l44_killed_anywhere_each_file_is_whole_and_the_next_write_ends_it() {
         let new = new_files(&home, "new");
         assert!(in_process::crash_at(nth, || home.write_files(AGENT_DIR, &new)).is_none());
         let expected = match nth {
-            1 => both("old"),
-            2 => [Some("new".to_owned()), Some("old".to_owned())],
+            1 | 2 => both("old"),
+            3 | 4 => [Some("new".to_owned()), Some("old".to_owned())],
             _ => both("new"),
         };
         assert_eq!(texts(&world), expected);
         home.write_files(AGENT_DIR, &new_files(&home, "new"))
             .unwrap();
         assert_eq!(texts(&world), both("new"));
+        assert_eq!(entries(&world), 3, "nothing is left");
     }
 }
 

@@ -10,7 +10,14 @@ fn workspace(yard: &Yard) -> (UserHome, PathBuf) {
 }
 
 fn measured(home: &UserHome) -> Measured {
-    home.measure(|| true).unwrap().unwrap()
+    done(home.measure(|| true).unwrap())
+}
+
+fn done(walked: Walked) -> Measured {
+    match walked {
+        Walked::Done(measured) => measured,
+        walked => panic!("{walked:?}"),
+    }
 }
 
 /// What the system says that these take.
@@ -69,7 +76,7 @@ fn l25_what_links_lead_to_is_not_counted() {
     assert_eq!(found.files, 0);
     // A link in place of the workspace is not followed, either.
     fs::rename(&root, yard.users("alice").join("elsewhere")).unwrap();
-    assert_eq!(home.measure(|| true).unwrap(), None);
+    assert!(matches!(home.measure(|| true).unwrap(), Walked::Nowhere));
     symlink(outside.path(), &root).unwrap();
     assert!(matches!(
         home.measure(|| true),
@@ -81,21 +88,54 @@ fn l25_what_links_lead_to_is_not_counted() {
 }
 
 #[test]
-fn a_walk_ends_after_so_many_entries_and_when_it_is_not_to_go_on() {
+fn a_walk_ends_after_so_many_entries() {
     let yard = Yard::new();
     let (home, root) = workspace(&yard);
     for number in 0..20 {
         fs::write(root.join(number.to_string()), b"x").unwrap();
     }
     for (most, files, stopped) in [(19, 19, true), (20, 20, false)] {
-        let found = home.measure_at_most(most, || true).unwrap().unwrap();
+        let found = done(home.measure_at_most(most, || true).unwrap());
         assert_eq!((found.files, found.stopped), (files, stopped));
         assert_eq!(found.is_complete(), !stopped);
     }
+}
+
+#[test]
+fn a_walk_that_is_interrupted_anywhere_goes_on_and_counts_the_same() {
+    let yard = Yard::new();
+    let (home, root) = workspace(&yard);
+    for directory in ["a/b/c", "a/d", "e", "empty"] {
+        fs::create_dir_all(root.join(directory)).unwrap();
+        for number in 0..7 {
+            let file = root.join(directory).join(number.to_string());
+            fs::write(&file, vec![b'x'; 5000]).unwrap();
+            fs::hard_link(&file, root.join(directory).join(format!("other-{number}"))).unwrap();
+        }
+    }
+    let whole = measured(&home);
+    assert_eq!((whole.files, whole.entries), (28, 28 * 2 + 6));
+    for piece in 1..70 {
+        let asked = Cell::new(0);
+        let goes_on = || asked.replace(asked.get() + 1) < piece;
+        let mut walked = home.measure(goes_on).unwrap();
+        let mut pieces = 1;
+        while let Walked::Paused(measurement) = walked {
+            asked.set(0);
+            pieces += 1;
+            walked = measurement.go_on(goes_on).unwrap();
+        }
+        assert_eq!(done(walked), whole, "{piece}");
+        assert!(pieces >= 62 / piece, "{piece}: {pieces}");
+    }
+    // What was counted until then is a lower bound.
     let asked = Cell::new(0);
-    let goes_on = || asked.replace(asked.get() + 1) < 5;
-    let found = home.measure(goes_on).unwrap().unwrap();
-    assert_eq!((found.files, found.stopped, asked.get()), (5, true, 6));
+    let some = home.measure(|| asked.replace(asked.get() + 1) < 9).unwrap();
+    let Walked::Paused(measurement) = some else {
+        panic!("{some:?}");
+    };
+    let some = measurement.give_up();
+    assert!(some.entries > 0 && some.entries < whole.entries && !some.is_complete());
 }
 
 #[test]
@@ -108,10 +148,10 @@ fn what_vanishes_or_becomes_a_link_meanwhile_is_not_counted() {
         fs::create_dir(root.join(directory)).unwrap();
         fs::write(root.join(directory).join("file"), b"x").unwrap();
     }
-    // Both are listed by then.
-    let replaced = Cell::new(false);
+    let asked = Cell::new(0);
     let found = home.measure(|| {
-        if !replaced.replace(true) {
+        // Both are listed by then.
+        if asked.replace(asked.get() + 1) == 1 {
             for directory in ["a", "b"] {
                 fs::remove_dir_all(root.join(directory)).unwrap();
             }
@@ -119,7 +159,7 @@ fn what_vanishes_or_becomes_a_link_meanwhile_is_not_counted() {
         }
         true
     });
-    let found = found.unwrap().unwrap();
+    let found = done(found.unwrap());
     assert_eq!((found.files, found.is_complete()), (0, true));
     assert!(found.bytes < 100_000, "{found:?}");
 }
@@ -129,12 +169,14 @@ fn l25_a_directory_that_is_moved_away_leads_the_walk_nowhere() {
     let yard = Yard::new();
     let (home, root) = workspace(&yard);
     fs::create_dir_all(root.join("a/b")).unwrap();
-    fs::write(root.join("a/b/file"), b"x").unwrap();
+    for number in 0..20 {
+        fs::write(root.join("a/b").join(number.to_string()), b"x").unwrap();
+    }
     let elsewhere = yard.users("alice").join("elsewhere");
     let asked = Cell::new(0);
     let moved = home.measure(|| {
-        // a, b, file
-        if asked.replace(asked.get() + 1) == 2 {
+        // It is asked at "." and "..", too: by then the walk is in b, and has not seen all of it.
+        if asked.replace(asked.get() + 1) == 12 {
             fs::rename(root.join("a/b"), &elsewhere).unwrap();
         }
         true

@@ -5,10 +5,12 @@ mod large;
 mod look;
 mod measure;
 mod removal;
+mod rename;
 mod restore;
 mod root;
 mod seed;
 mod skills;
+mod temporary;
 mod user_home;
 
 use std::collections::BTreeMap;

@@ -355,3 +355,28 @@ fn contents_are_counted_and_the_first_are_named() {
     assert_eq!(first, expected.iter().collect::<Vec<_>>());
     archived.assert_untouched();
 }
+
+#[test]
+fn a_file_with_several_names_is_copied_once() {
+    let archived = Archived::with(|workspace| {
+        fs::create_dir_all(workspace.join("many/deep")).unwrap();
+        fs::write(workspace.join("many/0"), vec![b'x'; 100_000]).unwrap();
+        for number in 1..50 {
+            let name = workspace.join(format!("many/deep/{number}"));
+            fs::hard_link(workspace.join("many/0"), name).unwrap();
+        }
+    });
+    let outcome = archived.restore().unwrap();
+    assert_eq!(
+        (outcome.files, outcome.bytes),
+        (5, 8 + 200_000 + 10 + 100_000)
+    );
+    let copy = archived.workspace(&restored());
+    assert_eq!(snapshot(&copy), archived.expected());
+    let inode = |path: &str| fs::metadata(copy.join(path)).unwrap().ino();
+    for number in 1..50 {
+        assert_eq!(inode(&format!("many/deep/{number}")), inode("many/0"));
+    }
+    assert_eq!(fs::metadata(copy.join("many/0")).unwrap().nlink(), 50);
+    archived.assert_untouched();
+}

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
 use super::error::FileError;
@@ -15,6 +15,7 @@ use crate::fault;
 use crate::home::beneath;
 use crate::home::error::HomeError;
 use crate::home::remove::remove_tree_of;
+use crate::home::rename::rename_to_free;
 
 /// Most entries that one request removes: an agent may fill a directory as fast as it is emptied.
 const MOST_REMOVED: u64 = 5_000_000;
@@ -53,6 +54,7 @@ impl Workspace {
         stat(&old_parent, old_name).map_err(FileError::of("moving", from))?;
         rename_to_free(&old_parent, old_name, &new_parent, new_name).map_err(
             |errno| match errno {
+                // Somebody has moved its goal into it meanwhile.
                 Errno::INVAL => FileError::IntoItself,
                 errno => FileError::of("moving", to)(errno),
             },
@@ -62,19 +64,22 @@ impl Workspace {
             .map_err(FileError::of("moving", to))
     }
 
-    /// Removes an entry, and everything in it. Removing can be stopped by a fault or by what the agent does meanwhile: then
-    /// some of it is left.
+    /// Removes an entry, and everything in it.
     ///
     /// # Errors
-    /// [`FileError::Top`]; otherwise [`FileError`].
+    /// [`FileError::Top`]; [`FileError::Partly`] when a fault, or what the agent did meanwhile, may have left a part of it;
+    /// otherwise [`FileError`].
     pub fn remove(&self, path: &WorkspacePath) -> Result<(), FileError> {
         let (parent, name) = self.parent(path)?;
         let stat = stat(&parent, name).map_err(FileError::of("removing", path))?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             remove_tree_of(&parent, Path::new(name), path.as_ref(), MOST_REMOVED).map_err(
-                |error| match error {
-                    HomeError::Io { source, .. } => FileError::of("removing", path)(source),
-                    error => error.into(),
+                |error| {
+                    let error = match error {
+                        HomeError::Io { source, .. } => FileError::of("removing", path)(source),
+                        error => error.into(),
+                    };
+                    error.after(true)
                 },
             )?;
         } else {
@@ -111,8 +116,8 @@ impl Workspace {
         // Asked once more: writing takes longer than this.
         self.expected(&parent, name, path, etag)?;
         temporary
-            .rename(name)
-            .and_then(|()| temporary.sync_parent())
+            .replace(&parent, name)
+            .and_then(|()| rustix::fs::fsync(&parent))
             .map_err(FileError::of("writing", path))?;
         // Of what was written, and not of what the agent may have put there since.
         let written = temporary.stat().map_err(FileError::of("writing", path))?;
@@ -147,14 +152,4 @@ impl Workspace {
 
 fn stat(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<rustix::fs::Stat> {
     rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
-}
-
-/// Gives an entry a name that nothing bears.
-fn rename_to_free(
-    from: &OwnedFd,
-    old: &OsStr,
-    to: &OwnedFd,
-    new: &OsStr,
-) -> rustix::io::Result<()> {
-    rustix::fs::renameat_with(from, old, to, new, RenameFlags::NOREPLACE)
 }

@@ -64,6 +64,15 @@ pub enum FileError {
         /// The path.
         path: String,
     },
+    /// Nothing is moved from one file system to another.
+    #[error("{path:?} lies on another file system")]
+    OtherFileSystem {
+        /// The path.
+        path: String,
+    },
+    /// It failed when a part of it may have been done.
+    #[error("{0}; a part of it may have been done before that")]
+    Partly(#[source] Box<Self>),
     /// It is not UTF-8 text, or too long to be edited.
     #[error("only UTF-8 text of at most {limit} bytes can be edited")]
     NotText {
@@ -104,6 +113,14 @@ pub enum FileError {
 }
 
 impl FileError {
+    /// The same when something may have been `begun`.
+    pub(super) fn after(self, begun: bool) -> Self {
+        match begun {
+            true => Self::Partly(Box::new(self)),
+            false => self,
+        }
+    }
+
     /// For `map_err`: what the system's answer means for `path`.
     pub(super) fn of<E: Into<io::Error>>(
         action: &'static str,
@@ -118,7 +135,8 @@ impl FileError {
                 Some(Errno::NOTDIR) => Self::NotADirectory { path },
                 // Sockets, and devices without a driver, cannot be opened.
                 Some(Errno::ISDIR | Errno::NXIO | Errno::NODEV) => Self::NotAFile { path },
-                Some(Errno::LOOP | Errno::XDEV) => Self::Link { path },
+                Some(Errno::LOOP) => Self::Link { path },
+                Some(Errno::XDEV) => Self::OtherFileSystem { path },
                 Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Self::Forbidden { path },
                 Some(Errno::NOSPC | Errno::DQUOT) => Self::Full(source),
                 Some(Errno::NAMETOOLONG) => Self::TooLong { path },

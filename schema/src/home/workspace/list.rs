@@ -246,27 +246,34 @@ pub(super) fn modified(stat: &Stat) -> Timestamp {
     Timestamp::from_millis(stat.st_mtime.saturating_mul(1000).saturating_add(millis))
 }
 
-/// The window of the entries sorted by name: what lies outside of it is not sorted.
+/// The part of `entries` that `window` would be if they were sorted: what lies outside of it is not sorted.
+fn sorted_part<T>(
+    mut entries: Vec<T>,
+    window: Range<usize>,
+    compare: impl Fn(&T, &T) -> Ordering,
+) -> Vec<T> {
+    let end = window.end.min(entries.len());
+    let begin = window.start.min(end);
+    if begin > 0 && begin < entries.len() {
+        entries.select_nth_unstable_by(begin, &compare);
+    }
+    let mut rest = entries.split_off(begin);
+    let count = end - begin;
+    if count < rest.len() {
+        rest.select_nth_unstable_by(count, &compare);
+        rest.truncate(count);
+    }
+    rest.sort_unstable_by(&compare);
+    rest
+}
+
+/// The window of the entries sorted by name.
 fn by_name(names: &Names, descending: bool, window: Range<usize>) -> Vec<Place> {
-    let mut places = names.entries.clone();
-    let compare = |a: &Place, b: &Place| {
+    sorted_part(names.entries.clone(), window, |a, b| {
         let order = names.by_name(*a, *b);
         let order = if descending { order.reverse() } else { order };
         first(b.kind).cmp(&first(a.kind)).then(order)
-    };
-    let end = window.end.min(places.len());
-    let begin = window.start.min(end);
-    if begin > 0 && begin < places.len() {
-        places.select_nth_unstable_by(begin, compare);
-    }
-    let mut rest = places.split_off(begin);
-    let count = end - begin;
-    if count < rest.len() {
-        rest.select_nth_unstable_by(count, compare);
-        rest.truncate(count);
-    }
-    rest.sort_unstable_by(compare);
-    rest
+    })
 }
 
 /// The window of the entries sorted by what only the system can say of each.
@@ -292,7 +299,7 @@ fn by_stat(
         };
         keyed.push((key, *place));
     }
-    keyed.sort_unstable_by(|(a, at), (b, bt)| {
+    let page = sorted_part(keyed, window, |(a, at), (b, bt)| {
         let order = match order.descending {
             true => b.cmp(a),
             false => a.cmp(b),
@@ -302,7 +309,5 @@ fn by_stat(
             .then(order)
             .then_with(|| names.by_name(*at, *bt))
     });
-    let end = window.end.min(keyed.len());
-    let page = keyed.get(window.start.min(end)..end).unwrap_or_default();
-    Ok(page.iter().map(|(_, place)| *place).collect())
+    Ok(page.into_iter().map(|(_, place)| place).collect())
 }

@@ -55,6 +55,28 @@ impl Homes {
             Err(errno) => Err(FileError::of("opening", &WorkspacePath::default())(errno)),
         }
     }
+
+    /// The same, to change something: a workspace that the agent has removed is made again. `None` when the user's directory has not
+    /// been made yet.
+    ///
+    /// # Errors
+    /// As [`Homes::workspace`].
+    pub fn workspace_to_change(
+        &self,
+        name: &UserName,
+        uid: &Uid,
+    ) -> Result<Option<Workspace>, FileError> {
+        if let Some(workspace) = self.workspace(name, uid)? {
+            return Ok(Some(workspace));
+        }
+        let Some(home) = self.open_existing(name, uid)? else {
+            return Ok(None);
+        };
+        let top = home
+            .directory(Path::new(WORKSPACE_DIR))
+            .map_err(FileError::of("making", &WorkspacePath::default()))?;
+        Ok(Some(Workspace { home, top }))
+    }
 }
 
 impl Workspace {

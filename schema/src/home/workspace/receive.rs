@@ -1,25 +1,23 @@
 //! Files that arrive piece by piece.
 //!
-//! What arrives is written to a file without a name, which disappears with its last handle, also when the service is
-//! killed. It gets its name when it is whole.
+//! What arrives is written to a [`TemporaryFile`]. It gets its name when it is whole.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
 use super::Workspace;
 use super::error::FileError;
 use super::path::WorkspacePath;
-use crate::fault;
+use crate::home::temporary::TemporaryFile;
 
 /// A file that arrives.
 #[derive(Debug)]
 pub struct Incoming {
-    file: File,
+    file: TemporaryFile<OwnedFd>,
     length: u64,
 }
 
@@ -29,9 +27,8 @@ impl Incoming {
     /// # Errors
     /// [`FileError::Full`]; otherwise [`FileError`].
     pub fn write(&mut self, piece: &[u8]) -> Result<(), FileError> {
-        let top = WorkspacePath::default();
-        let written = self.file.write_all(piece);
-        written.map_err(FileError::of("writing into", &top))?;
+        let written = self.file.file().write_all(piece);
+        written.map_err(failed)?;
         self.length += piece.len() as u64;
         Ok(())
     }
@@ -46,9 +43,8 @@ impl Incoming {
     /// # Errors
     /// [`FileError::Full`]; otherwise [`FileError`].
     pub fn finish(self) -> Result<Received, FileError> {
-        let top = WorkspacePath::default();
-        let saved = self.file.sync_all();
-        saved.map_err(FileError::of("writing into", &top))?;
+        let saved = self.file.file().sync_all();
+        saved.map_err(failed)?;
         Ok(Received {
             file: self.file,
             length: self.length,
@@ -59,7 +55,7 @@ impl Incoming {
 /// A file that has arrived and has no name yet.
 #[derive(Debug)]
 pub struct Received {
-    file: File,
+    file: TemporaryFile<OwnedFd>,
     length: u64,
 }
 
@@ -71,68 +67,67 @@ impl Received {
 }
 
 impl Workspace {
-    /// A file to write what arrives to. It lies on the file system of the workspace and has no name.
+    /// A file to write what arrives to. It lies on the file system of the workspace.
     ///
     /// # Errors
     /// [`FileError::Full`]; otherwise [`FileError`].
     pub fn incoming(&self) -> Result<Incoming, FileError> {
-        let top = WorkspacePath::default();
-        let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.top, ".", flags, Mode::from_raw_mode(0o644))
-            .map_err(FileError::of("writing into", &top))?;
-        self.give(&file)
-            .map_err(FileError::of("writing into", &top))?;
-        Ok(Incoming {
-            file: File::from(file),
-            length: 0,
-        })
+        let top = rustix::io::fcntl_dupfd_cloexec(&self.top, 0);
+        let file = top.and_then(TemporaryFile::create).map_err(failed)?;
+        self.give(file.file())
+            .and_then(|()| rustix::fs::fchmod(file.file(), Mode::from_raw_mode(0o644)))
+            .map_err(failed)?;
+        Ok(Incoming { file, length: 0 })
     }
 
-    /// Whether a file could be put at each of the paths, as far as can be said before.
+    /// Gives files that have arrived their names. With `overwrite` regular files of these names are replaced. Nothing is placed if it
+    /// is seen before that one of them cannot be.
     ///
     /// # Errors
-    /// As [`Workspace::place`].
-    pub fn can_place(&self, path: &WorkspacePath, overwrite: bool) -> Result<(), FileError> {
-        let (parent, name) = self.parent(path)?;
-        free(&parent, name, path, overwrite).map(drop)
+    /// [`FileError::Exists`], [`FileError::NotAFile`] when something else than a regular file is in the way;
+    /// [`FileError::Partly`] when some have got theirs; otherwise [`FileError`].
+    pub fn place_all(
+        &self,
+        files: &[(WorkspacePath, Received)],
+        overwrite: bool,
+    ) -> Result<(), FileError> {
+        for (path, _) in files {
+            let (parent, name) = self.parent(path)?;
+            free(&parent, name, path, overwrite)?;
+        }
+        for (index, (path, received)) in files.iter().enumerate() {
+            let placed = self.place(path, received, overwrite);
+            placed.map_err(|error| error.after(index > 0))?;
+        }
+        Ok(())
     }
 
-    /// Gives a file that has arrived its name. With `overwrite` a regular file of this name is replaced.
-    ///
-    /// # Errors
-    /// [`FileError::Exists`], [`FileError::NotAFile`] when something else than a regular file is in the way; otherwise
-    /// [`FileError`].
-    pub fn place(
+    fn place(
         &self,
         path: &WorkspacePath,
         received: &Received,
         overwrite: bool,
     ) -> Result<(), FileError> {
         let (parent, name) = self.parent(path)?;
-        let failed = |errno| FileError::of("writing", path)(errno);
-        if free(&parent, name, path, overwrite)? {
-            match link(&received.file, &parent, name) {
-                // Somebody was faster: replaced below, if it may be.
+        let placed = match free(&parent, name, path, overwrite)? {
+            true => match received.file.appear(&parent, name) {
+                // Somebody was faster: replaced, if it may be.
                 Err(Errno::EXIST) if overwrite => {
                     free(&parent, name, path, overwrite)?;
+                    received.file.replace(&parent, name)
                 }
-                linked => {
-                    return linked
-                        .and_then(|()| rustix::fs::fsync(&parent))
-                        .map_err(failed);
-                }
-            }
-        }
-        let temporary = format!(".agentyard-{}.tmp", uuid::Uuid::new_v4().simple());
-        link(&received.file, &parent, OsStr::new(&temporary)).map_err(failed)?;
-        fault::point("workspace.upload.before_rename");
-        rustix::fs::renameat(&parent, temporary.as_str(), &parent, name)
+                placed => placed,
+            },
+            false => received.file.replace(&parent, name),
+        };
+        placed
             .and_then(|()| rustix::fs::fsync(&parent))
-            .map_err(|errno| {
-                let _ = rustix::fs::unlinkat(&parent, temporary.as_str(), AtFlags::empty());
-                failed(errno)
-            })
+            .map_err(FileError::of("writing", path))
     }
+}
+
+fn failed<E: Into<std::io::Error>>(error: E) -> FileError {
+    FileError::of("writing into", &WorkspacePath::default())(error)
 }
 
 /// Whether nothing bears the name. Fails for what may not be replaced.
@@ -153,12 +148,4 @@ fn free(
             path: path.to_string(),
         }),
     }
-}
-
-/// Gives a file without a name one that nothing bears.
-fn link(file: &File, parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
-    // The name in /proc is the handle itself; AT_EMPTY_PATH would need a capability.
-    let handle = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
-    let cwd = rustix::fs::CWD;
-    rustix::fs::linkat(cwd, handle.as_str(), parent, name, AtFlags::SYMLINK_FOLLOW)
 }

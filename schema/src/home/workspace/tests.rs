@@ -46,7 +46,7 @@ impl Yard {
         let mut incoming = self.work.incoming().unwrap();
         incoming.write(content).unwrap();
         let received = incoming.finish().unwrap();
-        self.work.place(&path(to), &received, overwrite)
+        self.work.place_all(&[(path(to), received)], overwrite)
     }
 
     fn listed(&self, order: Order, search: &str) -> Vec<String> {
@@ -270,6 +270,27 @@ fn an_upload_is_there_whole_or_not_at_all() {
 }
 
 #[test]
+fn what_was_done_before_a_failure_is_said() {
+    let yard = Yard::new();
+    let received = |content: &[u8]| {
+        let mut incoming = yard.work.incoming().unwrap();
+        incoming.write(content).unwrap();
+        incoming.finish().unwrap()
+    };
+    // The agent takes a name between the look and the deed: here the first file does.
+    let files = [(path("a"), received(b"one")), (path("a"), received(b"two"))];
+    let error = yard.work.place_all(&files, false).unwrap_err();
+    let FileError::Partly(cause) = error else {
+        panic!("{error:?}");
+    };
+    assert!(matches!(*cause, FileError::Exists { .. }), "{cause:?}");
+    assert_eq!(fs::read(yard.at("a")).unwrap(), b"one");
+    let error = yard.work.place_all(&files, false).unwrap_err();
+    assert!(matches!(error, FileError::Exists { .. }), "{error:?}");
+    assert_eq!(yard.entries(), 1);
+}
+
+#[test]
 fn entries_are_made_moved_and_removed_and_nothing_is_replaced() {
     let yard = Yard::new();
     let work = &yard.work;
@@ -414,4 +435,26 @@ fn a_workspace_that_is_a_link_is_none() {
         Err(FileError::Link { .. } | FileError::NotADirectory { .. })
     );
     assert!(refused, "{opened:?}");
+}
+
+#[test]
+fn a_workspace_that_the_agent_has_removed_is_made_for_what_comes_into_it() {
+    let yard = Yard::new();
+    let homes = Homes::open_with(yard.data.path(), "instance-1", None).unwrap();
+    let (name, uid) = ("alice".parse().unwrap(), Uid::from("a".repeat(32)));
+    let home = yard.data.path().join("users/alice");
+    for removed in [".agent/workspace", ".agent"] {
+        fs::remove_dir_all(home.join(removed)).unwrap();
+        assert!(
+            homes.workspace(&name, &uid).unwrap().is_none(),
+            "to be seen it is not made"
+        );
+        let work = homes.workspace_to_change(&name, &uid).unwrap().unwrap();
+        work.make_directory(&path("d")).unwrap();
+        let made = fs::metadata(home.join(".agent/workspace")).unwrap();
+        assert_eq!(made.permissions().mode() & 0o777, 0o700);
+        assert!(home.join(".agent/workspace/d").is_dir());
+    }
+    let nobody = "bob".parse().unwrap();
+    assert!(homes.workspace_to_change(&nobody, &uid).unwrap().is_none());
 }

@@ -45,14 +45,14 @@ impl Tables {
         let Some(attempted_at) = row.attempted_at else {
             return Timestamp::from_millis(0);
         };
-        let files = row.measured.map_or(0, |measured| measured.files);
+        let entries = row.measured.map_or(0, |measured| measured.entries);
         let runs = self
             .container_row(uid)
             .is_some_and(|container| container.desired == Desired::Running && !container.disabled);
         attempted_at.plus(match () {
             () if row.problem.is_some() => RETRY,
             () if row.changes != row.measured_changes => {
-                AFTER_CHANGE + Duration::from_millis(files)
+                AFTER_CHANGE + Duration::from_millis(entries)
             }
             () if runs => WHILE_RUNNING,
             () => OTHERWISE,
