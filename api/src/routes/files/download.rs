@@ -62,12 +62,6 @@ pub struct Which {
     path: String,
 }
 
-/// What there is to download.
-enum Found {
-    File(OpenFile),
-    Directory,
-}
-
 /// `GET /api/files/download`.
 ///
 /// # Errors
@@ -80,19 +74,14 @@ async fn download(
     let path = path("path", &input.params.path)?;
     let workspace = deps.files.find(&session.account).await?;
     let workspace = workspace.ok_or_else(|| ApiError::not_found(format!("{:?}", path.as_str())))?;
-    let found = {
-        let (workspace, path) = (Arc::clone(&workspace), path.clone());
-        let work = move || match workspace.open_file(&path) {
-            Ok(file) => Ok(Found::File(file)),
-            Err(FileError::NotAFile { .. }) => workspace.can_zip(&path).map(|()| Found::Directory),
-            Err(error) => Err(error),
-        };
-        let place = deps.files.enter(&session.account)?;
-        deps.files.run_long(place, work).await?.map_err(refused)?
-    };
-    let reply = match found {
-        Found::File(file) => of_file(&deps.files, path.name(), file, &input.meta.headers)?,
-        Found::Directory => of_directory(&deps, &session.account, workspace, path)?,
+    let (opened_in, file) = (Arc::clone(&workspace), path.clone());
+    let opened = deps.files.run(move || opened_in.open_file(&file)).await?;
+    let reply = match opened {
+        Ok(file) => of_file(&deps.files, path.name(), file, &input.meta.headers)?,
+        Err(FileError::NotAFile { .. }) => {
+            of_directory(&deps, &session.account, workspace, path).await?
+        }
+        Err(error) => return Err(refused(error)),
     };
     Ok(FileDownload::new(reply))
 }
@@ -221,12 +210,18 @@ fn pieces(
     read.buffered(AHEAD)
 }
 
-fn of_directory(
+async fn of_directory(
     deps: &Dependencies,
     account: &Account,
     workspace: Arc<Workspace>,
     path: WorkspacePath,
 ) -> Result<Reply> {
+    // Counting what is in it takes long, other than opening a file, of which a browser fetches several at once.
+    let place = deps.files.enter(account)?;
+    let (counted_in, directory) = (Arc::clone(&workspace), path.clone());
+    let count = move || counted_in.can_zip(&directory);
+    let counted = deps.files.run_long(place, count).await?;
+    counted.map_err(refused)?;
     let turn = deps.files.zip(account)?;
     let name = match path.is_top() {
         true => "workspace.zip".to_owned(),
