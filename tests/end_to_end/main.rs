@@ -42,6 +42,7 @@ mod database;
 mod directory;
 mod event_stream;
 mod faults;
+mod files;
 mod fix_point;
 mod foreign;
 mod fresh_clone;

@@ -140,6 +140,14 @@ impl Client {
         self
     }
 
+    /// What the requests of a signed-in browser bear, for whoever writes one by hand.
+    pub fn credentials(&self) -> [(&'static str, String); 2] {
+        [
+            ("Cookie", self.cookie.clone().expect("signed in")),
+            ("X-CSRF-Token", self.csrf.clone().expect("signed in")),
+        ]
+    }
+
     /// Signs in and fetches the CSRF token.
     pub async fn signed_in(mut self, username: &str, password: &str) -> Self {
         let answer = self.sign_in(username, password).await;

@@ -277,10 +277,46 @@ impl Service {
 
     /// How much memory it uses, in bytes.
     pub fn memory(&self) -> u64 {
+        self.memory_line("VmRSS:")
+    }
+
+    /// The most memory that it has used, in bytes, since [`Service::forget_peak`].
+    pub fn peak_memory(&self) -> u64 {
+        self.memory_line("VmHWM:")
+    }
+
+    /// The peak is counted anew from here (proc(5)).
+    pub fn forget_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
+    }
+
+    fn memory_line(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let line = status.lines().find(|line| line.starts_with(name));
         let kilobytes = line.and_then(|line| line.split_whitespace().nth(1));
         kilobytes.unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    /// What each of its open handles leads to, as proc(5) shows it.
+    pub fn handles(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
+        let links = entries.map(|entry| std::fs::read_link(entry.unwrap().path()));
+        // One may be closed meanwhile.
+        links
+            .filter_map(|link| Some(link.ok()?.to_string_lossy().into_owned()))
+            .collect()
+    }
+
+    /// How many connections to its address it has open.
+    pub fn connections(&self) -> usize {
+        let table = std::fs::read_to_string(format!("/proc/{}/net/tcp", self.child.id())).unwrap();
+        let port = format!(":{:04X}", self.address().port());
+        let open = |line: &&str| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            // Whoever listens has no peer; what belongs to no process any more has no inode.
+            fields[1].ends_with(&port) && fields[3] != "0A" && fields[9] != "0"
+        };
+        table.lines().skip(1).filter(open).count()
     }
 
     /// A client of the admin socket.

@@ -2,7 +2,10 @@
 //   {"goto": URL}            → {"status", "url"}      {"fill": [SELECTOR, TEXT]}, {"click": SELECTOR} → {"url"}
 //   {"text": SELECTOR}       → {"text"}               {"cookies": true} → {"cookies": [{name, httpOnly, sameSite, …}]}
 //   {"screenshot": FILE}     → {}                     {"forget": true}  → {} (a browser that was never anywhere)
+//   {"fetch": [URL, FIELDS, FILES]} → {"status", "body"}: what a page gets; FIELDS are posted, and FILES: [[NAME, TEXT], …]
+//   {"download": URL}        → {"name", "text"}: of a link that is clicked
 // What fails is answered with {"error"}.
+import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
@@ -39,6 +42,25 @@ const does = {
   async text(selector) { return { text: await page.textContent(selector) }; },
   async cookies() { return { cookies: await context.cookies() }; },
   async screenshot(path) { await page.screenshot({ path }); },
+  async fetch([url, fields, files]) {
+    return page.evaluate(async ([url, fields, files]) => {
+      const form = new FormData();
+      for (const [name, value] of Object.entries(fields ?? {})) form.append(name, value);
+      for (const [name, text] of files ?? []) form.append('file', new File([text], name));
+      const answer = await fetch(url, fields ? { method: 'POST', body: form } : {});
+      return { status: answer.status, body: await answer.json() };
+    }, [url, fields, files]);
+  },
+  async download(url) {
+    // Without the attribute `download`: of links with it, Chromium follows ten a second.
+    await page.evaluate((url) => {
+      const link = document.createElement('a');
+      Object.assign(link, { id: 'download', href: url, textContent: 'Download' });
+      document.body.replaceChildren(link);
+    }, url);
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('#download')]);
+    return { name: download.suggestedFilename(), text: await readFile(await download.path(), 'utf8') };
+  },
   async console() { return { console: said }; },
 };
 
