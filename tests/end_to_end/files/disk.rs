@@ -95,3 +95,26 @@ async fn a_full_disk_of_the_users_refuses_files_with_the_reason_and_takes_them_a
     let stage = Stage::new();
     story(&stage, &stage.data().join("users")).await;
 }
+
+/// What takes no space on the users' disk has to be recorded all the same.
+#[tokio::test]
+async fn what_is_refused_because_the_database_is_full_was_not_done() {
+    let stage = Stage::new();
+    let disk = SmallDisk::mount(&stage.data(), "40m");
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    done(save(&alice, "text", "as it was").await);
+    let before = alice.on_disk();
+    let filler = disk.fill();
+    for (path, form) in [
+        ("mkdir", &[("path", ""), ("name", "made")]),
+        ("move", &[("from", "text"), ("to", "moved")]),
+    ] {
+        let (status, body) = change(&alice, path, form).await;
+        full(path, status, &body);
+        assert_eq!(alice.on_disk(), before, "{path}: {body}");
+    }
+    std::fs::remove_file(filler).unwrap();
+    done(change(&alice, "mkdir", &[("path", ""), ("name", "made")]).await);
+    done(change(&alice, "move", &[("from", "text"), ("to", "moved")]).await);
+}

@@ -118,3 +118,32 @@ async fn transfers_that_stand_still_hold_nobody_up_and_little_memory() {
     drop(downloads);
     yard.holds_nothing().await;
 }
+
+/// As many as a browser has connections to one server.
+const AT_ONCE: usize = 6;
+
+#[tokio::test]
+async fn a_browser_sends_and_fetches_several_files_at_once() {
+    let stage = Stage::new();
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    for round in 0..10 {
+        let names: Vec<_> = (0..AT_ONCE).map(|n| format!("{round}-{n}")).collect();
+        let sent = join_all(names.iter().map(async |name| {
+            let mut sent = Sent::begin(&alice, name, MIB, Announced::Length).await;
+            sent.bytes(MIB).await;
+            sent
+        }));
+        // The last bytes of all of them arrive at once.
+        let answers = join_all(sent.await.into_iter().map(Sent::end)).await;
+        assert!(
+            answers.iter().all(|(status, _)| *status == 200),
+            "{answers:?}"
+        );
+        let fetched = join_all(names.iter().map(|name| alice.download(name))).await;
+        for answer in fetched {
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            assert!(answer.body == content(MIB));
+        }
+    }
+}
