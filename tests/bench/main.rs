@@ -10,11 +10,13 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
+    clippy::print_stderr,
     clippy::disallowed_methods
 )]
 
 mod converge;
 mod directory;
+mod files;
 mod http;
 #[path = "../support/in_process.rs"]
 mod in_process;
@@ -23,6 +25,9 @@ mod rollout;
 mod skills;
 #[path = "../../reconcilers/tests/ldap/server.rs"]
 mod slapd;
+#[path = "../support/mod.rs"]
+#[allow(unused_imports)]
+mod support;
 
 fn main() {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -47,6 +52,9 @@ fn main() {
     }
     if chosen("directory") {
         runtime.block_on(directory::run());
+    }
+    if chosen("files") {
+        runtime.block_on(files::run());
     }
     if chosen("skills") {
         skills::run();
