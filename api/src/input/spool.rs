@@ -237,7 +237,10 @@ fn file_name(headers: &HeaderMap) -> Result<Option<String>> {
         return Ok(None);
     };
     let value = std::str::from_utf8(value.as_bytes()).map_err(|_| NOT_UTF8())?;
-    if let Some((_, rest)) = value.split_once("filename*=") {
+    // What stands in quotes is a name, whatever it looks like.
+    let quoted = |before: &str, rest: &str| before.contains("filename=") && rest.contains('"');
+    let exact = value.split_once("filename*=");
+    if let Some((_, rest)) = exact.filter(|(before, rest)| !quoted(before, rest)) {
         let encoded = rest.split(';').next().unwrap_or(rest).trim();
         if let Some((charset, name)) = encoded.split_once("''")
             && charset.eq_ignore_ascii_case("utf-8")
@@ -372,6 +375,14 @@ mod tests {
             (
                 "form-data; name=\"file\"; filename*=UTF-8''%C3%A9%22.txt",
                 Some("\u{e9}\".txt"),
+            ),
+            (
+                "form-data; name=\"file\"; filename=\"_.txt\"; filename*=UTF-8''%C3%A9.txt",
+                Some("\u{e9}.txt"),
+            ),
+            (
+                "form-data; name=\"file\"; filename=\"a; filename*=UTF-8''b.txt\"",
+                Some("a; filename*=UTF-8''b.txt"),
             ),
         ] {
             let mut headers = HeaderMap::new();
