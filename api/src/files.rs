@@ -50,9 +50,37 @@ pub struct Files {
     arriving: Arc<Semaphore>,
 }
 
-/// The right of a user to a call that may take long.
+/// The turn of a call to the file system.
 #[derive(Debug)]
-pub(crate) struct LongCall(Place<Uid>);
+pub(crate) struct Call {
+    _turn: OwnedSemaphorePermit,
+    _place: Option<Place<Uid>>,
+}
+
+impl Call {
+    async fn after(turns: &Arc<Semaphore>, place: Option<Place<Uid>>) -> Result<Self> {
+        let turn = tokio::time::timeout(PATIENCE, Arc::clone(turns).acquire_owned()).await;
+        Ok(Self {
+            _turn: turn.map_err(|_| BUSY)?.map_err(ApiError::internal)?,
+            _place: place,
+        })
+    }
+
+    /// Makes the call. The turn is kept to its end, also when the client is gone.
+    ///
+    /// # Errors
+    /// [`ApiError::Internal`] when it panics.
+    pub(crate) async fn run<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let done = tokio::task::spawn_blocking(move || {
+            let _turn = self;
+            work()
+        });
+        done.await.map_err(ApiError::internal)
+    }
+}
 
 impl Files {
     /// Those of this data directory.
@@ -68,54 +96,32 @@ impl Files {
         }
     }
 
+    /// The turn of a call that does not take long.
+    ///
+    /// # Errors
+    /// 503 `busy` when it has to wait too long.
+    pub(crate) async fn call(&self) -> Result<Call> {
+        Call::after(&self.calls, None).await
+    }
+
     /// Runs what calls the file system and does not take long.
     ///
     /// # Errors
-    /// 503 `busy` when it has to wait too long; [`ApiError::Internal`] when it panics.
+    /// As [`Files::call`]; [`ApiError::Internal`] when it panics.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        Self::run_in(&self.calls, work).await
+        self.call().await?.run(work).await
     }
 
-    /// The right to [`Files::run_long`].
+    /// The turn of a call that may take long. It does not hold up what is short.
     ///
     /// # Errors
-    /// 503 `busy` when the user has as many of them as may be.
-    pub(crate) fn enter(&self, account: &Account) -> Result<LongCall> {
+    /// 503 `busy` when the user has as many of them as may be, or it has to wait too long.
+    pub(crate) async fn long_call(&self, account: &Account) -> Result<Call> {
         let place = self.long_of_users.enter(&account.uid, LONG_PER_USER);
-        place.map(LongCall).ok_or(BUSY)
-    }
-
-    /// Runs what calls the file system and may take long. It does not hold up what is short.
-    ///
-    /// # Errors
-    /// As [`Files::run`].
-    pub(crate) async fn run_long<T: Send + 'static>(
-        &self,
-        place: LongCall,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T> {
-        let work = move || {
-            let _place = place.0;
-            work()
-        };
-        Self::run_in(&self.long_calls, work).await
-    }
-
-    async fn run_in<T: Send + 'static>(
-        turns: &Arc<Semaphore>,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T> {
-        let turn = tokio::time::timeout(PATIENCE, Arc::clone(turns).acquire_owned()).await;
-        let turn = turn.map_err(|_| BUSY)?.map_err(ApiError::internal)?;
-        let done = tokio::task::spawn_blocking(move || {
-            // Kept to the end also when the client is gone.
-            let _turn = turn;
-            work()
-        });
-        done.await.map_err(ApiError::internal)
+        Call::after(&self.long_calls, Some(place.ok_or(BUSY)?)).await
     }
 
     /// The right to receive a file.

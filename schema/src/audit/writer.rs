@@ -9,7 +9,9 @@ use super::query;
 use crate::clock::SharedClock;
 use crate::db::{Db, Tx};
 use crate::error::DbError;
+use crate::ids::Uid;
 use crate::secrets::MasterKey;
+use crate::usage;
 
 /// The writing half of a database, for requests: whatever is written through it leaves an entry.
 #[derive(Clone)]
@@ -47,6 +49,13 @@ impl Writer {
             writer: self.clone(),
             author,
         })
+    }
+
+    /// Marks that a request, which is recorded already, has changed a user's workspace ([`usage::changed`]).
+    pub async fn workspace_changed(&self, uid: &Uid) -> Result<(), DbError> {
+        let mut tx = self.db.begin().await?;
+        usage::changed(&mut tx, uid).await?;
+        tx.commit().await
     }
 
     /// Records what was refused.

@@ -1,9 +1,11 @@
 //! Making, moving and removing entries of the caller's workspace.
 
+use schema::home::workspace::Workspace;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{DISK, EXISTS, OTHER_FILE_SYSTEM, change, failures, path};
+use super::recorded::Change;
+use super::{DISK, EXISTS, OTHER_FILE_SYSTEM, failures, path};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
@@ -52,8 +54,15 @@ async fn delete(
 ) -> Result<Answer> {
     let path = path("path", &input.params.path)?;
     let message = format!("deleted {:?}", path.as_str());
-    let work = move |workspace: &schema::home::workspace::Workspace| workspace.remove(&path);
-    change(&deps, session, input.meta, None, String::new(), work).await?;
+    let change = Change {
+        subject: path,
+        check: Workspace::can_remove,
+        make: Workspace::remove,
+        long: true,
+        detail: String::new(),
+        room: None,
+    };
+    change.make(&deps, session, input.meta).await?;
     Ok(Answer::plain(message))
 }
 
@@ -83,9 +92,15 @@ async fn mkdir(
         .join(&input.params.name)
         .map_err(|rule| ApiError::invalid("name", rule.to_string()))?;
     let message = format!("made {:?}", made.as_str());
-    let work =
-        move |workspace: &schema::home::workspace::Workspace| workspace.make_directory(&made);
-    change(&deps, session, input.meta, None, String::new(), work).await?;
+    let change = Change {
+        subject: made,
+        check: Workspace::can_make_directory,
+        make: Workspace::make_directory,
+        long: false,
+        detail: String::new(),
+        room: None,
+    };
+    change.make(&deps, session, input.meta).await?;
     Ok(Answer::plain(message))
 }
 
@@ -121,7 +136,14 @@ async fn rename(
         }
     }
     let message = format!("moved {:?} to {:?}", from.as_str(), to.as_str());
-    let work = move |workspace: &schema::home::workspace::Workspace| workspace.rename(&from, &to);
-    change(&deps, session, input.meta, None, String::new(), work).await?;
+    let change = Change {
+        subject: (from, to),
+        check: |workspace, (from, to)| workspace.can_rename(from, to),
+        make: |workspace, (from, to)| workspace.rename(from, to),
+        long: false,
+        detail: String::new(),
+        room: None,
+    };
+    change.make(&deps, session, input.meta).await?;
     Ok(Answer::plain(message))
 }

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{DISK, QUOTA, change, failures, path};
+use super::recorded::Change;
+use super::{DISK, QUOTA, failures, path};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
@@ -146,9 +147,18 @@ async fn save(
         let old = deps.files.run(old).await?.unwrap_or(0);
         room.take((content.len() as u64).saturating_sub(old))?;
     }
-    let etag = change(&deps, session, input.meta, room, detail, move |workspace| {
-        workspace.write_text(&path, &content, etag_given.as_deref())
-    })
-    .await?;
+    let change = Change {
+        subject: (path, content, etag_given),
+        check: |workspace, (path, content, etag)| {
+            workspace.can_write_text(path, content, etag.as_deref())
+        },
+        make: |workspace, (path, content, etag)| {
+            workspace.write_text(path, content, etag.as_deref())
+        },
+        long: false,
+        detail,
+        room,
+    };
+    let etag = change.make(&deps, session, input.meta).await?;
     Ok(Answer::ok(message, Saved { etag }))
 }

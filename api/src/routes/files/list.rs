@@ -167,8 +167,8 @@ async fn list(
                     begin..begin.saturating_add(size)
                 })
             };
-            let place = deps.files.enter(&session.account)?;
-            let listing = deps.files.run_long(place, work).await?.map_err(refused)?;
+            let call = deps.files.long_call(&session.account).await?;
+            let listing = call.run(work).await?.map_err(refused)?;
             (listing.entries, listing.total, listing.truncated)
         }
         None if path.is_top() => (Vec::new(), 0, false),

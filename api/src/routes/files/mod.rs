@@ -1,27 +1,20 @@
 //! The files of a user's own workspace.
 //!
 //! No other part of the API works on files: these have no desired state, and there is nobody to reconcile them. Everything
-//! goes through the caller's own [`Workspace`], which cannot be left.
+//! goes through the caller's own `Workspace`, which cannot be left.
 
 mod change;
 mod download;
 mod edit;
 mod list;
+mod recorded;
 #[cfg(test)]
 pub(in crate::routes) mod tests;
 mod upload;
 
-use schema::audit::About;
-use schema::home::workspace::{FileError, Workspace, WorkspacePath};
+use schema::home::workspace::WorkspacePath;
 
-use schema::usage;
-
-use crate::deps::Deps;
-use crate::dispatch::Session;
 use crate::error::{ApiError, Result};
-use crate::files::refused;
-use crate::input::Meta;
-use crate::quota::Room;
 use crate::route::{Failure, Route};
 
 const NO_ENTRY: Failure = Failure(404, "not_found", "there is nothing at the path");
@@ -92,45 +85,4 @@ pub(super) fn routes() -> Vec<Route> {
 fn path(field: &str, text: &str) -> Result<WorkspacePath> {
     text.parse::<WorkspacePath>()
         .map_err(|rule| ApiError::invalid(field, rule.to_string()))
-}
-
-/// Changes something in the caller's workspace, and records that in the audit trail: what was done and how much, but not
-/// with which of the user's files. What it takes of `room` is kept. Once begun it goes on to its end, also when the client is gone.
-async fn change<T: Send + 'static>(
-    deps: &Deps,
-    session: Session,
-    meta: Meta,
-    room: Option<Room>,
-    detail: String,
-    work: impl FnOnce(&Workspace) -> Result<T, FileError> + Send + 'static,
-) -> Result<T> {
-    let place = deps.files.enter(&session.account)?;
-    let workspace = deps.files.open(&session.account).await?;
-    // Nothing is changed that cannot be recorded.
-    drop(deps.db.read().await?);
-    let task_deps = Deps::clone(deps);
-    let changing = deps.tasks.spawn(async move {
-        let deps = &task_deps;
-        let done = deps.files.run_long(place, move || work(&workspace)).await?;
-        let detail = match &done {
-            Ok(_) => detail,
-            Err(FileError::Partly(_)) if detail.is_empty() => "not completed".to_owned(),
-            Err(FileError::Partly(_)) => format!("{detail}; not completed"),
-            Err(_) => return done.map_err(refused),
-        };
-        if let Some(room) = room {
-            room.keep();
-        }
-        record(deps, &session, &meta, detail).await?;
-        done.map_err(refused)
-    });
-    changing.await.map_err(ApiError::internal)?
-}
-
-async fn record(deps: &Deps, session: &Session, meta: &Meta, detail: String) -> Result<()> {
-    let mut tx = meta.begin(deps).await?;
-    usage::changed(&mut tx, &session.account.uid).await?;
-    let about = About::object("workspace", &session.account.name).detail(detail);
-    tx.commit(about).await?;
-    Ok(())
 }

@@ -6,7 +6,8 @@ use schema::home::workspace::WorkspacePath;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{DISK, EXISTS, OTHER_FILE_SYSTEM, QUOTA, change, failures};
+use super::recorded::Change;
+use super::{DISK, EXISTS, OTHER_FILE_SYSTEM, QUOTA, failures};
 use crate::answer::Answer;
 use crate::deps::Deps;
 use crate::dispatch::OrdinaryUser;
@@ -112,9 +113,18 @@ async fn upload(
         files => format!("uploaded {} files", files.len()),
     };
     let detail = format!("files: {}, bytes: {bytes}", files.len());
-    change(&deps, session, input.meta, room, detail, move |workspace| {
-        workspace.place_all(&placed, overwrite)
-    })
-    .await?;
+    let change = Change {
+        subject: (directory, placed, overwrite),
+        check: |workspace, (directory, files, overwrite)| {
+            workspace.can_place_all(directory, files, *overwrite)
+        },
+        make: |workspace, (directory, files, overwrite)| {
+            workspace.place_all(directory, files, *overwrite)
+        },
+        long: false,
+        detail,
+        room,
+    };
+    change.make(&deps, session, input.meta).await?;
     Ok(Answer::ok(message, Files { files }))
 }

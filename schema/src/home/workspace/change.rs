@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
 use super::error::FileError;
 use super::path::WorkspacePath;
 use super::read::{EDITABLE, etag_of};
-use super::{Workspace, regular};
+use super::{Workspace, regular, stat};
 use crate::fault;
 use crate::home::beneath;
 use crate::home::error::HomeError;
@@ -21,6 +21,15 @@ use crate::home::rename::rename_to_free;
 const MOST_REMOVED: u64 = 5_000_000;
 
 impl Workspace {
+    /// Whether a directory could be made, as far as can be said before.
+    ///
+    /// # Errors
+    /// As [`Workspace::make_directory`].
+    pub fn can_make_directory(&self, path: &WorkspacePath) -> Result<(), FileError> {
+        let (parent, name) = self.parent(path)?;
+        must_be_free(&parent, name, path)
+    }
+
     /// Makes a directory. The one that it lies in must be there.
     ///
     /// # Errors
@@ -36,22 +45,31 @@ impl Workspace {
             .map_err(FileError::of("making", path))
     }
 
+    /// Whether an entry could be moved, as far as can be said before.
+    ///
+    /// # Errors
+    /// As [`Workspace::rename`].
+    pub fn can_rename(&self, from: &WorkspacePath, to: &WorkspacePath) -> Result<(), FileError> {
+        let (old_parent, old_name) = self.parent(from)?;
+        let (new_parent, new_name) = self.parent(to)?;
+        if from == to {
+            return Err(FileError::exists(to));
+        }
+        if from.contains(to) {
+            return Err(FileError::IntoItself);
+        }
+        must_be_there(&old_parent, old_name, from)?;
+        must_be_free(&new_parent, new_name, to)
+    }
+
     /// Moves an entry of any type; never over another one.
     ///
     /// # Errors
     /// [`FileError::Exists`], [`FileError::IntoItself`]; otherwise [`FileError`].
     pub fn rename(&self, from: &WorkspacePath, to: &WorkspacePath) -> Result<(), FileError> {
+        self.can_rename(from, to)?;
         let (old_parent, old_name) = self.parent(from)?;
         let (new_parent, new_name) = self.parent(to)?;
-        if from == to {
-            return Err(FileError::Exists {
-                path: to.to_string(),
-            });
-        }
-        if from.contains(to) {
-            return Err(FileError::IntoItself);
-        }
-        stat(&old_parent, old_name).map_err(FileError::of("moving", from))?;
         rename_to_free(&old_parent, old_name, &new_parent, new_name).map_err(
             |errno| match errno {
                 // Somebody has moved its goal into it meanwhile.
@@ -64,6 +82,15 @@ impl Workspace {
             .map_err(FileError::of("moving", to))
     }
 
+    /// Whether an entry could be removed, as far as can be said before.
+    ///
+    /// # Errors
+    /// As [`Workspace::remove`].
+    pub fn can_remove(&self, path: &WorkspacePath) -> Result<(), FileError> {
+        let (parent, name) = self.parent(path)?;
+        must_be_there(&parent, name, path).map(drop)
+    }
+
     /// Removes an entry, and everything in it.
     ///
     /// # Errors
@@ -71,7 +98,7 @@ impl Workspace {
     /// otherwise [`FileError`].
     pub fn remove(&self, path: &WorkspacePath) -> Result<(), FileError> {
         let (parent, name) = self.parent(path)?;
-        let stat = stat(&parent, name).map_err(FileError::of("removing", path))?;
+        let stat = must_be_there(&parent, name, path)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             remove_tree_of(&parent, Path::new(name), path.as_ref(), MOST_REMOVED).map_err(
                 |error| {
@@ -92,6 +119,23 @@ impl Workspace {
         rustix::fs::fsync(&parent).map_err(FileError::of("removing", path))
     }
 
+    /// Whether a text could be written, as far as can be said before.
+    ///
+    /// # Errors
+    /// As [`Workspace::write_text`].
+    pub fn can_write_text(
+        &self,
+        path: &WorkspacePath,
+        content: &str,
+        etag: Option<&str>,
+    ) -> Result<(), FileError> {
+        if content.len() as u64 > EDITABLE {
+            return Err(FileError::NotText { limit: EDITABLE });
+        }
+        let (parent, name) = self.parent(path)?;
+        self.expected(&parent, name, path, etag).map(drop)
+    }
+
     /// Replaces the text of a file, or makes a file: whoever reads it sees the old or the new text. With `etag`, only while
     /// the file is the one that bears it. Its permissions stay. Returns the new etag.
     ///
@@ -103,9 +147,7 @@ impl Workspace {
         content: &str,
         etag: Option<&str>,
     ) -> Result<String, FileError> {
-        if content.len() as u64 > EDITABLE {
-            return Err(FileError::NotText { limit: EDITABLE });
-        }
+        self.can_write_text(path, content, etag)?;
         let (parent, name) = self.parent(path)?;
         let mode = self.expected(&parent, name, path, etag)?;
         let temporary = self
@@ -135,21 +177,29 @@ impl Workspace {
         let changed = || FileError::Changed {
             path: path.to_string(),
         };
-        match stat(parent, name) {
-            Ok(stat) => {
+        match stat(parent, name, path)? {
+            Some(stat) => {
                 regular(stat.st_mode, path)?;
                 match etag {
                     Some(etag) if etag != etag_of(&stat) => Err(changed()),
                     _ => Ok(stat.st_mode & 0o777),
                 }
             }
-            Err(Errno::NOENT) if etag.is_some() => Err(changed()),
-            Err(Errno::NOENT) => Ok(0o644),
-            Err(errno) => Err(FileError::of("writing", path)(errno)),
+            None if etag.is_some() => Err(changed()),
+            None => Ok(0o644),
         }
     }
 }
 
-fn stat(parent: &OwnedFd, name: &OsStr) -> rustix::io::Result<rustix::fs::Stat> {
-    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+fn must_be_there(parent: &OwnedFd, name: &OsStr, path: &WorkspacePath) -> Result<Stat, FileError> {
+    stat(parent, name, path)?.ok_or_else(|| FileError::NotFound {
+        path: path.to_string(),
+    })
+}
+
+fn must_be_free(parent: &OwnedFd, name: &OsStr, path: &WorkspacePath) -> Result<(), FileError> {
+    match stat(parent, name, path)? {
+        Some(_) => Err(FileError::exists(path)),
+        None => Ok(()),
+    }
 }

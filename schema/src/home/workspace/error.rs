@@ -113,6 +113,13 @@ pub enum FileError {
 }
 
 impl FileError {
+    /// Something is at the path already.
+    pub(super) fn exists(path: &WorkspacePath) -> Self {
+        Self::Exists {
+            path: path.to_string(),
+        }
+    }
+
     /// The same when something may have been `begun`.
     pub(super) fn after(self, begun: bool) -> Self {
         match begun {

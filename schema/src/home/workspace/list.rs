@@ -1,17 +1,16 @@
 //! Listing a directory of any size.
 
 use std::cmp::Ordering;
+use std::ffi::OsStr;
 use std::ops::{ControlFlow, Range};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Stat};
-use rustix::io::Errno;
+use rustix::fs::{FileType, Stat};
 
-use super::Workspace;
 use super::error::FileError;
 use super::path::WorkspacePath;
+use super::{Workspace, stat};
 use crate::home::walk::for_each_until;
 use crate::ids::Timestamp;
 
@@ -200,7 +199,7 @@ impl Workspace {
         let mut entries = Vec::with_capacity(places.len());
         for place in places {
             let name = names.of(place);
-            if let Some(stat) = look(&directory, name, path)? {
+            if let Some(stat) = stat(&directory, OsStr::from_bytes(name), path)? {
                 entries.push(entry(name, &stat));
             }
         }
@@ -209,16 +208,6 @@ impl Workspace {
             total,
             truncated,
         })
-    }
-}
-
-/// What the system says of an entry; `None` when it is gone.
-fn look(directory: &OwnedFd, name: &[u8], path: &WorkspacePath) -> Result<Option<Stat>, FileError> {
-    let name = Path::new(std::ffi::OsStr::from_bytes(name));
-    match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(Some(stat)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(FileError::of("inspecting an entry of", path)(errno)),
     }
 }
 
@@ -286,7 +275,7 @@ fn by_stat(
 ) -> Result<Vec<Place>, FileError> {
     let mut keyed = Vec::with_capacity(names.entries.len());
     for place in &names.entries {
-        let Some(stat) = look(directory, names.of(*place), path)? else {
+        let Some(stat) = stat(directory, OsStr::from_bytes(names.of(*place)), path)? else {
             continue;
         };
         let key = match order.sort {

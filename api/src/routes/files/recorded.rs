@@ -1,0 +1,105 @@
+//! Changes of the caller's workspace, which are recorded before they are made.
+
+use std::sync::Arc;
+
+use schema::audit::About;
+use schema::error::DbError;
+use schema::home::workspace::{FileError, Workspace};
+use schema::usage;
+
+use crate::deps::{Dependencies, Deps};
+use crate::dispatch::Session;
+use crate::error::{ApiError, Result};
+use crate::files::refused;
+use crate::input::Meta;
+use crate::quota::Room;
+
+/// A change of the caller's workspace.
+pub(super) struct Change<S, T> {
+    /// What is changed, and how.
+    pub subject: S,
+    /// Whether it can be made, as far as can be said before.
+    pub check: fn(&Workspace, &S) -> Result<(), FileError>,
+    /// Makes it.
+    pub make: fn(&Workspace, &S) -> Result<T, FileError>,
+    /// It may take long.
+    pub long: bool,
+    /// How much is changed, for the audit trail; none of the user's names.
+    pub detail: String,
+    /// What it takes of the quota.
+    pub room: Option<Room>,
+}
+
+impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
+    /// Makes the change. The audit trail says first that it is made, and afterwards if it failed: what cannot be recorded is not done.
+    /// Once begun it goes on to its end, also when the client is gone.
+    pub(super) async fn make(self, deps: &Deps, session: Session, meta: Meta) -> Result<T> {
+        let workspace = deps.files.open(&session.account).await?;
+        let subject = Arc::new(self.subject);
+        let (checked_in, checked) = (Arc::clone(&workspace), Arc::clone(&subject));
+        let check = self.check;
+        let checking = deps.files.run(move || check(&checked_in, &checked));
+        checking.await?.map_err(refused)?;
+        let call = match self.long {
+            true => deps.files.long_call(&session.account).await?,
+            false => deps.files.call().await?,
+        };
+        let Self {
+            make, room, detail, ..
+        } = self;
+        let task_deps = Deps::clone(deps);
+        let changing = deps.tasks.spawn(async move {
+            let deps = &task_deps;
+            let trail = Trail {
+                deps,
+                session: &session,
+                meta: &meta,
+            };
+            trail.begin(detail).await?;
+            let made = call.run(move || make(&workspace, &subject)).await;
+            let takes_space = match &made {
+                Ok(Err(error)) => matches!(error, FileError::Partly(_)),
+                Ok(Ok(_)) | Err(_) => true,
+            };
+            if let Some(room) = room.filter(|_| takes_space) {
+                room.keep();
+            }
+            let ended = trail.end(matches!(made, Ok(Ok(_)))).await;
+            if let Err(error) = ended {
+                let user = &session.account.name;
+                tracing::warn!(%user, %error, "a change of files was made, but its end was not recorded");
+            }
+            made?.map_err(refused)
+        });
+        changing.await.map_err(ApiError::internal)?
+    }
+}
+
+/// What the audit trail says of a change, and the measuring of the workspace.
+struct Trail<'a> {
+    deps: &'a Dependencies,
+    session: &'a Session,
+    meta: &'a Meta,
+}
+
+impl Trail<'_> {
+    fn about(&self, detail: String) -> About {
+        About::object("workspace", &self.session.account.name).detail(detail)
+    }
+
+    async fn begin(&self, detail: String) -> Result<(), DbError> {
+        let tx = self.meta.begin(self.deps).await?;
+        tx.commit(self.about(detail)).await
+    }
+
+    /// A measurement that began before this may have missed what was changed.
+    async fn end(&self, completed: bool) -> Result<(), DbError> {
+        let uid = &self.session.account.uid;
+        if completed {
+            return self.deps.writer.workspace_changed(uid).await;
+        }
+        let mut tx = self.meta.begin(self.deps).await?;
+        usage::changed(&mut tx, uid).await?;
+        tx.commit(self.about("not completed".to_owned())).await
+    }
+}
