@@ -58,7 +58,7 @@ async fn delete(
         subject: path,
         check: Workspace::can_remove,
         make: Workspace::remove,
-        long: true,
+        removes: true,
         detail: String::new(),
         room: None,
     };
@@ -96,7 +96,7 @@ async fn mkdir(
         subject: made,
         check: Workspace::can_make_directory,
         make: Workspace::make_directory,
-        long: false,
+        removes: false,
         detail: String::new(),
         room: None,
     };
@@ -140,7 +140,7 @@ async fn rename(
         subject: (from, to),
         check: |workspace, (from, to)| workspace.can_rename(from, to),
         make: |workspace, (from, to)| workspace.rename(from, to),
-        long: false,
+        removes: false,
         detail: String::new(),
         room: None,
     };

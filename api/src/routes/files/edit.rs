@@ -155,7 +155,7 @@ async fn save(
         make: |workspace, (path, content, etag)| {
             workspace.write_text(path, content, etag.as_deref())
         },
-        long: false,
+        removes: false,
         detail,
         room,
     };

@@ -22,8 +22,8 @@ pub(super) struct Change<S, T> {
     pub check: fn(&Workspace, &S) -> Result<(), FileError>,
     /// Makes it.
     pub make: fn(&Workspace, &S) -> Result<T, FileError>,
-    /// It may take long.
-    pub long: bool,
+    /// It removes something: that may take long, and frees space.
+    pub removes: bool,
     /// How much is changed, for the audit trail; none of the user's names.
     pub detail: String,
     /// What it takes of the quota.
@@ -31,8 +31,8 @@ pub(super) struct Change<S, T> {
 }
 
 impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
-    /// Makes the change. The audit trail says first that it is made, and afterwards if it failed: what cannot be recorded is not done.
-    /// Once begun it goes on to its end, also when the client is gone.
+    /// Makes the change. The audit trail says first that it is made, and afterwards if it failed: what cannot be recorded is not done,
+    /// but for a removal while the disk of the database is full. Once begun it goes on to its end, also when the client is gone.
     pub(super) async fn make(self, deps: &Deps, session: Session, meta: Meta) -> Result<T> {
         let workspace = deps.files.open(&session.account).await?;
         let subject = Arc::new(self.subject);
@@ -40,12 +40,16 @@ impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
         let check = self.check;
         let checking = deps.files.run(move || check(&checked_in, &checked));
         checking.await?.map_err(refused)?;
-        let call = match self.long {
+        let call = match self.removes {
             true => deps.files.long_call(&session.account).await?,
             false => deps.files.call().await?,
         };
         let Self {
-            make, room, detail, ..
+            make,
+            room,
+            detail,
+            removes,
+            ..
         } = self;
         let task_deps = Deps::clone(deps);
         let changing = deps.tasks.spawn(async move {
@@ -55,7 +59,10 @@ impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
                 session: &session,
                 meta: &meta,
             };
-            trail.begin(detail).await?;
+            let recorded = match trail.begin(&detail).await {
+                Err(DbError::StorageFull(_)) if removes => false,
+                recorded => recorded.map(|()| true)?,
+            };
             let made = call.run(move || make(&workspace, &subject)).await;
             let takes_space = match &made {
                 Ok(Err(error)) => matches!(error, FileError::Partly(_)),
@@ -63,6 +70,9 @@ impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
             };
             if let Some(room) = room.filter(|_| takes_space) {
                 room.keep();
+            }
+            if !recorded {
+                trail.begin(&detail).await?;
             }
             let ended = trail.end(matches!(made, Ok(Ok(_)))).await;
             if let Err(error) = ended {
@@ -83,11 +93,11 @@ struct Trail<'a> {
 }
 
 impl Trail<'_> {
-    fn about(&self, detail: String) -> About {
+    fn about(&self, detail: &str) -> About {
         About::object("workspace", &self.session.account.name).detail(detail)
     }
 
-    async fn begin(&self, detail: String) -> Result<(), DbError> {
+    async fn begin(&self, detail: &str) -> Result<(), DbError> {
         let tx = self.meta.begin(self.deps).await?;
         tx.commit(self.about(detail)).await
     }
@@ -100,6 +110,6 @@ impl Trail<'_> {
         }
         let mut tx = self.meta.begin(self.deps).await?;
         usage::changed(&mut tx, uid).await?;
-        tx.commit(self.about("not completed".to_owned())).await
+        tx.commit(self.about("not completed")).await
     }
 }

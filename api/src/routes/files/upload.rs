@@ -121,7 +121,7 @@ async fn upload(
         make: |workspace, (directory, files, overwrite)| {
             workspace.place_all(directory, files, *overwrite)
         },
-        long: false,
+        removes: false,
         detail,
         room,
     };
