@@ -36,7 +36,7 @@ pub struct Dependencies {
     pub clock: SharedClock,
     /// The database, to read from.
     pub db: Reader,
-    /// Writes to it, each time with an entry in the audit trail (see
+    /// Writes to it, with an entry in the audit trail of what was asked (see
     /// [`crate::input::Meta::begin`]). There is no other way for a handler to write.
     pub writer: audit::Writer,
     /// The right to verify the audit trail: one at a time, since it reads all of it.

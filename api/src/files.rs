@@ -21,11 +21,13 @@ const CALLS: usize = 16;
 const LONG_CALLS: usize = 4;
 /// Most of those that one user has at once, those that wait included.
 const LONG_PER_USER: usize = 3;
+/// Most changes at once that one user has, those that wait included: more than a browser has connections to one server.
+const CHANGES_PER_USER: usize = 12;
 /// How long a call waits for others.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// Most zip files that are made at once: each takes a thread for as long as it lasts. One user makes one.
 const ZIPS: usize = 4;
-/// Most files that arrive at once, in all requests: each is an open file.
+/// Most files that arrive at once, in all requests: each is a file and a directory that are open.
 const ARRIVING: usize = 400;
 /// How long a change waits for the workspace of a user who is new.
 const NEW_USER: Duration = Duration::from_secs(4);
@@ -45,28 +47,23 @@ pub struct Files {
     calls: Arc<Semaphore>,
     long_calls: Arc<Semaphore>,
     long_of_users: Tally<Uid>,
+    changes_of_users: Tally<Uid>,
+    /// Whether what is removed frees the disk of the database.
+    pub(crate) with_database: bool,
     zips: Arc<Semaphore>,
     zips_of_users: Tally<Uid>,
     arriving: Arc<Semaphore>,
 }
 
-/// The turn of a call to the file system.
+/// A place in the queue of calls to the file system.
 #[derive(Debug)]
-pub(crate) struct Call {
-    _turn: OwnedSemaphorePermit,
-    _place: Option<Place<Uid>>,
+pub(crate) struct Queued {
+    turns: Arc<Semaphore>,
+    _place: Place<Uid>,
 }
 
-impl Call {
-    async fn after(turns: &Arc<Semaphore>, place: Option<Place<Uid>>) -> Result<Self> {
-        let turn = tokio::time::timeout(PATIENCE, Arc::clone(turns).acquire_owned()).await;
-        Ok(Self {
-            _turn: turn.map_err(|_| BUSY)?.map_err(ApiError::internal)?,
-            _place: place,
-        })
-    }
-
-    /// Makes the call. The turn is kept to its end, also when the client is gone.
+impl Queued {
+    /// Makes the call when its turn has come, however long that takes. Both are kept to its end, also when the client is gone.
     ///
     /// # Errors
     /// [`ApiError::Internal`] when it panics.
@@ -74,54 +71,83 @@ impl Call {
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        let done = tokio::task::spawn_blocking(move || {
-            let _turn = self;
-            work()
-        });
-        done.await.map_err(ApiError::internal)
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let held = (turn.map_err(ApiError::internal)?, self);
+        call(held, work).await
     }
 }
 
+/// Runs what calls the file system on a thread of its own, which keeps `held` to the end.
+async fn call<T: Send + 'static>(
+    held: impl Send + 'static,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(move || {
+        let _held = held;
+        work()
+    });
+    done.await.map_err(ApiError::internal)
+}
+
+async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit> {
+    let turn = tokio::time::timeout(PATIENCE, Arc::clone(turns).acquire_owned()).await;
+    turn.map_err(|_| BUSY)?.map_err(ApiError::internal)
+}
+
 impl Files {
-    /// Those of this data directory.
-    pub fn new(homes: Arc<Homes>) -> Self {
+    /// Those of this data directory. `with_database`: they lie on the disk of the database.
+    pub fn new(homes: Arc<Homes>, with_database: bool) -> Self {
         Self {
             homes,
             calls: Arc::new(Semaphore::new(CALLS)),
             long_calls: Arc::new(Semaphore::new(LONG_CALLS)),
             long_of_users: Tally::default(),
+            changes_of_users: Tally::default(),
+            with_database,
             zips: Arc::new(Semaphore::new(ZIPS)),
             zips_of_users: Tally::default(),
             arriving: Arc::new(Semaphore::new(ARRIVING)),
         }
     }
 
-    /// The turn of a call that does not take long.
-    ///
-    /// # Errors
-    /// 503 `busy` when it has to wait too long.
-    pub(crate) async fn call(&self) -> Result<Call> {
-        Call::after(&self.calls, None).await
-    }
-
     /// Runs what calls the file system and does not take long.
     ///
     /// # Errors
-    /// As [`Files::call`]; [`ApiError::Internal`] when it panics.
+    /// 503 `busy` when it has to wait too long; [`ApiError::Internal`] when it panics.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
-        self.call().await?.run(work).await
+        call(turn(&self.calls).await?, work).await
     }
 
-    /// The turn of a call that may take long. It does not hold up what is short.
+    /// Runs what calls the file system and may take long. It does not hold up what is short.
     ///
     /// # Errors
-    /// 503 `busy` when the user has as many of them as may be, or it has to wait too long.
-    pub(crate) async fn long_call(&self, account: &Account) -> Result<Call> {
+    /// As [`Files::run`]; 503 `busy` also when the user has as many such calls as may be.
+    pub(crate) async fn run_long<T: Send + 'static>(
+        &self,
+        account: &Account,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
         let place = self.long_of_users.enter(&account.uid, LONG_PER_USER);
-        Call::after(&self.long_calls, Some(place.ok_or(BUSY)?)).await
+        let place = place.ok_or(BUSY)?;
+        call((turn(&self.long_calls).await?, place), work).await
+    }
+
+    /// A place in the queue for a change; for one that may take long if it `removes` something.
+    ///
+    /// # Errors
+    /// 503 `busy` when the user has as many of them as may be.
+    pub(crate) fn queue(&self, account: &Account, removes: bool) -> Result<Queued> {
+        let (turns, tally, most) = match removes {
+            true => (&self.long_calls, &self.long_of_users, LONG_PER_USER),
+            false => (&self.calls, &self.changes_of_users, CHANGES_PER_USER),
+        };
+        Ok(Queued {
+            turns: Arc::clone(turns),
+            _place: tally.enter(&account.uid, most).ok_or(BUSY)?,
+        })
     }
 
     /// The right to receive a file.
@@ -196,8 +222,11 @@ pub(crate) fn refused(error: FileError) -> ApiError {
         FileError::Changed { .. } => ApiError::StaleFile,
         FileError::OtherFileSystem { .. } => conflict("other_file_system"),
         FileError::Partly(cause) => match *cause {
-            FileError::Full(_) | FileError::Home(_) | FileError::Io { .. } => refused(*cause),
-            // It could be done when it was begun.
+            FileError::Full(_)
+            | FileError::Forbidden { .. }
+            | FileError::Home(_)
+            | FileError::Io { .. } => refused(*cause),
+            // Anything else could be seen before it was begun.
             _ => conflict("changed_meanwhile"),
         },
         FileError::NotText { .. } => ApiError::UnsupportedMediaType(

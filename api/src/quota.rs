@@ -3,17 +3,19 @@
 //! What a workspace takes is measured now and then, and never in a request. What has arrived since then is counted here, so that
 //! nobody gets past the quota between two measurements.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use schema::ids::{Timestamp, Uid};
+use schema::ids::Uid;
 use schema::usage;
 
 use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
 
 const MIB: u64 = 1024 * 1024;
+/// Of so many changes of each user it is remembered what each has brought.
+const MOST_SETTLED: usize = 1000;
 
 /// Numbers requests.
 static NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -26,10 +28,10 @@ pub struct Arrivals(Arc<Mutex<HashMap<Uid, Arrived>>>);
 struct Arrived {
     /// What requests under way have taken, in bytes.
     under_way: u64,
-    /// What is there to stay since the newest measurement, in bytes.
-    settled: u64,
-    /// The measurement that does not count it, and which request has first seen that.
-    since: Option<Timestamp>,
+    /// What is there to stay and is not measured yet: the number of each change, and its bytes.
+    settled: VecDeque<(i64, u64)>,
+    /// What was there at the newest measurement that a request has seen, in bytes, and which request that is.
+    measured: u64,
     seen_by: u64,
 }
 
@@ -45,14 +47,15 @@ pub struct Room {
     arrivals: Arrivals,
     uid: Uid,
     quota_mb: u64,
-    /// What was there at the newest measurement, in bytes, and when that was; nothing before the first.
-    used: u64,
-    since: Option<Timestamp>,
+    /// What was there at the newest measurement, in bytes, and the last change that it has counted; nothing before the first.
+    measured: u64,
+    counted: i64,
     /// Later requests have greater ones.
     number: u64,
     /// What this request has taken so far.
     taken: u64,
-    kept: bool,
+    /// The number of the change, once what was taken is there to stay.
+    settled: Option<i64>,
 }
 
 impl Room {
@@ -66,16 +69,18 @@ impl Room {
             return Ok(None);
         }
         let mut connection = deps.db.read().await?;
-        let measured = usage::get(&mut connection, uid).await?;
+        let usage = usage::get(&mut connection, uid).await?;
+        let (measured, counted) =
+            usage.map_or((0, 0), |usage| (usage.used_bytes, usage.measured_changes));
         Ok(Some(Self {
             arrivals: deps.arrivals.clone(),
             uid: uid.clone(),
             quota_mb,
-            used: measured.as_ref().map_or(0, |usage| usage.used_bytes),
-            since: measured.map(|usage| usage.measured_at),
+            measured,
+            counted,
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             taken: 0,
-            kept: false,
+            settled: None,
         }))
     }
 
@@ -87,15 +92,14 @@ impl Room {
         let quota = self.quota_mb.saturating_mul(MIB);
         let mut all = self.arrivals.lock();
         let arrived = all.entry(self.uid.clone()).or_default();
-        // Another measurement has counted it. Not compared as times: a clock may be set back.
-        if arrived.since != self.since && arrived.seen_by < self.number {
-            arrived.settled = 0;
-            arrived.since = self.since;
+        if arrived.seen_by < self.number {
             arrived.seen_by = self.number;
+            arrived.measured = self.measured;
+            arrived.settled.retain(|(change, _)| *change > self.counted);
         }
-        let used = [arrived.under_way, arrived.settled, bytes];
-        let used = used.into_iter().fold(self.used, u64::saturating_add);
-        if used > quota {
+        let settled = arrived.settled.iter().map(|(_, bytes)| *bytes);
+        let used = settled.chain([arrived.under_way, bytes]);
+        if used.fold(arrived.measured, u64::saturating_add) > quota {
             return Err(ApiError::QuotaExceeded {
                 quota_mb: self.quota_mb,
             });
@@ -105,9 +109,9 @@ impl Room {
         Ok(())
     }
 
-    /// What was taken is there to stay.
-    pub(crate) fn keep(mut self) {
-        self.kept = true;
+    /// What was taken is there to stay: by the change of this number, or one whose number is not known.
+    pub(crate) fn keep(mut self, change: Option<i64>) {
+        self.settled = Some(change.unwrap_or(self.counted.saturating_add(1)));
     }
 }
 
@@ -118,10 +122,18 @@ impl Drop for Room {
             return;
         };
         arrived.under_way = arrived.under_way.saturating_sub(self.taken);
-        if self.kept {
-            arrived.settled = arrived.settled.saturating_add(self.taken);
+        if let Some(change) = self.settled.filter(|_| self.taken > 0) {
+            let is_full = arrived.settled.len() >= MOST_SETTLED;
+            match arrived.settled.back_mut().filter(|_| is_full) {
+                // Both wait for the measurement that counts the later one.
+                Some(last) => {
+                    last.0 = last.0.max(change);
+                    last.1 = last.1.saturating_add(self.taken);
+                }
+                None => arrived.settled.push_back((change, self.taken)),
+            }
         }
-        if arrived.under_way == 0 && arrived.settled == 0 {
+        if arrived.under_way == 0 && arrived.settled.is_empty() {
             all.remove(&self.uid);
         }
     }

@@ -354,7 +354,7 @@ pub(crate) async fn world() -> World {
         adapter_check: Arc::new(Semaphore::new(1)),
         skills: Arc::new(SkillStore::open(dir.path()).unwrap()),
         checkouts: Arc::new(Checkouts::open(dir.path()).unwrap()),
-        files: Files::new(Arc::new(Homes::open(dir.path(), "test").unwrap())),
+        files: Files::new(Arc::new(Homes::open(dir.path(), "test").unwrap()), true),
         arrivals: Arrivals::default(),
         skill_import: Arc::new(Semaphore::new(1)),
         db: db.reader(),

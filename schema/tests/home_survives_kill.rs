@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
+use schema::home::workspace::{Order, WorkspacePath};
 use schema::home::{ArchiveOutcome, HomeState, Homes};
 use schema::ids::{Timestamp, Uid, UserName};
 
@@ -129,6 +130,54 @@ fn a_restore_that_is_killed_leaves_all_or_nothing_and_the_next_one_clears_up() {
         assert!(workspace.join(directory).exists());
         let restoring = data.path().join("users/.restoring");
         assert_eq!(std::fs::read_dir(restoring).unwrap().count(), 0);
+    }
+}
+
+/// Replaces one file as an upload, and another as a text.
+fn replace(data: &Path) {
+    let homes = Homes::open(data, "instance").unwrap();
+    let (name, uid) = alice();
+    let workspace = homes.workspace_to_change(&name, &uid).unwrap().unwrap();
+    let path = |text: &str| text.parse::<WorkspacePath>().unwrap();
+    let mut incoming = workspace.incoming().unwrap();
+    incoming.write(b"new").unwrap();
+    let received = incoming.finish().unwrap();
+    let files = [(&path("upload"), &received)];
+    workspace.place_all(&path(""), files, true).unwrap();
+    workspace.write_text(&path("text"), "new", None).unwrap();
+}
+
+#[test]
+#[ignore = "the child process of the test below"]
+fn replacing_child() {
+    replace(Path::new(&std::env::var_os(DATA_DIR).unwrap()));
+}
+
+#[test]
+fn l44_files_of_a_workspace_are_old_or_new_wherever_their_writer_is_killed() {
+    for (fault, uploaded, saved) in [
+        ("home.temporary.linked", "old", "old"),
+        ("workspace.edit.before_rename", "new", "old"),
+        ("home.temporary.linked:2", "new", "old"),
+    ] {
+        let data = tempfile::tempdir().unwrap();
+        let homes = Homes::open(data.path(), "instance").unwrap();
+        let (name, uid) = alice();
+        homes.ensure(&name, &uid, None).unwrap();
+        let workspace = data.path().join("users/alice/.agent/workspace");
+        for file in ["upload", "text"] {
+            std::fs::write(workspace.join(file), "old").unwrap();
+        }
+        let status = run("replacing_child", data.path(), fault);
+        assert_eq!(status.signal(), Some(SIGKILL), "{fault}: {status}");
+        let read = |file| std::fs::read_to_string(workspace.join(file)).unwrap();
+        assert_eq!([read("upload"), read("text")], [uploaded, saved], "{fault}");
+        // What is left is none of the user's files.
+        let open = homes.workspace(&name, &uid).unwrap().unwrap();
+        let listing = open.list(&"".parse().unwrap(), Order::default(), "", |all| 0..all);
+        assert_eq!(listing.unwrap().total, 2, "{fault}");
+        replace(data.path());
+        assert_eq!([read("upload"), read("text")], ["new", "new"], "{fault}");
     }
 }
 

@@ -107,6 +107,7 @@ async fn a_workspace_is_measured_once_there_is_one(yard: Yard) {
         complete: true,
         measured_at: NOW,
         problem: None,
+        measured_changes: 0,
     };
     assert_eq!(known(&yard, &ada).await, Some(usage));
     assert!(names(&yard, NOW).await.is_empty());

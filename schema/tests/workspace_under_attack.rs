@@ -101,7 +101,7 @@ fn work(workspace: &Workspace, number: u64) -> u64 {
             let mut incoming = workspace.incoming().unwrap();
             incoming.write(b"inside").unwrap();
             let received = incoming.finish().unwrap();
-            workspace.place_all(&path("d"), &[(path("d/up"), received)], true)
+            workspace.place_all(&path("d"), [(&path("d/up"), &received)], true)
         },
         workspace.remove(&path(&format!("d/moved-{number}"))),
         workspace.remove(&path("d/up")),

@@ -206,7 +206,7 @@ pub async fn build(
         adapter_check: Arc::new(Semaphore::new(1)),
         skills: Arc::new(skills),
         checkouts: Arc::new(Checkouts::open(&settings.data_dir)?),
-        files: Files::new(homes),
+        files: Files::new(homes, is_beside_users(settings, prepared)),
         arrivals: Arrivals::default(),
         skill_import: Arc::new(Semaphore::new(1)),
         master_key: Arc::clone(&prepared.master_key),
@@ -320,6 +320,16 @@ fn places(settings: &Settings, prepared: &Prepared) -> Vec<PathBuf> {
         });
     }
     places
+}
+
+/// Whether the database lies on the disk of users' directories.
+fn is_beside_users(settings: &Settings, prepared: &Prepared) -> bool {
+    let Backend::Sqlite(file) = prepared.db.backend() else {
+        return false;
+    };
+    let device = |path: &Path| rustix::fs::stat(path).map(|stat| stat.st_dev).ok();
+    let users = device(&settings.data_dir.join("users"));
+    users.is_some() && users == device(file)
 }
 
 /// What reconcilers know of this service.

@@ -224,7 +224,8 @@ fn patience() -> Duration {
 async fn until_quiet(yard: &Yard) {
     until("all is quiet", patience(), async || {
         let before = written(yard);
-        tokio::time::sleep(seconds(3)).await;
+        // Longer than it takes until the next workspaces are measured.
+        tokio::time::sleep(seconds(12)).await;
         before == written(yard)
     })
     .await;

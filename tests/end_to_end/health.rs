@@ -87,7 +87,7 @@ async fn l55_a_pass_that_panics_shows_everywhere_and_is_retried() {
 
     let event = admin.event("user/bob", "Panicked", seconds(5)).await;
     assert!(!event["remedy"].as_str().unwrap().is_empty(), "{event}");
-    let (_, line) = admin.readiness_line("passes: degraded", seconds(1)).await;
+    let (_, line) = admin.readiness_line("passes: degraded", seconds(5)).await;
     assert!(!line.contains("bob"), "anybody may read it: {line}");
     let summary = admin.summary("user").await;
     assert_eq!(summary["panicked"], 1, "{summary}");
@@ -114,7 +114,7 @@ async fn l55_a_pass_that_panics_shows_everywhere_and_is_retried() {
     assert!(bob["problem"].is_null() && bob["force"].is_null(), "{bob}");
     assert_eq!(admin.summary("user").await["panicked"], 0);
     // Recent, so it is still told.
-    admin.readiness_line("passes: degraded", seconds(1)).await;
+    admin.readiness_line("passes: degraded", seconds(5)).await;
 }
 
 #[tokio::test]

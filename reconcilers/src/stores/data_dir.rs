@@ -3,7 +3,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use schema::ids::{SkillName, Timestamp, Uid, UserName};
 use schema::skill_repository::{Checkouts, NewCheckout, OfferedSkill};
 use schema::skill_store::{SkillStore, SkillStoreError, TreeDigest, TreeLimits, TreeStamp};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::runtime::{Classify, ErrorClass, blocking};
@@ -32,8 +31,8 @@ const PROBE_FILE: &str = "probe";
 
 /// How long a walk through a workspace goes on at a time.
 const PIECE_OF_WALK: Duration = Duration::from_secs(20);
-/// How long it may take to its end then: a disk may hang.
-const WALK_ENDS: Duration = Duration::from_secs(30);
+/// How long a thread for it, and its end, are waited for: a disk may hang.
+const LONGEST_WAIT: Duration = Duration::from_secs(2 * 60);
 
 /// Bytes of somebody who may fail on the way.
 pub type ByteStream = BoxStream<'static, io::Result<Bytes>>;
@@ -208,15 +207,6 @@ pub trait DataDir: Send + Sync + 'static {
 fn home_gone() -> HomeError {
     HomeError::Changed {
         path: String::new(),
-    }
-}
-
-/// A walk that does not come to its end.
-fn takes_too_long(path: PathBuf) -> HomeError {
-    HomeError::Io {
-        action: "measuring",
-        path,
-        source: io::ErrorKind::TimedOut.into(),
     }
 }
 
@@ -587,22 +577,25 @@ impl DataDir for LocalDataDir {
         let path = homes.path_of(&name);
         let ended = CancellationToken::new();
         let _ends_with_this = ended.clone().drop_guard();
-        let ends = ended.clone();
+        let piece = self.piece_of_walk;
         let walk = blocking(move || {
-            let goes_on = || !ends.is_cancelled();
+            // From now on: before this it has waited for a thread.
+            let end = Instant::now() + piece;
+            let goes_on = || !ended.is_cancelled() && Instant::now() < end;
             if let Some(begun) = begun {
                 return begun.go_on(goes_on);
             }
             let home = homes.open_existing(&name, &uid)?;
-            home.map_or(Ok(Walked::Nowhere), |home| home.measure(goes_on))
+            home.map_or(Ok(Walked::Missing), |home| home.measure(goes_on))
         });
-        let mut walk = pin!(walk);
-        if let Ok(walked) = timeout(self.piece_of_walk, &mut walk).await {
-            return walked;
-        }
-        ended.cancel();
-        let rest = timeout(WALK_ENDS, walk).await;
-        rest.unwrap_or_else(|_| Err(takes_too_long(path)))
+        let walked = timeout(LONGEST_WAIT, walk).await;
+        walked.unwrap_or_else(|_| {
+            Err(HomeError::Io {
+                action: "measuring",
+                path,
+                source: io::ErrorKind::TimedOut.into(),
+            })
+        })
     }
 
     async fn write_probe(&self, content: &str) -> io::Result<()> {

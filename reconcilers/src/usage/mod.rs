@@ -1,7 +1,7 @@
 //! The usage reconciler: how much space users' workspaces take is known.
 //!
 //! Owns: `workspace_usage`, but for the count of changes in it, which requests raise. Key: the one object of this kind. It reads
-//! workspaces through [`DataDir`] and changes nothing there. What is to be measured is found by the resync.
+//! workspaces through [`DataDir`] and changes nothing there, but for what a killed service has left. What is to be measured is found by the resync.
 //!
 //! Invariants: no request walks through a workspace; one walk runs at a time, and each is bounded; a workspace that cannot be measured
 //! keeps its number, is reported, and holds up no other; what a request changes during a walk is measured again. A walk that takes long
@@ -37,7 +37,7 @@ const AT_ONCE: usize = 20;
 const LONG_ENOUGH: Duration = Duration::from_secs(60);
 /// After this time it goes on with what an earlier pass has begun, so that neither waits for all of the other.
 const FIRST: Duration = Duration::from_secs(30);
-/// Most walks that are interrupted at a time: each keeps a directory open.
+/// Most walks that are interrupted at a time: each keeps a directory open, twice.
 const MOST_BEGUN: usize = 4;
 /// Most characters that are remembered of a failure, which may name a path of the agent's.
 const LONGEST_PROBLEM: usize = 300;
@@ -101,12 +101,12 @@ impl UsageReconciler {
             Ok(Walked::Paused(walk)) => {
                 let mut begun = self.begun();
                 if begun.len() < MOST_BEGUN {
-                    begun.insert(due.uid.clone(), (changes, walk));
+                    begun.insert(due.uid.clone(), (changes, *walk));
                     return None;
                 }
-                Ok(walk.give_up())
+                Err("other workspaces are as large, and are measured first".to_owned())
             }
-            Ok(Walked::Nowhere) => Err("there is no workspace".to_owned()),
+            Ok(Walked::Missing) => Err("there is no workspace".to_owned()),
             Err(error) => {
                 let problem = one_line(&chain(&error));
                 tracing::warn!(user = %due.name, %problem, "the workspace cannot be measured");
@@ -193,8 +193,10 @@ impl Reconciler for UsageReconciler {
         let mut attempts = Vec::with_capacity(due.len());
         let (begun, new): (Vec<_>, Vec<_>) = {
             let mut begun = self.begun();
-            // Of users who are gone.
-            begun.retain(|uid, _| due.iter().any(|due| due.uid == *uid));
+            // Of users who are gone; unless others are only more urgent.
+            if due.len() < AT_ONCE {
+                begun.retain(|uid, _| due.iter().any(|due| due.uid == *uid));
+            }
             due.iter().partition(|due| begun.contains_key(&due.uid))
         };
         for (due, enough) in [(new, FIRST), (begun, LONG_ENOUGH)] {

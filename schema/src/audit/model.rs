@@ -22,6 +22,8 @@ pub enum Outcome {
     Ok,
     /// It was refused, and changed nothing.
     Refused,
+    /// It was begun, as another entry of the same request says, and not completed.
+    Failed,
 }
 
 /// Who acts, from where, and how.

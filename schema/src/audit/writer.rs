@@ -13,7 +13,8 @@ use crate::ids::Uid;
 use crate::secrets::MasterKey;
 use crate::usage;
 
-/// The writing half of a database, for requests: whatever is written through it leaves an entry.
+/// The writing half of a database, for requests: whatever is written through it leaves an entry, but for a number that others find out
+/// again ([`Writer::workspace_changed`]).
 #[derive(Clone)]
 pub struct Writer {
     pub(super) db: Db,
@@ -51,11 +52,12 @@ impl Writer {
         })
     }
 
-    /// Marks that a request, which is recorded already, has changed a user's workspace ([`usage::changed`]).
-    pub async fn workspace_changed(&self, uid: &Uid) -> Result<(), DbError> {
+    /// Marks that a request, which is recorded already, has changed a user's workspace: see [`usage::changed`].
+    pub async fn workspace_changed(&self, uid: &Uid) -> Result<i64, DbError> {
         let mut tx = self.db.begin().await?;
-        usage::changed(&mut tx, uid).await?;
-        tx.commit().await
+        let change = usage::changed(&mut tx, uid).await?;
+        tx.commit().await?;
+        Ok(change)
     }
 
     /// Records what was refused.
@@ -84,12 +86,21 @@ impl Audited {
 
     /// Makes it so, with an entry that records what it was about.
     pub async fn commit(self, about: About) -> Result<(), DbError> {
+        self.commit_as(Outcome::Ok, about).await
+    }
+
+    /// The same for what was begun, as an earlier entry says, and failed.
+    pub async fn commit_failed(self, about: About) -> Result<(), DbError> {
+        self.commit_as(Outcome::Failed, about).await
+    }
+
+    async fn commit_as(self, outcome: Outcome, about: About) -> Result<(), DbError> {
         let Self {
             mut tx,
             writer,
             author,
         } = self;
-        let entry = Entry::new(author, about, Outcome::Ok, writer.clock.now());
+        let entry = Entry::new(author, about, outcome, writer.clock.now());
         query::append(&mut tx, &writer.key, &entry).await?;
         tx.commit().await?;
         let (actor, action) = (&*entry.actor, &*entry.action);

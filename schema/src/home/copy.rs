@@ -149,6 +149,20 @@ struct Comparison {
 }
 
 impl Comparison {
+    /// Whether two files have the same content. One with several names is read once.
+    fn is_same(&mut self, original: &File, copy: &File) -> io::Result<bool> {
+        let [stat, of_copy] = [rustix::fs::fstat(original)?, rustix::fs::fstat(copy)?];
+        let both = [(stat.st_dev, stat.st_ino), (of_copy.st_dev, of_copy.st_ino)];
+        if self.compared.contains(&both) {
+            return Ok(true);
+        }
+        let same = digest(original)? == digest(copy)?;
+        if same && has_names(&stat) && self.compared.len() < MOST_COMPARED {
+            self.compared.insert(both);
+        }
+        Ok(same)
+    }
+
     /// Counts what a directory has; its entries are compared one by one.
     fn enter(
         &mut self,
@@ -162,22 +176,6 @@ impl Comparison {
             self.detail = Some(format!("{:?} has other entries", path()));
         }
         Ok(())
-    }
-}
-
-impl Comparison {
-    /// Whether two files have the same content. One with several names is read once.
-    fn is_same(&mut self, original: &File, copy: &File) -> io::Result<bool> {
-        let [stat, of_copy] = [rustix::fs::fstat(original)?, rustix::fs::fstat(copy)?];
-        let both = [(stat.st_dev, stat.st_ino), (of_copy.st_dev, of_copy.st_ino)];
-        if self.compared.contains(&both) {
-            return Ok(true);
-        }
-        let same = digest(original)? == digest(copy)?;
-        if same && has_names(&stat) && self.compared.len() < MOST_COMPARED {
-            self.compared.insert(both);
-        }
-        Ok(same)
     }
 }
 

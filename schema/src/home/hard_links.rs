@@ -1,4 +1,5 @@
-//! Files with several names are copied once: whoever gives a file ten thousand names does not fill the disk with its copies.
+//! Files with several names are copied once, where the file system can do that: whoever gives a file ten thousand names does not
+//! fill the disk with its copies.
 //!
 //! Which files were copied already is remembered on the disk, in a directory of the copy that is removed at its end: that
 //! takes no memory however many there are.
@@ -39,8 +40,7 @@ impl HardLinks {
         };
         match rustix::fs::linkat(copied, key(stat), to, name, AtFlags::empty()) {
             Ok(()) => Ok(true),
-            // The file system takes no more names for a file, or none at all.
-            Err(Errno::NOENT | Errno::MLINK | Errno::PERM) => Ok(false),
+            Err(errno) if errno == Errno::NOENT || is_unable(errno) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
     }
@@ -59,9 +59,19 @@ impl HardLinks {
                 self.copied.insert((made, own))
             }
         };
-        match rustix::fs::linkat(to, name, copied, key(stat), AtFlags::empty()) {
-            Ok(()) | Err(Errno::EXIST | Errno::MLINK | Errno::PERM) => Ok(()),
-            Err(errno) => Err(errno.into()),
+        let key = key(stat);
+        let copied = &*copied;
+        let link = || rustix::fs::linkat(to, name, copied, key.as_str(), AtFlags::empty());
+        let linked = match link() {
+            // That copy has as many names as a file may have: this one is the next.
+            Err(Errno::EXIST) => {
+                rustix::fs::unlinkat(copied, key.as_str(), AtFlags::empty()).and_then(|()| link())
+            }
+            linked => linked,
+        };
+        match linked {
+            Err(errno) if !is_unable(errno) => Err(errno.into()),
+            _ => Ok(()),
         }
     }
 
@@ -72,6 +82,14 @@ impl HardLinks {
             None => Ok(()),
         }
     }
+}
+
+/// Whether the file system takes no more names for a file, or never more than one.
+fn is_unable(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::MLINK | Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::XDEV
+    )
 }
 
 /// Whether a file has several names. A directory has several links and one name.

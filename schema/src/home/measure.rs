@@ -18,6 +18,8 @@ use super::{WORKSPACE_DIR, beneath, temporary};
 const ACTION: &str = "measuring";
 /// Most entries that one walk counts.
 const MOST_ENTRIES: u64 = 5_000_000;
+/// Most directories in each other: of each on the way something is kept, some 4 MB for so many.
+const DEEPEST: u64 = 100_000;
 /// Of so many files with several names it is remembered that they were counted: some 10 MB. Those beyond count once for each
 /// name, so that nobody hides what is taken.
 const MOST_LINKED: usize = 200_000;
@@ -34,9 +36,9 @@ pub struct Measured {
     pub files: u64,
     /// Entries that were inspected.
     pub entries: u64,
-    /// Directories that could not be read, and what is in them is not counted.
+    /// Directories that could not be read or lie too deep: what is in them is not counted.
     pub unreadable: u64,
-    /// The walk stopped early: there were too many entries, or it took too long.
+    /// The walk stopped early: there were too many entries.
     pub stopped: bool,
 }
 
@@ -51,14 +53,14 @@ impl Measured {
 #[derive(Debug)]
 pub enum Walked {
     /// There is no workspace.
-    Nowhere,
+    Missing,
     /// It has come to its end.
     Done(Measured),
     /// It can go on.
-    Paused(Measurement),
+    Paused(Box<Measurement>),
 }
 
-/// A walk through a workspace that has begun. It holds one open directory.
+/// A walk through a workspace that has begun. It holds one open directory, twice.
 pub struct Measurement {
     walk: Walk<1>,
     count: Count,
@@ -83,25 +85,26 @@ impl UserHome {
     /// # Errors
     /// [`HomeError::Io`]; also when somebody moves a directory while the walk is in it: another walk may have more luck.
     pub fn measure(&self, goes_on: impl Fn() -> bool) -> Result<Walked, HomeError> {
-        self.measure_at_most(MOST_ENTRIES, goes_on)
+        self.measure_within(Bounds::default(), goes_on)
     }
 
-    pub(super) fn measure_at_most(
+    pub(super) fn measure_within(
         &self,
-        most: u64,
+        bounds: Bounds,
         goes_on: impl Fn() -> bool,
     ) -> Result<Walked, HomeError> {
         let path = self.path().join(WORKSPACE_DIR);
         let top = match beneath::open_dir(self.dir(), Path::new(WORKSPACE_DIR)) {
             Ok(top) => top,
-            Err(Errno::NOENT) => return Ok(Walked::Nowhere),
+            Err(Errno::NOENT) => return Ok(Walked::Missing),
             Err(errno) => return Err(HomeError::io(ACTION, path)(errno)),
         };
         let measurement = Measurement {
             walk: Walk::begin([top]).map_err(HomeError::io(ACTION, &path))?,
             count: Count {
                 measured: Measured::default(),
-                most,
+                bounds,
+                depth: 0,
                 linked: HashSet::new(),
             },
             path,
@@ -124,23 +127,36 @@ impl Measurement {
         let measured = self.count.measured;
         match ended || measured.stopped {
             true => Ok(Walked::Done(measured)),
-            false => Ok(Walked::Paused(self)),
+            false => Ok(Walked::Paused(Box::new(self))),
         }
     }
+}
 
-    /// What was counted, when the walk is not to go on.
-    pub fn give_up(self) -> Measured {
-        Measured {
-            stopped: true,
-            ..self.count.measured
+/// How far a walk goes.
+pub(super) struct Bounds {
+    /// Most entries that are counted.
+    pub entries: u64,
+    /// Most directories in each other.
+    pub depth: u64,
+    /// The time, by which what was left is told apart from what is being written.
+    pub now: i64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            entries: MOST_ENTRIES,
+            depth: DEEPEST,
+            now: temporary::now(),
         }
     }
 }
 
 struct Count {
     measured: Measured,
-    /// Most entries that are counted.
-    most: u64,
+    bounds: Bounds,
+    /// Directories between the top and where the walk is.
+    depth: u64,
     /// Files with several names that were counted.
     linked: HashSet<(u64, u64)>,
 }
@@ -178,7 +194,7 @@ impl<F: Fn() -> bool> Visit<1> for Measuring<'_, F> {
         entry: &Entry<'_>,
     ) -> io::Result<Option<[OwnedFd; 1]>> {
         let measured = &mut self.count.measured;
-        if measured.entries == self.count.most {
+        if measured.entries == self.count.bounds.entries {
             measured.stopped = true;
             return Ok(None);
         }
@@ -195,13 +211,18 @@ impl<F: Fn() -> bool> Visit<1> for Measuring<'_, F> {
             Ok((directory, stat?))
         });
         match inspected {
-            Ok((_, stat)) if is_left(entry, &stat) => {
+            Ok((_, stat)) if is_left(entry, &stat, self.count.bounds.now) => {
                 // The next walk has another try.
                 let _ = rustix::fs::unlinkat(at, entry.name, AtFlags::empty());
                 Ok(None)
             }
             Ok((directory, stat)) => {
                 self.count.add(&stat);
+                if directory.is_some() && self.count.depth == self.count.bounds.depth {
+                    self.count.measured.unreadable += 1;
+                    return Ok(None);
+                }
+                self.count.depth += u64::from(directory.is_some());
                 Ok(directory.map(|directory| [directory]))
             }
             // Gone, or something else by now.
@@ -214,15 +235,20 @@ impl<F: Fn() -> bool> Visit<1> for Measuring<'_, F> {
         }
     }
 
+    fn leave(&mut self, _at: &[OwnedFd; 1]) -> io::Result<()> {
+        self.count.depth = self.count.depth.saturating_sub(1);
+        Ok(())
+    }
+
     fn is_done(&self) -> bool {
         self.count.measured.stopped || !(self.goes_on)()
     }
 }
 
 /// Whether a service that was killed has left it.
-fn is_left(entry: &Entry<'_>, stat: &Stat) -> bool {
+fn is_left(entry: &Entry<'_>, stat: &Stat, now: i64) -> bool {
     let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    is_file && temporary::is_left(entry.name.as_os_str().as_bytes(), stat)
+    is_file && temporary::is_left(entry.name.as_os_str().as_bytes(), stat, now)
 }
 
 /// Opens a directory whose entries can be inspected, and which can be left again: a service that is not root may be allowed to list

@@ -2,7 +2,7 @@
 //!
 //! A new file has no name until it is complete, and disappears with its last handle, also when the service is killed. Where
 //! the file system does not know such files (NFS, some of FUSE), and in the moment in which another file is replaced, it
-//! has a random one: [`is_left`] finds what a service that was killed has left.
+//! has a random one. [`is_left`] finds what a service that was killed at such a time has left.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,12 +12,12 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::rename::rename_to_free;
+use super::rename::rename_beside_agent;
 use crate::fault;
 
 const PREFIX: &str = ".agentyard-";
 const SUFFIX: &str = ".tmp";
-/// A file that bears a temporary name and was not changed for so long was left: no request takes that long.
+/// A file that has a temporary name and was not changed for so long was left: no request takes that long.
 const LEFT_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Whether a name is one that [`TemporaryFile`] gives.
@@ -31,10 +31,14 @@ pub(super) fn is_temporary(name: &[u8]) -> bool {
     })
 }
 
+/// The time of file systems, in seconds since 1970.
+pub(super) fn now() -> i64 {
+    rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec
+}
+
 /// Whether a regular file of this name, of which the system says `stat`, was left by a service that was killed.
-pub(super) fn is_left(name: &[u8], stat: &Stat) -> bool {
-    // The time of the file system, and not the one that whoever owns the file may set.
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
+pub(super) fn is_left(name: &[u8], stat: &Stat, now: i64) -> bool {
+    // The owner of a file can set every time of it but this one.
     let age = u64::try_from(now.saturating_sub(stat.st_ctime)).unwrap_or(0);
     is_temporary(name) && age > LEFT_AFTER.as_secs()
 }
@@ -91,7 +95,7 @@ impl<P: AsFd> TemporaryFile<P> {
         &self.file
     }
 
-    /// Gives the file its name in `parent`, in the place of what bears it now.
+    /// Gives the file its name in `parent`, in the place of what has it now.
     pub(super) fn replace(&self, parent: impl AsFd, name: &OsStr) -> rustix::io::Result<()> {
         let parent = parent.as_fd();
         if let Some(own) = &self.name {
@@ -108,10 +112,10 @@ impl<P: AsFd> TemporaryFile<P> {
         renamed
     }
 
-    /// Gives the file a name in `parent` that nothing bears: else `EEXIST`.
-    pub(super) fn appear(&self, parent: impl AsFd, name: &OsStr) -> rustix::io::Result<()> {
+    /// Gives the file a name in `parent` that nothing has: else `EEXIST`.
+    pub(super) fn link_new(&self, parent: impl AsFd, name: &OsStr) -> rustix::io::Result<()> {
         match &self.name {
-            Some(own) => rename_to_free(self.parent.as_fd(), own.as_str(), parent, name),
+            Some(own) => rename_beside_agent(self.parent.as_fd(), own.as_str(), parent, name),
             None => self.link(parent.as_fd(), name),
         }
     }
@@ -123,7 +127,7 @@ impl<P: AsFd> TemporaryFile<P> {
         rustix::fs::linkat(cwd, handle.as_str(), parent, name, AtFlags::SYMLINK_FOLLOW)
     }
 
-    /// What the system says of it, whatever bears its name.
+    /// What the system says of it, whatever has its name.
     pub(super) fn stat(&self) -> rustix::io::Result<Stat> {
         rustix::fs::fstat(&self.file)
     }

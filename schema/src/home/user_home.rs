@@ -165,7 +165,7 @@ impl UserHome {
         }
         let temporary = self.prepare(parent, content, mode)?;
         fault::point("home.write_new.before_rename");
-        Ok(temporary.appear(parent, name)?)
+        Ok(temporary.link_new(parent, name)?)
     }
 
     /// A new file on the file system of its place, complete and on the disk.

@@ -37,6 +37,10 @@ pub struct Usage {
     /// Why it could not be measured again since then.
     #[schema(required = true)]
     pub problem: Option<String>,
+    /// Which changes by requests the measurement has counted: those up to this one.
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub measured_changes: i64,
 }
 
 /// A workspace that is to be measured.

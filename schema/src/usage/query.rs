@@ -7,14 +7,14 @@ use crate::connection::Connection;
 use crate::db::ObservedTx;
 use crate::error::DbError;
 use crate::ids::{Timestamp, Uid};
-use crate::statement::{execute, fetch_all, fetch_optional, statements};
+use crate::statement::{execute, fetch_all, fetch_optional, scalar, statements};
 
 statements! {
     /// What one workspace takes, once it was measured.
-    GET = "SELECT used_bytes, files, complete, measured_at, problem FROM workspace_usage WHERE uid = $1 AND measured_at IS NOT NULL";
+    GET = "SELECT used_bytes, files, complete, measured_at, problem, measured_changes FROM workspace_usage WHERE uid = $1 AND measured_at IS NOT NULL";
     /// A request has changed a workspace.
     CHANGED_BY_REQUEST = "INSERT INTO workspace_usage (uid, changes) VALUES ($1, 1) \
-                          ON CONFLICT (uid) DO UPDATE SET changes = workspace_usage.changes + 1";
+                          ON CONFLICT (uid) DO UPDATE SET changes = workspace_usage.changes + 1 RETURNING changes";
     /// Workspaces that are to be measured, the longest due first. Before the user reconciler has seen a user there is no workspace. An
     /// attempt in the future was made before the clock was set back.
     DUE = "SELECT d.uid, d.name, d.changes FROM (SELECT u.uid, u.name, coalesce(w.changes, 0) AS changes, coalesce(w.attempted_at, 0) AS attempted_at, \
@@ -47,11 +47,10 @@ pub async fn get(connection: &mut Connection, uid: &Uid) -> Result<Option<Usage>
     fetch_optional!(connection, GET, uid)
 }
 
-/// Marks that a request has changed a user's workspace: it is measured soon. To be called in the transaction of the request once the
-/// files are changed; writes one row.
-pub async fn changed(tx: &mut ObservedTx, uid: &Uid) -> Result<(), DbError> {
-    execute!(tx, CHANGED_BY_REQUEST, uid)?;
-    Ok(())
+/// Marks that a request has changed a user's workspace: it is measured soon. To be called once the files are changed; writes one row.
+/// Returns the number of this change.
+pub async fn changed(tx: &mut ObservedTx, uid: &Uid) -> Result<i64, DbError> {
+    scalar!(tx, CHANGED_BY_REQUEST, uid)
 }
 
 /// At most `most` workspaces that are to be measured now, the longest due first, in one statement.

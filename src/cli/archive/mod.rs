@@ -113,7 +113,7 @@ async fn find(local: &Local, given: &str) -> Result<(Archive, String)> {
         Err(HandleError::Unknown) => {
             let guesses = did_you_mean(&closest(given, archive_handles(&archives)));
             Err(Failure::NotFound(format!(
-                "no archive {given:?}{guesses}; \"agentyard archive list\" shows them"
+                "archive/{given} not found{guesses}; `agentyard archive list` lists the archives"
             )))
         }
         Err(error @ HandleError::Several(_)) => Err(Failure::Usage(error.to_string())),

@@ -118,3 +118,34 @@ async fn what_is_refused_because_the_database_is_full_was_not_done() {
     done(change(&alice, "mkdir", &[("path", ""), ("name", "made")]).await);
     done(change(&alice, "move", &[("from", "text"), ("to", "moved")]).await);
 }
+
+/// Removing frees the users' disk, and not that of the database.
+#[tokio::test]
+async fn nothing_is_removed_unrecorded_while_the_database_is_full_on_a_disk_of_its_own() {
+    let stage = Stage::new();
+    let disk = SmallDisk::mount(&stage.data(), "40m");
+    let _users = SmallDisk::mount(&stage.data().join("users"), "40m");
+    let yard = Yard::open(&stage).await;
+    let alice = yard.person("alice").await;
+    done(save(&alice, "text", "as it was").await);
+    let before = alice.on_disk();
+    let filler = disk.fill();
+    // A small entry may still fit into what the database has.
+    let refused = async |number: usize| {
+        let name = number.to_string();
+        let made = change(&alice, "mkdir", &[("path", ""), ("name", &name)]).await;
+        made.0 == 507
+    };
+    let mut made = 0;
+    while !refused(made).await {
+        made += 1;
+        assert!(made < 1000, "the database takes entries for ever");
+    }
+    let now = alice.on_disk();
+    let (status, body) = change(&alice, "delete", &[("path", "text")]).await;
+    assert_eq!(full("delete", status, &body), "storage_full");
+    assert_eq!(alice.on_disk(), now);
+    std::fs::remove_file(filler).unwrap();
+    done(change(&alice, "delete", &[("path", "text")]).await);
+    assert_ne!(alice.on_disk(), before);
+}

@@ -409,7 +409,7 @@ impl DataDir for MemoryDataDir {
         _begun: Option<Measurement>,
     ) -> Result<Walked, HomeError> {
         self.call("measuring", |disk| match disk.users.get(name.as_str()) {
-            None => Ok(Walked::Nowhere),
+            None => Ok(Walked::Missing),
             Some(home) if home.uid == *uid => {
                 let files = home.files.iter();
                 let files = files.filter(|(path, _)| Path::new(path).starts_with(WORKSPACE_DIR));

@@ -217,10 +217,10 @@ async fn of_directory(
     path: WorkspacePath,
 ) -> Result<Reply> {
     // Counting what is in it takes long, other than opening a file, of which a browser fetches several at once.
-    let call = deps.files.long_call(account).await?;
     let (counted_in, directory) = (Arc::clone(&workspace), path.clone());
     let count = move || counted_in.can_zip(&directory);
-    call.run(count).await?.map_err(refused)?;
+    let counted = deps.files.run_long(account, count).await?;
+    counted.map_err(refused)?;
     let turn = deps.files.zip(account)?;
     let name = match path.is_top() {
         true => "workspace.zip".to_owned(),

@@ -167,8 +167,11 @@ async fn list(
                     begin..begin.saturating_add(size)
                 })
             };
-            let call = deps.files.long_call(&session.account).await?;
-            let listing = call.run(work).await?.map_err(refused)?;
+            let listing = deps
+                .files
+                .run_long(&session.account, work)
+                .await?
+                .map_err(refused)?;
             (listing.entries, listing.total, listing.truncated)
         }
         None if path.is_top() => (Vec::new(), 0, false),

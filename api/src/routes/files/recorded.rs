@@ -32,7 +32,7 @@ pub(super) struct Change<S, T> {
 
 impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
     /// Makes the change. The audit trail says first that it is made, and afterwards if it failed: what cannot be recorded is not done,
-    /// but for a removal while the disk of the database is full. Once begun it goes on to its end, also when the client is gone.
+    /// but for a removal that frees the full disk of the database. Once begun it goes on to its end, also when the client is gone.
     pub(super) async fn make(self, deps: &Deps, session: Session, meta: Meta) -> Result<T> {
         let workspace = deps.files.open(&session.account).await?;
         let subject = Arc::new(self.subject);
@@ -40,10 +40,7 @@ impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
         let check = self.check;
         let checking = deps.files.run(move || check(&checked_in, &checked));
         checking.await?.map_err(refused)?;
-        let call = match self.removes {
-            true => deps.files.long_call(&session.account).await?,
-            false => deps.files.call().await?,
-        };
+        let queued = deps.files.queue(&session.account, self.removes)?;
         let Self {
             make,
             room,
@@ -60,24 +57,24 @@ impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
                 meta: &meta,
             };
             let recorded = match trail.begin(&detail).await {
-                Err(DbError::StorageFull(_)) if removes => false,
+                Err(DbError::StorageFull(_)) if removes && deps.files.with_database => false,
                 recorded => recorded.map(|()| true)?,
             };
-            let made = call.run(move || make(&workspace, &subject)).await;
+            let made = queued.run(move || make(&workspace, &subject)).await;
+            if !recorded && let Err(error) = trail.begin(&detail).await {
+                tracing::error!(user = %session.account.name, %error, "files were removed, and that cannot be recorded");
+                return Err(error.into());
+            }
+            let change = trail.end(matches!(made, Ok(Ok(_)))).await;
+            if let Err(error) = &change {
+                tracing::warn!(user = %session.account.name, %error, "files were changed, and the end of that cannot be recorded");
+            }
             let takes_space = match &made {
                 Ok(Err(error)) => matches!(error, FileError::Partly(_)),
                 Ok(Ok(_)) | Err(_) => true,
             };
             if let Some(room) = room.filter(|_| takes_space) {
-                room.keep();
-            }
-            if !recorded {
-                trail.begin(&detail).await?;
-            }
-            let ended = trail.end(matches!(made, Ok(Ok(_)))).await;
-            if let Err(error) = ended {
-                let user = &session.account.name;
-                tracing::warn!(%user, %error, "a change of files was made, but its end was not recorded");
+                room.keep(change.ok());
             }
             made?.map_err(refused)
         });
@@ -102,14 +99,15 @@ impl Trail<'_> {
         tx.commit(self.about(detail)).await
     }
 
-    /// A measurement that began before this may have missed what was changed.
-    async fn end(&self, completed: bool) -> Result<(), DbError> {
+    /// A measurement that began before this may have missed what was changed. Returns the number of the change.
+    async fn end(&self, completed: bool) -> Result<i64, DbError> {
         let uid = &self.session.account.uid;
         if completed {
             return self.deps.writer.workspace_changed(uid).await;
         }
         let mut tx = self.meta.begin(self.deps).await?;
-        usage::changed(&mut tx, uid).await?;
-        tx.commit(self.about("not completed")).await
+        let change = usage::changed(&mut tx, uid).await?;
+        tx.commit_failed(self.about("")).await?;
+        Ok(change)
     }
 }

@@ -719,7 +719,7 @@ async fn the_trail_records_that_something_was_changed_but_not_the_names_of_files
         ("files_upload", "workspace/alice", "files: 1, bytes: 5"),
         ("files_move", "workspace/alice", ""),
         ("files_delete", "workspace/alice", ""),
-        ("files_delete", "workspace/alice", "not completed"),
+        ("files_delete", "workspace/alice", ""),
     ];
     assert_eq!(entries, expected);
 }

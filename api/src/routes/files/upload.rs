@@ -81,17 +81,17 @@ async fn upload(
     let directory = super::path("path", &input.params.path)?;
     let overwrite = input.params.overwrite;
     let mut received = input.received;
-    let (received, room) = (std::mem::take(&mut received.files), received.room.take());
-    if received.is_empty() {
+    let room = received.room.take();
+    if received.files.is_empty() {
         let rule = format!("{FILE} is required: one or more files, as multipart/form-data");
         return Err(ApiError::invalid(FILE, rule));
     }
     let mut names = BTreeSet::new();
-    let mut placed: Vec<(WorkspacePath, _)> = Vec::with_capacity(received.len());
-    let mut files = Vec::with_capacity(received.len());
+    let mut paths: Vec<WorkspacePath> = Vec::with_capacity(received.files.len());
+    let mut files = Vec::with_capacity(received.files.len());
     let mut bytes = 0;
-    for file in received {
-        let name = file.name.unwrap_or_default();
+    for file in &received.files {
+        let name = file.name.clone().unwrap_or_default();
         let path = directory
             .join(&name)
             .map_err(|rule| ApiError::invalid(FILE, rule.to_string()))?;
@@ -106,7 +106,7 @@ async fn upload(
             path: path.to_string(),
             size,
         });
-        placed.push((path, file.received));
+        paths.push(path);
     }
     let message = match files.as_slice() {
         [file] => format!("uploaded {:?}", file.path),
@@ -114,12 +114,13 @@ async fn upload(
     };
     let detail = format!("files: {}, bytes: {bytes}", files.len());
     let change = Change {
-        subject: (directory, placed, overwrite),
-        check: |workspace, (directory, files, overwrite)| {
-            workspace.can_place_all(directory, files, *overwrite)
+        subject: (directory, paths, received, overwrite),
+        check: |workspace, (directory, paths, _, overwrite)| {
+            workspace.can_place_all(directory, paths, *overwrite)
         },
-        make: |workspace, (directory, files, overwrite)| {
-            workspace.place_all(directory, files, *overwrite)
+        make: |workspace, (directory, paths, received, overwrite)| {
+            let files = received.files.iter().map(|file| &file.received);
+            workspace.place_all(directory, paths.iter().zip(files), *overwrite)
         },
         removes: false,
         detail,

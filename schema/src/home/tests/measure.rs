@@ -1,6 +1,8 @@
 use std::cell::Cell;
 use std::os::unix::net::UnixListener;
 
+use super::super::measure::Bounds;
+use super::super::temporary::now;
 use super::*;
 
 /// A user's home, and the path of the workspace.
@@ -76,7 +78,7 @@ fn l25_what_links_lead_to_is_not_counted() {
     assert_eq!(found.files, 0);
     // A link in place of the workspace is not followed, either.
     fs::rename(&root, yard.users("alice").join("elsewhere")).unwrap();
-    assert!(matches!(home.measure(|| true).unwrap(), Walked::Nowhere));
+    assert!(matches!(home.measure(|| true).unwrap(), Walked::Missing));
     symlink(outside.path(), &root).unwrap();
     assert!(matches!(
         home.measure(|| true),
@@ -95,10 +97,66 @@ fn a_walk_ends_after_so_many_entries() {
         fs::write(root.join(number.to_string()), b"x").unwrap();
     }
     for (most, files, stopped) in [(19, 19, true), (20, 20, false)] {
-        let found = done(home.measure_at_most(most, || true).unwrap());
+        let found = done(
+            home.measure_within(
+                Bounds {
+                    entries: most,
+                    ..Bounds::default()
+                },
+                || true,
+            )
+            .unwrap(),
+        );
         assert_eq!((found.files, found.stopped), (files, stopped));
         assert_eq!(found.is_complete(), !stopped);
     }
+}
+
+#[test]
+fn a_walk_goes_so_deep_and_no_deeper() {
+    let yard = Yard::new();
+    let (home, root) = workspace(&yard);
+    for directory in ["a/b/c/d", "e/f"] {
+        fs::create_dir_all(root.join(directory)).unwrap();
+        fs::write(root.join(directory).join("file"), b"x").unwrap();
+    }
+    for (depth, files, unreadable) in [(4, 2, 0), (3, 1, 1), (2, 1, 1), (1, 0, 2)] {
+        let bounds = Bounds {
+            depth,
+            ..Bounds::default()
+        };
+        let found = done(home.measure_within(bounds, || true).unwrap());
+        assert_eq!(
+            (found.files, found.unreadable),
+            (files, unreadable),
+            "{depth}"
+        );
+    }
+}
+
+#[test]
+fn what_a_killed_service_has_left_is_removed_a_day_later_and_nothing_else() {
+    let yard = Yard::new();
+    let (home, root) = workspace(&yard);
+    let left = format!(".agentyard-{}.tmp", "0".repeat(32));
+    fs::create_dir_all(root.join("d").join(left.replace('0', "1"))).unwrap();
+    let own = [".agentyard-notes.tmp", "file"];
+    for name in [left.as_str()].iter().chain(&own) {
+        fs::write(root.join("d").join(name), b"x").unwrap();
+    }
+    let files_after = |seconds| {
+        let bounds = Bounds {
+            now: now() + seconds,
+            ..Bounds::default()
+        };
+        done(home.measure_within(bounds, || true).unwrap()).files
+    };
+    let day = 24 * 60 * 60;
+    assert_eq!(files_after(day - 60), 3);
+    assert_eq!(files_after(day + 60), 2);
+    let names: Vec<_> = fs::read_dir(root.join("d")).unwrap().collect();
+    assert_eq!(names.len(), 3, "the directory of such a name stays");
+    assert!(!root.join("d").join(left).exists());
 }
 
 #[test]
@@ -128,14 +186,6 @@ fn a_walk_that_is_interrupted_anywhere_goes_on_and_counts_the_same() {
         assert_eq!(done(walked), whole, "{piece}");
         assert!(pieces >= 62 / piece, "{piece}: {pieces}");
     }
-    // What was counted until then is a lower bound.
-    let asked = Cell::new(0);
-    let some = home.measure(|| asked.replace(asked.get() + 1) < 9).unwrap();
-    let Walked::Paused(measurement) = some else {
-        panic!("{some:?}");
-    };
-    let some = measurement.give_up();
-    assert!(some.entries > 0 && some.entries < whole.entries && !some.is_complete());
 }
 
 #[test]

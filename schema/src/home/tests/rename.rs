@@ -2,7 +2,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::super::rename::{rename_in_steps, rename_to_free};
+use super::super::rename::{rename_beside_agent, rename_in_steps, rename_to_free};
 use super::*;
 
 /// A directory with one entry of each type that can be renamed.
@@ -16,12 +16,14 @@ fn entries() -> (TempDir, OwnedFd) {
 }
 
 #[rstest::rstest]
-#[case::at_once(true)]
-#[case::on_a_file_system_that_cannot_do_it_at_once(false)]
-fn what_is_renamed_replaces_nothing(#[case] at_once: bool) {
-    let rename = |from: &OwnedFd, old: &str, to: &OwnedFd, new: &str| match at_once {
-        true => rename_to_free(from, old, to, new),
-        false => rename_in_steps(from, old, to, new),
+#[case::where_nobody_else_gives_names(0)]
+#[case::beside_an_agent(1)]
+#[case::on_a_file_system_that_cannot_do_it_at_once(2)]
+fn what_is_renamed_replaces_nothing(#[case] how: u8) {
+    let rename = |from: &OwnedFd, old: &str, to: &OwnedFd, new: &str| match how {
+        0 => rename_to_free(from, old, to, new),
+        1 => rename_beside_agent(from, old, to, new),
+        _ => rename_in_steps(from, old, to, new),
     };
     let (top, dir) = entries();
     let before = snapshot(top.path());

@@ -30,10 +30,10 @@ fn a_file_is_seen_once_it_is_complete_and_nothing_is_left(
     };
     let first = make("first");
     assert_eq!(count(top.path()), names);
-    first.appear(&goal, OsStr::new("a")).unwrap();
+    first.link_new(&goal, OsStr::new("a")).unwrap();
     drop(first);
     let second = make("second");
-    let taken = second.appear(&goal, OsStr::new("a"));
+    let taken = second.link_new(&goal, OsStr::new("a"));
     assert_eq!(taken, Err(rustix::io::Errno::EXIST));
     assert_eq!(fs::read_to_string(other.path().join("a")).unwrap(), "first");
     second.replace(&goal, OsStr::new("a")).unwrap();
@@ -51,7 +51,7 @@ fn a_file_is_seen_once_it_is_complete_and_nothing_is_left(
 }
 
 #[test]
-fn what_was_left_is_told_by_name_and_age() {
+fn what_was_left_is_known_by_its_name_and_age() {
     let top = tempfile::tempdir().unwrap();
     let file = TemporaryFile::create_named(opened(top.path())).unwrap();
     let name = fs::read_dir(top.path()).unwrap().next().unwrap().unwrap();
@@ -59,15 +59,16 @@ fn what_was_left_is_told_by_name_and_age() {
     let name = name.as_encoded_bytes();
     assert!(is_temporary(name));
     let now = file.stat().unwrap();
-    assert!(!is_left(name, &now), "it may still be written");
+    let at = now.st_ctime;
+    assert!(!is_left(name, &now, at), "it may still be written");
     let day = 24 * 60 * 60;
     let changed = |seconds| {
         let mut stat: Stat = now;
         stat.st_ctime -= seconds;
         stat
     };
-    assert!(is_left(name, &changed(day + 60)));
-    assert!(!is_left(name, &changed(day - 60)));
-    assert!(!is_left(name, &changed(-day)), "the clock was set back");
-    assert!(!is_left(b"report.tmp", &changed(2 * day)));
+    assert!(is_left(name, &changed(day + 60), at));
+    assert!(!is_left(name, &changed(day - 60), at));
+    assert!(!is_left(name, &changed(-day), at), "the clock was set back");
+    assert!(!is_left(b"report.tmp", &changed(2 * day), at));
 }

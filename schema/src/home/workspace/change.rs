@@ -15,10 +15,13 @@ use crate::fault;
 use crate::home::beneath;
 use crate::home::error::HomeError;
 use crate::home::remove::remove_tree_of;
-use crate::home::rename::rename_to_free;
+use crate::home::rename::rename_beside_agent;
 
 /// Most entries that one request removes: an agent may fill a directory as fast as it is emptied.
 const MOST_REMOVED: u64 = 5_000_000;
+
+/// An open directory, and a name in it.
+type EntryPlace<'a> = (OwnedFd, &'a OsStr);
 
 impl Workspace {
     /// Whether a directory could be made, as far as can be said before.
@@ -42,7 +45,7 @@ impl Workspace {
         let made = beneath::open_dir(&parent, Path::new(name));
         made.and_then(|made| self.give(made))
             .and_then(|()| rustix::fs::fsync(&parent))
-            .map_err(FileError::of("making", path))
+            .map_err(|errno| FileError::of("making", path)(errno).after(true))
     }
 
     /// Whether an entry could be moved, as far as can be said before.
@@ -50,6 +53,15 @@ impl Workspace {
     /// # Errors
     /// As [`Workspace::rename`].
     pub fn can_rename(&self, from: &WorkspacePath, to: &WorkspacePath) -> Result<(), FileError> {
+        self.to_move(from, to).map(drop)
+    }
+
+    /// Opens the directories of an entry that can be moved and of where it is to be.
+    fn to_move<'a>(
+        &self,
+        from: &'a WorkspacePath,
+        to: &'a WorkspacePath,
+    ) -> Result<(EntryPlace<'a>, EntryPlace<'a>), FileError> {
         let (old_parent, old_name) = self.parent(from)?;
         let (new_parent, new_name) = self.parent(to)?;
         if from == to {
@@ -59,7 +71,8 @@ impl Workspace {
             return Err(FileError::IntoItself);
         }
         must_be_there(&old_parent, old_name, from)?;
-        must_be_free(&new_parent, new_name, to)
+        must_be_free(&new_parent, new_name, to)?;
+        Ok(((old_parent, old_name), (new_parent, new_name)))
     }
 
     /// Moves an entry of any type; never over another one.
@@ -67,19 +80,17 @@ impl Workspace {
     /// # Errors
     /// [`FileError::Exists`], [`FileError::IntoItself`]; otherwise [`FileError`].
     pub fn rename(&self, from: &WorkspacePath, to: &WorkspacePath) -> Result<(), FileError> {
-        self.can_rename(from, to)?;
-        let (old_parent, old_name) = self.parent(from)?;
-        let (new_parent, new_name) = self.parent(to)?;
-        rename_to_free(&old_parent, old_name, &new_parent, new_name).map_err(
-            |errno| match errno {
+        let ((old_parent, old_name), (new_parent, new_name)) = self.to_move(from, to)?;
+        rename_beside_agent(&old_parent, old_name, &new_parent, new_name).map_err(|errno| {
+            match errno {
                 // Somebody has moved its goal into it meanwhile.
                 Errno::INVAL => FileError::IntoItself,
                 errno => FileError::of("moving", to)(errno),
-            },
-        )?;
+            }
+        })?;
         rustix::fs::fsync(&new_parent)
             .and_then(|()| rustix::fs::fsync(&old_parent))
-            .map_err(FileError::of("moving", to))
+            .map_err(|errno| FileError::of("moving", to)(errno).after(true))
     }
 
     /// Whether an entry could be removed, as far as can be said before.
@@ -129,11 +140,22 @@ impl Workspace {
         content: &str,
         etag: Option<&str>,
     ) -> Result<(), FileError> {
+        self.to_write(path, content, etag).map(drop)
+    }
+
+    /// Opens the directory of a file that can be written, with the permissions that it is to have.
+    fn to_write<'a>(
+        &self,
+        path: &'a WorkspacePath,
+        content: &str,
+        etag: Option<&str>,
+    ) -> Result<(EntryPlace<'a>, u32), FileError> {
         if content.len() as u64 > EDITABLE {
             return Err(FileError::NotText { limit: EDITABLE });
         }
         let (parent, name) = self.parent(path)?;
-        self.expected(&parent, name, path, etag).map(drop)
+        let mode = expected(&parent, name, path, etag)?;
+        Ok(((parent, name), mode))
     }
 
     /// Replaces the text of a file, or makes a file: whoever reads it sees the old or the new text. With `etag`, only while
@@ -147,47 +169,45 @@ impl Workspace {
         content: &str,
         etag: Option<&str>,
     ) -> Result<String, FileError> {
-        self.can_write_text(path, content, etag)?;
-        let (parent, name) = self.parent(path)?;
-        let mode = self.expected(&parent, name, path, etag)?;
+        let ((parent, name), mode) = self.to_write(path, content, etag)?;
         let temporary = self
             .home
             .prepare(parent.as_fd(), content.as_bytes(), mode)
             .map_err(FileError::of("writing", path))?;
         fault::point("workspace.edit.before_rename");
         // Asked once more: writing takes longer than this.
-        self.expected(&parent, name, path, etag)?;
+        expected(&parent, name, path, etag)?;
         temporary
             .replace(&parent, name)
-            .and_then(|()| rustix::fs::fsync(&parent))
             .map_err(FileError::of("writing", path))?;
         // Of what was written, and not of what the agent may have put there since.
-        let written = temporary.stat().map_err(FileError::of("writing", path))?;
-        Ok(etag_of(&written))
+        let written = rustix::fs::fsync(&parent).and_then(|()| temporary.stat());
+        written
+            .map(|stat| etag_of(&stat))
+            .map_err(|errno| FileError::of("writing", path)(errno).after(true))
     }
+}
 
-    /// The permissions of the file that is to be replaced, if it is the one that is expected.
-    fn expected(
-        &self,
-        parent: &OwnedFd,
-        name: &OsStr,
-        path: &WorkspacePath,
-        etag: Option<&str>,
-    ) -> Result<u32, FileError> {
-        let changed = || FileError::Changed {
-            path: path.to_string(),
-        };
-        match stat(parent, name, path)? {
-            Some(stat) => {
-                regular(stat.st_mode, path)?;
-                match etag {
-                    Some(etag) if etag != etag_of(&stat) => Err(changed()),
-                    _ => Ok(stat.st_mode & 0o777),
-                }
+/// The permissions of the file that is to be replaced, if it is the one that is expected.
+fn expected(
+    parent: &OwnedFd,
+    name: &OsStr,
+    path: &WorkspacePath,
+    etag: Option<&str>,
+) -> Result<u32, FileError> {
+    let changed = || FileError::Changed {
+        path: path.to_string(),
+    };
+    match stat(parent, name, path)? {
+        Some(stat) => {
+            regular(stat.st_mode, path)?;
+            match etag {
+                Some(etag) if etag != etag_of(&stat) => Err(changed()),
+                _ => Ok(stat.st_mode & 0o777),
             }
-            None if etag.is_some() => Err(changed()),
-            None => Ok(0o644),
         }
+        None if etag.is_some() => Err(changed()),
+        None => Ok(0o644),
     }
 }
 

@@ -11,6 +11,7 @@ use rustix::fs::{FileType, Stat};
 use super::error::FileError;
 use super::path::WorkspacePath;
 use super::{Workspace, stat};
+use crate::home::temporary::is_temporary;
 use crate::home::walk::for_each_until;
 use crate::ids::Timestamp;
 
@@ -172,6 +173,9 @@ impl Workspace {
             if seen > MOST_SEARCHED {
                 truncated = true;
                 return ControlFlow::Break(());
+            }
+            if is_temporary(bytes) {
+                return ControlFlow::Continue(());
             }
             if !search.is_empty() && !name.to_string_lossy().to_lowercase().contains(&search) {
                 return ControlFlow::Continue(());

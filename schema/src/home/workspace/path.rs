@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::home::temporary::is_temporary;
+
 /// Longest path, in bytes: what Linux takes.
 const LONGEST_PATH: usize = 4095;
 /// Longest name of an entry, in bytes.
@@ -26,6 +28,9 @@ pub enum PathError {
     /// It has a NUL.
     #[error("the path must not contain NUL characters")]
     Nul,
+    /// A name in it is one of the service's own.
+    #[error("names like .agentyard-….tmp are the service's own")]
+    Reserved,
     /// It, or a name in it, is too long.
     #[error("a path has at most {LONGEST_PATH} bytes, and each name in it at most {LONGEST_NAME}")]
     TooLong,
@@ -51,6 +56,7 @@ impl FromStr for WorkspacePath {
                 "" | "." => continue,
                 ".." => return Err(PathError::Parent),
                 name if name.len() > LONGEST_NAME => return Err(PathError::TooLong),
+                name if is_temporary(name.as_bytes()) => return Err(PathError::Reserved),
                 name => {
                     if !path.is_empty() {
                         path.push('/');

@@ -52,7 +52,7 @@ impl Incoming {
     }
 }
 
-/// A file that has arrived and has no name yet.
+/// A file that has arrived, and does not have its name yet.
 #[derive(Debug)]
 pub struct Received {
     file: TemporaryFile<OwnedFd>,
@@ -87,11 +87,11 @@ impl Workspace {
     pub fn can_place_all(
         &self,
         directory: &WorkspacePath,
-        files: &[(WorkspacePath, Received)],
+        files: &[WorkspacePath],
         overwrite: bool,
     ) -> Result<(), FileError> {
         let directory = self.directory(directory)?;
-        for (path, _) in files {
+        for path in files {
             free(&directory, path, overwrite)?;
         }
         Ok(())
@@ -102,20 +102,21 @@ impl Workspace {
     /// # Errors
     /// [`FileError::Exists`], [`FileError::NotAFile`] when something else than a regular file is in the way;
     /// [`FileError::Partly`] when some have got theirs; otherwise [`FileError`].
-    pub fn place_all(
+    pub fn place_all<'a>(
         &self,
         directory: &WorkspacePath,
-        files: &[(WorkspacePath, Received)],
+        files: impl IntoIterator<Item = (&'a WorkspacePath, &'a Received)>,
         overwrite: bool,
     ) -> Result<(), FileError> {
         let opened = self.directory(directory)?;
-        let mut files = files.iter().enumerate();
+        let mut files = files.into_iter().enumerate();
         let placed = files.try_for_each(|(index, (path, received))| {
             let placed = place(&opened, path, &received.file, overwrite);
             placed.map_err(|error| error.after(index > 0))
         });
-        let saved = rustix::fs::fsync(&opened).map_err(FileError::of("writing into", directory));
-        placed.and(saved)
+        let saved = rustix::fs::fsync(&opened);
+        placed
+            .and(saved.map_err(|errno| FileError::of("writing into", directory)(errno).after(true)))
     }
 }
 
@@ -127,7 +128,7 @@ fn place(
 ) -> Result<(), FileError> {
     let name = OsStr::new(path.name());
     let placed = match free(directory, path, overwrite)? {
-        true => match file.appear(directory, name) {
+        true => match file.link_new(directory, name) {
             // Somebody was faster: replaced, if it may be.
             Err(Errno::EXIST) if overwrite => {
                 free(directory, path, overwrite)?;
@@ -137,14 +138,20 @@ fn place(
         },
         false => file.replace(directory, name),
     };
-    placed.map_err(FileError::of("writing", path))
+    placed.map_err(|errno| match errno {
+        // The directory is open: it is the file that has vanished, where it needs a name on its way.
+        Errno::NOENT => FileError::Meanwhile {
+            path: path.to_string(),
+        },
+        errno => FileError::of("writing", path)(errno),
+    })
 }
 
 fn failed<E: Into<std::io::Error>>(error: E) -> FileError {
     FileError::of("writing into", &WorkspacePath::default())(error)
 }
 
-/// Whether nothing bears the name. Fails for what may not be replaced.
+/// Whether nothing has the name. Fails for what may not be replaced.
 fn free(directory: &OwnedFd, path: &WorkspacePath, overwrite: bool) -> Result<bool, FileError> {
     let taken = stat(directory, OsStr::new(path.name()), path)?;
     match taken.map(|stat| FileType::from_raw_mode(stat.st_mode)) {

@@ -47,10 +47,11 @@ impl Yard {
         incoming.write(content).unwrap();
         let received = incoming.finish().unwrap();
         let at = to.rfind('/').unwrap_or(0);
-        let files = [(path(to), received)];
+        let (directory, to) = (path(&to[..at]), path(to));
         self.work
-            .can_place_all(&path(&to[..at]), &files, overwrite)?;
-        self.work.place_all(&path(&to[..at]), &files, overwrite)
+            .can_place_all(&directory, std::slice::from_ref(&to), overwrite)?;
+        self.work
+            .place_all(&directory, [(&to, &received)], overwrite)
     }
 
     fn listed(&self, order: Order, search: &str) -> Vec<String> {
@@ -280,15 +281,16 @@ fn what_was_done_before_a_failure_is_said() {
         incoming.write(content).unwrap();
         incoming.finish().unwrap()
     };
-    // The agent takes a name between the look and the deed: here the first file does.
-    let files = [(path("a"), received(b"one")), (path("a"), received(b"two"))];
-    let error = yard.work.place_all(&path(""), &files, false).unwrap_err();
+    // The agent takes a name between the check and the change: here the first file does.
+    let (one, two, name) = (received(b"one"), received(b"two"), path("a"));
+    let both = || [(&name, &one), (&name, &two)];
+    let error = yard.work.place_all(&path(""), both(), false).unwrap_err();
     let FileError::Partly(cause) = error else {
         panic!("{error:?}");
     };
     assert!(matches!(*cause, FileError::Exists { .. }), "{cause:?}");
     assert_eq!(fs::read(yard.at("a")).unwrap(), b"one");
-    let error = yard.work.place_all(&path(""), &files, false).unwrap_err();
+    let error = yard.work.place_all(&path(""), both(), false).unwrap_err();
     assert!(matches!(error, FileError::Exists { .. }), "{error:?}");
     assert_eq!(yard.entries(), 1);
 }
@@ -460,4 +462,60 @@ fn a_workspace_that_the_agent_has_removed_is_made_for_what_comes_into_it() {
     }
     let nobody = "bob".parse().unwrap();
     assert!(homes.workspace_to_change(&nobody, &uid).unwrap().is_none());
+}
+
+/// The service as another user than root, for whom an agent's permissions count: a thread of its own has that user.
+#[test]
+fn what_the_agent_has_locked_is_listed_and_refused_and_nothing_else_is_lost() {
+    let nobody = rustix::fs::Uid::from_raw(65_534);
+    let work = move || {
+        if rustix::process::geteuid().is_root() {
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        }
+        let yard = Yard::new();
+        fs::create_dir_all(yard.at("d/locked")).unwrap();
+        for file in ["d/locked/x", "d/secret", "d/open"] {
+            fs::write(yard.at(file), "x").unwrap();
+        }
+        let mode = |path: &str, mode| {
+            fs::set_permissions(yard.at(path), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        mode("d/locked", 0);
+        mode("d/secret", 0);
+        let listed = yard
+            .work
+            .list(&path("d"), Order::default(), "", |all| 0..all);
+        assert_eq!(listed.unwrap().total, 3);
+        let forbidden = |error: FileError| matches!(error, FileError::Forbidden { .. });
+        let inside = yard
+            .work
+            .list(&path("d/locked"), Order::default(), "", |all| 0..all);
+        assert!(forbidden(inside.unwrap_err()));
+        assert!(forbidden(
+            yard.work.open_file(&path("d/secret")).unwrap_err()
+        ));
+        assert!(forbidden(
+            yard.work.read_text(&path("d/secret")).unwrap_err()
+        ));
+        let mut packed = Vec::new();
+        yard.work.write_zip(&path("d"), &mut packed).unwrap();
+        let zip = ::zip::ZipArchive::new(Cursor::new(packed)).unwrap();
+        let mut names: Vec<_> = zip
+            .file_names()
+            .map(|name| name.unwrap().into_owned())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["d/", "d/open", "left-out.txt"]);
+        // What is removed needs no permission but that of the directory it lies in; the owner gets it back.
+        yard.work.remove(&path("d/secret")).unwrap();
+        let removed = yard.work.remove(&path("d"));
+        if let Err(FileError::Partly(cause)) = removed {
+            assert!(forbidden(*cause));
+            mode("d/locked", 0o700);
+        } else {
+            removed.unwrap();
+            assert!(!yard.at("d").exists());
+        }
+    };
+    std::thread::spawn(work).join().unwrap();
 }

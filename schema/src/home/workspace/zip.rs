@@ -13,6 +13,7 @@ use super::error::FileError;
 use super::path::WorkspacePath;
 use crate::home::error::HomeError;
 use crate::home::measure::open_searchable;
+use crate::home::temporary::is_temporary;
 use crate::home::walk::{Entry, Visit, walk};
 
 /// Most entries of one zip file: the directory at its end is kept in memory until then.
@@ -208,6 +209,9 @@ impl<W: Write> Visit<1> for Packing<W> {
         [at]: &[OwnedFd; 1],
         entry: &Entry<'_>,
     ) -> io::Result<Option<[OwnedFd; 1]>> {
+        if is_temporary(entry.name.as_os_str().as_encoded_bytes()) {
+            return Ok(None);
+        }
         let Some(name) = entry.name.to_str() else {
             self.leave_out(&entry.name.to_string_lossy(), "its name is not UTF-8");
             return Ok(None);

@@ -20,7 +20,11 @@ impl Both {
         let (memory, real) = (&self.memory, &self.real);
         if rng.random_bool(0.4) {
             let changed = write!(self, |tx| usage::changed(&mut tx, uid));
-            same("changed", &memory.workspace_changed(uid), &changed);
+            same(
+                "changed",
+                &memory.workspace_changed(uid),
+                &changed.map(drop),
+            );
         } else {
             let row = real.usage_row(now, 2).await.unwrap().unwrap();
             let attempts: Vec<Attempt> = row
