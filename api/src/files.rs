@@ -15,13 +15,13 @@ use crate::auth::Account;
 use crate::error::{ApiError, Result};
 use crate::tally::{Place, Tally};
 
-/// Most calls to the file system at once.
+/// Most calls to the file system at once, and most changes.
 const CALLS: usize = 16;
-/// Most calls at once that may take long: listings, removals, counting what is to be packed.
+/// Most calls at once that may take long, listings and counting what is to be packed, and most removals.
 const LONG_CALLS: usize = 4;
 /// Most of those that one user has at once, those that wait included.
 const LONG_PER_USER: usize = 3;
-/// Most changes at once that one user has, those that wait included: more than a browser has connections to one server.
+/// Most changes at once that one user has, those that wait included.
 const CHANGES_PER_USER: usize = 12;
 /// How long a call waits for others.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -46,6 +46,8 @@ pub struct Files {
     homes: Arc<Homes>,
     calls: Arc<Semaphore>,
     long_calls: Arc<Semaphore>,
+    changes: Arc<Semaphore>,
+    removals: Arc<Semaphore>,
     long_of_users: Tally<Uid>,
     changes_of_users: Tally<Uid>,
     /// Whether what is removed frees the disk of the database.
@@ -55,25 +57,33 @@ pub struct Files {
     arriving: Arc<Semaphore>,
 }
 
-/// A place in the queue of calls to the file system.
+/// The turn of a change.
 #[derive(Debug)]
-pub(crate) struct Queued {
-    turns: Arc<Semaphore>,
+pub(crate) struct ChangeTurn {
+    homes: Arc<Homes>,
+    account: Account,
+    _turn: OwnedSemaphorePermit,
     _place: Place<Uid>,
 }
 
-impl Queued {
-    /// Makes the call when its turn has come, however long that takes. Both are kept to its end, also when the client is gone.
+impl ChangeTurn {
+    /// Makes the change, in the workspace as it is by now: it may have been archived. The turn is kept to its end, also when the client
+    /// is gone.
     ///
     /// # Errors
     /// [`ApiError::Internal`] when it panics.
     pub(crate) async fn run<T: Send + 'static>(
         self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T> {
-        let turn = Arc::clone(&self.turns).acquire_owned().await;
-        let held = (turn.map_err(ApiError::internal)?, self);
-        call(held, work).await
+        make: impl FnOnce(&Workspace) -> Result<T, FileError> + Send + 'static,
+    ) -> Result<Result<T, FileError>> {
+        let (homes, account) = (Arc::clone(&self.homes), self.account.clone());
+        let work = move || match homes.workspace(&account.name, &account.uid)? {
+            Some(workspace) => make(&workspace),
+            None => Err(FileError::Meanwhile {
+                path: String::new(),
+            }),
+        };
+        call(self, work).await
     }
 }
 
@@ -101,6 +111,8 @@ impl Files {
             homes,
             calls: Arc::new(Semaphore::new(CALLS)),
             long_calls: Arc::new(Semaphore::new(LONG_CALLS)),
+            changes: Arc::new(Semaphore::new(CALLS)),
+            removals: Arc::new(Semaphore::new(LONG_CALLS)),
             long_of_users: Tally::default(),
             changes_of_users: Tally::default(),
             with_database,
@@ -135,18 +147,22 @@ impl Files {
         call((turn(&self.long_calls).await?, place), work).await
     }
 
-    /// A place in the queue for a change; for one that may take long if it `removes` something.
+    /// The turn of a change, and whether it `removes` something, which may take long. Others than changes do not wait for it, so it may be
+    /// kept while the change is recorded.
     ///
     /// # Errors
-    /// 503 `busy` when the user has as many of them as may be.
-    pub(crate) fn queue(&self, account: &Account, removes: bool) -> Result<Queued> {
+    /// 503 `busy` when it has to wait too long, or the user has as many of them as may be.
+    pub(crate) async fn change(&self, account: &Account, removes: bool) -> Result<ChangeTurn> {
         let (turns, tally, most) = match removes {
-            true => (&self.long_calls, &self.long_of_users, LONG_PER_USER),
-            false => (&self.calls, &self.changes_of_users, CHANGES_PER_USER),
+            true => (&self.removals, &self.long_of_users, LONG_PER_USER),
+            false => (&self.changes, &self.changes_of_users, CHANGES_PER_USER),
         };
-        Ok(Queued {
-            turns: Arc::clone(turns),
-            _place: tally.enter(&account.uid, most).ok_or(BUSY)?,
+        let place = tally.enter(&account.uid, most).ok_or(BUSY)?;
+        Ok(ChangeTurn {
+            homes: Arc::clone(&self.homes),
+            account: account.clone(),
+            _turn: turn(turns).await?,
+            _place: place,
         })
     }
 
@@ -222,10 +238,8 @@ pub(crate) fn refused(error: FileError) -> ApiError {
         FileError::Changed { .. } => ApiError::StaleFile,
         FileError::OtherFileSystem { .. } => conflict("other_file_system"),
         FileError::Partly(cause) => match *cause {
-            FileError::Full(_)
-            | FileError::Forbidden { .. }
-            | FileError::Home(_)
-            | FileError::Io { .. } => refused(*cause),
+            FileError::Full(_) | FileError::Home(_) | FileError::Io { .. } => refused(*cause),
+            FileError::Forbidden { .. } => conflict("no_permission"),
             // Anything else could be seen before it was begun.
             _ => conflict("changed_meanwhile"),
         },

@@ -20,7 +20,7 @@ const MOST_SETTLED: usize = 1000;
 /// Numbers requests.
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 
-/// What has arrived since each workspace was measured. Clones share it.
+/// What has arrived since each workspace was measured: a small entry for each user who has uploaded something. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Arrivals(Arc<Mutex<HashMap<Uid, Arrived>>>);
 
@@ -30,8 +30,10 @@ struct Arrived {
     under_way: u64,
     /// What is there to stay and is not measured yet: the number of each change, and its bytes.
     settled: VecDeque<(i64, u64)>,
-    /// What was there at the newest measurement that a request has seen, in bytes, and which request that is.
+    /// What was there at the newest measurement that a request has seen, in bytes; the last change that it has counted; and which request
+    /// that is.
     measured: u64,
+    counted: i64,
     seen_by: u64,
 }
 
@@ -92,8 +94,9 @@ impl Room {
         let quota = self.quota_mb.saturating_mul(MIB);
         let mut all = self.arrivals.lock();
         let arrived = all.entry(self.uid.clone()).or_default();
-        if arrived.seen_by < self.number {
-            arrived.seen_by = self.number;
+        let view = (self.counted, self.number);
+        if (arrived.counted, arrived.seen_by) < view {
+            (arrived.counted, arrived.seen_by) = view;
             arrived.measured = self.measured;
             arrived.settled.retain(|(change, _)| *change > self.counted);
         }
@@ -132,9 +135,6 @@ impl Drop for Room {
                 }
                 None => arrived.settled.push_back((change, self.taken)),
             }
-        }
-        if arrived.under_way == 0 && arrived.settled.is_empty() {
-            all.remove(&self.uid);
         }
     }
 }

@@ -13,7 +13,7 @@ const MAX_WORD: usize = 128;
 /// Longest detail, in bytes.
 const MAX_DETAIL: usize = 1024;
 
-/// `ok` or `refused`.
+/// `ok`, `refused`, or `failed`: begun and not completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Display, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -129,7 +129,7 @@ pub struct Entry {
     pub action: String,
     /// The object: `kind/name`, several separated by commas.
     pub object: String,
-    /// `ok` or `refused`.
+    /// `ok`, `refused`, or `failed`: begun and not completed.
     pub outcome: String,
     /// Details.
     pub detail: String,

@@ -6,7 +6,8 @@ use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-/// Renames unless the new name is taken: then it is `EEXIST`. For names that nobody else gives.
+/// Renames unless the new name is taken: then it is `EEXIST`. For directories, and for files where nobody else gives
+/// names.
 pub(super) fn rename_to_free<A: Arg + Copy, B: Arg + Copy>(
     from: impl AsFd,
     old: A,
@@ -57,10 +58,13 @@ pub(super) fn rename_in_steps<A: Arg + Copy, B: Arg + Copy>(
         linked => {
             linked?;
             let removed = rustix::fs::unlinkat(from, old, AtFlags::empty());
-            if removed.is_err() {
+            // Undone only while the file has its other name.
+            let named = rustix::fs::statat(to, new, AtFlags::SYMLINK_NOFOLLOW);
+            if removed.is_err() && named.is_ok_and(|stat| stat.st_nlink > 1) {
                 let _ = rustix::fs::unlinkat(to, new, AtFlags::empty());
+                return removed;
             }
-            removed
+            Ok(())
         }
     }
 }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::error::HomeError;
 use super::remove::remove_tree_of;
-use super::rename::rename_to_free;
+use super::rename::rename_beside_agent;
 use super::skills::SKILLS;
 use super::user_home::UserHome;
 use super::{WORKSPACE_DIR, beneath, walk};
@@ -156,7 +156,7 @@ impl UserHome {
         };
         let relative = format!("{WORKSPACE_DIR}/{SKILLS}/{REPLACED}");
         let replaced = self.ensure_in(skills, REPLACED, &relative)?;
-        let taken = |kept: &str| rename_to_free(at, name, &replaced, kept);
+        let taken = |kept: &str| rename_beside_agent(at, name, &replaced, kept);
         let mut kept = kept_as.to_owned();
         let mut moved = taken(&kept);
         if matches!(moved, Err(Errno::EXIST | Errno::NOTEMPTY)) {

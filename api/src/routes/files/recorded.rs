@@ -32,15 +32,15 @@ pub(super) struct Change<S, T> {
 
 impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
     /// Makes the change. The audit trail says first that it is made, and afterwards if it failed: what cannot be recorded is not done,
-    /// but for a removal that frees the full disk of the database. Once begun it goes on to its end, also when the client is gone.
+    /// but for a removal while the disk that it lies on with the database is full: that is recorded afterwards, or the log says that it cannot
+    /// be. Once begun it goes on to its end, also when the client is gone.
     pub(super) async fn make(self, deps: &Deps, session: Session, meta: Meta) -> Result<T> {
         let workspace = deps.files.open(&session.account).await?;
         let subject = Arc::new(self.subject);
-        let (checked_in, checked) = (Arc::clone(&workspace), Arc::clone(&subject));
-        let check = self.check;
-        let checking = deps.files.run(move || check(&checked_in, &checked));
+        let (check, checked) = (self.check, Arc::clone(&subject));
+        let checking = deps.files.run(move || check(&workspace, &checked));
         checking.await?.map_err(refused)?;
-        let queued = deps.files.queue(&session.account, self.removes)?;
+        let turn = deps.files.change(&session.account, self.removes).await?;
         let Self {
             make,
             room,
@@ -60,7 +60,7 @@ impl<S: Send + Sync + 'static, T: Send + 'static> Change<S, T> {
                 Err(DbError::StorageFull(_)) if removes && deps.files.with_database => false,
                 recorded => recorded.map(|()| true)?,
             };
-            let made = queued.run(move || make(&workspace, &subject)).await;
+            let made = turn.run(move |workspace| make(workspace, &subject)).await;
             if !recorded && let Err(error) = trail.begin(&detail).await {
                 tracing::error!(user = %session.account.name, %error, "files were removed, and that cannot be recorded");
                 return Err(error.into());

@@ -710,16 +710,22 @@ async fn the_trail_records_that_something_was_changed_but_not_the_names_of_files
             (
                 record.entry.action.as_str(),
                 record.entry.object.as_str(),
+                record.entry.outcome.as_str(),
                 record.entry.detail.as_str(),
             )
         })
         .filter(|(action, ..)| action.starts_with("files"))
         .collect();
     let expected = [
-        ("files_upload", "workspace/alice", "files: 1, bytes: 5"),
-        ("files_move", "workspace/alice", ""),
-        ("files_delete", "workspace/alice", ""),
-        ("files_delete", "workspace/alice", ""),
+        (
+            "files_upload",
+            "workspace/alice",
+            "ok",
+            "files: 1, bytes: 5",
+        ),
+        ("files_move", "workspace/alice", "ok", ""),
+        ("files_delete", "workspace/alice", "ok", ""),
+        ("files_delete", "workspace/alice", "failed", ""),
     ];
     assert_eq!(entries, expected);
 }

@@ -139,7 +139,7 @@ fn place(
         false => file.replace(directory, name),
     };
     placed.map_err(|errno| match errno {
-        // The directory is open: it is the file that has vanished, where it needs a name on its way.
+        // The directory was there: it has vanished, or the file where it needs a name on its way.
         Errno::NOENT => FileError::Meanwhile {
             path: path.to_string(),
         },
