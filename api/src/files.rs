@@ -10,6 +10,7 @@ use schema::home::Homes;
 use schema::home::workspace::{FileError, Workspace};
 use schema::ids::Uid;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 
 use crate::auth::Account;
 use crate::error::{ApiError, Result};
@@ -87,16 +88,22 @@ impl ChangeTurn {
     }
 }
 
-/// Runs what calls the file system on a thread of its own, which keeps `held` to the end.
+/// Begins what calls the file system on a thread of its own, which keeps `held` to the end.
+fn begin<T: Send + 'static>(
+    held: impl Send + 'static,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    tokio::task::spawn_blocking(move || {
+        let _held = held;
+        work()
+    })
+}
+
 async fn call<T: Send + 'static>(
     held: impl Send + 'static,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
-    let done = tokio::task::spawn_blocking(move || {
-        let _held = held;
-        work()
-    });
-    done.await.map_err(ApiError::internal)
+    begin(held, work).await.map_err(ApiError::internal)
 }
 
 async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit> {
@@ -131,6 +138,17 @@ impl Files {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T> {
         call(turn(&self.calls).await?, work).await
+    }
+
+    /// Begins what calls the file system and does not take long; it goes on by itself.
+    ///
+    /// # Errors
+    /// 503 `busy` when it has to wait too long.
+    pub(crate) async fn begin<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<JoinHandle<T>> {
+        Ok(begin(turn(&self.calls).await?, work))
     }
 
     /// Runs what calls the file system and may take long. It does not hold up what is short.

@@ -115,7 +115,7 @@ impl Api {
 
     async fn answer<S, B, E>(&self, head: Head, body: S) -> Response
     where
-        S: Stream<Item = Result<B, E>>,
+        S: Stream<Item = Result<B, E>> + Send,
         B: Buf,
     {
         let settings = self.deps.settings();
@@ -155,7 +155,7 @@ impl Api {
         trail: &mut Trail,
     ) -> Result<Reply>
     where
-        S: Stream<Item = Result<B, E>>,
+        S: Stream<Item = Result<B, E>> + Send,
         B: Buf,
     {
         if let Some(fault) = head.context.fault {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use futures::Stream;
+use futures::future::BoxFuture;
 use http::HeaderMap;
-use schema::home::workspace::{Incoming, Received, Workspace};
+use schema::home::workspace::{FileError, Incoming, Received, Workspace};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::body::FILE;
@@ -14,15 +15,15 @@ use super::spool::{Sink, read_files};
 use crate::auth::Account;
 use crate::deps::Dependencies;
 use crate::error::{ApiError, Result};
-use crate::files::refused;
+use crate::files::{Files, refused};
 use crate::quota::Room;
 
 /// The longest file, in bytes.
 const LONGEST_FILE: u64 = 32 * 1024 * 1024;
 /// Most files of one request.
 pub(crate) const MOST_FILES: usize = 100;
-/// Bytes that are written at once.
-const PIECE: usize = 256 * 1024;
+/// Bytes that are written at once, while more arrive.
+const AT_ONCE: usize = 256 * 1024;
 
 /// A file that has arrived on the disk of the workspace, and has no name there yet.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ pub(crate) async fn read_into_workspace<S, B, E>(
     account: &Account,
 ) -> Result<Fields>
 where
-    S: Stream<Item = Result<B, E>>,
+    S: Stream<Item = Result<B, E>> + Send,
     B: Buf,
 {
     let mut sink = IntoWorkspace {
@@ -65,8 +66,6 @@ where
         account,
         workspace: None,
         arriving: None,
-        right: None,
-        piece: Vec::new(),
         received: ReceivedFiles::default(),
     };
     let mut fields = read_files(headers, body, limit, &mut sink).await?;
@@ -78,13 +77,20 @@ struct IntoWorkspace<'a> {
     deps: &'a Dependencies,
     account: &'a Account,
     workspace: Option<Arc<Workspace>>,
-    /// The file that arrives, and its name.
-    arriving: Option<(Incoming, Option<String>)>,
-    /// The right to receive it.
-    right: Option<OwnedSemaphorePermit>,
-    /// What is not written yet.
-    piece: Vec<u8>,
+    arriving: Option<Arriving>,
     received: ReceivedFiles,
+}
+
+/// The file that arrives.
+struct Arriving {
+    name: Option<String>,
+    /// The file, as soon as everything before is written.
+    file: BoxFuture<'static, Result<Incoming>>,
+    /// Bytes so far.
+    length: u64,
+    /// What is not written yet, and its length in bytes.
+    waiting: (Vec<Bytes>, usize),
+    right: OwnedSemaphorePermit,
 }
 
 /// Closing a file without a name frees what it takes on the disk, which may take long.
@@ -109,16 +115,23 @@ impl IntoWorkspace<'_> {
         self.workspace = Some(Arc::clone(&opened));
         Ok(opened)
     }
+}
 
-    /// Writes what is not written yet.
-    async fn write(&mut self, mut incoming: Incoming) -> Result<Incoming> {
-        let piece = std::mem::take(&mut self.piece);
-        let work = move || incoming.write(&piece).map(|()| (incoming, piece));
-        let (incoming, mut piece) = self.deps.files.run(work).await?.map_err(refused)?;
-        piece.clear();
-        self.piece = piece;
-        Ok(incoming)
+impl Arriving {
+    /// Begins to write what is not written yet.
+    async fn write(mut self, files: &Files) -> Result<Self> {
+        let mut file = self.file.await?;
+        let (pieces, _) = std::mem::take(&mut self.waiting);
+        let writing = files.begin(move || write(&mut file, &pieces).map(|()| file));
+        let writing = writing.await?;
+        let written = async move { writing.await.map_err(ApiError::internal)?.map_err(refused) };
+        self.file = Box::pin(written);
+        Ok(self)
     }
+}
+
+fn write(file: &mut Incoming, pieces: &[Bytes]) -> Result<(), FileError> {
+    pieces.iter().try_for_each(|piece| file.write(piece))
 }
 
 impl Sink for IntoWorkspace<'_> {
@@ -127,19 +140,26 @@ impl Sink for IntoWorkspace<'_> {
             let rule = format!("{FILE} is given more than {MOST_FILES} times");
             return Err(ApiError::invalid(FILE, rule));
         }
-        self.right = Some(self.deps.files.arriving()?);
+        let right = self.deps.files.arriving()?;
         let workspace = self.workspace().await?;
-        let incoming = self.deps.files.run(move || workspace.incoming()).await?;
-        self.arriving = Some((incoming.map_err(refused)?, name));
+        let file = self.deps.files.run(move || workspace.incoming()).await?;
+        let file = file.map_err(refused)?;
+        self.arriving = Some(Arriving {
+            name,
+            file: Box::pin(std::future::ready(Ok(file))),
+            length: 0,
+            waiting: (Vec::new(), 0),
+            right,
+        });
         Ok(())
     }
 
     async fn piece(&mut self, piece: Bytes) -> Result<()> {
-        let Some((incoming, name)) = self.arriving.take() else {
+        let Some(mut arriving) = self.arriving.take() else {
             return Ok(());
         };
-        let length = incoming.length() + (self.piece.len() + piece.len()) as u64;
-        if length > LONGEST_FILE {
+        arriving.length += piece.len() as u64;
+        if arriving.length > LONGEST_FILE {
             return Err(ApiError::TooLarge {
                 limit: LONGEST_FILE,
             });
@@ -147,27 +167,28 @@ impl Sink for IntoWorkspace<'_> {
         if let Some(room) = &mut self.received.room {
             room.take(piece.len() as u64)?;
         }
-        self.piece.extend_from_slice(&piece);
-        let incoming = match self.piece.len() >= PIECE {
-            true => self.write(incoming).await?,
-            false => incoming,
-        };
-        self.arriving = Some((incoming, name));
+        let (pieces, length) = &mut arriving.waiting;
+        *length += piece.len();
+        pieces.push(piece);
+        if *length >= AT_ONCE {
+            arriving = arriving.write(&self.deps.files).await?;
+        }
+        self.arriving = Some(arriving);
         Ok(())
     }
 
     async fn end(&mut self) -> Result<()> {
-        let (Some((incoming, name)), Some(right)) = (self.arriving.take(), self.right.take())
-        else {
+        let Some(arriving) = self.arriving.take() else {
             return Ok(());
         };
-        let incoming = self.write(incoming).await?;
-        let received = self.deps.files.run(move || incoming.finish()).await?;
-        let received = received.map_err(refused)?;
+        let mut file = arriving.file.await?;
+        let (pieces, _) = arriving.waiting;
+        let finish = move || write(&mut file, &pieces).and_then(|()| file.finish());
+        let received = self.deps.files.run(finish).await?;
         self.received.files.push(ReceivedFile {
-            name,
-            received,
-            _arriving: right,
+            name: arriving.name,
+            received: received.map_err(refused)?,
+            _arriving: arriving.right,
         });
         Ok(())
     }

@@ -2,9 +2,8 @@
 
 use std::fs::File;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -27,8 +26,12 @@ const TOTAL: Duration = Duration::from_secs(3600);
 const FIELD: u64 = 64 * 1024;
 /// Longest texts of all of them, in bytes.
 const FIELDS: usize = 256 * 1024;
+/// Bytes that the parser is given before it has to look whether it has something to give out.
+const AT_ONCE: u64 = 128 * 1024;
 /// Most bytes that the parser may take in without giving anything out: it keeps them, and searches them again with each piece.
 const UNREAD: u64 = 2 * 1024 * 1024;
+
+const MALFORMED: ApiError = ApiError::InvalidBody("the body is not valid multipart/form-data");
 
 /// Where the files of an upload go, one after another.
 pub(crate) trait Sink {
@@ -53,12 +56,11 @@ pub(crate) async fn read_files<S, B, E>(
     sink: &mut impl Sink,
 ) -> Result<Fields>
 where
-    S: Stream<Item = Result<B, E>>,
+    S: Stream<Item = Result<B, E>> + Send,
     B: Buf,
 {
     const UNSUPPORTED: ApiError =
         ApiError::UnsupportedMediaType("send the file as multipart/form-data");
-    const MALFORMED: ApiError = ApiError::InvalidBody("the body is not valid multipart/form-data");
     let Some(ContentType::Multipart { boundary }) = ContentType::of(headers)? else {
         return Err(UNSUPPORTED);
     };
@@ -68,88 +70,105 @@ where
     if announced.is_some_and(|length| length > limit) {
         return Err(ApiError::TooLarge { limit });
     }
-    // The parser has words of its own for what goes wrong in here.
-    let wrong: Arc<Mutex<Option<ApiError>>> = Arc::default();
-    // What the parser has taken in since it last gave something out.
-    let unread: Arc<AtomicU64> = Arc::default();
     let mut body = pin!(body);
+    // What the parser has taken in since it last gave something out.
+    let unread = AtomicU64::new(0);
+    let fields = {
+        let sizes = SizeLimit::new()
+            .whole_stream(limit)
+            .per_field(FIELD)
+            .for_field(FILE, limit);
+        let constraints = Constraints::new().size_limit(sizes);
+        let pieces = pieces(body.as_mut(), limit, &unread);
+        let mut parts = Multipart::with_constraints(pieces, boundary, constraints);
+        read_parts(&mut parts, &unread, sink).await?
+    };
+    // What stands after the last part is of no use, but the connection is when it has been read.
+    let _ = timeout(IDLE, body.next()).await;
+    Ok(fields)
+}
+
+/// The pieces of a body, as long as they come in time and are not too many.
+fn pieces<'a, S, B, E>(
+    body: Pin<&'a mut S>,
+    limit: u64,
+    unread: &'a AtomicU64,
+) -> impl Stream<Item = Result<Bytes>> + Send + 'a
+where
+    S: Stream<Item = Result<B, E>> + Send,
+    B: Buf,
+{
     let deadline = Instant::now() + TOTAL;
-    let (sender, receiver) = futures::channel::mpsc::channel::<io::Result<Bytes>>(1);
-    let feed = {
-        let wrong = Arc::clone(&wrong);
-        let unread = Arc::clone(&unread);
-        async move {
-            let mut sender = sender;
-            let mut received = 0_u64;
-            loop {
-                let next = timeout(IDLE, body.next());
-                let piece = match timeout_at(deadline, next).await {
-                    Ok(Ok(Some(Ok(mut piece)))) => {
-                        received = received.saturating_add(piece.remaining() as u64);
-                        let length = piece.remaining() as u64;
-                        match unread.fetch_add(length, Ordering::Relaxed) > UNREAD {
-                            _ if received > limit => Err(ApiError::TooLarge { limit }),
-                            true => Err(MALFORMED),
-                            false => Ok(piece.copy_to_bytes(piece.remaining())),
-                        }
-                    }
-                    Ok(Ok(Some(Err(_)))) => Err(ApiError::InvalidBody(
-                        "the body ended before it was complete",
-                    )),
-                    Ok(Ok(None)) => return,
-                    Ok(Err(_)) | Err(_) => Err(ApiError::RequestTimeout),
-                };
-                let failed = piece.is_err();
-                let piece = piece.map_err(|error| {
-                    *wrong.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                    io::Error::from(io::ErrorKind::InvalidData)
-                });
-                // Nobody reads on once something else is wrong.
-                if futures::SinkExt::send(&mut sender, piece).await.is_err() || failed {
-                    return;
-                }
-            }
+    futures::stream::try_unfold((body, 0_u64), move |(mut body, received)| async move {
+        // The parser takes in all there is, unless it has to wait, before it gives anything out.
+        if unread.load(Ordering::Relaxed) > AT_ONCE {
+            tokio::task::yield_now().await;
         }
-    };
-    let sizes = SizeLimit::new()
-        .whole_stream(limit)
-        .per_field(FIELD)
-        .for_field(FILE, limit);
-    let constraints = Constraints::new().size_limit(sizes);
-    let mut parts = Multipart::with_constraints(receiver, boundary, constraints);
-    let read = async move {
-        let mut fields = Fields::default();
-        let mut text_length = 0;
-        while let Some(mut part) = parts.next_field().await.map_err(|_| MALFORMED)? {
+        let next = timeout(IDLE, body.next());
+        let mut piece = match timeout_at(deadline, next).await {
+            Ok(Ok(Some(Ok(piece)))) => piece,
+            Ok(Ok(Some(Err(_)))) => {
+                return Err(ApiError::InvalidBody(
+                    "the body ended before it was complete",
+                ));
+            }
+            Ok(Ok(None)) => return Ok(None),
+            Ok(Err(_)) | Err(_) => return Err(ApiError::RequestTimeout),
+        };
+        let length = piece.remaining() as u64;
+        let received = received.saturating_add(length);
+        if received > limit {
+            return Err(ApiError::TooLarge { limit });
+        }
+        if unread.fetch_add(length, Ordering::Relaxed) > UNREAD {
+            return Err(MALFORMED);
+        }
+        let piece = piece.copy_to_bytes(piece.remaining());
+        Ok(Some((piece, (body, received))))
+    })
+}
+
+async fn read_parts(
+    parts: &mut Multipart<'_>,
+    unread: &AtomicU64,
+    sink: &mut impl Sink,
+) -> Result<Fields> {
+    let mut fields = Fields::default();
+    let mut text_length = 0;
+    while let Some(mut part) = parts.next_field().await.map_err(refused)? {
+        unread.store(0, Ordering::Relaxed);
+        let name = part.name().ok_or(MALFORMED)?.to_owned();
+        if name != FILE {
+            let bytes = part.bytes().await.map_err(refused)?;
+            text_length += name.len() + bytes.len();
+            if text_length > FIELDS {
+                return Err(ApiError::InvalidBody(
+                    "the fields beside the file are too long",
+                ));
+            }
+            let text = String::from_utf8(bytes.into())
+                .map_err(|_| ApiError::InvalidBody("a part of the body is not valid UTF-8"))?;
+            fields.insert(name, text)?;
+            continue;
+        }
+        sink.begin(file_name(part.headers())?).await?;
+        while let Some(piece) = part.chunk().await.map_err(refused)? {
             unread.store(0, Ordering::Relaxed);
-            let name = part.name().ok_or(MALFORMED)?.to_owned();
-            if name != FILE {
-                let bytes = part.bytes().await.map_err(|_| MALFORMED)?;
-                text_length += name.len() + bytes.len();
-                if text_length > FIELDS {
-                    return Err(ApiError::InvalidBody(
-                        "the fields beside the file are too long",
-                    ));
-                }
-                let text = String::from_utf8(bytes.into())
-                    .map_err(|_| ApiError::InvalidBody("a part of the body is not valid UTF-8"))?;
-                fields.insert(name, text)?;
-                continue;
-            }
-            sink.begin(file_name(part.headers())?).await?;
-            while let Some(piece) = part.chunk().await.map_err(|_| MALFORMED)? {
-                unread.store(0, Ordering::Relaxed);
-                sink.piece(piece).await?;
-            }
-            sink.end().await?;
+            sink.piece(piece).await?;
         }
-        Ok(fields)
-    };
-    let ((), read) = futures::join!(feed, read);
-    let wrong = wrong.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match (wrong, read) {
-        (Some(error), Err(_)) => Err(error),
-        (_, read) => read,
+        sink.end().await?;
+    }
+    Ok(fields)
+}
+
+/// What a failure of the parser means: that of the body, or that it cannot be read.
+fn refused(error: multer::Error) -> ApiError {
+    match error {
+        multer::Error::StreamReadFailed(cause) => match cause.downcast() {
+            Ok(of_body) => *of_body,
+            Err(_) => MALFORMED,
+        },
+        _ => MALFORMED,
     }
 }
 
@@ -165,7 +184,7 @@ pub(crate) async fn read_spooled<S, B, E>(
     make: impl Fn() -> io::Result<File>,
 ) -> Result<Fields>
 where
-    S: Stream<Item = Result<B, E>>,
+    S: Stream<Item = Result<B, E>> + Send,
     B: Buf,
 {
     let mut spool = Spool {

@@ -3,8 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures::{Stream, StreamExt};
 use headers::{ETag, HeaderMapExt, IfNoneMatch, IfRange, LastModified};
 use http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, RANGE};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -12,6 +10,7 @@ use schema::home::workspace::{FileError, OpenFile, Workspace, WorkspacePath};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use super::file_bytes::file_bytes;
 use super::{failures, path};
 use crate::answer::FileDownload;
 use crate::auth::Account;
@@ -23,11 +22,6 @@ use crate::input::Input;
 use crate::pieces::Pieces;
 use crate::reply::Reply;
 use crate::route::{Area, Failure, Route};
-
-/// Bytes that are read at once.
-const PIECE: usize = 256 * 1024;
-/// Pieces that are read ahead of the client.
-const AHEAD: usize = 2;
 
 const NO_RANGE: Failure = Failure(
     416,
@@ -170,7 +164,7 @@ fn of_file(files: &Files, name: &str, file: OpenFile, headers: &HeaderMap) -> Re
         Selection::Part { begin, end } => (begin, end),
     };
     let kind = HeaderValue::from_static("application/octet-stream");
-    let reply = Reply::download(kind, name, pieces(files.clone(), file, begin, end));
+    let reply = Reply::download(kind, name, file_bytes(files.clone(), file, begin, end));
     let reply = about(reply).header(CONTENT_LENGTH, HeaderValue::from(end - begin));
     if selected == Selection::All {
         return Ok(reply);
@@ -180,34 +174,6 @@ fn of_file(files: &Files, name: &str, file: OpenFile, headers: &HeaderMap) -> Re
     Ok(reply
         .status(StatusCode::PARTIAL_CONTENT)
         .header(CONTENT_RANGE, range))
-}
-
-/// The bytes of a file, a little ahead of whoever takes them. A file that became shorter meanwhile is an error, which cuts the
-/// connection.
-fn pieces(
-    files: Files,
-    file: OpenFile,
-    begin: u64,
-    end: u64,
-) -> impl Stream<Item = Result<Bytes, ApiError>> + Send + 'static {
-    let file = Arc::new(file);
-    let offsets = futures::stream::unfold(begin, move |at| async move {
-        let next = at.saturating_add(PIECE as u64).min(end);
-        (at < end).then_some(((at, next), next))
-    });
-    let read = offsets.map(move |(at, next)| {
-        let (files, file) = (files.clone(), Arc::clone(&file));
-        async move {
-            let most = usize::try_from(next - at).unwrap_or(PIECE);
-            let piece = files.run(move || file.read_at(at, most)).await?;
-            let piece = piece.map_err(ApiError::internal)?;
-            match piece.len() == most {
-                true => Ok(Bytes::from(piece)),
-                false => Err(ApiError::internal("the file became shorter")),
-            }
-        }
-    });
-    read.buffered(AHEAD)
 }
 
 async fn of_directory(

@@ -6,6 +6,7 @@
 mod change;
 mod download;
 mod edit;
+mod file_bytes;
 mod list;
 mod recorded;
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Reading a file: piece by piece, or as text to be edited.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, IoSliceMut, Read};
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::Stat;
+use rustix::io::{Errno, ReadWriteFlags};
 
 use super::Workspace;
 use super::error::FileError;
@@ -40,12 +41,11 @@ impl OpenFile {
         etag(&self.stamp)
     }
 
-    /// The next bytes from `offset` on, at most `most` of them; none at the end.
+    /// Fills `piece` with the bytes from `offset` on, as far as the file goes. Returns how many there are.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn read_at(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
-        let mut piece = vec![0; most];
+    pub fn read_at(&self, offset: u64, piece: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while let Some(rest) = piece.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             match self.file.read_at(rest, offset + filled as u64) {
@@ -55,8 +55,22 @@ impl OpenFile {
                 Err(error) => return Err(error),
             }
         }
-        piece.truncate(filled);
-        Ok(piece)
+        Ok(filled)
+    }
+
+    /// As [`OpenFile::read_at`], with what the system has in memory: this never waits for a disk. What it has not is not an error.
+    pub fn read_cached_at(&self, offset: u64, piece: &mut [u8]) -> usize {
+        let mut filled = 0;
+        while let Some(rest) = piece.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            let (at, nowait) = (offset + filled as u64, ReadWriteFlags::NOWAIT);
+            match rustix::io::preadv2(&self.file, &mut [IoSliceMut::new(rest)], at, nowait) {
+                Ok(length) if length > 0 => filled += length,
+                Err(Errno::INTR) => {}
+                // The end, what is not in memory, and file systems that cannot say: whoever may wait finds out.
+                Ok(_) | Err(_) => break,
+            }
+        }
+        filled
     }
 }
 

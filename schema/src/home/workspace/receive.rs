@@ -33,11 +33,6 @@ impl Incoming {
         Ok(())
     }
 
-    /// Bytes so far.
-    pub fn length(&self) -> u64 {
-        self.length
-    }
-
     /// Everything has arrived: it is on the disk.
     ///
     /// # Errors
