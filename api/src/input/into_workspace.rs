@@ -24,6 +24,8 @@ const LONGEST_FILE: u64 = 32 * 1024 * 1024;
 pub(crate) const MOST_FILES: usize = 100;
 /// Bytes that are written at once, while more arrive.
 const AT_ONCE: usize = 256 * 1024;
+/// Most pieces that are: a client that sends byte by byte is not to fill memory with what is around each of them.
+const PIECES: usize = 64;
 
 /// A file that has arrived on the disk of the workspace, and has no name there yet.
 #[derive(Debug)]
@@ -170,7 +172,7 @@ impl Sink for IntoWorkspace<'_> {
         let (pieces, length) = &mut arriving.waiting;
         *length += piece.len();
         pieces.push(piece);
-        if *length >= AT_ONCE {
+        if *length >= AT_ONCE || pieces.len() >= PIECES {
             arriving = arriving.write(&self.deps.files).await?;
         }
         self.arriving = Some(arriving);
