@@ -31,6 +31,16 @@ impl Uid {
         Self(uuid::Uuid::new_v4().simple().to_string())
     }
 
+    /// A fresh random uid of a part of all that there are: rows that are written together lie together in every index.
+    pub fn random_in(part: UidPart) -> Self {
+        let random = uuid::Uuid::new_v4().as_u128();
+        let begin = ((part.number as u128) << 32) + (random >> 96);
+        let first = begin / part.of as u128;
+        let rest = random & (u128::MAX >> 32);
+        let uuid = uuid::Uuid::from_u128((first << 96) | rest);
+        Self(uuid.simple().to_string())
+    }
+
     /// The fixed uid of a singleton object, such as the one engine.
     pub fn singleton(name: &'static str) -> Self {
         Self(name.to_owned())
@@ -44,6 +54,23 @@ impl Uid {
     /// The first six hex digits, used to distinguish container names that would collide.
     pub fn short(&self) -> &str {
         self.0.get(..6).unwrap_or(&self.0)
+    }
+}
+
+/// One of equal parts of all uids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UidPart {
+    number: usize,
+    of: usize,
+}
+
+impl UidPart {
+    /// All of them.
+    pub const WHOLE: Self = Self { number: 0, of: 1 };
+
+    /// So many parts, in order.
+    pub fn all(of: usize) -> impl Iterator<Item = Self> {
+        (0..of).map(move |number| Self { number, of })
     }
 }
 
@@ -452,6 +479,33 @@ impl<'de> Deserialize<'de> for SkillName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn uids_of_a_part_come_before_those_of_the_next() {
+        for of in [1, 2, 3, 200, 100_000] {
+            let uids =
+                UidPart::all(of).flat_map(|part| [Uid::random_in(part), Uid::random_in(part)]);
+            let uids: Vec<Uid> = uids.collect();
+            for uid in &uids {
+                let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+                assert!(
+                    uid.as_str().len() == 32 && uid.as_str().chars().all(is_hex),
+                    "{uid}"
+                );
+            }
+            for (part, next) in uids.chunks(2).zip(uids.chunks(2).skip(1)) {
+                assert!(
+                    part.iter().max() < next.iter().min(),
+                    "{part:?} {next:?} of {of}"
+                );
+            }
+            let first = |uid: &Uid| u32::from_str_radix(&uid.as_str()[..8], 16).unwrap();
+            let (least, most) = (first(&uids[0]), first(&uids[2 * of - 1]));
+            if of > 2 {
+                assert!(least <= u32::MAX / 2 && most >= u32::MAX / 2, "of {of}");
+            }
+        }
+    }
 
     #[test]
     fn user_names_follow_the_rule() {

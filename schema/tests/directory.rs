@@ -13,7 +13,7 @@ use schema::db::Tx;
 use schema::directory::{self, DirectoryFacts, KnownUser, Listed, Page, SyncScope, UserChange};
 use schema::error::DbError;
 use schema::group;
-use schema::ids::{Timestamp, Uid};
+use schema::ids::{Timestamp, Uid, UidPart};
 use schema::user::{self, NewUser, Source, Template};
 use schema::{mode_switch, object, session};
 use serde_json::json;
@@ -155,6 +155,7 @@ async fn apply(tx: &mut Tx, changes: &[UserChange], asked_at: Timestamp) -> Resu
         changes,
         template: &template(),
         asked_at,
+        uids: UidPart::WHOLE,
     };
     directory::apply(tx, Source::Ldap, page, asked_at).await
 }

@@ -16,6 +16,7 @@ use schema::config::history::SavedBy;
 use schema::config::{Config, parse_patch, query as config};
 use schema::db::{Backend, Db};
 use schema::directory::SyncScope;
+use schema::ids::UidPart;
 use schema::secrets::MasterKey;
 use schema::user::Template;
 use serde_json::json;
@@ -23,15 +24,17 @@ use sqlx::Connection as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::seconds;
 use crate::slapd::{self, Slapd};
 
+const PEOPLE: &str = "AGENTYARD_BENCH_PEOPLE";
+/// Where the directory is, for a process that measures.
+const URL: &str = "AGENTYARD_BENCH_DIRECTORY";
 const GROUPS: usize = 200;
 /// As the reconciler.
 const PAGE: usize = 500;
 
 pub async fn run() {
-    let people = std::env::var("AGENTYARD_BENCH_PEOPLE").ok();
+    let people = std::env::var(PEOPLE).ok();
     let people: usize = people.and_then(|text| text.parse().ok()).unwrap_or(10_000);
     let names: Vec<String> = (0..people).map(|n| format!("user{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -41,53 +44,104 @@ pub async fn run() {
         "sizelimit size.prtotal=unlimited",
         &slapd::groups(GROUPS, people),
     );
+    println!("directory: {people} people in {GROUPS} groups");
+    let url = slapd.settings().url;
+    let [searched, bare, bare_memory] = Part::Bare.measured(&url, people);
+    let [first, again, memory] = Part::Service.measured(&url, people);
+    println!("  bare paged search            {searched:.3} s");
+    println!("  the same and an insert each  {bare:.3} s   {bare_memory} MiB");
+    println!(
+        "  first synchronisation        {first:.3} s   × {:.2}   {memory} MiB   × {:.2}",
+        first / bare,
+        memory / bare_memory
+    );
+    println!(
+        "  unchanged                    {again:.3} s   × {:.2}",
+        again / bare
+    );
+}
+
+/// What is measured in a process of its own: to the other, memory that is used and free again would cost nothing.
+#[derive(Clone, Copy, strum::EnumString, strum::IntoStaticStr)]
+pub enum Part {
+    #[strum(serialize = "directory-bare")]
+    Bare,
+    #[strum(serialize = "directory-service")]
+    Service,
+}
+
+impl Part {
+    /// Two times in seconds, and memory in MiB.
+    fn measured(self, url: &url::Url, people: usize) -> [f64; 3] {
+        let name: &'static str = self.into();
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([name, "--bench"])
+            .env(URL, url.as_str())
+            .env(PEOPLE, people.to_string())
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{name}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let numbers: Vec<f64> = text
+            .split_whitespace()
+            .map(|number| number.parse().unwrap())
+            .collect();
+        numbers.try_into().unwrap()
+    }
+}
+
+/// Measures one part, and prints its numbers for the process that has asked for it.
+pub async fn part(part: Part) {
+    let people: usize = std::env::var(PEOPLE).unwrap().parse().unwrap();
     let settings = DirectorySettings {
-        timeout: Duration::from_secs(60),
+        url: std::env::var(URL).unwrap().parse().unwrap(),
+        start_tls: false,
+        ca_certificate: None,
+        bind_dn: slapd::SERVICE.to_owned(),
+        bind_password: secrecy::SecretString::from("service"),
+        base_dn: "ou=people,dc=example,dc=org".to_owned(),
+        filter: "(&(objectClass=inetOrgPerson)(uid={{username}}))".to_owned(),
+        username_attribute: "uid".to_owned(),
         groups: GroupSearch::Groups {
             base_dn: "ou=groups,dc=example,dc=org".to_owned(),
             filter: "(cn={{groupname}})".to_owned(),
             member_attribute: "member".to_owned(),
         },
-        ..slapd.settings()
+        timeout: Duration::from_secs(60),
+        page_size: 500.try_into().unwrap(),
     };
-    println!("directory: {people} people in {GROUPS} groups");
-    // The server's own caches are warm for both.
-    search(&settings).await;
+    let numbers = match part {
+        Part::Bare => bare(&settings).await,
+        Part::Service => service(&settings, people).await,
+    };
+    let numbers = numbers.map(|number| number.to_string());
+    println!("{}", numbers.join(" "));
+}
 
+async fn bare(settings: &DirectorySettings) -> [f64; 3] {
     let memory = Memory::begin();
     let begin = Instant::now();
-    let found = search(&settings).await;
+    let found = search(settings).await;
     let searched = begin.elapsed();
     insert(&found).await;
-    let (bare, bare_memory) = (begin.elapsed(), memory.grown());
-    drop(found);
+    let took = begin.elapsed();
+    [searched.as_secs_f64(), took.as_secs_f64(), memory.grown()]
+}
 
+async fn service(settings: &DirectorySettings, people: usize) -> [f64; 3] {
     let service = Service::new().await;
     let memory = Memory::begin();
     let begin = Instant::now();
-    let first = service.sync(&settings).await;
-    let (took, took_memory) = (begin.elapsed(), memory.grown());
+    let first = service.sync(settings).await;
+    let took = begin.elapsed();
+    let grown = memory.grown();
     assert_eq!(first.result.counts.added as usize, people + 3);
     let begin = Instant::now();
-    let second = service.sync(&settings).await;
-    let again = begin.elapsed();
+    let second = service.sync(settings).await;
     assert!(second.is_nothing());
-    let ratio = |one: Duration, of: Duration| one.as_secs_f64() / of.as_secs_f64();
-    println!("  bare paged search            {}", seconds(searched));
-    println!(
-        "  the same and an insert each  {}   {bare_memory} MiB",
-        seconds(bare)
-    );
-    println!(
-        "  first synchronisation        {}   × {:.2}   {took_memory} MiB",
-        seconds(took),
-        ratio(took, bare)
-    );
-    println!(
-        "  unchanged                    {}   × {:.2}",
-        seconds(again),
-        ratio(again, bare)
-    );
+    let again = begin.elapsed();
+    [took.as_secs_f64(), again.as_secs_f64(), grown]
 }
 
 /// The peak of memory in use, in MiB.
@@ -114,8 +168,8 @@ impl Memory {
             / 1024
     }
 
-    fn grown(&self) -> u64 {
-        Self::peak().saturating_sub(self.0)
+    fn grown(&self) -> f64 {
+        Self::peak().saturating_sub(self.0) as f64
     }
 }
 
@@ -219,11 +273,13 @@ impl Service {
         let known = self.store.known().await.unwrap();
         let found = diff(&asked, &known, limits, now);
         let template = Template::of(&Config::default(), None);
-        for changes in found.users.chunks(PAGE) {
+        let parts = UidPart::all(found.users.len().div_ceil(PAGE));
+        for (uids, changes) in parts.zip(found.users.chunks(PAGE)) {
             let page = UserPage {
                 changes: changes.to_vec(),
                 template: template.clone(),
                 asked_at: now,
+                uids,
             };
             self.store.apply_users(&page, now).await.unwrap();
         }

@@ -53,6 +53,9 @@ fn main() {
     if chosen("directory") {
         runtime.block_on(directory::run());
     }
+    if let Some(part) = wanted.as_deref().and_then(|wanted| wanted.parse().ok()) {
+        runtime.block_on(directory::part(part));
+    }
     if chosen("files") {
         runtime.block_on(files::run());
     }

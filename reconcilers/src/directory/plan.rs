@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use schema::condition::{Condition, ConditionStatus, ConditionType, Reason};
 use schema::config::AuthMode;
-use schema::directory::{Confirmed, DirectoryFacts, Held, SyncCounts, SyncScope, UserChange};
-use schema::ids::{PlainName, Timestamp, Uid};
+use schema::directory::{Confirmed, DirectoryFacts, Held, SyncCounts, SyncScope};
+use schema::ids::{PlainName, Timestamp, Uid, UidPart};
 use schema::user::Template;
 
 use super::diff::{self, Diff, Guard, Limits};
@@ -184,13 +184,14 @@ fn is_confirmed(row: &DirectoryRow, guard: &Guard) -> bool {
 
 fn changes(diff: Diff, observed: &Observed) -> Vec<Action> {
     let mut actions: Vec<Action> = Vec::new();
-    let mut users = diff.users.into_iter().peekable();
-    while users.peek().is_some() {
-        let changes: Vec<UserChange> = users.by_ref().take(PAGE).collect();
+    let parts = UidPart::all(diff.users.len().div_ceil(PAGE));
+    let mut users = diff.users.into_iter();
+    for uids in parts {
         actions.push(Action::Users(UserPage {
-            changes,
+            changes: users.by_ref().take(PAGE).collect(),
             template: observed.template.clone(),
             asked_at: observed.asked.at,
+            uids,
         }));
     }
     if !diff.add_groups.is_empty() || !diff.remove_groups.is_empty() {

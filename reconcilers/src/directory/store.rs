@@ -6,7 +6,7 @@ use schema::directory::{
     self, DirectoryFacts, KnownGroup, KnownUser, OBJECT_NAME, Request, UserChange, object_uid,
 };
 use schema::error::DbError;
-use schema::ids::{Generation, Kind, PlainName, Timestamp, Uid};
+use schema::ids::{Generation, Kind, PlainName, Timestamp, Uid, UidPart};
 use schema::object;
 use schema::user::{Source, Template};
 
@@ -52,6 +52,8 @@ pub struct UserPage {
     pub template: Template,
     /// When the directory was asked: who was here since then is there.
     pub asked_at: Timestamp,
+    /// Of which part the uids of new users are.
+    pub uids: UidPart,
 }
 
 impl<'a> From<&'a UserPage> for directory::Page<'a> {
@@ -60,6 +62,7 @@ impl<'a> From<&'a UserPage> for directory::Page<'a> {
             changes: &page.changes,
             template: &page.template,
             asked_at: page.asked_at,
+            uids: page.uids,
         }
     }
 }

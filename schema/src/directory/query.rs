@@ -8,13 +8,13 @@ use crate::connection::Connection;
 use crate::db::{ObservedTx, Tx};
 use crate::error::{DbError, unless_gone};
 use crate::group::{self, NewGroup};
-use crate::ids::{Generation, Kind, PlainName, Timestamp, Uid, UserName};
+use crate::ids::{Generation, Kind, PlainName, Timestamp, Uid, UidPart, UserName};
 use crate::object;
 use crate::skill::impact::{self, Scope};
 use crate::statement::{
     execute, fetch_all, fetch_one, insert_rows, scalar, scalar_optional, scalars, statements,
 };
-use crate::user::{self, Role, Source, Template, User};
+use crate::user::{self, NewUser, Role, Source, Template, User};
 
 statements! {
     /// All ordinary users with what was last said of them, in one scan.
@@ -128,6 +128,8 @@ pub struct Page<'a> {
     pub template: &'a Template,
     /// When the source was asked: who was here since then is there, whatever the list says.
     pub asked_at: Timestamp,
+    /// Of which part their uids are.
+    pub uids: UidPart,
 }
 
 /// Makes changes of one page, in one transaction; none when users come from somewhere else by now. A name that somebody has taken meanwhile is left out: the next
@@ -142,6 +144,7 @@ pub async fn apply(
         changes,
         template,
         asked_at,
+        uids,
     } = page;
     group::lock(tx).await?;
     // A change of the mode takes the groups, too: users and groups of before are gone, or going.
@@ -150,18 +153,15 @@ pub async fn apply(
     }
     let mut groups = Groups::read(tx, source, now).await?;
     let new = changes.iter().filter_map(|change| match change {
-        UserChange::Add(listed) => Some(listed),
+        UserChange::Add(listed) => {
+            let mut user = template.new_user(&listed.name, source, None);
+            user.uid = Uid::random_in(uids);
+            Some((user, listed))
+        }
         _ => None,
     });
-    add_many(
-        tx,
-        source,
-        &new.collect::<Vec<_>>(),
-        template,
-        &mut groups,
-        now,
-    )
-    .await?;
+    let (users, listed): (Vec<_>, Vec<_>) = new.unzip();
+    add_many(tx, source, &users, &listed, &mut groups, now).await?;
     let present = changes.iter().filter_map(|change| match change {
         UserChange::Update { uid, .. } => Some(uid.clone()),
         UserChange::Add(_) | UserChange::Disable { .. } | UserChange::Remove { .. } => None,
@@ -216,15 +216,12 @@ async fn add(
 async fn add_many(
     tx: &mut Tx,
     source: Source,
+    users: &[NewUser],
     listed: &[&Listed],
-    template: &Template,
     groups: &mut Groups,
     now: Timestamp,
 ) -> Result<(), DbError> {
-    let users = listed.iter();
-    let users = users.map(|listed| template.new_user(&listed.name, source, None));
-    let users: Vec<_> = users.collect();
-    let created = user::query::create_many(tx, source, &users, now).await?;
+    let created = user::query::create_many(tx, source, users, now).await?;
     let created: BTreeSet<&Uid> = created.into_iter().map(|user| &user.uid).collect();
     let created = users
         .iter()

@@ -178,6 +178,7 @@ pub(super) async fn found(
         base,
         &filter,
         vec![attribute.to_owned()],
+        Ok,
     )
     .await?;
     let mut found = Found::default();
@@ -299,7 +300,7 @@ pub(super) async fn of_person(
             let filter = filter.replace("{{groupname}}", "*");
             let filter = format!("(&{}(|{any}))", parenthesised(&filter));
             let attributes = vec!["1.1".to_owned()];
-            level.extend(all(ldap.clone(), settings, base_dn, &filter, attributes).await?);
+            level.extend(all(ldap.clone(), settings, base_dn, &filter, attributes, Ok).await?);
         }
         next = Vec::new();
         for entry in level {

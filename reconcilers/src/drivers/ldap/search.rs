@@ -94,21 +94,22 @@ pub(super) async fn people(
 ) -> Result<Vec<Entry>, DirectoryError> {
     let filter = settings.filter.replace("{{username}}", "*");
     let (base, attribute) = (&settings.base_dn, &settings.username_attribute);
-    let entries = all(ldap, settings, base, &filter, attributes(settings)).await?;
-    let entries = entries.into_iter();
-    entries.map(|entry| as_entry(entry, attribute)).collect()
+    let read = |entry| as_entry(entry, attribute);
+    all(ldap, settings, base, &filter, attributes(settings), read).await
 }
 
-/// All entries, page by page. An answer that is not complete is an error.
+/// What `read` makes of all entries, page by page. An answer that is not complete is an error.
 ///
-/// Not by the library's own paging, which looks at the result of the last page only.
-pub(super) async fn all(
+/// Not by the library's own paging, which looks at the result of the last page only. Entries as they come are several times as
+/// large as what is wanted of them, so they are not collected first.
+pub(super) async fn all<T>(
     mut ldap: Ldap,
     settings: &DirectorySettings,
     base: &str,
     filter: &str,
     attributes: Vec<String>,
-) -> Result<Vec<SearchEntry>, DirectoryError> {
+    read: impl Fn(SearchEntry) -> Result<T, DirectoryError>,
+) -> Result<Vec<T>, DirectoryError> {
     let incomplete = |why: &str| Err(DirectoryError::Incomplete(why.to_owned()));
     let (mut all, mut cookie) = (Vec::new(), Vec::new());
     loop {
@@ -135,7 +136,7 @@ pub(super) async fn all(
             if all.len() == MOST {
                 return Err(DirectoryError::TooMany(MOST));
             }
-            all.push(SearchEntry::construct(entry));
+            all.push(read(SearchEntry::construct(entry))?);
         }
         let result = stream.finish().await;
         if result.rc != 0 {

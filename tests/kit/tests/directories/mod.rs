@@ -8,7 +8,7 @@ use std::time::Duration;
 use reconcilers::directory::{DirectoryStore, Known, UserPage};
 use schema::directory::{Confirmed, DirectoryFacts, Held, Listed, SyncScope, UserChange};
 use schema::group;
-use schema::ids::PlainName;
+use schema::ids::{PlainName, UidPart};
 use schema::user::Template;
 use schema::{config::AuthMode, directory};
 
@@ -170,6 +170,7 @@ impl Both {
                 desired: Desired::Running,
             },
             asked_at: now,
+            uids: UidPart::WHOLE,
         });
         same(
             &format!("{steps:?}"),
