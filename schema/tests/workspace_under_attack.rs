@@ -16,7 +16,7 @@ use schema::ids::Uid;
 
 fn tries_wanted() -> u64 {
     match std::env::var_os("AGENTYARD_TEST_LONG") {
-        Some(_) => 200_000,
+        Some(_) => 50_000,
         None => 3_000,
     }
 }
