@@ -16,7 +16,7 @@ use schema::ids::Uid;
 
 fn tries_wanted() -> u64 {
     match std::env::var_os("AGENTYARD_TEST_LONG") {
-        Some(_) => 50_000,
+        Some(_) => 200_000,
         None => 3_000,
     }
 }
@@ -68,9 +68,13 @@ fn path(text: &str) -> WorkspacePath {
     text.parse().unwrap()
 }
 
+/// Names that are made: those that a swap has kept from being removed stay, and every listing reads them.
+const NAMES: u64 = 100;
+
 /// Does everything that a user can, with paths that are swapped meanwhile. Returns how often something was done.
 fn work(workspace: &Workspace, number: u64) -> u64 {
     let (directory, file) = (path("d"), path("d/f"));
+    let number = number % NAMES;
     let new = path(&format!("d/new-{number}"));
     let whole = |listing: schema::home::workspace::Listing| {
         for entry in listing.entries {
