@@ -33,6 +33,7 @@ on_both_databases!(
     who_signs_in_while_a_list_changes_the_account_keeps_the_newer_groups,
     who_proves_to_be_somebody_whose_account_a_list_removes_just_then_is_told_that_it_is_leaving,
     requests_at_once_are_one_that_asks_for_all_of_it,
+    new_users_of_a_page_have_uids_of_its_part,
 );
 
 const NOW: Timestamp = Timestamp::from_secs(1_778_500_000);
@@ -151,11 +152,21 @@ fn is_refused(outcome: &Result<Uid, DbError>) -> bool {
 
 /// What the reconciler does in one transaction.
 async fn apply(tx: &mut Tx, changes: &[UserChange], asked_at: Timestamp) -> Result<(), DbError> {
+    apply_in(tx, changes, asked_at, UidPart::WHOLE).await
+}
+
+/// The same of one page of several.
+async fn apply_in(
+    tx: &mut Tx,
+    changes: &[UserChange],
+    asked_at: Timestamp,
+    uids: UidPart,
+) -> Result<(), DbError> {
     let page = Page {
         changes,
         template: &template(),
         asked_at,
-        uids: UidPart::WHOLE,
+        uids,
     };
     directory::apply(tx, Source::Ldap, page, asked_at).await
 }
@@ -664,4 +675,20 @@ async fn who_proves_to_be_somebody_whose_account_a_list_removes_just_then_is_tol
             );
         }
     }
+}
+
+/// So that the rows of a page lie together in every index.
+async fn new_users_of_a_page_have_uids_of_its_part(yard: Yard) {
+    use_directory(&yard).await;
+    let names = ["ann", "ben", "cleo", "dan"];
+    let mut uids = Vec::new();
+    for (name, part) in names.into_iter().zip(UidPart::all(names.len())) {
+        let add = [UserChange::Add(listed(name, &[]))];
+        let added = change(&yard, async |tx| apply_in(tx, &add, NOW, part).await);
+        added.await.unwrap();
+        uids.push(accounts(&yard, name).await.remove(0).uid);
+    }
+    let quarter = |uid: &Uid| u8::from_str_radix(&uid.as_str()[..2], 16).unwrap() / 64;
+    let quarters: Vec<u8> = uids.iter().map(quarter).collect();
+    assert_eq!(quarters, [0, 1, 2, 3], "{uids:?}");
 }

@@ -93,6 +93,11 @@ fn a_page_is_a_transaction_and_the_end_is_remembered_last() {
         names(&plan),
         ["Users 500", "Users 500", "Users 200", "Done"]
     );
+    let uids = plan.actions.iter().filter_map(|action| match action {
+        Action::Users(page) => Some(page.uids),
+        Action::Groups { .. } | Action::SaveFacts(_) => None,
+    });
+    assert!(uids.eq(UidPart::all(3)));
 }
 
 #[test]

@@ -136,7 +136,8 @@ pub(super) async fn all<T>(
             if all.len() == MOST {
                 return Err(DirectoryError::TooMany(MOST));
             }
-            all.push(read(SearchEntry::construct(entry))?);
+            // One that cannot be read says less than an answer that was cut short, so that is looked at first.
+            all.push(read(SearchEntry::construct(entry)));
         }
         let result = stream.finish().await;
         if result.rc != 0 {
@@ -149,13 +150,13 @@ pub(super) async fn all<T>(
         let mut controls = result.ctrls.iter();
         let answered = controls.find(|it| matches!(it.0, Some(ControlType::PagedResults)));
         match answered.map(|control| control.1.parse::<PagedResults>().cookie) {
-            Some(next) if next.is_empty() => return Ok(all),
+            Some(next) if next.is_empty() => return all.into_iter().collect(),
             Some(_) if all.len() == before => {
                 return incomplete("a page was empty, and not the last one");
             }
             Some(next) => cookie = next,
             // A server that knows no pages sends everything at once.
-            None if cookie.is_empty() => return Ok(all),
+            None if cookie.is_empty() => return all.into_iter().collect(),
             None => return incomplete("it has forgotten the list in between"),
         }
     }
